@@ -36,14 +36,16 @@ GROUP, TOPIC, PARTITIONS = "serve-live-orders", "serve-live-topic", 4
 #: The commits that the page shows.
 COMMITS = "GroupView.state.doc.topics[0].commits.reduce((sum, one) => sum + one, 0)"
 LOWERED = ("--rule", "rebalance.stuck.threshold_ms=6000", "--rule", "rebalance.slow.threshold_ms=3000")
-#: Remembers when the row of each event was first in the page.
-WATCH = """() => { window.seen = {}; new MutationObserver(() => {
+#: Remembers when the row of each event was first in the page; 0 for those that are there.
+WATCH = """() => { window.seen = {};
+  for (const row of document.querySelectorAll("#rows tr[data-event]")) window.seen[row.dataset.event] = 0;
+  new MutationObserver(() => {
   for (const row of document.querySelectorAll("#rows tr[data-event]"))
     window.seen[row.dataset.event] ??= Date.now();
 }).observe(document.getElementById("rows"), { childList: true }); }"""
 DELAYS = """() => Object.entries(window.seen).flatMap(([id, at]) => {
   const event = GroupView.state.doc.events.find(one => one.id === id);
-  return event && event.body && event.body.recordedtime ? [at - Date.parse(event.body.recordedtime)] : [];
+  return at && event && event.body && event.body.recordedtime ? [at - Date.parse(event.body.recordedtime)] : [];
 })"""
 
 
