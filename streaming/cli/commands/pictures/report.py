@@ -102,6 +102,6 @@ def _overview(settings: ReportSettings, times: TimeRange) -> str | ExitCode:
     times = replace(times, until_ms=times.until_ms or found.until_ms)
     limits = TimelineLimits().of_many(len(worst))
     # A group of a live topic may be gone by now.
-    timelines = timelines_of(settings, times, worst, source, limits) if worst else []
+    timelines = timelines_of(settings, times, frozenset(worst), source, limits) if worst else []
     timelines.sort(key=lambda one: worst.index(one.group_id))
     return report_page(groups_overview(found, timelines, source))
