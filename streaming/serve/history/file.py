@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from groupreplay.streaming.base.errors import GroupReplayError, unusable
 
@@ -107,7 +107,7 @@ class HistoryFile:
         try:
             self.writer = self._opened()
         except BaseException:
-            os.close(self._lock)
+            self._lock.close()
             raise
 
     @property
@@ -118,7 +118,7 @@ class HistoryFile:
     def close(self) -> None:
         """Ends the writer."""
         self.writer.close()
-        os.close(self._lock)
+        self._lock.close()
 
     def rebuild(self) -> None:
         """Makes the file anew. Readers of the former one end with what they see."""
@@ -200,19 +200,19 @@ def _remove(path: Path) -> None:
         Path(f"{path}{side}").unlink(missing_ok=True)
 
 
-def _locked(path: Path) -> int:
-    """A lock beside the file, because the file itself may be replaced."""
-    lock = Path(f"{path}.lock")
+def _locked(path: Path) -> IO[bytes]:
+    """A lock beside the file, because the file itself may be replaced; closing it gives it back."""
+    name = Path(f"{path}.lock")
     try:
-        number = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = os.fdopen(os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "rb", buffering=0)
     except OSError as error:
         raise _unusable(path, error.strerror or "it cannot be opened") from None
     try:
-        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        os.close(number)
+        lock.close()
         raise _unusable(path, "another process writes it") from None
-    return number
+    return lock
 
 
 def _unusable(path: Path, why: str) -> GroupReplayError:

@@ -42,6 +42,7 @@ class Terminal:
     def __init__(self, words: Sequence[str], scratch: Path, environment: Mapping[str, str]) -> None:
         self.scratch = scratch
         self.printed = b""
+        self._is_closed = False
         self._descendants: set[psutil.Process] = set()
         command = [sys.executable, "-m", "groupreplay.streaming", *words]
         variables = {**os.environ, "TERM": "xterm", **environment, "TMPDIR": str(scratch)}
@@ -51,7 +52,10 @@ class Terminal:
 
     def read(self, seconds: float = 0.0) -> None:
         """Reads what is there, at most for this time."""
-        with suppress(OSError):  # it has ended, or the terminal is closed
+        if self._is_closed:
+            time.sleep(seconds)
+            return
+        with suppress(OSError):  # it has ended
             while select.select([self._terminal], [], [], seconds)[0]:
                 data = os.read(self._terminal, 65536)
                 if not data:
@@ -119,8 +123,9 @@ class Terminal:
                 os.kill(pid, signal.SIGTERM)
 
     def close(self) -> None:
-        """Closes the terminal, which sends SIGHUP."""
-        with suppress(OSError):
+        """Closes the terminal, which sends SIGHUP. Once: its number may be that of another file afterwards."""
+        if not self._is_closed:
+            self._is_closed = True
             os.close(self._terminal)
 
 
