@@ -19,7 +19,8 @@ def test_the_files_and_the_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     no_index(monkeypatch, tmp_path / "index")
     for requirement in spark_release("4.0").requirements:
         name = requirement.split(">")[0].replace("-", "_")
-        version = {"numpy": "1.26.0", "pandas": "2.2.0", "pyarrow": "18.0.0"}.get(name, "30.0")
+        least = {"numpy": "1.26.0", "pandas": "2.2.0", "pyarrow": "18.0.0", "tzdata": "2024.1"}
+        version = least.get(name, "30.0")
         small_wheel(tmp_path / "index", name, version)
     flags = ["--scala", "2.13", "--python", "3.11", "--platform", "aarch64"]
     archive = tmp_path / "env.tar.gz"
@@ -30,7 +31,7 @@ def test_the_files_and_the_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             spark=spark_release("4.0.2"), target=BundleTarget("3.11", "aarch64"), archive="env.tar.gz"
         ).script,
     )
-    summary = f"{archive}: groupreplay and 9 libraries, 1 MB; {tmp_path / 'job.py'}\n"
+    summary = f"{archive}: groupreplay and 12 libraries, 1 MB; {tmp_path / 'job.py'}\n"
     assert result.stderr == summary
     again = invoke("bundle", "-o", archive, "--spark", "4.0.2", *flags)
     assert (again.exit_code, "replace it with --force" in again.stderr) == (ExitCode.USAGE, True)
