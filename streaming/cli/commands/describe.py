@@ -58,7 +58,7 @@ class DescribeSettings(GroupsQuery):
     )
     since: GivenTime | None = time_flag("With --history and --states: only what was at or after this time.")
     until: GivenTime | None = time_flag("With --history and --states: only what was before this time.")
-    min_severity: str = severity_flag()
+    min_severity: str = severity_flag("With --history: lowest severity to print.")
     verbose: bool = switch("More columns: epochs, assignments and targets, leader epochs.")
     sort: str = flag(
         "Order of the offsets; member is that of Kafka's tool: the member with most partitions first.",
