@@ -41,7 +41,7 @@ class RebalanceTimeouts(MemberCondition):
         """See ``Condition``."""
         times = phrases.counted(len(data.get("dropped_ms") or ()), "time")
         timeout = phrases.milliseconds(data.get("rebalance_timeout_ms"))
-        return f"{phrases.member(data)}, thrown out {times} for not rejoining within {timeout}"
+        return f"{phrases.member(data)}, removed {times} for not rejoining within {timeout}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
