@@ -81,7 +81,7 @@ def command(settings: DescribeSettings) -> int:
         raise click.UsageError(f"--fail-on needs the current state of groups: leave out --{settings.view}.")
     if past is None and (settings.since or settings.until or settings.min_severity != "info"):
         raise click.UsageError(
-            "--since, --until and --min-severity need --history or --states; there is --at."
+            "--since, --until and --min-severity need --history or --states; --at TIME shows one point in time."
         )
     if settings.view == "states" and settings.min_severity != "info":
         raise click.UsageError("--min-severity needs --history: states have no severity.")

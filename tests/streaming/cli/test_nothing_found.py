@@ -159,7 +159,7 @@ def test_no_group_of_a_type(name: str, capture: Path, tmp_path: Path) -> None:
     code, stdout, stderr = run(name, capture, tmp_path, "--type", "clasic", group=None)
     assert (code, stdout) == (2, "")
     assert (
-        "'clasic' is none of them; did you mean classic? there are classic, consumer, share, streams"
+        "unknown name 'clasic'; did you mean classic? known are classic, consumer, share, streams"
         in " ".join(stderr.split())
     )
 
