@@ -195,7 +195,11 @@ class MemberLeft(MemberFact):
     reason: LeaveReason
     elapsed_ms: Annotated[
         int | None,
-        Meta(description="From the last sign of life to the end of the join phase."),
+        Meta(
+            description="Time since the member's last sign of life: the group's record before, or a later commit of "
+            "one of its partitions. Up to the end of the join phase, or for the newer kinds to the record that "
+            "removes it."
+        ),
     ]
 
     @property

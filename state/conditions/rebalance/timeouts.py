@@ -21,7 +21,7 @@ class RebalanceTimeouts(MemberCondition):
     """A member is removed from the group again and again because it does not rejoin in time."""
 
     NAME = "rebalance.timeouts"
-    DOC = "One slot was dropped at about its rebalance timeout several times in an hour."
+    DOC = "One slot was removed after about its rebalance timeout several times in an hour."
     SEVERITY = Severity.ERROR
     EXAMPLES = (
         Example(
@@ -33,7 +33,7 @@ class RebalanceTimeouts(MemberCondition):
             },
         ),
     )
-    dropped_ms: Annotated[tuple[int, ...], Meta(description="When it was dropped.")]
+    dropped_ms: Annotated[tuple[int, ...], Meta(description="When it was removed.")]
     rebalance_timeout_ms: int
 
     @staticmethod
@@ -46,7 +46,7 @@ class RebalanceTimeouts(MemberCondition):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalanceTimeoutsDetector(GroupDetector):
-    """A slot was dropped at about the rebalance timeout ``times`` times in ``window_ms``.
+    """A slot was removed after about the rebalance timeout ``times`` times in ``window_ms``.
 
     Where the rebalance timeout is short, this is the only sign of a member that is too slow: no rebalance lasts long
     enough to be stuck. With a prober that asks at least three times within the timeout, only what the prober has seen
