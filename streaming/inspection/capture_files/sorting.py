@@ -37,7 +37,7 @@ class LogPlace(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Held:
+class _PartitionRows:
     """Rows of one partition in the order in which they were read, and the bounds of their offsets."""
 
     pieces: list[pa.RecordBatch] = field(default_factory=list)
@@ -66,7 +66,7 @@ def sorted_blocks(
         GroupReplayError: the temporary file cannot be written.
     """
     found = dict[LogPlace, list[Block]]()
-    held, size = dict[LogPlace, _Held](), 0
+    held, size = dict[LogPlace, _PartitionRows](), 0
     spill: _Spill | None = None
     for table in tables:
         _divide(table, held)
@@ -91,7 +91,7 @@ def _stored(part: pa.Table, spill: _Spill) -> Iterator[Block]:
         yield Block(offsets[0].as_py(), offsets[-1].as_py(), spill.stored(piece))
 
 
-def _divide(table: pa.Table, held: dict[LogPlace, _Held]) -> None:
+def _divide(table: pa.Table, held: dict[LogPlace, _PartitionRows]) -> None:
     """Adds the rows of each partition to those that are held."""
     if not table.num_rows:
         return
@@ -115,7 +115,9 @@ def _divide(table: pa.Table, held: dict[LogPlace, _Held]) -> None:
     for number, (start, end) in enumerate(pairwise([*starts.tolist(), table.num_rows])):
         code, partition = divmod(int(places[start]), most - least + 1)
         place = LogPlace(names[code], partition + least)
-        held.setdefault(place, _Held()).add(batch.slice(start, end - start), firsts[number], lasts[number])
+        held.setdefault(place, _PartitionRows()).add(
+            batch.slice(start, end - start), firsts[number], lasts[number]
+        )
 
 
 class _Spill:

@@ -16,7 +16,7 @@ from support.job.watched import Heard, Watch, watching
 from support.kafka.live_groups import CLASSIC, Story, World
 from support.kafka.waiting import seldom
 
-pytestmark = [pytest.mark.broker, pytest.mark.long, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(400)]
 
 TOPIC = "orders"
 WINDOW_MS = 20_000
@@ -115,7 +115,7 @@ def test_static_membership_ends_a_storm(heard: Heard) -> None:
     fired, resolved = heard.of("storm", "rebalance.storm")
     assert [fired["status"], resolved["status"]] == ["firing", "resolved"]
     assert fired["condition_id"] == resolved["condition_id"]
-    assert fired["slots_changed"] == 1
+    assert fired["generations"] > 3
     assert heard.of("storm", "static.replaced")
 
 
