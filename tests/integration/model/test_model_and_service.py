@@ -54,7 +54,10 @@ def check(service: KafkaService, kind: str, seeds: Iterable[int]) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_random_scripts(kind: str, service: KafkaService) -> None:
-    """Classic, KIP-848 and mixed groups. In 52 an append fails that would have replaced a group that only the log has."""
+    """Classic, KIP-848 and mixed groups.
+
+    In 52 an append fails that would have replaced a group that only the log has.
+    """
     check(service, kind, (*range(17), 52))
 
 
