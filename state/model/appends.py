@@ -78,7 +78,7 @@ class RuntimeSnapshot:
             changes=len(coordinator.journal.changes),
         )
 
-    def restore(self, coordinator: CoordinatorState, error: Error) -> None:
+    def restore(self, coordinator: CoordinatorState, error: Error, now_ms: int) -> None:
         """Take back what the operation has changed. The older coordinator only gives up the offsets."""
         says = "Writing records to __consumer_offsets failed due to: %s."
         coordinator.trace.branch("revertLastWrittenOffset", says, error.value)
@@ -93,3 +93,6 @@ class RuntimeSnapshot:
             self.group.restore(self.consumer)
         if replaced or self.consumer is not None:
             coordinator.journal.forget_changes(self.changes)
+        if coordinator.forgotten_after == coordinator.journal.written_count:
+            # Kafka goes back to what was written last, and forgetting the group has written nothing.
+            coordinator.remember_group(now_ms)

@@ -83,7 +83,7 @@ class Coordinator(CoordinatorState):
             except Refused as refused:
                 answer = Answer(error=refused.error, member_id=_echoed(request, refused.error))
             except AppendFailed as failed:
-                self._take_back(snapshot, failed)
+                self._take_back(snapshot, failed, now_ms)
                 answer = failed_answer(request, failed, scala=scala)
         if answer is not None:
             self.journal.reply(request, answer)
@@ -93,9 +93,9 @@ class Coordinator(CoordinatorState):
         """The state before an operation; None while appends succeed, when it is not needed."""
         return None if self.journal.failing is None else RuntimeSnapshot.of(self)
 
-    def _take_back(self, snapshot: RuntimeSnapshot | None, failed: AppendFailed) -> None:
+    def _take_back(self, snapshot: RuntimeSnapshot | None, failed: AppendFailed, now_ms: int) -> None:
         assert snapshot is not None
-        snapshot.restore(self, failed.error)
+        snapshot.restore(self, failed.error, now_ms)
 
     def fail_appends(self, error: Error | None) -> None:
         """From now on appends fail with one of ``APPEND_ERRORS``; None: they succeed again."""
@@ -123,7 +123,7 @@ class Coordinator(CoordinatorState):
                 tombstones = self._group_tombstones(group) if ends else []
                 self._write_removal(snapshot, records + tombstones, now_ms)
             except AppendFailed as failed:
-                self._take_back(snapshot, failed)
+                self._take_back(snapshot, failed, now_ms)
             else:
                 if ends:
                     self._end(group, now_ms)
@@ -153,7 +153,7 @@ class Coordinator(CoordinatorState):
                 records = self.offsets.remove(self.group_id, partitions)
                 self._write_removal(snapshot, records, now_ms)
             except AppendFailed as failed:
-                self._take_back(snapshot, failed)
+                self._take_back(snapshot, failed, now_ms)
         return self.journal.take()
 
     def unload(self, now_ms: int) -> Outcome:
@@ -198,7 +198,7 @@ class Coordinator(CoordinatorState):
             try:
                 action(at_ms)
             except AppendFailed as failed:
-                self._take_back(snapshot, failed)
+                self._take_back(snapshot, failed, at_ms)
                 if isinstance(self.group, ConsumerGroup):
                     # Timers of classic groups are not tried again.
                     self.timers.schedule(key, at_ms + _TIMER_RETRY_MS, action)

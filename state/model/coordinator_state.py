@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey
 from groupreplay.codecs.consumer import ConsumerGroupMetadataKey
-from groupreplay.state.kafka_terms import Phase
+from groupreplay.state.kafka_terms import ConsumerPhase, Phase
 from groupreplay.state.model.classic.group import ClassicGroup, GroupMember
 from groupreplay.state.model.consumer.group import ConsumerGroup, Topics
 from groupreplay.state.model.offsets import CommittedOffsets
@@ -112,6 +112,8 @@ class Journal:
     written: GroupMetadataValue | None = None
     #: Whether the log has a record behind the newest tombstone of the group that makes a group, a commit for example.
     has_records: bool = False
+    #: How many operations have been written.
+    written_count: int = 0
     #: Why appends fail at present; None: they succeed.
     failing: Error | None = None
     trace: Trace = field(default_factory=lambda: Trace(""))
@@ -154,6 +156,7 @@ class Journal:
                 self.has_records = False
             elif isinstance(key, OffsetCommitKey) and value is not None:
                 self.has_records = True
+        self.written_count += 1
         self.trace.append(records, producer_id, marker)
         self.operations.append(
             Operation(timestamp_ms=now_ms, records=records, producer_id=producer_id, marker=marker)
@@ -197,8 +200,9 @@ class CoordinatorState:
     timers: Timers = field(default_factory=Timers)
     journal: Journal = field(default_factory=Journal)
     trace: Trace = field(init=False)
-    #: An empty consumer group that is only in the log any more.
+    #: An empty consumer group that is only in the log any more, and how many operations had been written then.
     forgotten: ConsumerGroup | None = None
+    forgotten_after: int = 0
     #: The version of the topics (of Kafka's metadata image); whoever changes them raises it.
     topics_version: int = 0
     _known_topics: frozenset[str] = frozenset()
@@ -232,6 +236,21 @@ class CoordinatorState:
         if not isinstance(self.group, ClassicGroup):
             raise Refused(Error.UNKNOWN_MEMBER_ID)
         return self.group
+
+    def forget_group(self, group: ConsumerGroup, now_ms: int) -> None:
+        """Forget an empty consumer group without writing a record, as Kafka does."""
+        group.transition_to(ConsumerPhase.DEAD, now_ms)
+        self.forgotten, self.forgotten_after, self.group = group, self.journal.written_count, None
+
+    def remember_group(self, now_ms: int) -> None:
+        """The forgotten group takes the place of what there is now; without one nothing changes."""
+        group = self.forgotten
+        if group is None or isinstance(self.group, ConsumerGroup):
+            return
+        before = Phase.DEAD if self.group is None else self.group.state
+        self.journal.changes.append(StateChange(now_ms, before, ConsumerPhase.EMPTY, group.epoch))
+        self.group, self.forgotten = group, None
+        group.last_state = ConsumerPhase.EMPTY
 
     def begin_classic(self, now_ms: int, *, new: bool = True) -> ClassicGroup:
         """Create an Empty classic group; ``new`` is False where it replaces an empty consumer group."""

@@ -6,7 +6,6 @@ in between; clients find the coordinator again and repeat their requests.
 
 from __future__ import annotations
 
-from groupreplay.state.kafka_terms import ConsumerPhase, Phase
 from groupreplay.state.model.classic.group import ClassicGroup
 from groupreplay.state.model.classic.protocol import ClassicHandler
 from groupreplay.state.model.classic.rebalance import Rebalance
@@ -19,7 +18,6 @@ from groupreplay.state.model.requests import (
     Error,
     PartitionState,
     Request,
-    StateChange,
     SyncGroup,
 )
 
@@ -65,12 +63,7 @@ def load(coordinator: CoordinatorState, now_ms: int) -> None:
     coordinator.partition = PartitionState.ACTIVE
     coordinator.offsets.reload()
     coordinator.load_topics()
-    forgotten = coordinator.forgotten
-    if forgotten is not None and not isinstance(coordinator.group, ConsumerGroup):
-        before = Phase.DEAD if coordinator.group is None else coordinator.group.state
-        coordinator.journal.changes.append(StateChange(now_ms, before, ConsumerPhase.EMPTY, forgotten.epoch))
-        coordinator.group, coordinator.forgotten = forgotten, None
-        forgotten.last_state = ConsumerPhase.EMPTY
+    coordinator.remember_group(now_ms)
     if isinstance(coordinator.group, ConsumerGroup):
         ConsumerHandler(coordinator).reload(coordinator.group, now_ms)
     else:

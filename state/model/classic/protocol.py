@@ -9,7 +9,7 @@ import uuid
 from dataclasses import dataclass, replace
 from typing import Final
 
-from groupreplay.state.kafka_terms import ConsumerPhase, Phase
+from groupreplay.state.kafka_terms import Phase
 from groupreplay.state.model.appends import answered_error
 from groupreplay.state.model.classic.group import ClassicGroup, GroupMember
 from groupreplay.state.model.classic.rebalance import Rebalance, check_protocol
@@ -50,8 +50,7 @@ class ClassicHandler:
         if request.member_id:
             if group is not None:
                 # Kafka forgets an empty consumer group here without writing a record: it is back after a move.
-                group.transition_to(ConsumerPhase.DEAD, now_ms)
-                self.coordinator.forgotten, self.coordinator.group = group, None
+                self.coordinator.forget_group(group, now_ms)
             raise Refused(Error.UNKNOWN_MEMBER_ID)
         written: list[Record] = []
         if group is not None:
