@@ -19,7 +19,8 @@ A setting can be given as a flag, as an environment variable, or in the configur
 is there wins ([cli.md](cli.md#settings-from-elsewhere)). In the file a setting has the name of its flag without the
 hyphens in front, in the table of its command, `[run]` for instance; where the last column says so it may stand at the
 top of the file, too, for all commands that have it. Settings that may be repeated are lists there, switches are `true`
-or `false`. Security stays in the properties file that `command-config` names; no setting takes a password.
+or `false`. What is typed comes first also where two flags exclude each other, and a setting of the file that does not
+apply to a call (`since` without `--history`) is left out. Security stays in the properties file that `command-config` names; no setting takes a password.
 
 """
 #: Flags of the program itself, and those that ask for something else than the command.
@@ -60,7 +61,8 @@ def _section(name: str, summary: str, command: click.Command) -> Iterator[str]:
 def _row(one: click.Option) -> str:
     flags = ", ".join(f"`{flag}`" for flag in (*one.opts, *one.secondary_opts))
     value = "" if one.is_flag else f" {_value(one)}"
-    note = ("; required" if one.required else "") + ("; may be repeated" if one.multiple else "")
+    repeated = "; may be repeated" if one.multiple and "may be repeated" not in (one.help or "") else ""
+    note = ("; required" if one.required else "") + repeated
     top = "yes" if one.name in SHARED else ""
     says = (one.help or "").removesuffix(".").replace("|", "\\|")
     variable = f"`{one.envvar}`" if one.envvar else ""

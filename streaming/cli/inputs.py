@@ -21,6 +21,7 @@ from groupreplay.streaming.cli.cluster_flags import (
     probes_flags,
     retention_flags,
 )
+from groupreplay.streaming.cli.file_settings import is_typed
 from groupreplay.streaming.cli.options import (
     TABLE_FORMATS,
     file_flag,
@@ -183,6 +184,11 @@ def with_probes(rows: Rows) -> tuple[Rows, bool]:
 
     is_probed, probes = shows_rounds(rows.probes)
     return replace(rows, probes=probes), is_probed
+
+
+def lag_asked_for(query: GroupsQuery, rows: Rows) -> bool:
+    """Whether ``--with-lag`` is to be obeyed: in the configuration file it applies to live clusters only."""
+    return query.with_lag and (rows.connection is not None or is_typed("with_lag"))
 
 
 def need_connection(rows: Rows) -> Connection:

@@ -182,6 +182,7 @@ def _writing() -> Iterator[None]:
 
 
 def _load_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
+    from groupreplay.streaming.cli.file_settings import file_settings
     from groupreplay.streaming.config.config_file import default_path, load_defaults
 
     if path is None:
@@ -190,22 +191,7 @@ def _load_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> N
             return
     program = ctx.command
     assert isinstance(program, click.Group)
-    settings = {name: _settings(ctx, program, name) for name in program.list_commands(ctx)}
-    ctx.default_map = load_defaults(path, settings)
-
-
-def _settings(ctx: click.Context, program: click.Group, name: str) -> dict[str, str]:
-    """Name of each setting in the configuration file -> click's name of its value."""
-    command = program.get_command(ctx, name)
-    assert command is not None
-    shared = {param.name for param in program.params}
-    return {
-        next(flag for flag in param.opts if flag.startswith("--")).lstrip("-").replace("-", "_"): str(
-            param.name
-        )
-        for param in command.params
-        if isinstance(param, click.Option) and param.name not in shared
-    }
+    ctx.default_map = load_defaults(path, *file_settings(ctx, program))
 
 
 @click.command(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})

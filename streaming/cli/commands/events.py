@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -12,6 +12,7 @@ from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.cli.cluster_flags import ClusterFlags, cluster_flags, topic_flags
 from groupreplay.streaming.cli.command import with_settings
 from groupreplay.streaming.cli.display import display
+from groupreplay.streaming.cli.file_settings import giving_way
 from groupreplay.streaming.cli.inputs import nothing_found
 from groupreplay.streaming.cli.options import (
     groups_flag,
@@ -64,6 +65,7 @@ def command(settings: EventsSettings) -> int:
     from groupreplay.streaming.text.screen import Screen
     from groupreplay.streaming.text.terminal import escape_json
 
+    settings = replace(settings, **giving_way({"follow": False, "until": None}))
     if settings.follow and settings.until is not None:
         raise click.UsageError("--follow never ends: leave out either --follow or --until.")
     times = time_range(settings.since, settings.until, settings.zone, live_end)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ import click
 
 from groupreplay.streaming.cli.cluster_flags import ClusterFlags, cluster_flags, topic_flags
 from groupreplay.streaming.cli.command import with_settings
+from groupreplay.streaming.cli.file_settings import giving_way
 from groupreplay.streaming.cli.options import file_flag, flag, force_flag, pairs_flag, switch
 
 if TYPE_CHECKING:
@@ -121,6 +122,8 @@ def command(settings: SimulateSettings) -> None:
     """
     from groupreplay.streaming.text.terminal import Progress
 
+    empty = {"output_file": None, "to_topic": None, "list_scenarios": False, "show": None}
+    settings = replace(settings, **giving_way(empty, list_scenarios="list"))
     if settings.list_scenarios or settings.show is not None:
         _print_scenarios(settings.show)
         return

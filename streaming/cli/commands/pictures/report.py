@@ -11,6 +11,7 @@ import click
 from groupreplay.streaming.base.atomic_files import atomic_file, require_new
 from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.cli.command import with_settings
+from groupreplay.streaming.cli.file_settings import giving_way
 from groupreplay.streaming.cli.inputs import log_read, nothing_found
 from groupreplay.streaming.cli.options import file_flag, flag, force_flag, switch
 from groupreplay.streaming.cli.pictures import (
@@ -48,6 +49,7 @@ def command(settings: ReportSettings) -> int:
     file opens from disk in a browser and can be attached to a ticket; it contains names of groups, clients and hosts
     unless --redact hides them.
     """
+    settings = replace(settings, **giving_way({"group": None, "all_groups": False}))
     if settings.all_groups == (settings.group is not None):
         raise click.UsageError("Give either --group or --all-groups.")
     kind = settings.path.suffix.lower()
