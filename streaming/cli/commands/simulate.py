@@ -156,11 +156,15 @@ def _write(settings: SimulateSettings, progress: Progress) -> tuple[int, str, Pa
 
         file = settings.output_file
         assert file is not None
-        truth = settings.truth_file or truth_path(file)
         count = write_simulation(
-            settings.plan(), file, progress, truth=truth, trace=settings.trace_file, force=settings.force
+            settings.plan(),
+            file,
+            progress,
+            truth=settings.truth_file,
+            trace=settings.trace_file,
+            force=settings.force,
         )
-        return count, str(file), truth
+        return count, str(file), settings.truth_file or truth_path(file)
     from groupreplay.streaming.simulate.topics import SimulationTopics, write_to_topic
 
     truth = settings.truth_file or Path(f"{settings.to_topic}.truth.jsonl")
