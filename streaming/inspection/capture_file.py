@@ -79,7 +79,7 @@ class CaptureWriter:
         with ExitStack() as place:
             part = place.enter_context(new_file(self.path, "capture", force=self._force))
             # Arrow asks a file for its position, which a FIFO does not know.
-            sink = place.enter_context(_Counted(part.open("wb", 0))) if is_written_into(part) else part
+            sink = place.enter_context(_Unpositioned(part.open("wb", 0))) if is_written_into(part) else part
             self._file = pq.ParquetWriter(sink, self._schema, compression="zstd")
             self._place = place.pop_all()
         return self
@@ -132,7 +132,7 @@ class CaptureWriter:
         self._pending_rows = self._pending_bytes = 0
 
 
-class _Counted(io.BufferedWriter):
+class _Unpositioned(io.BufferedWriter):
     """A file that cannot be positioned, and knows how much was written to it."""
 
     _written = 0
