@@ -34,7 +34,7 @@ def rules_file_flag(**more: Any) -> Any:
 def rules_flags() -> Any:
     """A field with the rules of a file and single thresholds."""
     return rules_file_flag(
-        numbers=flag(
+        thresholds=flag(
             "Set one number of the rules for all groups, for example rebalance.stuck.threshold_ms=3000; "
             "overrides the file; may be repeated.",
             "--rule",

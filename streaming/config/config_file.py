@@ -33,7 +33,7 @@ def default_path() -> Path:
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class FileSetting:
     """What a name in the file sets: the value of click's ``parameter``.
 
     ``switch``: the values that ``true`` and ``false`` mean, for a flag without a value. ``repeated``: the value is a
@@ -67,7 +67,7 @@ class Setting:
 
 
 def load_defaults(
-    path: Path, program: Mapping[str, Setting], commands: Mapping[str, Mapping[str, Setting]]
+    path: Path, program: Mapping[str, FileSetting], commands: Mapping[str, Mapping[str, FileSetting]]
 ) -> dict[str, Any]:
     """The defaults of the program and of each command, as click's ``default_map``.
 
@@ -95,7 +95,7 @@ def load_defaults(
 
 
 def _defaults(
-    path: Path, where: str, given: Mapping[str, Any], known: Mapping[str, Setting]
+    path: Path, where: str, given: Mapping[str, Any], known: Mapping[str, FileSetting]
 ) -> dict[str, Any]:
     """The values by click's names."""
     found: dict[str, Any] = {}
@@ -114,7 +114,7 @@ def _defaults(
 
 
 def _require_choices(
-    path: Path, shared: Mapping[str, Any], commands: Mapping[str, Mapping[str, Setting]]
+    path: Path, shared: Mapping[str, Any], commands: Mapping[str, Mapping[str, FileSetting]]
 ) -> None:
     """A setting at the top must be a choice of one command at least."""
     for name, value in shared.items():

@@ -12,7 +12,7 @@ import pytest
 from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.cli.file_settings import file_settings
 from groupreplay.streaming.cli.program import COMMANDS, cli
-from groupreplay.streaming.config.config_file import SHARED, Setting
+from groupreplay.streaming.config.config_file import SHARED, FileSetting
 from support.job.captures import invoke
 
 #: Command lines that work; CAPTURE, OUT and NEW are files. Each view is there.
@@ -96,7 +96,7 @@ def filled(text: str, files: dict[str, Path]) -> str:
     return text
 
 
-def value_of(name: str, command: str, setting: Setting) -> str:
+def value_of(name: str, command: str, setting: FileSetting) -> str:
     """A value of a setting, as TOML."""
     if setting.switch is not None:
         return "true"
@@ -118,7 +118,7 @@ def _command(name: str) -> click.Command:
     return found
 
 
-def settings_of(command: str) -> dict[str, Setting]:
+def settings_of(command: str) -> dict[str, FileSetting]:
     """The settings that the file may have for a command."""
     return file_settings(click.Context(cli), cli)[1][command]
 

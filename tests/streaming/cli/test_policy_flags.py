@@ -20,12 +20,12 @@ from groupreplay.streaming.config.rules_file import RulesSource
 
 
 def test_rules() -> None:
-    """A file, and for some commands single numbers."""
-    numbers = with_settings("numbers", dict, rules=rules_flags())(click.echo)
+    """A file, and for some commands single thresholds."""
+    thresholds = with_settings("thresholds", dict, rules=rules_flags())(click.echo)
     file_only = with_settings("file", dict, rules=rules_file_flag())(click.echo)
     words = ["--rules", "r.toml"]
-    expected = {"rules": RulesSource(path=Path("r.toml"), numbers=(("a.b", "1"),))}
-    assert CliRunner().invoke(numbers, [*words, "--rule", "a.b=1"]).output == f"{expected}\n"
+    expected = {"rules": RulesSource(path=Path("r.toml"), thresholds=(("a.b", "1"),))}
+    assert CliRunner().invoke(thresholds, [*words, "--rule", "a.b=1"]).output == f"{expected}\n"
     expected = {"rules": RulesSource(path=Path("r.toml"))}
     assert CliRunner().invoke(file_only, words).output == f"{expected}\n"
     assert CliRunner().invoke(file_only, ["--rule", "a.b=1"]).exit_code == 2

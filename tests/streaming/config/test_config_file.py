@@ -7,26 +7,26 @@ from pathlib import Path
 import pytest
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.config.config_file import Setting, default_path, load_defaults
+from groupreplay.streaming.config.config_file import FileSetting, default_path, load_defaults
 
 SWITCH = {True: True, False: False}
-PROGRAM = {"no_color": Setting("no_color", SWITCH), "log_level": Setting("log_level")}
-OUTPUT = Setting("output", choices=frozenset({"table", "csv"}))
+PROGRAM = {"no_color": FileSetting("no_color", SWITCH), "log_level": FileSetting("log_level")}
+OUTPUT = FileSetting("output", choices=frozenset({"table", "csv"}))
 COMMANDS = {
     "run": {
-        "bootstrap_server": Setting("bootstrap_server"),
-        "probe_interval": Setting("probe_interval_seconds"),
-        "probe": Setting("probe", SWITCH),
-        "no_probe": Setting("probe", {True: False, False: True}),
+        "bootstrap_server": FileSetting("bootstrap_server"),
+        "probe_interval": FileSetting("probe_interval_seconds"),
+        "probe": FileSetting("probe", SWITCH),
+        "no_probe": FileSetting("probe", {True: False, False: True}),
     },
-    "list": {"bootstrap_server": Setting("bootstrap_server"), "output": OUTPUT},
+    "list": {"bootstrap_server": FileSetting("bootstrap_server"), "output": OUTPUT},
     "describe": {
-        "group": Setting("group", repeated=True),
-        "since": Setting("since"),
-        "members": Setting("view", {True: "members"}),
-        "states": Setting("view", {True: "states"}),
+        "group": FileSetting("group", repeated=True),
+        "since": FileSetting("since"),
+        "members": FileSetting("view", {True: "members"}),
+        "states": FileSetting("view", {True: "states"}),
     },
-    "timeline": {"output": Setting("output", choices=frozenset({"json"}))},
+    "timeline": {"output": FileSetting("output", choices=frozenset({"json"}))},
 }
 
 
