@@ -12,7 +12,7 @@ from typing import Any, Final
 import click
 from click.core import ParameterSource
 
-from groupreplay.streaming.config.config_file import Setting
+from groupreplay.streaming.config.config_file import FileSetting
 
 #: Flags of the program that ask for something else than the command.
 _NOT_IN_FILE: Final = ("config", "version")
@@ -21,7 +21,7 @@ _SWITCH: Final[Mapping[bool, Any]] = {True: True, False: False}
 
 def file_settings(
     ctx: click.Context, program: click.Group
-) -> tuple[dict[str, Setting], dict[str, dict[str, Setting]]]:
+) -> tuple[dict[str, FileSetting], dict[str, dict[str, FileSetting]]]:
     """The settings of the program itself and of each command, by their names in the file."""
     shared = {param.name for param in program.params}
     commands = {name: program.get_command(ctx, name) for name in program.list_commands(ctx)}
@@ -32,16 +32,16 @@ def file_settings(
 
 def _settings(
     params: list[click.Parameter], without: Collection[str | None]
-) -> Iterator[tuple[str, Setting]]:
+) -> Iterator[tuple[str, FileSetting]]:
     for param in params:
         if isinstance(param, click.Option) and param.name not in without:
             parameter, name = str(param.name), _name(param.opts)
             if not param.is_flag and not _chooses(param):
-                yield name, Setting(parameter, None, param.multiple, _choices(param))
+                yield name, FileSetting(parameter, None, param.multiple, _choices(param))
                 continue
-            yield name, Setting(parameter, {True: param.flag_value} if _chooses(param) else _SWITCH)
+            yield name, FileSetting(parameter, {True: param.flag_value} if _chooses(param) else _SWITCH)
             for opposite in param.secondary_opts:
-                yield _name([opposite]), Setting(parameter, {True: False, False: True})
+                yield _name([opposite]), FileSetting(parameter, {True: False, False: True})
 
 
 def _chooses(param: click.Option) -> bool:
