@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.time_zones import TimeZone
 from groupreplay.streaming.cli.cluster_flags import (
     ClusterFlags,
     ProbesFlags,
@@ -38,7 +39,6 @@ from groupreplay.streaming.cli.policy_flags import rules_file_flag
 from groupreplay.streaming.cli.table_flags import TableFlags, table_flags
 from groupreplay.streaming.cli.time_range import DataEnd, TimeRange, live_end, time_range
 from groupreplay.streaming.text.given_time import GivenTime
-from groupreplay.streaming.text.time_zone import TimeZone
 
 if TYPE_CHECKING:
     from groupreplay.state import Context

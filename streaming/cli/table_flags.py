@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from groupreplay.streaming.base.clock import now_ms
+from groupreplay.streaming.base.time_zones import UTC, TimeZone
 from groupreplay.streaming.cli.display import display
 from groupreplay.streaming.cli.file_settings import is_typed
 from groupreplay.streaming.cli.options import group, names_flag, switch
-from groupreplay.streaming.text.time_zone import UTC, TimeZone
 
 if TYPE_CHECKING:
     from groupreplay.streaming.text.terminal import OutputFormat, Table, TableStyle

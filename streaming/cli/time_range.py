@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import click
 
 from groupreplay.streaming.base.clock import now_ms
+from groupreplay.streaming.base.time_zones import UTC, TimeZone
 from groupreplay.streaming.text.given_time import GivenTime
-from groupreplay.streaming.text.time_zone import UTC, TimeZone, date_time
+from groupreplay.streaming.text.time_zone import date_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

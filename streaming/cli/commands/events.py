@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from groupreplay.streaming.base.errors import ExitCode
+from groupreplay.streaming.base.time_zones import TimeZone
 from groupreplay.streaming.cli.cluster_flags import ClusterFlags, cluster_flags, topic_flags
 from groupreplay.streaming.cli.command import with_settings
 from groupreplay.streaming.cli.display import display
@@ -26,7 +27,6 @@ from groupreplay.streaming.cli.options import (
 from groupreplay.streaming.cli.policy_flags import need_event_types
 from groupreplay.streaming.cli.time_range import TimeRange, event_headings, given_flags, live_end, time_range
 from groupreplay.streaming.text.given_time import GivenTime
-from groupreplay.streaming.text.time_zone import TimeZone
 
 if TYPE_CHECKING:
     from groupreplay.streaming.config.settings import TopicNames
