@@ -162,7 +162,10 @@ class BadRecords:
         return record.read_ms == UNKNOWN_MS or abs(record.time_ms - last) < _INTERVAL_MS
 
     def counts(self) -> list[dict[str, object]]:
-        """How many of each kind and key type there were, ever; null stands for keys that cannot be read, and for all of one kind."""
+        """How many of each kind and key type there were, ever.
+
+        The key type is null for keys that cannot be read, and for records with wrong times.
+        """
         return [
             {"kind": tally.kind, "key_type": tally.key_type, "records": tally.total}
             for tally in self._tallies.values()

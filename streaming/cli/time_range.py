@@ -115,5 +115,7 @@ def time_range(
             assert since is not None
             what = f"--until {until.text} ({date_time(until_ms, zone)}) is not after"
             since_text = f"--since {since.text} ({date_time(since_ms, zone)}), in {zone.name}"
-            raise click.UsageError(f"{what} {since_text}.")
+            swapped = None not in (since.age_ms, until.age_ms) and since.age_ms != until.age_ms
+            hint = f" Ages count back: --since {until.text} --until {since.text}?" if swapped else ""
+            raise click.UsageError(f"{what} {since_text}.{hint}")
     return TimeRange(since_ms=since_ms, until_ms=until_ms, counted_from=found, zone=zone)

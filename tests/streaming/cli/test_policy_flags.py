@@ -47,5 +47,12 @@ def test_event_types() -> None:
     """Names of events become CloudEvents types; no name means all of them."""
     assert need_event_types([]) is None
     assert need_event_types(["group.created"]) == {"groupreplay.group.created.v1"}
-    with pytest.raises(click.UsageError, match=r"There is no event 'group'; there are group\.created"):
-        need_event_types(["group"])
+    for name, near in (
+        ("stuck", "did you mean rebalance.stuck? "),
+        ("offset", "did you mean offset.rewound? "),
+        ("rebalance.stuk", "did you mean rebalance.stuck? "),
+        ("xyzzy", ""),
+    ):
+        with pytest.raises(click.UsageError) as refused:
+            need_event_types([name])
+        assert refused.value.message.startswith(f"There is no event {name!r}; {near}there are group.created")
