@@ -69,7 +69,7 @@ layers: .venv/.wheel
 
 # Runs before the tests, so that a download does not count as a test's time. Does nothing when the cache has them.
 jars: .venv/.wheel
-	$(BIN)/python -I -m groupreplay.streaming.local.jars fetch
+	@$(BIN)/python -I -m groupreplay.streaming.local.jars fetch
 
 bench: .venv/.wheel jars
 	$(BIN)/python benchmarks/bench.py $(ARGS)
@@ -92,7 +92,7 @@ bench-page: .venv/.wheel jars
 # Tests of pages need a browser. It is installed where that is allowed without a question: for root, by apt, as in a
 # container of CI. Elsewhere they are skipped, and say so. NO_BROWSER=1 leaves the machine as it is.
 browser:
-	@command -v chromium || command -v chromium-browser || command -v google-chrome || { \
+	@{ command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null || { \
 		[ -z '$(NO_BROWSER)' ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && { \
 			apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; \
 		} >/dev/null 2>&1; } || echo 'no Chromium: the tests of pages in a browser are skipped'
@@ -117,14 +117,14 @@ dev: .venv/.wheel
 
 .venv/.created:
 	@[ -n '$(PYTHON)' ] || { echo 'Python 3.10 to 3.14 is required and was not found. Install it, or name it: make PYTHON=…'; exit 1; }
-	$(PYTHON) -m venv .venv || { rm -rf .venv; echo 'Creating .venv failed. Is the venv module of $(PYTHON) installed?'; exit 1; }
-	$(BIN)/pip install --quiet --upgrade pip 'setuptools>=77' wheel 'build>=1.2'
+	@$(PYTHON) -m venv .venv || { rm -rf .venv; echo 'Creating .venv failed. Is the venv module of $(PYTHON) installed?'; exit 1; }
+	@$(BIN)/pip install --quiet --upgrade pip 'setuptools>=77' wheel 'build>=1.2'
 	@touch $@
 
 # `build/` is removed first: setuptools would pack modules that have been deleted since.
 .venv/.wheel: .venv/.created $(PACKAGE)
 	@rm -rf build dist
-	$(BIN)/python -m build --wheel --no-isolation . > .venv/build.log 2>&1 || { cat .venv/build.log; exit 1; }
+	@$(BIN)/python -m build --wheel --no-isolation . > .venv/build.log 2>&1 || { cat .venv/build.log; exit 1; }
 	@# The wheel is installed each time, dependencies only when pyproject.toml has changed.
 	@cmp -s pyproject.toml .venv/.installed || { \
 		echo 'installing dependencies into .venv (once; 1 to 3 minutes)'; \

@@ -119,7 +119,7 @@ class Array:
             if count < 0:
                 if nullable:
                     return None, start
-                raise null(at)
+                raise null(at, count)
             if count * smallest > len(data) - start:
                 raise DecodeError(at, f"counts {count} elements, {len(data) - start} bytes are left")
             budget.spend(TUPLE_COST + count * cost, at)

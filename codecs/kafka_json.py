@@ -7,11 +7,15 @@ declarations.
 from __future__ import annotations
 
 import base64
-from typing import Any
+import re
+from typing import Any, Final
 
 from groupreplay.codecs.composites import Array, Nested
 from groupreplay.codecs.primitives import Blob, Uuid, WireType, is_text, uuid_text
 from groupreplay.codecs.schema import EARLY, Key, Struct, Value, Versioned, wires
+
+#: UTF-8's form of a surrogate, also cut: one replacement character for Java, one for each byte for Python.
+_SURROGATE: Final = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
 
 
 def to_json(key: Key, value: Value | None) -> dict[str, Any]:
@@ -41,7 +45,8 @@ def _as_java(content: Any) -> Any:
     if isinstance(content, list):
         return [_as_java(inner) for inner in content]
     if isinstance(content, str) and not is_text(content):
-        return content.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        raw = content.encode("utf-8", "surrogateescape")
+        return _SURROGATE.sub(b"\xff", raw).decode("utf-8", "replace")
     return content
 
 

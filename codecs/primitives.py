@@ -68,16 +68,18 @@ def short(data: bytes, at: int, wanted: int) -> DecodeError:
     return DecodeError(at, f"needs {wanted} bytes, {max(len(data) - at, 0)} are left")
 
 
-def null(at: int) -> DecodeError:
+def null(at: int, length: int = -1) -> DecodeError:
     """The error for a null where the schema allows none."""
+    if length < -1:
+        return DecodeError(at, f"has the negative length {length}")
     return DecodeError(at, "is null, which this field may not be")
 
 
 def read_uvarint(data: bytes, at: int) -> tuple[int, int]:
     """An unsigned varint of at most 31 bits.
 
-    Stricter than Kafka, which also reads padded forms (``81 00``): no Kafka writes them, and refusing them
-    keeps ``encode(decode(b)) == b`` true.
+    Stricter than Kafka, which also reads padded forms (``81 00``) and, as null, lengths of 32 bits: only brokers
+    write varints, and none writes these. Refusing them keeps ``encode(decode(b)) == b`` true.
     """
     try:
         byte = data[at]
@@ -167,14 +169,7 @@ _CLASSIC = Form(0, False)
 
 def _classic_length(number: Number) -> LengthReader:
     read = number.reader(_CLASSIC, False)
-
-    def length_of(data: bytes, at: int) -> tuple[int, int]:
-        length, start = read(data, at, NO_LIMIT)
-        if length < -1:
-            raise DecodeError(at, f"has the negative length {length}")
-        return length, start
-
-    return length_of
+    return lambda data, at: read(data, at, NO_LIMIT)
 
 
 _int16_length, _int32_length = _classic_length(INT16), _classic_length(INT32)
@@ -191,7 +186,10 @@ def _write_compact_length(out: bytearray, length: int) -> None:
 
 
 def length_reader(form: Form, *, is_string: bool = False) -> LengthReader:
-    """Reads the length in front of strings, bytes and arrays; -1 stands for null."""
+    """Reads the length in front of strings, bytes and arrays; one below zero stands for null.
+
+    Kafka writes -1 and reads any: classic lengths are also written by clients, in the blobs of members.
+    """
     if form.flexible:
         return _compact_length
     return _int16_length if is_string else _int32_length
@@ -229,7 +227,7 @@ class Text:
             if length < 0:
                 if nullable:
                     return None, start
-                raise null(at)
+                raise null(at, length)
             end = start + length
             if end > len(data):
                 raise short(data, start, length)
@@ -295,7 +293,7 @@ class Blob:
             if length < 0:
                 if nullable:
                     return None, start
-                raise null(at)
+                raise null(at, length)
             end = start + length
             if end > len(data):
                 raise short(data, start, length)

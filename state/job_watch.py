@@ -114,7 +114,7 @@ class JobWatch:
             self._state.apply_round(seen)
         view = JobView(state=self._state, newest=seen, context=self.context)
         names, found = list[str](), list[Detection]()
-        for detector in job_detectors(self.context.policy.numbers):
+        for detector in job_detectors(self.context.policy.thresholds):
             detections = detector.evaluate(view)
             if detections is not None:
                 names.append(detector.name)
@@ -149,7 +149,7 @@ class JobWatch:
         """The conditions about coordinators' clocks, which records begin and end; no others depend on records."""
         state = self._state
         (detector,) = (
-            one for one in job_detectors(self.context.policy.numbers) if isinstance(one, JobBlindDetector)
+            one for one in job_detectors(self.context.policy.thresholds) if isinstance(one, JobBlindDetector)
         )
         self.changed = True
         record = state.clocks.apply_log(seen, detector.clock_ms, state.leaders)

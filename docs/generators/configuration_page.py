@@ -22,6 +22,9 @@ In the file a setting has the name of its flag without the leading hyphens. It s
 example `[run]`. If the last column has `yes`, it may also stand at the top of the file, for all commands that have it.
 A setting that may be repeated is a list there, a switch is `true` or `false`.
 
+What is typed comes first, also where two flags exclude each other. A setting of the file that does not apply to a call
+(`since` without `--history`) is left out.
+
 Logins stay in the properties file that `command-config` names; no setting takes a password.
 
 """

@@ -26,7 +26,8 @@ This page is made from the code by `make docs`; a test fails when it is out of d
 | topic (default name) | clean-up | key | value |
 | --- | --- | --- | --- |
 | `group-events` | delete, 30 days | group id | events, as CloudEvents 1.0 in structured JSON |
-| `group-states` | compact | group id | the group's current document; a tombstone when the group is deleted |
+| `group-states` | compact | group id | the group's current document; a tombstone when the group is deleted. `suppressed` counts by \
+name the events that were not emitted, because the group repeated the same within a minute, and that no later event has told yet |
 | `group-dead-letters` | delete, 30 days | `topic-partition-offset` | records that could not be decoded: position, \
 reason, and up to 64 KiB of their bytes (none with `--redact`); messages of the job that are too large for their topic \
 (`kind` is `too_large`, no position, `output` is the topic) |

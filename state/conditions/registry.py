@@ -24,7 +24,7 @@ from groupreplay.state.conditions.rebalance.suspected import RebalanceSuspectedD
 from groupreplay.state.conditions.rebalance.timeouts import RebalanceTimeoutsDetector
 from groupreplay.state.conditions.static.conflict import StaticConflictDetector
 from groupreplay.state.conditions.static.crash_loop import StaticCrashLoopDetector
-from groupreplay.state.policy.rules import Numbers, Rules
+from groupreplay.state.policy.rules import Rules, Thresholds
 
 #: Every detector with its default thresholds, in the order of the docs and of events of one moment.
 DETECTORS: Final[tuple[Detector, ...]] = (
@@ -75,24 +75,24 @@ class GroupDetectors:
 @lru_cache(maxsize=1_000)
 def group_detectors(rules: Rules) -> GroupDetectors:
     """The detectors of the groups that have these rules."""
-    detectors = with_numbers(_GROUP_DETECTORS, rules.numbers)
+    detectors = with_thresholds(_GROUP_DETECTORS, rules.thresholds)
     on_commits = frozenset(one.name for one in detectors if Dependency.COMMITS in one.DEPENDS_ON)
     on_any_commit = frozenset(one.name for one in detectors if one.ENDED_BY_ANY_COMMIT)
     return GroupDetectors(detectors, tuple(one.name for one in detectors), on_commits, on_any_commit)
 
 
-def job_detectors(numbers: Numbers) -> tuple[JobDetector, ...]:
+def job_detectors(thresholds: Thresholds) -> tuple[JobDetector, ...]:
     """The detectors of the job with the thresholds of a policy."""
-    return with_numbers(_JOB_DETECTORS, numbers)
+    return with_thresholds(_JOB_DETECTORS, thresholds)
 
 
-def with_numbers(detectors: Iterable[_AnyDetector], numbers: Numbers) -> tuple[_AnyDetector, ...]:
+def with_thresholds(detectors: Iterable[_AnyDetector], thresholds: Thresholds) -> tuple[_AnyDetector, ...]:
     """These detectors with other thresholds, which also reach the detectors that they are parts of.
 
     Raises:
         ValueError: a threshold that a detector cannot have.
     """
-    changed = {one.name: replace(one, **numbers.get(one.name, {})) for one in detectors}
+    changed = {one.name: replace(one, **thresholds.get(one.name, {})) for one in detectors}
     return tuple(
         replace(one, **{field: changed[part.name] for field, part in one.parts().items()})
         for one in changed.values()

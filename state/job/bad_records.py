@@ -14,7 +14,7 @@ import msgspec
 
 from groupreplay.state.events.event import Cause, Event
 from groupreplay.state.events.group_events import RecordFact, RecordMalformed, RecordSkipped
-from groupreplay.state.plausible_times import UNKNOWN_MS
+from groupreplay.state.plausible_times import STEP_MS, UNKNOWN_MS
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.state.stored_form import StoredForm
 
@@ -42,7 +42,8 @@ class BadRecord:
 
     ``group`` is None when the key itself cannot be read. ``byte_position`` counts from the start of the key
     or the value, whichever is at fault. ``read_ms``: where ``timestamp_ms`` cannot be, the time by which the record
-    had been read (0: not known). ``others``: further records that are counted with this one.
+    had been read (0: not known). ``others``: further records that are counted with this one, of the kind ``timestamp``:
+    those that had been read by the same ``STEP_MS`` of ``seen_ms``.
     """
 
     partition: int
@@ -57,6 +58,7 @@ class BadRecord:
     reason: str
     read_ms: int | None = None
     others: int = 0
+    seen_ms: int | None = None
 
     @property
     def time_ms(self) -> int:
@@ -143,7 +145,8 @@ class BadRecords:
                 tally.suppressed += 1 + record.others
                 continue
             events.append(_event(record, tally.suppressed, ordinal))
-            tally.last_event_ms, tally.suppressed = record.time_ms, record.others
+            tally.last_event_ms = record.time_ms if record.seen_ms is None else record.seen_ms
+            tally.suppressed = record.others
         return events
 
     @staticmethod
@@ -152,18 +155,25 @@ class BadRecords:
         last = tally.last_event_ms
         if last is None:
             return False
+        if record.seen_ms is not None:
+            # It never goes back in the log, so it does not matter where batches end; a replay has the same steps.
+            return record.seen_ms // STEP_MS <= last // STEP_MS
         # The distance, not the difference: one record with a wrong time must not suppress the others.
         return record.read_ms == UNKNOWN_MS or abs(record.time_ms - last) < _INTERVAL_MS
 
     def counts(self) -> list[dict[str, object]]:
-        """How many of each kind and key type there were, ever; null stands for keys that cannot be read."""
+        """How many of each kind and key type there were, ever.
+
+        The key type is null for keys that cannot be read, and for records with wrong times.
+        """
         return [
             {"kind": tally.kind, "key_type": tally.key_type, "records": tally.total}
             for tally in self._tallies.values()
         ]
 
     def _tally(self, record: BadRecord) -> _Tally:
-        key = (record.kind, record.key_type)
+        # A record with a wrong time stands for others of any key type: which one is the first is a matter of batches.
+        key = (record.kind, None if record.kind == "timestamp" else record.key_type)
         if key not in self._tallies and len(self._tallies) >= _TALLIES:
             key = (record.kind, None)
         return self._tallies.setdefault(key, _Tally(*key))

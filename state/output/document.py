@@ -155,6 +155,8 @@ def describe(group_id: str, snapshot: GroupSnapshot, offsets: Offsets, context: 
         "subscribed_topics": _topics(snapshot.group, seen),
         "offsets": _with_deadlines(snapshot.group, offsets, context),
         "conditions": active_conditions(snapshot.conditions.active),
+        # Of a burst that is over no later event tells it.
+        "suppressed": dict(sorted(snapshot.repeats.suppressed.items())),
     }
 
 
@@ -211,6 +213,8 @@ def group_document(
         "subscribed_topics": _topics(snapshot.group, seen),
         "offsets": {**offsets.summary(), "next_expiry_ms": _next_expiry_ms(snapshot.group, offsets, context)},
         "conditions": active_conditions(snapshot.conditions.active),
+        # Of a burst that is over no later event tells it.
+        "suppressed": dict(sorted(snapshot.repeats.suppressed.items())),
         "labels": {**context.labels, **labels},
         "log_position": {
             "partition": snapshot.log.partition,

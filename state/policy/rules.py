@@ -12,7 +12,7 @@ from groupreplay.state.events.event import Severity
 from groupreplay.state.policy.planned_windows import OpenWindows, PlannedWindow, open_windows
 
 #: Condition -> threshold -> value; what is missing stays as its detector has it.
-Numbers = Mapping[str, Mapping[str, Any]]
+Thresholds = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -23,7 +23,7 @@ class Rules:
     one object for all groups that the same rules match.
     """
 
-    numbers: Numbers = field(default_factory=dict)
+    thresholds: Thresholds = field(default_factory=dict)
     ignore: bool = False
     severity_cap: Severity | None = None
     matters: bool | None = None
@@ -50,7 +50,7 @@ class GroupRule:
     severity_cap: Severity | None = None
     matters: bool | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
-    numbers: Numbers = field(default_factory=dict)
+    thresholds: Thresholds = field(default_factory=dict)
 
 
 _UUID: Final = "-".join("[0-9a-f]" * count for count in (8, 4, 4, 4, 12))
@@ -71,7 +71,7 @@ class Policy:
     ``windows`` are the planned windows of groups. ``runbook`` is the page with a section for each condition.
     """
 
-    numbers: Numbers = field(default_factory=dict)
+    thresholds: Thresholds = field(default_factory=dict)
     groups: tuple[GroupRule, ...] = EPHEMERAL
     windows: tuple[PlannedWindow, ...] = ()
     runbook: str = "docs/runbook.md"
@@ -94,10 +94,10 @@ class Policy:
         return self._known[places]
 
     def _merged(self, matching: tuple[GroupRule, ...], windows: tuple[PlannedWindow, ...]) -> Rules:
-        rules = Rules(numbers=self.numbers, windows=windows)
+        rules = Rules(thresholds=self.thresholds, windows=windows)
         for one in matching:
             rules = Rules(
-                numbers=merged(rules.numbers, one.numbers),
+                thresholds=merged(rules.thresholds, one.thresholds),
                 ignore=rules.ignore if one.ignore is None else one.ignore,
                 severity_cap=rules.severity_cap if one.severity_cap is None else one.severity_cap,
                 matters=rules.matters if one.matters is None else one.matters,
@@ -107,6 +107,6 @@ class Policy:
         return rules
 
 
-def merged(first: Numbers, later: Numbers) -> Numbers:
+def merged(first: Thresholds, later: Thresholds) -> Thresholds:
     """The thresholds of both; the later ones win."""
     return {**first, **{name: {**first.get(name, {}), **values} for name, values in later.items()}}

@@ -1,14 +1,31 @@
-"""Files that get their name only when they are complete, and replace no file without permission."""
+"""Files that get their name only when they are complete, and replace no file without permission.
+
+What is no file is never replaced, but written into: a device, a FIFO, ``/dev/stdout``, the ``>(…)`` of a shell.
+"""
 
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
+
+
+def is_written_into(path: Path) -> bool:
+    """Whether a device, a FIFO, a socket or an open file of a process (``/dev/fd/3``) has this name."""
+    try:
+        mode = path.stat().st_mode
+    except OSError:
+        return False
+    if stat.S_ISDIR(mode):
+        return False
+    # An open file has a link to what it is, also if that is a file on a disk.
+    folder = os.path.realpath(path.parent)
+    return not stat.S_ISREG(mode) or (path.is_symlink() and f"{folder}/".startswith(("/dev/", "/proc/")))
 
 
 def require_new(paths: Iterable[Path | None], *, force: bool) -> None:
@@ -19,7 +36,7 @@ def require_new(paths: Iterable[Path | None], *, force: bool) -> None:
     """
     for path in paths:
         # A link that leads nowhere would be replaced, too.
-        if path is not None and os.path.lexists(path) and not force:
+        if path is not None and os.path.lexists(path) and not force and not is_written_into(path):
             raise unusable(
                 "the file exists", path, "choose another name or folder, or replace it with --force"
             )
@@ -28,6 +45,8 @@ def require_new(paths: Iterable[Path | None], *, force: bool) -> None:
 @contextmanager
 def new_file(path: Path, what: str = "file", *, force: bool) -> Iterator[Path]:
     """A place beside ``path`` to write to, which becomes ``path`` at the end of the block; a failure leaves nothing.
+
+    If ``path`` is written into (``is_written_into``), the place is ``path`` itself.
 
     Args:
         path: the file to write; without ``force`` it must not exist, neither now nor at the end of the block.
@@ -38,9 +57,12 @@ def new_file(path: Path, what: str = "file", *, force: bool) -> Iterator[Path]:
         GroupReplayError: the file exists or cannot be written.
     """
     require_new([path], force=force)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    into = is_written_into(path)
+    part = path if into else path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         yield part
+        if into:
+            return
         with part.open("rb") as written:
             os.fsync(written.fileno())
         require_new([path], force=force)
@@ -50,11 +72,14 @@ def new_file(path: Path, what: str = "file", *, force: bool) -> Iterator[Path]:
             # Arrow replaces the system's message by its own text, which repeats the path.
             f"cannot write the {what}, {os.strerror(error.errno) if error.errno else error}",
             where=str(path),
-            fix="check that the folder exists, is writable and has free space",
+            fix="check what reads it"
+            if into
+            else "check that the folder exists, is writable and has free space",
             exit_code=ExitCode.USAGE,
         ) from None
     finally:
-        part.unlink(missing_ok=True)
+        if not into:
+            part.unlink(missing_ok=True)
 
 
 @contextmanager

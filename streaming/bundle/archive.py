@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import groupreplay
+from groupreplay.streaming.base.atomic_files import is_written_into
 from groupreplay.streaming.bundle.wheels import Wheel
 
 #: 1980-01-01, the earliest time that zip files can have, too; tar warns of the year 1970.
@@ -63,7 +64,8 @@ def package_files() -> Iterator[tuple[str, ArchiveFile]]:
 
 def write_archive(path: Path, files: Mapping[str, ArchiveFile]) -> None:
     """Writes the archive beside its place, then moves it there. The same files give the same bytes."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    into = is_written_into(path)
+    unfinished = path if into else path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with (
             unfinished.open("wb") as raw,
@@ -76,6 +78,8 @@ def write_archive(path: Path, files: Mapping[str, ArchiveFile]) -> None:
                 entry.size, entry.mtime = len(content), _TIME
                 entry.mode = 0o755 if files[place].executable else 0o644
                 archive.addfile(entry, io.BytesIO(content))
-        os.replace(unfinished, path)
+        if not into:
+            os.replace(unfinished, path)
     finally:
-        unfinished.unlink(missing_ok=True)
+        if not into:
+            unfinished.unlink(missing_ok=True)

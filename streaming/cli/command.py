@@ -10,6 +10,7 @@ import click
 
 from groupreplay.streaming.cli.display import display_options
 from groupreplay.streaming.cli.options import declared_by
+from groupreplay.streaming.cli.usage_hints import ExplainedCommand
 
 _S = TypeVar("_S")
 
@@ -31,6 +32,6 @@ def with_settings(
         decorated = display_options(called)
         for option in reversed(declared.options):
             decorated = option(decorated)
-        return click.command(name)(decorated)
+        return click.command(name, cls=ExplainedCommand)(decorated)
 
     return decorate

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.time_zones import TimeZone
 from groupreplay.streaming.cli.cluster_flags import (
     ClusterFlags,
     ProbesFlags,
@@ -21,6 +22,7 @@ from groupreplay.streaming.cli.cluster_flags import (
     probes_flags,
     retention_flags,
 )
+from groupreplay.streaming.cli.file_settings import is_typed
 from groupreplay.streaming.cli.options import (
     TABLE_FORMATS,
     file_flag,
@@ -37,7 +39,6 @@ from groupreplay.streaming.cli.policy_flags import rules_file_flag
 from groupreplay.streaming.cli.table_flags import TableFlags, table_flags
 from groupreplay.streaming.cli.time_range import DataEnd, TimeRange, live_end, time_range
 from groupreplay.streaming.text.given_time import GivenTime
-from groupreplay.streaming.text.time_zone import TimeZone
 
 if TYPE_CHECKING:
     from groupreplay.state import Context
@@ -183,6 +184,11 @@ def with_probes(rows: Rows) -> tuple[Rows, bool]:
 
     is_probed, probes = shows_rounds(rows.probes)
     return replace(rows, probes=probes), is_probed
+
+
+def lag_asked_for(query: GroupsQuery, rows: Rows) -> bool:
+    """Whether ``--with-lag`` is to be obeyed: in the configuration file it applies to live clusters only."""
+    return query.with_lag and (rows.connection is not None or is_typed("with_lag"))
 
 
 def need_connection(rows: Rows) -> Connection:

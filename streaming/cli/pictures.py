@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from groupreplay import __version__
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.time_zones import TimeZone
 from groupreplay.streaming.cli.cluster_flags import retention_flags
 from groupreplay.streaming.cli.inputs import (
     LogInput,
@@ -30,7 +31,6 @@ from groupreplay.streaming.cli.options import file_flag, time_flag, time_zone_fl
 from groupreplay.streaming.cli.policy_flags import redaction_flags, rules_flags
 from groupreplay.streaming.cli.time_range import TimeRange, given_flags, point_ms, time_range
 from groupreplay.streaming.text.given_time import GivenTime
-from groupreplay.streaming.text.time_zone import TimeZone
 
 if TYPE_CHECKING:
     from groupreplay.state import Context

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from groupreplay.streaming.base.errors import did_you_mean
 from groupreplay.streaming.cli.flag_values import pair
 from groupreplay.streaming.cli.options import file_flag, flag, group, pairs_flag, switch
 
@@ -34,7 +35,7 @@ def rules_file_flag(**more: Any) -> Any:
 def rules_flags() -> Any:
     """A field with the rules of a file and single thresholds."""
     return rules_file_flag(
-        numbers=flag(
+        thresholds=flag(
             "Set one number of the rules for all groups, for example rebalance.stuck.threshold_ms=3000; "
             "overrides the file; may be repeated.",
             "--rule",
@@ -85,5 +86,7 @@ def need_event_types(names: Sequence[str]) -> frozenset[str] | None:
     known = [event.NAME for event in EVENTS]
     for name in names:
         if name not in known:
-            raise click.UsageError(f"There is no event {name!r}; there are {', '.join(known)}.")
+            near = [one for one in known if name in one.split(".")]
+            hint = f"did you mean {' or '.join(near)}? " if near else did_you_mean(name, known)
+            raise click.UsageError(f"There is no event {name!r}; {hint}there are {', '.join(known)}.")
     return frozenset(map(event_type, names)) or None

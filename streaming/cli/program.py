@@ -22,6 +22,7 @@ from groupreplay.streaming.base.ending import StoppedBySignal, has_begun, presen
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
 from groupreplay.streaming.cli.display import Display, display_options
 from groupreplay.streaming.cli.options import option
+from groupreplay.streaming.cli.usage_hints import hint, unknown_command
 
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
@@ -80,7 +81,11 @@ class Program(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command by its own name, so that an alias uses the same table of the configuration file."""
-        return super().resolve_command(ctx, [ALIASES.get(args[0], args[0]), *args[1:]])
+        name = ALIASES.get(args[0], args[0])
+        # A flag that does not exist has an error of its own.
+        if name not in COMMANDS and not name.startswith("-"):
+            ctx.fail(unknown_command(name, list(COMMANDS)))
+        return super().resolve_command(ctx, [name, *args[1:]])
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The overview; imports no command."""
@@ -108,6 +113,8 @@ class Program(click.Group):
             code = super().main(args, **extra)
         except click.ClickException as error:
             error.show()
+            if isinstance(error, click.UsageError) and (line := hint(error)) is not None:
+                click.echo(line, err=True)
             code = error.exit_code
         except StoppedBySignal as stopped:
             code = 128 + stopped.number
@@ -182,6 +189,7 @@ def _writing() -> Iterator[None]:
 
 
 def _load_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
+    from groupreplay.streaming.cli.file_settings import file_settings
     from groupreplay.streaming.config.config_file import default_path, load_defaults
 
     if path is None:
@@ -190,22 +198,7 @@ def _load_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> N
             return
     program = ctx.command
     assert isinstance(program, click.Group)
-    settings = {name: _settings(ctx, program, name) for name in program.list_commands(ctx)}
-    ctx.default_map = load_defaults(path, settings)
-
-
-def _settings(ctx: click.Context, program: click.Group, name: str) -> dict[str, str]:
-    """Name of each setting in the configuration file -> click's name of its value."""
-    command = program.get_command(ctx, name)
-    assert command is not None
-    shared = {param.name for param in program.params}
-    return {
-        next(flag for flag in param.opts if flag.startswith("--")).lstrip("-").replace("-", "_"): str(
-            param.name
-        )
-        for param in command.params
-        if isinstance(param, click.Option) and param.name not in shared
-    }
+    ctx.default_map = load_defaults(path, *file_settings(ctx, program))
 
 
 @click.command(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})

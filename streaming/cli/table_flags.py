@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from groupreplay.streaming.base.clock import now_ms
+from groupreplay.streaming.base.time_zones import UTC, TimeZone
 from groupreplay.streaming.cli.display import display
+from groupreplay.streaming.cli.file_settings import is_typed
 from groupreplay.streaming.cli.options import group, names_flag, switch
-from groupreplay.streaming.text.time_zone import UTC, TimeZone
 
 if TYPE_CHECKING:
     from groupreplay.streaming.text.terminal import OutputFormat, Table, TableStyle
@@ -45,11 +46,11 @@ class TableFlags:
         """
         from groupreplay.streaming.text.terminal import merged, print_table, show
 
-        if self.columns and output not in ("table", "csv"):
+        if self.columns and output not in ("table", "csv") and is_typed("columns"):
             raise click.UsageError(
                 f"--columns chooses columns of tables and CSV: leave it out with -o {output}."
             )
-        columns = [_column(name, tables) for name in self.columns]
+        columns = _columns(self.columns, tables)
         style = self._style(columns, zone=zone, by_group=by_group, stacks=stacks)
         if output != "table":
             show(merged(tables), documents, output, style)
@@ -88,6 +89,18 @@ def table_flags() -> Any:
             "Only these columns of tables and CSV, in this order, for example group,state,lag."
         ),
     )
+
+
+def _columns(names: Sequence[str], tables: Sequence[Table]) -> list[str]:
+    """The headings that are meant; those of other tables are left out if the names were not typed."""
+    found = []
+    for name in names:
+        try:
+            found.append(_column(name, tables))
+        except click.UsageError:
+            if is_typed("columns"):
+                raise
+    return found
 
 
 def _column(name: str, tables: Sequence[Table]) -> str:

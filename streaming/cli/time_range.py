@@ -11,8 +11,9 @@ from dataclasses import dataclass
 import click
 
 from groupreplay.streaming.base.clock import now_ms
+from groupreplay.streaming.base.time_zones import UTC, TimeZone
 from groupreplay.streaming.text.given_time import GivenTime
-from groupreplay.streaming.text.time_zone import UTC, TimeZone, date_time
+from groupreplay.streaming.text.time_zone import date_time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,5 +115,7 @@ def time_range(
             assert since is not None
             what = f"--until {until.text} ({date_time(until_ms, zone)}) is not after"
             since_text = f"--since {since.text} ({date_time(since_ms, zone)}), in {zone.name}"
-            raise click.UsageError(f"{what} {since_text}.")
+            swapped = None not in (since.age_ms, until.age_ms) and since.age_ms != until.age_ms
+            hint = f" Ages count back: --since {until.text} --until {since.text}?" if swapped else ""
+            raise click.UsageError(f"{what} {since_text}.{hint}")
     return TimeRange(since_ms=since_ms, until_ms=until_ms, counted_from=found, zone=zone)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, time
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,27 +32,109 @@ def default_path() -> Path:
     return Path(home) / "groupreplay" / "config.toml"
 
 
-def load_defaults(path: Path, commands: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
-    """The defaults of each command, as click's ``default_map``.
+@dataclass(frozen=True, slots=True)
+class FileSetting:
+    """What a name in the file sets: the value of click's ``parameter``.
 
-    ``commands`` has the settings of every command: name in the file -> name in click. A name that is not among
-    them is an error.
+    ``switch``: the values that ``true`` and ``false`` mean, for a flag without a value. ``repeated``: the value is a
+    list. ``choices``: the values that are accepted, if not all are.
+    """
+
+    parameter: str
+    switch: Mapping[bool, Any] | None = None
+    repeated: bool = False
+    choices: frozenset[str] | None = None
+
+    def read(self, value: Any) -> dict[str, Any]:
+        """The value by parameter, as click reads it from a command line: everything but switches is text.
+
+        Raises:
+            ValueError: the value is of another kind.
+        """
+        if self.switch is not None:
+            if not isinstance(value, bool):
+                raise ValueError("is true or false")
+            return {self.parameter: self.switch[value]} if value in self.switch else {}
+        if not self.repeated:
+            return {self.parameter: _text(value)}
+        if not isinstance(value, list):
+            raise ValueError('may be repeated, so it is a list: ["…"]')
+        return {self.parameter: [_text(one) for one in value]}
+
+    def takes(self, value: Any) -> bool:
+        """Whether the value is one of the choices."""
+        return self.choices is None or str(value).lower() in self.choices
+
+
+def load_defaults(
+    path: Path, program: Mapping[str, FileSetting], commands: Mapping[str, Mapping[str, FileSetting]]
+) -> dict[str, Any]:
+    """The defaults of the program and of each command, as click's ``default_map``.
+
+    ``program`` and ``commands`` have the settings by their names in the file. A name that is not among them is an
+    error. A setting at the top does not apply to a command with other choices.
 
     Raises:
-        GroupReplayError: the file cannot be read, is not TOML, or has an unknown table or setting.
+        GroupReplayError: the file cannot be read, is not TOML, or has an unknown table or setting, or a setting of
+            the wrong kind.
     """
     values = _names(_parse(path))
     tables = {name: table for name, table in values.items() if isinstance(table, dict)}
     shared = {name: value for name, value in values.items() if name not in tables}
-    _require_known(path, "top of the file", shared, SHARED)
+    top = "top of the file"
+    _require_known(path, top, shared, SHARED)
     _require_known(path, "tables", tables, commands)
-    defaults: dict[str, Any] = dict(shared)
+    _require_choices(path, shared, commands)
+    defaults = _defaults(path, top, shared, program)
     for command, known in commands.items():
-        table = _names(tables.get(command, {}))
-        _require_known(path, f"[{command}]", table, known)
-        both = {name: value for name, value in shared.items() if name in known} | table
-        defaults[command] = {known[name]: value for name, value in both.items()}
+        table, where = _names(tables.get(command, {})), f"[{command}]"
+        _require_known(path, where, table, known)
+        fitting = {name: one for name, one in shared.items() if name in known and known[name].takes(one)}
+        defaults[command] = _defaults(path, top, fitting, known) | _defaults(path, where, table, known)
     return defaults
+
+
+def _defaults(
+    path: Path, where: str, given: Mapping[str, Any], known: Mapping[str, FileSetting]
+) -> dict[str, Any]:
+    """The values by click's names."""
+    found: dict[str, Any] = {}
+    for name, value in given.items():
+        if name not in known:
+            continue
+        try:
+            read = known[name].read(value)
+        except ValueError as error:
+            raise unusable(f"the setting {name!r}, {where}, {error}", path, _EXAMPLE) from None
+        if twice := read.keys() & found.keys():
+            rivals = [one for one in given if one in known and known[one].parameter in twice]
+            raise unusable(f"only one of {', '.join(rivals)} can be set, {where}", path, "remove the others")
+        found |= read
+    return found
+
+
+def _require_choices(
+    path: Path, shared: Mapping[str, Any], commands: Mapping[str, Mapping[str, FileSetting]]
+) -> None:
+    """A setting at the top must be a choice of one command at least."""
+    for name, value in shared.items():
+        of_commands = [known[name] for known in commands.values() if name in known]
+        if of_commands and not any(one.takes(value) for one in of_commands):
+            choices = ", ".join(sorted(frozenset().union(*(one.choices or () for one in of_commands))))
+            raise unusable(f"the setting {name!r} is {value!r}", path, f"write one of: {choices}")
+
+
+def _text(value: Any) -> str:
+    """A value as it would be typed.
+
+    Raises:
+        ValueError: it is no text, number or time.
+    """
+    if isinstance(value, (date, datetime, time)):
+        return value.isoformat()
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise ValueError('is a text or a number: "…"')
+    return str(value)
 
 
 def _parse(path: Path) -> dict[str, Any]:

@@ -14,10 +14,10 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from groupreplay.state.conditions.detection import Detector
-from groupreplay.state.conditions.registry import DETECTORS, OF_THE_JOB, with_numbers
+from groupreplay.state.conditions.registry import DETECTORS, OF_THE_JOB, with_thresholds
 from groupreplay.state.events.event import Severity
 from groupreplay.state.policy.planned_windows import PlannedWindow
-from groupreplay.state.policy.rules import EPHEMERAL, GroupRule, Numbers, Policy, merged
+from groupreplay.state.policy.rules import EPHEMERAL, GroupRule, Policy, Thresholds, merged
 from groupreplay.streaming.base.errors import GroupReplayError, did_you_mean, unusable
 from groupreplay.streaming.config.windows_table import planned_windows
 
@@ -81,11 +81,11 @@ _FILE: Final = _struct(
 class RulesSource:
     """Where the policy comes from: a file, if there is one, and thresholds that win over it for every group.
 
-    ``numbers`` are pairs such as ``("rebalance.stuck.threshold_ms", "3000")``.
+    ``thresholds`` are pairs such as ``("rebalance.stuck.threshold_ms", "3000")``.
     """
 
     path: Path | None = None
-    numbers: Sequence[tuple[str, str]] = field(default=())
+    thresholds: Sequence[tuple[str, str]] = field(default=())
 
     def load(self) -> Policy:
         """The policy as it is now.
@@ -94,14 +94,14 @@ class RulesSource:
             GroupReplayError: the file cannot be read or has a mistake: where it is, and what is allowed there.
         """
         policy = Policy() if self.path is None else parse_rules(_read(self.path), str(self.path))
-        given: Numbers = {}
-        for name, text in self.numbers:
+        given: Thresholds = {}
+        for name, text in self.thresholds:
             given = merged(given, _given(name, text))
         of_groups = {name: values for name, values in given.items() if name not in OF_THE_JOB}
         if of_groups:
-            policy = replace(policy, groups=(*policy.groups, GroupRule(groups="*", numbers=of_groups)))
+            policy = replace(policy, groups=(*policy.groups, GroupRule(groups="*", thresholds=of_groups)))
         of_the_job = {name: values for name, values in given.items() if name in OF_THE_JOB}
-        return replace(policy, numbers=merged(policy.numbers, of_the_job))
+        return replace(policy, thresholds=merged(policy.thresholds, of_the_job))
 
 
 class RulesWatch:
@@ -171,15 +171,15 @@ def parse_rules(text: str, where: str) -> Policy:
     except (msgspec.MsgspecError, ValueError, RecursionError) as error:
         raise unusable(f"the rules are not TOML: {error}", where, _EXAMPLE) from None
     file = _converted(values, where)
-    numbers = _checked(_numbers(file), where)
+    thresholds = _checked(_thresholds(file), where)
     return Policy(
-        numbers=numbers,
+        thresholds=thresholds,
         groups=(
             *EPHEMERAL,
             *(
                 rule
                 for number, group in enumerate(file.get("group", []), 1)
-                for rule in _group_rules(group, numbers, f"{where}, [[group]] {number}")
+                for rule in _group_rules(group, thresholds, f"{where}, [[group]] {number}")
             ),
         ),
         windows=tuple(
@@ -195,10 +195,10 @@ def _windows(table: dict[str, Any], where: str) -> list[PlannedWindow]:
     return planned_windows(table, _globs(table.get("match", []), where), where)
 
 
-def _group_rules(group: dict[str, Any], numbers: Numbers, where: str) -> Iterator[GroupRule]:
+def _group_rules(group: dict[str, Any], thresholds: Thresholds, where: str) -> Iterator[GroupRule]:
     """One rule for each glob of a ``[[group]]``."""
-    own = _numbers(group)
-    _checked(merged(numbers, own), where)
+    own = _thresholds(group)
+    _checked(merged(thresholds, own), where)
     cap = group.get("severity_cap")
     for glob in _globs(group.get("match", []), where):
         yield GroupRule(
@@ -207,7 +207,7 @@ def _group_rules(group: dict[str, Any], numbers: Numbers, where: str) -> Iterato
             severity_cap=None if cap is None else Severity[cap.upper()],
             matters=group.get("matters"),
             labels=group.get("labels", {}),
-            numbers=own,
+            thresholds=own,
         )
 
 
@@ -222,7 +222,7 @@ def _globs(match: str | list[str], where: str) -> list[str]:
     return globs
 
 
-def _given(name: str, text: str) -> Numbers:
+def _given(name: str, text: str) -> Thresholds:
     """The threshold of a ``--rule`` flag."""
     where, words = f"--rule {name}={text}", name.split(".")
     if len(words) != 3:
@@ -230,7 +230,7 @@ def _given(name: str, text: str) -> Numbers:
             f"{name!r} is not the name of a threshold", where, "such as rebalance.stuck.threshold_ms"
         )
     family, word, threshold = words
-    return _checked(_numbers(_converted({family: {word: {threshold: text}}}, where, strict=False)), where)
+    return _checked(_thresholds(_converted({family: {word: {threshold: text}}}, where, strict=False)), where)
 
 
 def _converted(values: dict[str, Any], where: str, *, strict: bool = True) -> dict[str, Any]:
@@ -243,19 +243,19 @@ def _converted(values: dict[str, Any], where: str, *, strict: bool = True) -> di
     return plain
 
 
-def _numbers(table: dict[str, Any]) -> Numbers:
+def _thresholds(table: dict[str, Any]) -> Thresholds:
     """``{"rebalance.stuck": {"threshold_ms": 3000}}`` from tables within tables."""
     names = [(one.name, *one.name.split(".")) for one in DETECTORS]
     found = {name: table.get(family, {}).get(word, {}) for name, family, word in names}
     return {name: values for name, values in found.items() if values}
 
 
-def _checked(numbers: Numbers, where: str) -> Numbers:
+def _checked(thresholds: Thresholds, where: str) -> Thresholds:
     try:
-        with_numbers(DETECTORS, numbers)
+        with_thresholds(DETECTORS, thresholds)
     except ValueError as error:
         raise unusable(str(error), where, _EXAMPLE) from None
-    return numbers
+    return thresholds
 
 
 def _translated(message: str, where: str) -> GroupReplayError:
@@ -296,7 +296,7 @@ def differences(before: Policy, after: Policy) -> list[str]:
 def _flat(policy: Policy) -> Iterator[tuple[str, Any]]:
     """Every setting by a unique name."""
     yield "runbook", policy.runbook
-    yield from _flat_numbers("", policy.numbers)
+    yield from _flat_thresholds("", policy.thresholds)
     for rule in policy.groups:
         for name in ("ignore", "severity_cap", "matters"):
             value = getattr(rule, name)
@@ -304,13 +304,13 @@ def _flat(policy: Policy) -> Iterator[tuple[str, Any]]:
                 yield f"{rule.groups}: {name}", getattr(value, "name", value)
         for label, text in rule.labels.items():
             yield f"{rule.groups}: labels.{label}", text
-        yield from _flat_numbers(f"{rule.groups}: ", rule.numbers)
+        yield from _flat_thresholds(f"{rule.groups}: ", rule.thresholds)
     for window in policy.windows:
         yield f"{window.groups}: window {window.times}", window.severity_cap.name
 
 
-def _flat_numbers(before: str, numbers: Numbers) -> Iterator[tuple[str, Any]]:
-    for condition, changed in numbers.items():
+def _flat_thresholds(before: str, thresholds: Thresholds) -> Iterator[tuple[str, Any]]:
+    for condition, changed in thresholds.items():
         for number, value in changed.items():
             yield f"{before}{condition}.{number}", value
 

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, time, timedelta, timezone
 from typing import Any, Final
-from zoneinfo import ZoneInfo
 
 from groupreplay.state.events.event import Severity
 from groupreplay.state.policy.planned_windows import DAYS, Once, PlannedWindow, Weekly
 from groupreplay.streaming.base.errors import unusable
+from groupreplay.streaming.base.time_zones import time_zone
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _WEEKLY: Final = re.compile(r"([A-Za-z,-]+) +(\d\d:\d\d)-(\d\d:\d\d)")
@@ -51,10 +51,9 @@ def _once(begin: str, end: str, where: str) -> Once:
 
 def _weekly(text: str, zone_name: str, where: str) -> Weekly:
     try:
-        zone = ZoneInfo(zone_name)
-    except (KeyError, OSError, ValueError):
-        # ZoneInfoNotFoundError is a KeyError; names such as ".." are a ValueError, and a folder is an OSError.
-        raise unusable(f"no time zone {zone_name!r} is known", where, "such as Europe/Berlin") from None
+        zone = time_zone(zone_name)
+    except ValueError as error:
+        raise unusable(str(error), where, "such as Europe/Berlin or +02:00") from None
     parts = _WEEKLY.fullmatch(text.strip())
     try:
         if parts is None:
@@ -63,7 +62,7 @@ def _weekly(text: str, zone_name: str, where: str) -> Weekly:
         days = frozenset(day for part in parts[1].split(",") for day in _days(part))
     except ValueError:
         raise unusable(f"weekly = {text!r} cannot be read", where, _FIX) from None
-    return Weekly(days=days, begin=begin, end=end, zone=zone, zone_name=zone_name)
+    return Weekly(days=days, begin=begin, end=end, zone=zone.info, zone_name=zone.name)
 
 
 def _days(text: str) -> list[int]:

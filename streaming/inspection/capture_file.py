@@ -6,18 +6,19 @@ capture is a set of records, which the reader sorts by offset and deduplicates.
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.streaming.base.atomic_files import new_file
+from groupreplay.streaming.base.atomic_files import is_written_into, new_file
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.contract.message_decoder import MessageDecoder
 from groupreplay.streaming.engine.packing.allocator import keep_freed_memory
@@ -78,7 +79,9 @@ class CaptureWriter:
     def __enter__(self) -> CaptureWriter:
         with ExitStack() as place:
             part = place.enter_context(new_file(self.path, "capture", force=self._force))
-            self._file = pq.ParquetWriter(part, self._schema, compression="zstd")
+            # Arrow asks a file for its position, which a FIFO does not know.
+            sink = place.enter_context(_Unpositioned(part.open("wb", 0))) if is_written_into(part) else part
+            self._file = pq.ParquetWriter(sink, self._schema, compression="zstd")
             self._place = place.pop_all()
         return self
 
@@ -128,6 +131,22 @@ class CaptureWriter:
             self._file.write_table(table.replace_schema_metadata(self._schema.metadata))
         self._pending.clear()
         self._pending_rows = self._pending_bytes = 0
+
+
+class _Unpositioned(io.BufferedWriter):
+    """A file that cannot be positioned, and knows how much was written to it."""
+
+    _written = 0
+
+    def write(self, data: Any) -> int:
+        """As ``BufferedWriter``."""
+        count = super().write(data)
+        self._written += count
+        return count
+
+    def tell(self) -> int:
+        """The number of bytes so far."""
+        return self._written
 
 
 def read_captures(

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from groupreplay import __version__
 from groupreplay.state.simulation.simulation import BEGIN_MS, SimulationPlan
-from groupreplay.streaming.base.atomic_files import atomic_file, require_new
+from groupreplay.streaming.base.atomic_files import atomic_file, is_written_into, require_new
+from groupreplay.streaming.base.errors import unusable
 from groupreplay.streaming.inspection.capture_file import CaptureWriter
 from groupreplay.streaming.inspection.capture_files.context import CaptureContext
 from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA, ProgressCallback, no_progress
@@ -50,6 +51,12 @@ def write_simulation(
     Raises:
         GroupReplayError: a file cannot be written.
     """
+    if is_written_into(path) and (truth is None or (trace and trace == trace_path(path))):
+        raise unusable(
+            f"the true states {'and the trace ' if trace else ''}have no place beside what is no file",
+            path,
+            "give a file, or --truth-file and no --trace",
+        )
     truth = truth or truth_path(path)
     require_new([path, truth, trace], force=force)
     with (

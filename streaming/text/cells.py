@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from groupreplay.state.display.safe_text import safe_text
-from groupreplay.streaming.text.time_zone import UTC, TimeZone, in_zone, offset_if_twice, rfc3339
+from groupreplay.streaming.base.time_zones import UTC, TimeZone
+from groupreplay.streaming.text.time_zone import in_zone, offset_if_twice, rfc3339
 
 #: A missing value in a table for people, and in a pipe: a blank would shift the fields of ``awk``.
 MISSING: Final = "-"

@@ -15,7 +15,8 @@ from groupreplay.state.display.phrases import NAMES_SHOWN, Data, clock_time, cou
 from groupreplay.state.display.safe_text import is_safe, safe_text
 from groupreplay.state.events.event import name_of
 from groupreplay.state.events.offset_events import OffsetsExpired
-from groupreplay.streaming.text.time_zone import TimeZone, event_time, heading
+from groupreplay.streaming.base.time_zones import TimeZone
+from groupreplay.streaming.text.time_zone import event_time, heading
 
 #: Characters of a text: more than any event of the job needs.
 _LIMIT: Final = 4_000

@@ -21,11 +21,11 @@ import click
 from groupreplay.state.display.safe_text import LIMIT, safe_text
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.base.status_line import StatusLine, can_redraw
+from groupreplay.streaming.base.time_zones import UTC, TimeZone
 from groupreplay.streaming.config.logs import without_secrets
 from groupreplay.streaming.text.cells import Cell, Clock, cell_text, has_time, short_clock, whole_clock
 from groupreplay.streaming.text.column_shapes import Cut, shortened
 from groupreplay.streaming.text.table_layout import TextColumn, fitted, stacked, whole
-from groupreplay.streaming.text.time_zone import UTC, TimeZone
 
 #: The values of ``-o``.
 OutputFormat = Literal["table", "json", "jsonl", "csv"]

@@ -7,44 +7,12 @@ nothing heavy at the top.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone, tzinfo
+from datetime import datetime, timedelta, timezone
 from typing import Final
-from zoneinfo import ZoneInfo
 
-_OFFSET: Final = re.compile(r"([+-])(\d\d):?(\d\d)")
+from groupreplay.streaming.base.time_zones import UTC, TimeZone
+
 _RFC3339: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
-
-
-@dataclass(frozen=True, slots=True)
-class TimeZone:
-    """A time zone and its name as headings show it: ``UTC``, ``Europe/Berlin``, ``+02:00``."""
-
-    name: str
-    info: tzinfo
-
-
-UTC: Final = TimeZone("UTC", timezone.utc)
-
-
-def time_zone(name: str) -> TimeZone:
-    """The zone of a name of the IANA database (``Europe/Berlin``), of ``UTC`` or ``Z``, or of an offset (``+02:00``).
-
-    Raises:
-        ValueError: there is no such zone.
-    """
-    if name.upper() in ("UTC", "Z"):
-        return UTC
-    offset = _OFFSET.fullmatch(name)
-    if offset is not None:
-        sign, hours, minutes = offset.groups()
-        if int(hours) < 24 and int(minutes) < 60:
-            delta = timedelta(hours=int(hours), minutes=int(minutes))
-            return TimeZone(f"{sign}{hours}:{minutes}", timezone(-delta if sign == "-" else delta))
-    try:
-        return TimeZone(name, ZoneInfo(name))
-    except (KeyError, ValueError, OSError):  # a folder of the database is an OSError
-        raise ValueError(f"there is no time zone {name!r}") from None
 
 
 def date_time(at_ms: int, zone: TimeZone) -> str:

@@ -7,8 +7,9 @@ from groupreplay.codecs import (
     MemberMetadata,
     OffsetCommitKey,
     OffsetCommitValue,
+    Subscription,
 )
-from groupreplay.codecs.kafka_json import to_json
+from groupreplay.codecs.kafka_json import blob_json, to_json
 from groupreplay.codecs.share import ShareGroupMetadataKey, ShareGroupMetadataValue
 from groupreplay.codecs.streams import StreamsGroupMetadataKey, StreamsGroupMetadataValue
 
@@ -100,3 +101,13 @@ def test_a_preview_prints_its_own_fields() -> None:
 def test_the_legacy_type() -> None:
     """Type 0 is printed as such."""
     assert to_json(LegacyOffsetCommitKey(group="g", topic="t", partition=7), None)["key"]["type"] == 0
+
+
+def test_a_surrogate_is_one_replacement_character() -> None:
+    """As in Java, whole or cut; other wrong bytes are one each."""
+    names = {b"\xed\xa5\x80x": "\N{REPLACEMENT CHARACTER}x", b"\xed\xa5": "\N{REPLACEMENT CHARACTER}"}
+    names[b"\xe0\x80\x80"] = "\N{REPLACEMENT CHARACTER}" * 3
+    for raw, text in names.items():
+        topic = raw.decode("utf-8", "surrogateescape")
+        blob = Subscription(version=0, topics=(topic,), user_data=None)
+        assert blob_json(blob)["topics"] == [text]

@@ -174,11 +174,12 @@ def test_strings_longer_than_kafka_takes() -> None:
 
 @pytest.mark.parametrize("kind", [STRING, BYTES])
 def test_absurd_lengths(kind: WireType) -> None:
-    """Lengths beyond the bytes left and negative ones are told, and nothing is allocated."""
+    """Lengths beyond the bytes left and negative ones are told, and nothing is allocated; nullable, these are null."""
     with pytest.raises(DecodeError, match="are left"):
         read(kind, b"\x7f\xff\xff\xff", CLASSIC)
     with pytest.raises(DecodeError, match="negative length"):
-        read(kind, b"\xff\xfe\xff\xff", CLASSIC, nullable=True)
+        read(kind, b"\xff\xfe\xff\xff", CLASSIC)
+    assert read(kind, b"\xff\xfe\xff\xff", CLASSIC, nullable=True) == (None, 2 if kind is STRING else 4)
     with pytest.raises(DecodeError, match="needs 2147483646 bytes, 0 are left"):
         read(kind, b"\xff\xff\xff\xff\x07", FLEXIBLE)
 

@@ -19,9 +19,9 @@ from support.histories.strategies import WrittenLog, histories, logs
 
 HOUR = 3_600_000
 DAY = 24 * HOUR
-#: Numbers so small that the conditions come and go inside these histories.
+#: Thresholds so small that the conditions come and go inside these histories.
 QUICK = Policy(
-    numbers={
+    thresholds={
         "rebalance.slow": {"threshold_ms": 2_000},
         "rebalance.stuck": {"threshold_ms": 5_000, "wedged_ms": 20_000},
         "rebalance.timeouts": {"times": 1, "window_ms": 90_000},

@@ -36,6 +36,7 @@ CONTEXT = replace(NAMED, cluster_id=CLUSTER_ID, era=ERA)
 PROBED = replace(CONTEXT, probing=True)
 DAY = 86_400_000
 KEY = b"g:" + GROUP.encode()
+MALFORMED = "record.malformed"
 BAD = b"x:" + str(PARTITION).encode()
 #: What is added to a record's time; None: the record has no timestamp.
 SHIFTS: Sequence[int | None] = (0, 0, 0, 50_000, 70_000, 3_600_000, DAY - 1, 2 * DAY, 2**60, -(2**60), None)
@@ -93,6 +94,7 @@ class Job:
     deadline_ms: int | None = None
     removable: bool = False
     rows: list[OutputRow] = field(default_factory=list)
+    bad_rows: list[OutputRow] = field(default_factory=list)
 
     def batch(self, rows: Sequence[RawBytes], answers: Sequence[Answer] = (), now_ms: int = 0) -> None:
         """One batch."""
@@ -101,15 +103,19 @@ class Job:
         if mine:
             self.call(mine, now_ms)
         if BAD in packed:
-            self.bad = advance(
-                BAD, self.bad, packed[BAD], now_ms=0, recorded_ms=None, context=self.context
-            ).blob
+            result = advance(BAD, self.bad, packed[BAD], now_ms=0, recorded_ms=None, context=self.context)
+            self.bad = result.blob
+            self.bad_rows += result.rows
 
     def call(self, packed: Sequence[bytes], now_ms: int) -> None:
         """One call for the group."""
         result = advance(KEY, self.blob, packed, now_ms=now_ms, recorded_ms=None, context=self.context)
         self.blob, self.deadline_ms, self.removable = result.blob, result.deadline_ms, result.removable
         self.rows += result.rows
+
+    def malformed(self) -> list[Any]:
+        """The events about records."""
+        return [json.loads(one.value or b"") for one in self.bad_rows if one.output is Output.EVENTS]
 
     def end(self, now_ms: int) -> tuple[list[Any], Any]:
         """The events and the group at the end of the log."""
@@ -139,6 +145,7 @@ def test_cuts_and_restarts_do_not_matter(log_of: st.SearchStrategy[WrittenLog], 
         cut.batch(rows[begin:end])
         begin = end
     assert cut.end(end_ms) == whole.end(end_ms)
+    assert cut.malformed() == whole.malformed()
     assert (cut.bad is None) == (whole.bad is None)
 
 
@@ -168,11 +175,51 @@ def test_a_replay_gives_what_the_job_gives(
     job = Job(caught_up_ms)
     job.batch(rows)
     events, group = job.end(replay.latest_ms + 1)
-    of_group = [
-        one for one in map(json.loads, filter(None, written)) if "record.malformed" not in one["type"]
-    ]
-    assert of_group == events
+    told = list(map(json.loads, filter(None, written)))
+    assert [one for one in told if MALFORMED not in one["type"]] == events
+    assert [one for one in told if MALFORMED in one["type"]] == job.malformed()
     assert [one.describe() for one in replay.groups()] == ([] if job.removable else [group])
+
+
+def told_of(events: Sequence[Any]) -> list[Any]:
+    """Events without their times: that of a record whose own time cannot be is when it had been read."""
+    return [(one["id"], one["type"], {**one["data"], "cause": None, "time_ms": None}) for one in events]
+
+
+@every_log
+@given(data=st.data())
+def test_what_is_said_of_wrong_times(log_of: st.SearchStrategy[WrittenLog], data: st.DataObject) -> None:
+    """A job whose batches are minutes apart and a replay of its heartbeats name the same records, with the same counts.
+
+    A replay has the caught-up times to five minutes.
+    """
+    records = data.draw(log_of).records
+    rows = wrong_times(data, records)
+    job, heartbeats, begin, at_ms = Job(0), list[HeartbeatMessage](), 0, records[-1].at + 1
+    for end in sorted(data.draw(st.sets(st.integers(1, len(rows)), max_size=5)) | {len(rows)}):
+        at_ms += data.draw(st.integers(0, 420_000))
+        job.caught_up_ms = at_ms
+        job.batch(rows[begin:end])
+        begin, end_offset = end, rows[end - 1].offset + 1
+        heartbeats.append(
+            HeartbeatMessage(
+                cluster_id=CLUSTER_ID,
+                era=ERA,
+                job_id="j",
+                run_id="r",
+                at_ms=at_ms,
+                caught_up_ms=at_ms,
+                offsets={PARTITION: end_offset},
+            )
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        path = write_capture(Path(folder) / "a.parquet", rows, probes=probes_batch(heartbeats))
+        written = [
+            json.loads(one.value or b"")
+            for one in Replay(CONTEXT).feed(read_captures([path]))
+            if one.output is Output.EVENTS
+        ]
+    assert told_of([one for one in written if MALFORMED in one["type"]]) == told_of(job.malformed())
 
 
 def late_answers(data: st.DataObject, records: Sequence[Raw]) -> list[Answer]:

@@ -188,6 +188,7 @@ def test_the_document_in_full() -> None:
         "subscribed_topics": ["t"],
         "offsets": {"partitions": 1, "oldest_commit_ms": 6, "newest_commit_ms": 6, "next_expiry_ms": None},
         "conditions": [],
+        "suppressed": {},
         "labels": {},
         "log_position": {"partition": 3, "offset": 104, "timestamp_ms": 6},
     }

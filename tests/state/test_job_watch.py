@@ -39,8 +39,8 @@ def test_a_slow_trigger_is_not_late() -> None:
 
 def test_the_numbers_are_settings() -> None:
     """As for the conditions of groups."""
-    numbers = {"job.blind": {"silent_rounds": 1}, "job.behind": {"lag_ms": 0, "threshold_ms": 10}}
-    context = Context(cluster_id="c", catch_up_after_ms=0, policy=Policy(numbers=numbers))
+    thresholds = {"job.blind": {"silent_rounds": 1}, "job.behind": {"lag_ms": 0, "threshold_ms": 10}}
+    context = Context(cluster_id="c", catch_up_after_ms=0, policy=Policy(thresholds=thresholds))
     events = fed([taken(1, brokers={2: "x"}), beat(2, 1), beat(12, 11)], context)
     assert story(events) == [(1, "brokers_silent", "firing", 1), (12, "job.behind", "firing", 2)]
 

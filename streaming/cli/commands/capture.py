@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
@@ -11,6 +11,7 @@ import click
 
 from groupreplay.streaming.cli.cluster_flags import ClusterFlags, ProbesFlags, cluster_flags, probes_flags
 from groupreplay.streaming.cli.command import with_settings
+from groupreplay.streaming.cli.file_settings import giving_way
 from groupreplay.streaming.cli.inputs import columns_flag
 from groupreplay.streaming.cli.options import file_flag, flag, force_flag
 from groupreplay.streaming.cli.table_flags import TableFlags, table_flags
@@ -47,6 +48,7 @@ def command(settings: CaptureSettings) -> None:
     configuration of the topic, names of topics. The file appears when it is complete. With --duration the copy
     continues with new records; Ctrl-C then ends it early and keeps the records read so far.
     """
+    settings = replace(settings, **giving_way({"output_file": None, "show": None}))
     if (settings.output_file is None) == (settings.show is None):
         raise click.UsageError("Give either -o FILE or --show FILE.")
     if settings.output_file is None:

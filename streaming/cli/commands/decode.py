@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.time_zones import TimeZone
 from groupreplay.streaming.cli.command import with_settings
 from groupreplay.streaming.cli.inputs import LogInput, log_flags, log_read, nothing_found, open_rows
 from groupreplay.streaming.cli.options import (
@@ -22,7 +23,6 @@ from groupreplay.streaming.cli.options import (
 from groupreplay.streaming.cli.policy_flags import redaction_flags
 from groupreplay.streaming.cli.time_range import TimeRange, given_flags, time_range
 from groupreplay.streaming.text.given_time import GivenTime
-from groupreplay.streaming.text.time_zone import TimeZone
 
 if TYPE_CHECKING:
     from groupreplay.state.policy.redaction import Redaction

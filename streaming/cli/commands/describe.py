@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.cli.command import with_settings
+from groupreplay.streaming.cli.file_settings import giving_way, is_typed
 from groupreplay.streaming.cli.inputs import (
     GroupsQuery,
     exit_code,
+    lag_asked_for,
     log_read,
     need_connection,
     reading,
@@ -74,7 +76,8 @@ def command(settings: DescribeSettings) -> int:
     Each group type has the columns of the tool for that type. json and jsonl print everything known about each
     group, whatever the view; with --history and --states they print the rows of the table.
     """
-    past = {"history": _history, "states": _states}.get(settings.view)
+    settings = _that_apply(settings)
+    past = _PAST.get(settings.view)
     if settings.all_groups == bool(settings.groups):
         raise click.UsageError("Give either --group or --all-groups.")
     if past is not None and settings.fail_on:
@@ -89,6 +92,17 @@ def command(settings: DescribeSettings) -> int:
     if answer.documents or settings.output != "table":
         _print(settings, answer)
     return exit_code(answer.findings, answer.nothing)
+
+
+def _that_apply(settings: DescribeSettings) -> DescribeSettings:
+    """Without what was not typed and does not apply: it stands in the configuration file, for other calls."""
+    empty = {"groups": (), "all_groups": False}
+    settings = replace(settings, **giving_way(empty, groups="group"))
+    if settings.view in _PAST and settings.fail_on:
+        settings = replace(settings, **giving_way({"view": "offsets", "fail_on": ()}))
+    unused: dict[str, Any] = {} if settings.view in _PAST else {"since": None, "until": None}
+    unused |= {} if settings.view == "history" else {"min_severity": "info"}
+    return replace(settings, **{name: value for name, value in unused.items() if not is_typed(name)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,7 +161,7 @@ def _log_bounds(
     from groupreplay.streaming.inspection.lag import NO_BOUNDS, log_bounds
     from groupreplay.streaming.text.terminal import safe_line
 
-    if settings.with_lag:
+    if lag_asked_for(settings, rows):
         return log_bounds(groups, need_connection(rows))
     if rows.connection is None or settings.view != "offsets" or at.until_ms is not None:
         return NO_BOUNDS
@@ -243,3 +257,7 @@ def _print(settings: DescribeSettings, answer: _Shown) -> None:
         by_group=True,
         stacks=settings.verbose,
     )
+
+
+#: The views with rows about the past.
+_PAST: Final = {"history": _history, "states": _states}

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import click
 
 from groupreplay.streaming.base.errors import ExitCode
+from groupreplay.streaming.base.time_zones import TimeZone
 from groupreplay.streaming.cli.cluster_flags import ClusterFlags, cluster_flags, topic_flags
 from groupreplay.streaming.cli.command import with_settings
 from groupreplay.streaming.cli.display import display
+from groupreplay.streaming.cli.file_settings import giving_way
 from groupreplay.streaming.cli.inputs import nothing_found
 from groupreplay.streaming.cli.options import (
     groups_flag,
@@ -25,7 +27,6 @@ from groupreplay.streaming.cli.options import (
 from groupreplay.streaming.cli.policy_flags import need_event_types
 from groupreplay.streaming.cli.time_range import TimeRange, event_headings, given_flags, live_end, time_range
 from groupreplay.streaming.text.given_time import GivenTime
-from groupreplay.streaming.text.time_zone import TimeZone
 
 if TYPE_CHECKING:
     from groupreplay.streaming.config.settings import TopicNames
@@ -64,6 +65,7 @@ def command(settings: EventsSettings) -> int:
     from groupreplay.streaming.text.screen import Screen
     from groupreplay.streaming.text.terminal import escape_json
 
+    settings = replace(settings, **giving_way({"follow": False, "until": None}))
     if settings.follow and settings.until is not None:
         raise click.UsageError("--follow never ends: leave out either --follow or --until.")
     times = time_range(settings.since, settings.until, settings.zone, live_end)

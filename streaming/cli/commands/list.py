@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from groupreplay.streaming.cli.command import with_settings
+from groupreplay.streaming.cli.file_settings import is_typed
 from groupreplay.streaming.cli.flag_values import duration
 from groupreplay.streaming.cli.inputs import (
     GroupsQuery,
     exit_code,
+    lag_asked_for,
     log_read,
     need_connection,
     replaying,
@@ -70,7 +72,7 @@ def command(settings: ListSettings) -> int:
     from groupreplay.streaming.inspection.lag import log_bounds, with_lag
     from groupreplay.streaming.inspection.records.group_rows import noting_groups
 
-    if settings.with_lag and settings.expiring is None:
+    if settings.with_lag and settings.expiring is None and is_typed("with_lag"):
         raise click.UsageError("--with-lag needs --expiring: it measures the groups that --expiring selects.")
     findings, choice, at = Findings(settings.fail_on), GroupChoice(settings.groups), settings.at_range()
     with replaying(settings, at, choice, partitions=settings.partitions) as (replay, rows):
@@ -87,7 +89,8 @@ def command(settings: ListSettings) -> int:
         groups = group_list.expiring(groups, replay.latest_ms + settings.expiring)
         if groups:
             warn_of_assumptions(replay.context, rows, history=False)
-        groups = with_lag(groups, log_bounds(groups, need_connection(rows))) if settings.with_lag else groups
+        if lag_asked_for(settings, rows):
+            groups = with_lag(groups, log_bounds(groups, need_connection(rows)))
         table, documents = group_list.expiring_table(groups), map(group_list.expiring_summary, groups)
     if groups or settings.output != "table":
         print_heading(at, settings.output)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import click
 
 from groupreplay.streaming.base.errors import ExitCode
+from groupreplay.streaming.base.time_zones import TimeZone
 from groupreplay.streaming.cli.cluster_flags import retention_flags
 from groupreplay.streaming.cli.command import with_settings
 from groupreplay.streaming.cli.display import display
@@ -41,7 +42,6 @@ from groupreplay.streaming.cli.policy_flags import (
 )
 from groupreplay.streaming.cli.time_range import TimeRange, event_headings, given_flags, point_ms, time_range
 from groupreplay.streaming.text.given_time import GivenTime
-from groupreplay.streaming.text.time_zone import TimeZone
 
 if TYPE_CHECKING:
     from groupreplay.state.policy.redaction import Redaction

@@ -13,6 +13,7 @@ from groupreplay.streaming.cli.cluster_flags import (
 )
 from groupreplay.streaming.cli.command import with_settings
 from groupreplay.streaming.cli.display import display
+from groupreplay.streaming.cli.file_settings import giving_way
 from groupreplay.streaming.cli.options import file_flag, flag, pairs_flag, switch
 from groupreplay.streaming.cli.policy_flags import (
     labels_flag,
@@ -29,6 +30,7 @@ def _settings(source: ClusterFlags, sink: ClusterFlags, **values: Any) -> RunSet
     from groupreplay.streaming.config.settings import RunSettings
 
     level = display().log_level.upper()
+    values |= giving_way({"standby": False, "once": False})
     return RunSettings(
         source=source.need(),
         sink=sink.find(),

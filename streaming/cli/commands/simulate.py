@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ import click
 
 from groupreplay.streaming.cli.cluster_flags import ClusterFlags, cluster_flags, topic_flags
 from groupreplay.streaming.cli.command import with_settings
+from groupreplay.streaming.cli.file_settings import giving_way
 from groupreplay.streaming.cli.options import file_flag, flag, force_flag, pairs_flag, switch
 
 if TYPE_CHECKING:
@@ -123,6 +124,8 @@ def command(settings: SimulateSettings) -> None:
     """
     from groupreplay.streaming.text.terminal import Progress
 
+    empty = {"output_file": None, "to_topic": None, "list_scenarios": False, "show": None}
+    settings = replace(settings, **giving_way(empty, list_scenarios="list"))
     if settings.list_scenarios or settings.show is not None:
         _print_scenarios(settings.show)
         return
@@ -155,11 +158,15 @@ def _write(settings: SimulateSettings, progress: Progress) -> tuple[int, str, Pa
 
         file = settings.output_file
         assert file is not None
-        truth = settings.truth_file or truth_path(file)
         count = write_simulation(
-            settings.plan(), file, progress, truth=truth, trace=settings.trace_file, force=settings.force
+            settings.plan(),
+            file,
+            progress,
+            truth=settings.truth_file,
+            trace=settings.trace_file,
+            force=settings.force,
         )
-        return count, str(file), truth
+        return count, str(file), settings.truth_file or truth_path(file)
     from groupreplay.streaming.simulate.topics import SimulationTopics, write_to_topic
 
     truth = settings.truth_file or Path(f"{settings.to_topic}.truth.jsonl")

@@ -6,17 +6,13 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
 
-from groupreplay.state.plausible_times import LATEST_MS, UNKNOWN_MS, Times, limit_ms
+from groupreplay.state.plausible_times import LATEST_MS, STEP_MS, UNKNOWN_MS, Times, limit_ms
 from groupreplay.streaming.contract.output import RESERVED
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, decode_message
-
-#: Of the heartbeats of five minutes the last is kept: a year of them is a hundred thousand, for each partition.
-_BUCKET_MS: Final = 300_000
 
 
 @dataclass(slots=True)
@@ -27,10 +23,13 @@ class _Ends:
     times_ms: array[int] = field(default_factory=lambda: array("q"))
 
     def note(self, end: int, at_ms: int) -> None:
-        """One more heartbeat. One that goes back in time or in the log was written by another clock, or forged."""
+        """One more heartbeat; of each ``STEP_MS`` the last is kept: a year has a hundred thousand for each partition.
+
+        One that goes back in time or in the log was written by another clock, or forged.
+        """
         if self.offsets and (end < self.offsets[-1] or at_ms < self.times_ms[-1]):
             return
-        if self.offsets and self.times_ms[-1] // _BUCKET_MS == at_ms // _BUCKET_MS:
+        if self.offsets and self.times_ms[-1] // STEP_MS == at_ms // STEP_MS:
             self.offsets[-1], self.times_ms[-1] = end, at_ms
         elif not self.offsets or end > self.offsets[-1]:
             self.offsets.append(end)

@@ -382,4 +382,5 @@ def _undated_record(chunk: _Chunk, row: int, others: int, times: RecordTimes) ->
         reason=f"timestamp {at_ms} {why}; the record was applied with {instead}",
         read_ms=times.read_ms(row),
         others=others,
+        seen_ms=caught_up_ms,
     )

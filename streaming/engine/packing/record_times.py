@@ -16,6 +16,7 @@ import numpy as np
 from groupreplay.state.plausible_times import (
     NO_TIMESTAMP,
     SETBACK_MS,
+    STEP_MS,
     UNDATED_COMMIT_MS,
     Times,
     limit_ms,
@@ -23,8 +24,6 @@ from groupreplay.state.plausible_times import (
 )
 from groupreplay.streaming.engine.packing.binary_columns import Flags, Ints
 from groupreplay.streaming.engine.packing.horizons import Horizons
-
-_MINUTE_MS: Final = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +43,7 @@ class Stretches:
 
 
 class Undated(NamedTuple):
-    """The first of some records of one partition and minute with a time that cannot be."""
+    """The first of some records of one partition and ``STEP_MS`` with a time that cannot be."""
 
     row: int
     others: int
@@ -73,15 +72,15 @@ class RecordTimes:
         return int(self.caught_up_ms[row])
 
     def undated(self, applied: Flags, partition: Ints) -> list[Undated]:
-        """What is to be reported of the rows that are applied: one record of each partition and minute."""
+        """What is to be reported of the rows that are applied: one record of each partition and ``STEP_MS``."""
         if not len(self.caught_up_ms):
             return []
         rows = np.flatnonzero(applied & (self.bad_record | self.bad_inside))
         if not len(rows):
             return []
-        minutes = self.caught_up_ms[rows] // _MINUTE_MS
+        steps = self.caught_up_ms[rows] // STEP_MS
         _, first, counts = np.unique(
-            np.stack([partition[rows], minutes]), axis=1, return_index=True, return_counts=True
+            np.stack([partition[rows], steps]), axis=1, return_index=True, return_counts=True
         )
         return [Undated(*pair) for pair in zip(rows[first].tolist(), (counts - 1).tolist(), strict=True)]
 

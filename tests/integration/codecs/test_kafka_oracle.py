@@ -6,10 +6,20 @@ from random import Random
 
 import pytest
 
-from groupreplay.codecs import REGISTRY, Key, Value, decode_key, decode_value, encode_key, encode_value
+from groupreplay.codecs import (
+    REGISTRY,
+    Key,
+    Malformed,
+    Value,
+    decode_key,
+    decode_value,
+    encode_key,
+    encode_value,
+)
 from groupreplay.codecs.kafka_json import to_json
 from support.histories.record_samples import random_record, with_unknown_tags
 from support.kafka.kafka_classes import KafkaClasses
+from support.tools.fuzz_target import NULL_LENGTHS, write_nulls_with
 
 pytestmark = pytest.mark.broker
 
@@ -20,6 +30,9 @@ NEWER_THAN_4_3 = {
     "storedDescriptionTopologyEpoch": "stored_description_topology_epoch",
     "failedDescriptionTopologyEpoch": "failed_description_topology_epoch",
 }
+
+#: No broker writes these varints, and nobody else writes varints: ours refuse them, Kafka reads null.
+REFUSED = ("is a varint of more than 31 bits", "is a varint padded with zeros")
 
 _BATCH = 2_000
 
@@ -71,6 +84,28 @@ def test_6000_generated_records_agree_with_kafka(kafka: KafkaClasses, seed: int 
     random = Random(seed)
     for _ in range(3):
         compare(kafka, generated(random, _BATCH), random)
+
+
+@pytest.mark.parametrize("length", NULL_LENGTHS)
+def test_lengths_of_null(kafka: KafkaClasses, length: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """2000 records of every type and version, with nulls: both read null, or both refuse the record."""
+    write_nulls_with(length, monkeypatch)
+    random, types = Random(7), sorted(set(REGISTRY) - UNKNOWN_TO_KAFKA)
+    records = [random_record(random, types[number % len(types)]) for number in range(2_000)]
+    given = [(key, encode_value(value)) for key, value in records if value is not None]
+    read = refused = 0
+    for (key, raw), theirs in zip(given, kafka.read([(encode_key(k), raw) for k, raw in given]), strict=True):
+        ours = decode_value(key, raw)
+        if isinstance(ours, Malformed):
+            refused += 1
+            assert "error" in theirs.json or ours.reason in REFUSED, (raw, ours, theirs)
+            continue
+        read += 1
+        expected = to_json(key, ours)  # type: ignore[arg-type]
+        for name in NEWER_THAN_4_3:
+            expected["value"]["data"].pop(name, None)
+        assert theirs.json == expected, raw
+    assert min(read, refused) > 100, length
 
 
 def test_the_comparison_can_fail(kafka: KafkaClasses) -> None:

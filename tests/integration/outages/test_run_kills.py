@@ -8,18 +8,13 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from groupreplay.streaming.local.broker import EmbeddedBroker
-from support.job.jobs import RunningJob, last_batch, running_job, topic_names
-from support.kafka.clients import make_topics
-from support.ordeals.churn import ORDERS, PARTITIONS, churning
-from support.ordeals.comparison import compare
 from support.ordeals.ordeal import Ordeal
+from support.ordeals.siege import besieged
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -27,25 +22,9 @@ MANY_KILLS = 51
 OUTAGE_SECONDS = 60.0
 
 
-@contextmanager
-def besieged(folder: Path, seed: int) -> Iterator[tuple[RunningJob, EmbeddedBroker]]:
-    """A job among churning groups; when the block ends and all is quiet again, its events are compared."""
-    print(f"seed {seed}")  # noqa: T201
-    topics = topic_names("kills")
-    with EmbeddedBroker(offsets_partitions=PARTITIONS) as broker:
-        server = broker.bootstrap_servers
-        make_topics(server, {ORDERS: 4})
-        # What happened before the first start would not be said.
-        with running_job(server, folder / "checkpoint", topics, "--member-events") as job:
-            job.wait_until(lambda: last_batch(job.checkpoint) >= 0)
-            with churning(server, seed):
-                yield job, broker
-            compare(job)
-
-
 def survives(folder: Path, kills: Sequence[str], seed: int) -> None:
     """Undergoes these kills, then compares."""
-    with besieged(folder, seed) as (job, broker):
+    with besieged(folder, seed, "kills") as (job, broker):
         Ordeal(job, [broker], seed).undergo(kills)
 
 
@@ -68,7 +47,7 @@ def test_many_kills(tmp_path: Path) -> None:
 @pytest.mark.timeout(900)
 def test_an_outage_of_a_minute(tmp_path: Path) -> None:
     """The same process goes on as soon as the broker is back; how soon is printed."""
-    with besieged(tmp_path, random.randrange(1_000_000)) as (job, broker):
+    with besieged(tmp_path, random.randrange(1_000_000), "kills") as (job, broker):
         job.wait_caught_up()
         pid = job.process.pid
         broker.stop()

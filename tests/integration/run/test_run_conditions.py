@@ -203,7 +203,7 @@ def test_a_source_that_is_away(
     keep_session(monkeypatch)
     monkeypatch.setattr(job_status, "_BATCH_SECONDS", 4.0)
     monkeypatch.setattr(own_conditions, "_LEAST_SECONDS", 2.0)
-    numbers = (("job.blind.silent_ms", "2000"),)
+    thresholds = (("job.blind.silent_ms", "2000"),)
     server, topics = broker.bootstrap_servers, topic_names(unique("away"))
     with EmbeddedBroker(offsets_partitions=2) as source:
         make_topics(source.bootstrap_servers, {"orders": 1})
@@ -231,7 +231,7 @@ def test_a_source_that_is_away(
             topics,
             story,
             sink=Cluster(bootstrap_servers=server),
-            rules=RulesSource(numbers=numbers),
+            rules=RulesSource(thresholds=thresholds),
         )
     for what in ("brokers_silent", "query_stopped"):
         assert statuses(server, topics, what) == ["firing", "resolved"]

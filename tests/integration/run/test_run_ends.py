@@ -16,10 +16,8 @@ import pytest
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.job_document import JOB_KEY, STOPPED
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from support.job.jobs import RunningJob, last_batch, read_topic, running_job, topic_flags, topic_names
-from support.kafka.clients import make_topics
-from support.ordeals.churn import ORDERS, PARTITIONS, churning
-from support.ordeals.comparison import compare
+from support.job.jobs import RunningJob, last_batch, read_topic, topic_flags, topic_names
+from support.ordeals.siege import besieged
 from support.ordeals.terminal import WAYS, Terminal, Way, ends_as_documented, on_terminal
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
@@ -105,22 +103,13 @@ def test_thirty_random_moments(tmp_path: Path) -> None:
     In the end the events are those of a replay: a batch that was cut off is repeated with the same events.
     """
     seed = random.randrange(1_000_000)
-    print(f"seed {seed}")  # noqa: T201
     chance = random.Random(seed)
-    topics = topic_names("moments")
-    with EmbeddedBroker(offsets_partitions=PARTITIONS) as broker:
-        server = broker.bootstrap_servers
-        make_topics(server, {ORDERS: 4})
-        with running_job(server, tmp_path / "checkpoint", topics, "--member-events") as job:
-            # What happened before the first start would not be said.
-            job.wait_until(lambda: last_batch(job.checkpoint) >= 0)
-            assert job.stop() == 143
-            with churning(server, seed):
-                for number in range(MOMENTS):
-                    end_once(job, tmp_path / f"scratch-{number}", chance.uniform(0, LAST_SECOND), chance)
-                job.restart()
-                job.wait_caught_up()
-            compare(job)
+    with besieged(tmp_path, seed, "moments") as (job, _):
+        assert job.stop() == 143
+        for number in range(MOMENTS):
+            end_once(job, tmp_path / f"scratch-{number}", chance.uniform(0, LAST_SECOND), chance)
+        job.restart()
+        job.wait_caught_up()
 
 
 def end_once(job: RunningJob, scratch: Path, after_seconds: float, chance: random.Random) -> None:

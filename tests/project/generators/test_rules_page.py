@@ -15,10 +15,12 @@ def test_the_file_is_what_holds_without_one() -> None:
     policy = parse_rules(page(), "rules.toml")
     defaults = {one.name: {name: getattr(one, name) for name in one.thresholds()} for one in DETECTORS}
     given = {
-        condition: {name: value for name, value in numbers.items() if value is not None}
-        for condition, numbers in defaults.items()
+        condition: {name: value for name, value in thresholds.items() if value is not None}
+        for condition, thresholds in defaults.items()
     }
-    assert policy.numbers == {condition: numbers for condition, numbers in given.items() if numbers}
+    assert policy.thresholds == {
+        condition: thresholds for condition, thresholds in given.items() if thresholds
+    }
     assert policy.groups == (*EPHEMERAL, *EPHEMERAL)
     assert policy.runbook == Policy().runbook
     sections = re.findall(r"^\[([a-z_.]+)\]\n(.*?)(?=\n\n)", page(), re.MULTILINE | re.DOTALL)
@@ -29,8 +31,8 @@ def test_the_file_is_what_holds_without_one() -> None:
     }
     assert commented == {
         (condition, name)
-        for condition, numbers in defaults.items()
-        for name, value in numbers.items()
+        for condition, thresholds in defaults.items()
+        for name, value in thresholds.items()
         if value is None
     }
 
@@ -44,4 +46,4 @@ def test_the_comments_are_right() -> None:
     windows = [one.groups for one in parse_rules(text, "rules.toml").windows]
     assert windows == ["payments-*", "orders-*", "ledger"]
     assert rules["*-test"].ignore
-    assert rules["ledger"].numbers == {"rebalance.stuck": {"threshold_ms": 120_000}}
+    assert rules["ledger"].thresholds == {"rebalance.stuck": {"threshold_ms": 120_000}}

@@ -254,7 +254,7 @@ def test_files_of_the_operator(tmp_path: Path, text: bytes) -> None:
     watch = RulesWatch(RulesSource(path=path))
     path.write_bytes(text + b"\n")
     assert not watch.changed() or watch.error is None
-    for load in (lambda: RulesSource(path=path).load(), lambda: load_defaults(path, {})):
+    for load in (lambda: RulesSource(path=path).load(), lambda: load_defaults(path, {}, {})):
         # An empty file, and one that is TOML by accident, is no error.
         with contextlib.suppress(GroupReplayError):
             load()

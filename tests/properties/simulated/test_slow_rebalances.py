@@ -65,7 +65,7 @@ def test_a_day_of_roll_outs_with_a_killed_process(tmp_path: Path, kind: tuple[in
 @pytest.mark.parametrize("scenario", ["stuck", "stuck-kip848"])
 def test_after_a_minute_the_right_member_is_first(scenario: str) -> None:
     """In at least nine of ten rebalances: the script says which client hangs."""
-    policy = Policy(numbers={"rebalance.slow": {"threshold_ms": 60_000}})
+    policy = Policy(thresholds={"rebalance.slow": {"threshold_ms": 60_000}})
     named = []
     for group_id, life in lives(scenario, 8).items():
         for event, fact in slow(events_of(group_id, life.records, life.probes, policy)):

@@ -53,8 +53,8 @@ def by_name(policy: Policy, group_id: str) -> dict[str, Detector]:
 def test_thresholds_of_a_group() -> None:
     """Those of its rules over those for all groups over the defaults."""
     policy = Policy(
-        numbers={"rebalance.slow": {"least_ms": 1, "beyond_session_ms": 2}},
-        groups=(GroupRule(groups="*-test", numbers={"rebalance.slow": {"least_ms": 3}}),),
+        thresholds={"rebalance.slow": {"least_ms": 1, "beyond_session_ms": 2}},
+        groups=(GroupRule(groups="*-test", thresholds={"rebalance.slow": {"least_ms": 3}}),),
     )
     own = by_name(policy, "pay-test")["rebalance.slow"]
     assert own == RebalanceSlowDetector(least_ms=3, beyond_session_ms=2)
@@ -66,15 +66,15 @@ def test_thresholds_of_a_group() -> None:
 
 def test_thresholds_of_a_part_reach_the_whole() -> None:
     """The stuck rule needs the bound of the slow rule: that of the same group."""
-    policy = Policy(groups=(GroupRule(groups="g", numbers={"rebalance.slow": {"threshold_ms": 7}}),))
+    policy = Policy(groups=(GroupRule(groups="g", thresholds={"rebalance.slow": {"threshold_ms": 7}}),))
     slow = RebalanceSlowDetector(threshold_ms=7)
     assert by_name(policy, "g")["rebalance.stuck"] == RebalanceStuckDetector(slow=slow)
 
 
 def test_thresholds_of_the_job() -> None:
     """They come from the policy, not from rules for groups."""
-    numbers = {"job.behind": {"lag_ms": 5}, "rebalance.slow": {"least_ms": 1}}
-    behind, blind = job_detectors(numbers)
+    thresholds = {"job.behind": {"lag_ms": 5}, "rebalance.slow": {"least_ms": 1}}
+    behind, blind = job_detectors(thresholds)
     assert (behind.name, behind.lag_ms, blind.name) == ("job.behind", 5, "job.blind")  # type: ignore[attr-defined]
 
 

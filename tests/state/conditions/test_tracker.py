@@ -12,7 +12,7 @@ from support.histories.builders import GROUP, check, generation, member, observe
 from support.histories.probed import MINUTE, PROBING, START, TWO, conditions, probe, rounds, told
 
 STUCK = {"rebalance.stuck": {"threshold_ms": 30_000}, "rebalance.slow": {"threshold_ms": 3_600_000}}
-QUICK = replace(PROBING, policy=Policy(numbers=STUCK))
+QUICK = replace(PROBING, policy=Policy(thresholds=STUCK))
 
 
 def test_what_still_holds_at_the_first_start_is_said_then() -> None:
@@ -53,7 +53,7 @@ def test_a_late_alarm_is_said_again_when_it_can_be_acted_upon() -> None:
 def test_a_cap_and_labels_and_silence_for_a_group() -> None:
     """What the policy says of a group is in its events; an ignored one has none, and no document."""
     capped = GroupRule(groups="g*", severity_cap=Severity.INFO, labels={"team": "x"})
-    context = replace(QUICK, policy=Policy(numbers=STUCK, groups=(capped,)))
+    context = replace(QUICK, policy=Policy(thresholds=STUCK, groups=(capped,)))
     group, events = told([TWO], [probe(START + 1, "PreparingRebalance")], START + MINUTE, context)
     assert {(event.severity, event.labels["team"]) for event in events} == {(Severity.INFO, "x")}
     document = group.take_document()

@@ -17,9 +17,9 @@ from support.histories.slot_lives import HOUR, START, life, returns, said
 
 
 def test_numbers_are_settings() -> None:
-    """Other numbers for a group; such as reach beyond the memory are refused."""
-    numbers = {"member.flapping": {"times": 2, "window_ms": 5 * MINUTE}}
-    context = replace(CONTEXT, policy=Policy(groups=(GroupRule(groups="g", numbers=numbers),)))
+    """Other thresholds for a group; such as reach beyond the memory are refused."""
+    thresholds = {"member.flapping": {"times": 2, "window_ms": 5 * MINUTE}}
+    context = replace(CONTEXT, policy=Policy(groups=(GroupRule(groups="g", thresholds=thresholds),)))
     found, _ = said(returns(1 * MINUTE, 2 * MINUTE), "member.flapping", context=context)
     assert [at for _, _, at in found] == [START + 2 * MINUTE, START + 6 * MINUTE]
     for wrong in ({"window_ms": KEPT_MS + 1}, {"window_ms": 0}, {"times": 0}, {"times": MOST_TIMES + 1}):

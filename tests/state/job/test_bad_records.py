@@ -103,18 +103,27 @@ def test_an_unreadable_snapshot_is_refused() -> None:
 
 
 def test_a_timestamp_that_cannot_be() -> None:
-    """It is counted apart, with those that it stands for; the event has the time by which it was read."""
+    """It is counted apart, with those of any type that it stands for; its event has the time by which it was read.
+
+    One in five minutes of these times is told.
+    """
     records = BadRecords(3, CONTEXT)
     wrong = {"timestamp_ms": 2**60, "kind": "timestamp", "field": "timestamp"}
-    first, second = (bad(at, **wrong, read_ms=at * 50_000, others=9) for at in (1, 2))
-    third = bad(3, **wrong, read_ms=150_000)
-    events = records.apply([first, second, third])
+    step = 250_000
+    first, second = (
+        bad(at, **wrong, key_type=at, read_ms=at * step // 2, seen_ms=at * step // 2, others=9)
+        for at in (1, 2)
+    )
+    third = bad(3, **wrong, read_ms=2 * step, seen_ms=2 * step)
+    # Its own time can be, and a time inside it cannot; what counts is by when it had been read.
+    fourth = bad(4, timestamp_ms=10 * step, kind="timestamp", field="commitTimestamp", seen_ms=2 * step + 9)
+    events = records.apply([first, second, third, fourth])
     assert said(events) == [(RecordMalformed, 1, 0), (RecordMalformed, 3, 19)]
     assert [(event.time_ms, event.cause and event.cause.timestamp_ms) for event in events] == [
-        (50_000, 50_000),
-        (150_000, 150_000),
+        (125_000, 125_000),
+        (500_000, 500_000),
     ]
-    assert records.counts() == [{"kind": "timestamp", "key_type": 1, "records": 21}]
+    assert records.counts() == [{"kind": "timestamp", "key_type": None, "records": 22}]
 
 
 def test_records_without_any_time_are_said_once() -> None:

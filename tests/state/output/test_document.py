@@ -203,3 +203,20 @@ def test_who_sets_the_rebalance_timeout() -> None:
         (one["session_timeout_ms"], one["rebalance_timeout_ms"], one["topics"], one["is_leader"])
         for one in shown["members"]
     ] == [(500, 1_000, ("t",), True), (45_000, 2_000, ("t",), False)]
+
+
+def test_a_burst_of_repeats_that_is_over() -> None:
+    """The document tells what no event has told: rewinds of the last minute, until the next one has the number."""
+    history: list[Raw] = [
+        commit("t", 0, offset, at=second * 1_000) for second in range(10) for offset in (900, 100)
+    ]
+    context = replace(CONTEXT, catch_up_after_ms=0)
+    told = []
+    for later in ([], [commit("t", 0, 900, at=500_000), commit("t", 0, 100, at=500_001)]):
+        group, events = replay([*history, *later], context)
+        document = group.take_document()
+        assert isinstance(document, dict)
+        assert document["suppressed"] == group.describe()["suppressed"]
+        rewinds = [one.fact for one in events if one.fact.NAME == "offset.rewound"]
+        told.append((document["suppressed"], [one.suppressed for one in rewinds]))  # type: ignore[attr-defined]
+    assert told == [({"offset.rewound": 9}, [0]), ({}, [0, 9])]

@@ -1,4 +1,4 @@
-"""The policy of groups: which numbers, labels and caps hold for whom."""
+"""The policy of groups: which thresholds, labels and caps hold for whom."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ def test_ephemeral_groups_do_not_matter(group_id: str, matters: bool | None) -> 
 def test_later_rules_win() -> None:
     """All rules that match count, in their order, and labels are merged by name."""
     policy = Policy(
-        numbers={"rebalance.slow": {"least_ms": 1, "beyond_session_ms": 2}},
+        thresholds={"rebalance.slow": {"least_ms": 1, "beyond_session_ms": 2}},
         groups=(
             GroupRule(groups="pay*", labels={"team": "a", "tier": "1"}, severity_cap=Severity.INFO),
-            GroupRule(groups="*-test", ignore=True, numbers={"rebalance.slow": {"least_ms": 3}}),
+            GroupRule(groups="*-test", ignore=True, thresholds={"rebalance.slow": {"least_ms": 3}}),
             GroupRule(groups="pay-*", labels={"team": "b"}, severity_cap=Severity.WARN, matters=True),
         ),
     )
     assert asdict(policy.of("pay-test")) == {
-        "numbers": {"rebalance.slow": {"least_ms": 3, "beyond_session_ms": 2}},
+        "thresholds": {"rebalance.slow": {"least_ms": 3, "beyond_session_ms": 2}},
         "ignore": True,
         "severity_cap": Severity.WARN,
         "matters": True,
         "labels": {"team": "b", "tier": "1"},
         "windows": (),
     }
-    assert asdict(policy.of("other")) == asdict(Rules(numbers=policy.numbers))
+    assert asdict(policy.of("other")) == asdict(Rules(thresholds=policy.thresholds))
 
 
 def test_groups_that_the_same_rules_match_share_them() -> None:

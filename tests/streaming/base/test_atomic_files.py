@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
-from groupreplay.streaming.base.atomic_files import atomic_file, require_new
+from groupreplay.streaming.base.atomic_files import atomic_file, is_written_into, require_new
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from support.job.captures import invoke
 
 
 def test_a_complete_file(tmp_path: Path) -> None:
@@ -76,3 +83,74 @@ def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
         f"cannot write the report, No such file or directory ({path}): "
         "check that the folder exists, is writable and has free space"
     )
+
+
+@pytest.fixture
+def fifo(tmp_path: Path) -> Callable[[], bytes]:
+    """What was written to the FIFO ``fifo`` in the folder of the test; a thread reads it."""
+    path, found = tmp_path / "fifo", list[bytes]()
+    os.mkfifo(path)
+    reader = threading.Thread(target=lambda: found.append(path.read_bytes()), daemon=True)
+    reader.start()
+
+    def read() -> bytes:
+        reader.join(60)
+        assert path.is_fifo()
+        return found[0]
+
+    return read
+
+
+def test_a_fifo(fifo: Callable[[], bytes], tmp_path: Path) -> None:
+    """It is written into, without --force, and stays one."""
+    with atomic_file(tmp_path / "fifo") as file:
+        file.write("text")
+    assert (fifo(), [one.name for one in tmp_path.iterdir()]) == (b"text", ["fifo"])
+
+
+def test_a_device(tmp_path: Path) -> None:
+    """One that is full is an error, and no file takes its place, also with --force; a link to one is the same."""
+    link = tmp_path / "link"
+    link.symlink_to("/dev/full")
+    before = os.stat("/dev/full")
+    for path in (Path("/dev/full"), link):
+        with pytest.raises(GroupReplayError) as refused, atomic_file(path, force=True) as file:
+            file.write("text")
+        assert str(refused.value) == (
+            f"cannot write the file, No space left on device ({path}): check what reads it"
+        )
+    assert (os.stat("/dev/full").st_ino, link.is_symlink()) == (before.st_ino, True)
+
+
+def test_what_is_written_into(tmp_path: Path) -> None:
+    """An open file of a process, also one on a disk; no folder, no file and no link to one, no name that is free."""
+    file, link, lost = (tmp_path / name for name in ("file", "link", "lost"))
+    link.symlink_to(file)
+    lost.symlink_to(tmp_path / "nowhere")
+    with file.open("w") as opened:
+        assert is_written_into(Path(f"/dev/fd/{opened.fileno()}"))
+    assert [one for one in (file, link, lost, tmp_path, tmp_path / "free") if is_written_into(one)] == []
+
+
+def test_captures_and_reports_through_a_pipe(fifo: Callable[[], bytes], tmp_path: Path) -> None:
+    """Simulate writes a capture into a FIFO, report a page to its stdout, as to a shell's ``>(gzip)``."""
+    words = ["simulate", "--groups", "1", "--seconds", "9", "-o"]
+    for path in (tmp_path / "fifo", Path("/dev/full")):
+        refused = invoke(*words, path)
+        assert (refused.exit_code, "--truth-file" in refused.stderr) == (ExitCode.USAGE, True)
+    full = invoke(*words, "/dev/full", "--truth-file", tmp_path / "no.jsonl")
+    assert (full.exit_code, "No space left on device" in full.stderr) == (ExitCode.USAGE, True)
+    assert invoke(*words, tmp_path / "fifo", "--truth-file", tmp_path / "t.jsonl").exit_code == ExitCode.OK
+    (tmp_path / "read.parquet").write_bytes(fifo())
+    assert invoke(*words, tmp_path / "file.parquet").exit_code == ExitCode.OK
+    assert pq.read_table(tmp_path / "read.parquet") == pq.read_table(tmp_path / "file.parquet")
+    report = ["report", "--from-file", str(tmp_path / "file.parquet"), "--all-groups", "-o", "/dev/stdout"]
+    with (tmp_path / "out.html").open("wb") as out:
+        subprocess.run(
+            [sys.executable, "-m", "groupreplay.streaming", *report],
+            stdout=out,
+            stderr=subprocess.DEVNULL,
+            check=True,
+        )
+    assert (tmp_path / "out.html").read_text().startswith("<!doctype html>")
+    assert Path("/dev/stdout").is_symlink()

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from groupreplay.streaming.base.clock import now_ms
+from groupreplay.streaming.base.time_zones import UTC
 from groupreplay.streaming.cli import inputs
 from groupreplay.streaming.cli.cluster_flags import ClusterFlags, ProbesFlags
 from groupreplay.streaming.cli.table_flags import TableFlags
@@ -21,7 +22,6 @@ from groupreplay.streaming.inspection.groups import live_groups
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.topic_reader import Rows
 from groupreplay.streaming.text.given_time import given_time
-from groupreplay.streaming.text.time_zone import UTC
 from support.histories.modern_builders import handover
 from support.job.captures import raw, write_capture
 

@@ -20,12 +20,12 @@ from groupreplay.streaming.config.rules_file import RulesSource
 
 
 def test_rules() -> None:
-    """A file, and for some commands single numbers."""
-    numbers = with_settings("numbers", dict, rules=rules_flags())(click.echo)
+    """A file, and for some commands single thresholds."""
+    thresholds = with_settings("thresholds", dict, rules=rules_flags())(click.echo)
     file_only = with_settings("file", dict, rules=rules_file_flag())(click.echo)
     words = ["--rules", "r.toml"]
-    expected = {"rules": RulesSource(path=Path("r.toml"), numbers=(("a.b", "1"),))}
-    assert CliRunner().invoke(numbers, [*words, "--rule", "a.b=1"]).output == f"{expected}\n"
+    expected = {"rules": RulesSource(path=Path("r.toml"), thresholds=(("a.b", "1"),))}
+    assert CliRunner().invoke(thresholds, [*words, "--rule", "a.b=1"]).output == f"{expected}\n"
     expected = {"rules": RulesSource(path=Path("r.toml"))}
     assert CliRunner().invoke(file_only, words).output == f"{expected}\n"
     assert CliRunner().invoke(file_only, ["--rule", "a.b=1"]).exit_code == 2
@@ -47,5 +47,12 @@ def test_event_types() -> None:
     """Names of events become CloudEvents types; no name means all of them."""
     assert need_event_types([]) is None
     assert need_event_types(["group.created"]) == {"groupreplay.group.created.v1"}
-    with pytest.raises(click.UsageError, match=r"There is no event 'group'; there are group\.created"):
-        need_event_types(["group"])
+    for name, near in (
+        ("stuck", "did you mean rebalance.stuck? "),
+        ("offset", "did you mean offset.rewound? "),
+        ("rebalance.stuk", "did you mean rebalance.stuck? "),
+        ("xyzzy", ""),
+    ):
+        with pytest.raises(click.UsageError) as refused:
+            need_event_types([name])
+        assert refused.value.message.startswith(f"There is no event {name!r}; {near}there are group.created")

@@ -149,15 +149,6 @@ def test_configuration_in_its_usual_place(tmp_path: Path) -> None:
     assert result.stdout == "GROUP,PARTITION,COORDINATOR (ID)\nmy-group,12,\n"
 
 
-def test_every_setting_may_stand_in_the_file(tmp_path: Path) -> None:
-    """The names that the file knows are those of the flags, of every command."""
-    context = click.Context(cli)
-    for name in COMMANDS:
-        assert "debug" not in cli_module._settings(context, cli, name)  # type: ignore[arg-type]
-    run = cli_module._settings(context, cli, "run")  # type: ignore[arg-type]
-    assert {"trigger", "events_topic", "probe_interval", "checkpoint"} <= run.keys()
-
-
 def test_a_closed_pipe_is_no_crash(tmp_path: Path) -> None:
     """``groupreplay decode … | head`` ends quietly."""
     capture = write_capture(tmp_path / "a.parquet", raw([generation(1, member("a"), at=1_000)]))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import click
 import pytest
 
+from groupreplay.streaming.base.time_zones import UTC, time_zone
 from groupreplay.streaming.cli.time_range import DataEnd, TimeRange, live_end, point_ms, time_range
 from groupreplay.streaming.text.given_time import GivenTime, given_time
-from groupreplay.streaming.text.time_zone import UTC, time_zone
 
 DAY = 1_767_225_600_000
 HOUR = 3_600_000
@@ -44,14 +44,22 @@ def test_bounds(since: str | None, until: str | None, expected: tuple[int | None
 
 
 @pytest.mark.parametrize(
-    ("since", "until"), [("30m", "1h"), ("2026-01-02", "2026-01-01"), ("5", "5"), ("now", "2h")]
+    ("since", "until", "ages"),
+    [
+        ("30m", "1h", True),
+        ("now", "2h", True),
+        ("2h", "2h", False),
+        ("2026-01-02", "2026-01-01", False),
+        ("5", "5", False),
+    ],
 )
-def test_an_end_before_the_begin(since: str, until: str) -> None:
-    """A usage error that says what both were read as."""
+def test_an_end_before_the_begin(since: str, until: str, ages: bool) -> None:
+    """A usage error that says what both were read as, and the order that is right for ages."""
     with pytest.raises(click.UsageError) as caught:
         bounds(since, until)
     assert f"--until {until} (" in caught.value.message
     assert f" is not after --since {since} (" in caught.value.message
+    assert (f"Ages count back: --since {until} --until {since}?" in caught.value.message) == ages
 
 
 def test_the_end_is_looked_for_only_if_it_is_needed() -> None:

@@ -38,10 +38,10 @@ PAYMENTS = GroupRule(
     groups="payments-*",
     matters=True,
     labels={"team": "payments", "runbook": "https://wiki.example.com/payments"},
-    numbers={"rebalance.stuck": {"threshold_ms": 120_000}, "rebalance.slow": {"threshold_ms": 60_000}},
+    thresholds={"rebalance.stuck": {"threshold_ms": 120_000}, "rebalance.slow": {"threshold_ms": 60_000}},
 )
 POLICY = Policy(
-    numbers={"rebalance.slow": {"threshold_ms": 5_000}, "rebalance.stuck": {"of_timeout": 1.0}},
+    thresholds={"rebalance.slow": {"threshold_ms": 5_000}, "rebalance.stuck": {"of_timeout": 1.0}},
     groups=(
         *EPHEMERAL,
         PAYMENTS,
@@ -153,20 +153,20 @@ def test_numbers_of_flags_win(tmp_path: Path) -> None:
     """Over the file's defaults and over its rules about groups."""
     path = tmp_path / "rules.toml"
     path.write_text(EVERYTHING)
-    numbers = (("rebalance.stuck.threshold_ms", "3000"), ("rebalance.stuck.of_timeout", "0.5"))
-    policy = RulesSource(path=path, numbers=numbers).load()
-    last = GroupRule(groups="*", numbers={"rebalance.stuck": {"threshold_ms": 3_000, "of_timeout": 0.5}})
+    thresholds = (("rebalance.stuck.threshold_ms", "3000"), ("rebalance.stuck.of_timeout", "0.5"))
+    policy = RulesSource(path=path, thresholds=thresholds).load()
+    last = GroupRule(groups="*", thresholds={"rebalance.stuck": {"threshold_ms": 3_000, "of_timeout": 0.5}})
     assert policy == replace(POLICY, groups=(*POLICY.groups, last))
 
 
 def test_numbers_about_the_job(tmp_path: Path) -> None:
-    """They are for no group; a flag wins over the file here, too, and leaves its other numbers."""
+    """They are for no group; a flag wins over the file here, too, and leaves its other thresholds."""
     path = tmp_path / "rules.toml"
     path.write_text("[job.blind]\nthreshold_ms = 1\nsilent_rounds = 2\n")
-    numbers = (("job.blind.threshold_ms", "3000"), ("job.behind.lag_ms", "4000"))
-    policy = RulesSource(path=path, numbers=numbers).load()
+    thresholds = (("job.blind.threshold_ms", "3000"), ("job.behind.lag_ms", "4000"))
+    policy = RulesSource(path=path, thresholds=thresholds).load()
     job = {"job.blind": {"threshold_ms": 3_000, "silent_rounds": 2}, "job.behind": {"lag_ms": 4_000}}
-    assert policy == Policy(numbers=job)
+    assert policy == Policy(thresholds=job)
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_numbers_about_the_job(tmp_path: Path) -> None:
 def test_wrong_numbers_of_flags(name: str, text: str, error: str) -> None:
     """As in a file, with the flag in the file's place."""
     with pytest.raises(GroupReplayError) as caught:
-        RulesSource(numbers=((name, text),)).load()
+        RulesSource(thresholds=((name, text),)).load()
     assert str(caught.value).startswith(error)
 
 
@@ -226,8 +226,8 @@ def test_a_changed_file_is_noticed_once(written: Path, caplog: pytest.LogCapture
     assert not watch.changed()
     write(written, EVERYTHING.replace("120000", "90000"), 4)
     assert [watch.changed(), watch.changed()] == [True, False]
-    changed = {**PAYMENTS.numbers, "rebalance.stuck": {"threshold_ms": 90_000}}
-    assert watch.policy.groups[4].numbers == changed
+    changed = {**PAYMENTS.thresholds, "rebalance.stuck": {"threshold_ms": 90_000}}
+    assert watch.policy.groups[4].thresholds == changed
     assert (watch.changes, watch.error) == (1, None)
     assert [record.getMessage() for record in caplog.records] == [
         "the rules have changed: payments-*: rebalance.stuck.threshold_ms: 120000 -> 90000; "

@@ -51,6 +51,14 @@ def test_everything_that_a_window_can_say() -> None:
     assert policy.of("a-1").cap_at(86_400_000) is Severity.WARN
 
 
+def test_zones_are_those_of_flags() -> None:
+    """An offset is a zone, too, as with --time-zone; UTC is the default."""
+    lines = '[[window]]\nmatch = "a"\nweekly = "Sat 02:00-03:00"\n'
+    policies = [parse_rules(lines + zone, "rules.toml") for zone in ("", 'zone = "Z"', 'zone = "+0530"')]
+    found = [one.windows[0].times for one in policies]
+    assert [one.zone_name for one in found if isinstance(one, Weekly)] == ["UTC", "UTC", "+05:30"]
+
+
 def test_the_policy_goes_to_spark() -> None:
     """Python's workers get the policy pickled, and it is the same there."""
     assert pickle.loads(pickle.dumps(Policy(windows=WINDOWS))) == Policy(windows=WINDOWS)
@@ -74,8 +82,8 @@ def test_the_policy_goes_to_spark() -> None:
         ('match = "a"\nweekly = "Sat 02:00"', "weekly = 'Sat 02:00' cannot be read"),
         ('match = "a"\nweekly = "Sat 02:00-25:00"', "cannot be read"),
         ('match = "a"\nweekly = "Son 02:00-03:00"', "cannot be read"),
-        ('match = "a"\nweekly = "Sat 02:00-03:00"\nzone = "Berlin"', "no time zone 'Berlin'"),
-        ('match = "a"\nweekly = "Sat 02:00-03:00"\nzone = "../x"', "no time zone '../x'"),
+        ('match = "a"\nweekly = "Sat 02:00-03:00"\nzone = "Berlin"', "there is no time zone 'Berlin'"),
+        ('match = "a"\nweekly = "Sat 02:00-03:00"\nzone = "../x"', "there is no time zone '../x'"),
         ('match = "a"\nweekly = "Sat 02:00-03:00"\nseverity_cap = "error"', "severity_cap"),
         ('match = "a"\nweekday = "Sat"', "unknown setting 'weekday'"),
     ],

@@ -90,7 +90,7 @@ def test_the_driver_evaluates_with_the_settings_of_the_running_query(monkeypatch
     assert settings.present() is first
     begun = settings.begin()
     assert (begun, settings.present() is begun) == (first, True)
-    settings._rules.policy = Policy(numbers={"job.blind": {"silent_ms": 1}})  # type: ignore[misc]
+    settings._rules.policy = Policy(thresholds={"job.blind": {"silent_ms": 1}})  # type: ignore[misc]
     assert settings.present() is begun
     assert settings.begin().policy != begun.policy
 

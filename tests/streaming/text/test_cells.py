@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from groupreplay.streaming.base.time_zones import UTC, time_zone
 from groupreplay.streaming.text.cells import (
     Cell,
     Moment,
@@ -13,7 +14,6 @@ from groupreplay.streaming.text.cells import (
     short_clock,
     whole_clock,
 )
-from groupreplay.streaming.text.time_zone import UTC, time_zone
 
 AT_MS = 1_769_824_984_567  # 2026-01-31T02:03:04.567Z
 BERLIN = time_zone("Europe/Berlin")

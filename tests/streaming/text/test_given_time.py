@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from groupreplay.streaming.base.time_zones import UTC, time_zone
 from groupreplay.streaming.text.given_time import duration_ms, given_time
-from groupreplay.streaming.text.time_zone import UTC, date_time, time_zone
+from groupreplay.streaming.text.time_zone import date_time
 
 BERLIN = time_zone("Europe/Berlin")
 #: 2026-01-01T00:00:00Z, a Thursday.

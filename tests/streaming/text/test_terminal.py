@@ -9,6 +9,7 @@ import unicodedata
 import pytest
 
 from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.base.time_zones import time_zone
 from groupreplay.streaming.text.cells import Moment
 from groupreplay.streaming.text.terminal import (
     OutputFormat,
@@ -24,7 +25,6 @@ from groupreplay.streaming.text.terminal import (
     table_lines,
     terminal_width,
 )
-from groupreplay.streaming.text.time_zone import time_zone
 
 HOSTILE = "a\x1b[31mb\x00\x9b\u202ec\u2066\u200bd\r\ne\x7f\u2028f\ud800g"
 

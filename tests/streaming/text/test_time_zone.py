@@ -7,17 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groupreplay.state.display.phrases import timestamp
+from groupreplay.streaming.base.time_zones import UTC, time_zone
 from groupreplay.streaming.text.given_time import given_time
-from groupreplay.streaming.text.time_zone import (
-    UTC,
-    clock,
-    date_time,
-    event_ms,
-    event_time,
-    heading,
-    rfc3339,
-    time_zone,
-)
+from groupreplay.streaming.text.time_zone import clock, date_time, event_ms, event_time, heading, rfc3339
 
 BERLIN = time_zone("Europe/Berlin")
 #: 2026-01-31T02:00:00.250Z
@@ -56,15 +48,6 @@ def test_a_time_that_the_clocks_show_twice() -> None:
         "01:30:00.000",
         "03:30:00.000",
     ]
-
-
-@pytest.mark.parametrize(
-    "name", ["Mars/Olympus", "", "../../etc/passwd", "+99:00", "Europe", "CE\x00T", "+2"]
-)
-def test_no_such_zone(name: str) -> None:
-    """A folder of the database, a path and an offset that cannot be are no zones."""
-    with pytest.raises(ValueError, match="there is no time zone"):
-        time_zone(name)
 
 
 def test_times_of_events() -> None:

@@ -1,4 +1,4 @@
-"""A job among churning groups on a cluster of three brokers; its events are compared when all is over."""
+"""A job among churning groups, on one broker or on three; its events are compared when all is over."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from confluent_kafka import TopicPartition
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.clock import now_ms
+from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import RunningJob, last_batch, running_job, topic_names
 from support.kafka.clients import make_topics
 from support.kafka.three_brokers import NODES, ThreeBrokers, three_brokers
@@ -44,6 +45,36 @@ class Siege:
 
 
 @contextmanager
+def among_groups(
+    server: str, folder: Path, seed: int, name: str, *, same_process: bool = False
+) -> Iterator[RunningJob]:
+    """A job among churning groups; when the block ends and all is quiet again, its events are compared with a replay.
+
+    ``name`` begins the names of its topics. ``same_process``: the process of the job must never have ended.
+    """
+    print(f"seed {seed}")  # noqa: T201
+    make_topics(server, {ORDERS: 4})
+    # What happened before the first start would not be said.
+    with running_job(server, folder / "checkpoint", topic_names(name), "--member-events") as job:
+        job.wait_until(lambda: last_batch(job.checkpoint) >= 0)
+        process = job.process
+        with churning(server, seed):
+            yield job
+        compare(job)
+        assert not same_process or (job.process, process.exit_code) == (process, None)
+
+
+@contextmanager
+def besieged(folder: Path, seed: int, name: str) -> Iterator[tuple[RunningJob, EmbeddedBroker]]:
+    """The same with a broker of its own."""
+    with (
+        EmbeddedBroker(offsets_partitions=PARTITIONS) as broker,
+        among_groups(broker.bootstrap_servers, folder, seed, name) as job,
+    ):
+        yield job, broker
+
+
+@contextmanager
 def besieged_cluster(
     folder: Path, seed: int, *, replicas: int = 3, same_process: bool = True
 ) -> Iterator[Siege]:
@@ -51,16 +82,10 @@ def besieged_cluster(
 
     The output topics have three replicas, of which two must be in sync; ``replicas`` are those of the log.
     """
-    print(f"seed {seed}")  # noqa: T201
-    with three_brokers(
-        PARTITIONS, offsets_topic_replication_factor=replicas, min_insync_replicas=2
-    ) as cluster:
-        server = cluster.bootstrap_servers
-        make_topics(server, {ORDERS: 4})
-        with running_job(server, folder / "checkpoint", topic_names("cluster"), "--member-events") as job:
-            job.wait_until(lambda: last_batch(job.checkpoint) >= 0)
-            process = job.process
-            with churning(server, seed):
-                yield Siege(job, cluster)
-            compare(job)
-            assert not same_process or (job.process, process.exit_code) == (process, None)
+    with (
+        three_brokers(
+            PARTITIONS, offsets_topic_replication_factor=replicas, min_insync_replicas=2
+        ) as cluster,
+        among_groups(cluster.bootstrap_servers, folder, seed, "cluster", same_process=same_process) as job,
+    ):
+        yield Siege(job, cluster)

@@ -12,7 +12,6 @@ from typing import Any
 
 from groupreplay.codecs import Assignment, decode_assignment, encode_blob
 from groupreplay.codecs.consumer import ConsumerGroupMetadataValue
-from groupreplay.state.model.coordinator import Coordinator
 from groupreplay.state.model.requests import (
     Answer,
     EndTransaction,
@@ -23,8 +22,7 @@ from groupreplay.state.model.requests import (
     PartitionState,
     Request,
 )
-from support.model.coordinator_pair import CoordinatorPair, GivenNumbers
-from support.model.kafka_coordinator import GROUP
+from support.model.coordinator_pair import CoordinatorPair
 from support.service.kafka_service import Heard, KafkaService
 
 
@@ -38,25 +36,13 @@ class ServicePair(CoordinatorPair):
 
     kafka: KafkaService  # type: ignore[assignment]
 
-    def __post_init__(self) -> None:
-        self.numbers = GivenNumbers(0)
-        self.model = Coordinator(GROUP, self.settings, self.numbers, self.topics)
-        self.kafka.begin(self.seed, self.settings, self.topics, self.now)
-        self.model.topics_version = len(self.topics)
-
     def send(self, request: Request) -> int:
         """Send a request to both; returns its number, under which the answer comes now or later."""
         pending = self.model.offsets.pending
         if isinstance(request, EndTransaction) and request.producer_id not in pending:
             # Kafka also writes the end of a transaction that has nothing to do with the group.
             return -1
-        number = len(self.requests)
-        self.requests[number] = request
-        self.trail.append(f"{self.now} #{number} {request}")
-        heard = self.kafka.handle(number, request, self.now)
-        self.numbers.given = heard.drawn
-        self._compare_heard(heard, self.model.handle(request, self.now))
-        return number
+        return super().send(request)
 
     def wait(self, wait_ms: int) -> None:
         """Let time pass."""
@@ -71,7 +57,7 @@ class ServicePair(CoordinatorPair):
             # Sessions began together with a load, and end together. If the last member of the consumer protocol goes
             # first, the group is downgraded.
             raise OrderUnknown
-        self._compare_heard(heard, outcome)
+        self._compare(heard, outcome)
 
     def clean_up(self) -> None:
         """The broker's own timer does it, which does not fire in a script."""
@@ -92,17 +78,17 @@ class ServicePair(CoordinatorPair):
     def resign(self) -> None:
         """The broker leads the partition no more."""
         self.trail.append(f"{self.now} resigns")
-        self._compare_heard(self.kafka.resign(), self.model.unload(self.now))
+        self._compare(self.kafka.resign(), self.model.unload(self.now))
 
     def elect(self) -> None:
         """The broker leads the partition again and begins to load it."""
         self.trail.append(f"{self.now} is elected")
-        self._compare_heard(self.kafka.elect(), self.model.begin_loading(self.now))
+        self._compare(self.kafka.elect(), self.model.begin_loading(self.now))
 
     def load(self) -> None:
         """The broker has loaded the partition."""
         self.trail.append(f"{self.now} has loaded")
-        self._compare_heard(self.kafka.load(), self.model.load(self.now))
+        self._compare(self.kafka.load(), self.model.load(self.now))
 
     def describe(self) -> None:
         """Compare the answers to DescribeGroups."""
@@ -126,7 +112,7 @@ class ServicePair(CoordinatorPair):
         compared = super()._answer(number, answer)
         return replace(compared, assignment=_sorted_assignment(compared.assignment))
 
-    def _compare_heard(self, heard: Heard, outcome: Outcome) -> None:
+    def _compare(self, heard: Heard, outcome: Outcome) -> None:  # type: ignore[override]
         mine = {self._number(reply.request): reply.answer for reply in outcome.replies}
         self.answers |= heard.answers
         self._equal("answers", self._answers(mine), self._answers(heard.answers))

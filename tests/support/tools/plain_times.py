@@ -84,7 +84,7 @@ def _reported(wrong: Sequence[tuple[Dated, str]], caught_up_ms: int, limit_ms: i
     at_ms = raw.timestamp_ms if field == "timestamp" else inside_ms(decode_value(key, raw.value))
     why = "is after the year 2100"
     if caught_up_ms:
-        why = f"is more than a day after {caught_up_ms}, when the record had been read"
+        why = "is more than a day after the record had been read"
     if at_ms < 0:
         why = "is below zero"
     instead = "its record's time" if field != "timestamp" else "the time of the group's record before it"
@@ -102,4 +102,5 @@ def _reported(wrong: Sequence[tuple[Dated, str]], caught_up_ms: int, limit_ms: i
         reason=f"timestamp {at_ms} {why}; the record was applied with {instead}",
         read_ms=caught_up_ms if bad_time else None,
         others=len(wrong) - 1,
+        seen_ms=caught_up_ms,
     )

@@ -8,9 +8,10 @@ from typing import Final
 
 import click
 
-from groupreplay.streaming.base.atomic_files import atomic_file, require_new
+from groupreplay.streaming.base.atomic_files import atomic_file, is_written_into, require_new
 from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.cli.command import with_settings
+from groupreplay.streaming.cli.file_settings import giving_way
 from groupreplay.streaming.cli.inputs import log_read, nothing_found
 from groupreplay.streaming.cli.options import file_flag, flag, force_flag, switch
 from groupreplay.streaming.cli.pictures import (
@@ -48,9 +49,12 @@ def command(settings: ReportSettings) -> int:
     file opens from disk in a browser and can be attached to a ticket; it contains names of groups, clients and hosts
     unless --redact hides them.
     """
+    settings = replace(settings, **giving_way({"group": None, "all_groups": False}))
     if settings.all_groups == (settings.group is not None):
         raise click.UsageError("Give either --group or --all-groups.")
     kind = settings.path.suffix.lower()
+    if not kind and is_written_into(settings.path):
+        kind = ".html"
     if kind not in (".html", ".htm", ".svg"):
         raise click.UsageError("-o must end with .html or .svg.")
     if kind == ".svg" and settings.all_groups:
@@ -66,7 +70,7 @@ def command(settings: ReportSettings) -> int:
         return text
     with atomic_file(settings.path, "report", force=settings.force) as file:
         file.write(text)
-    click.echo(f"{settings.path} ({settings.path.stat().st_size / 1e6:.1f} MB)", err=True)
+    click.echo(f"{settings.path} ({len(text.encode()) / 1e6:.1f} MB)", err=True)
     return ExitCode.OK
 
 

@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from groupreplay.streaming.cli.cluster_flags import ClusterFlags, cluster_flags, sink_flags, topic_flags
 from groupreplay.streaming.cli.command import with_settings
+from groupreplay.streaming.cli.file_settings import is_typed
 from groupreplay.streaming.cli.flag_values import duration
 from groupreplay.streaming.cli.options import file_flag, flag, pairs_flag, repeated_flag
 from groupreplay.streaming.cli.policy_flags import redaction_flags
@@ -22,6 +23,14 @@ if TYPE_CHECKING:
     from groupreplay.state.policy.redaction import Redaction
     from groupreplay.streaming.config.settings import TopicNames
     from groupreplay.streaming.serve.watched_cluster import ClusterToServe, WatchedCluster
+
+#: The flags that name one cluster, in click.
+_CLUSTER: Final = (
+    "bootstrap_server",
+    "command_config",
+    "sink_bootstrap_server",
+    "sink_command_config",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,11 +151,12 @@ def _served(settings: ServeSettings) -> list[ClusterToServe]:
     from groupreplay.streaming.config.settings import TopicNames
     from groupreplay.streaming.serve.watched_cluster import ClusterToServe
 
-    if not settings.clusters:
+    named = [name for name in _CLUSTER if is_typed(name)]
+    if not settings.clusters or (named and not is_typed("cluster")):
         source = settings.source.find()
         sink = settings.sink.find() or settings.source.need()
         return [ClusterToServe(name="kafka", source=source or sink, sink=sink, topics=settings.topics)]
-    if settings.source.find() or settings.sink.find():
+    if named:
         raise click.UsageError("Give either --cluster NAME=FILE or --bootstrap-server, not both.")
     known = settings.clusters.keys()
     if strangers := ({*settings.cluster_sinks} | {*settings.cluster_prefixes}) - known:

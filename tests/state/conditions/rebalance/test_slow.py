@@ -29,10 +29,10 @@ def lives(count: int, *, probed_ms: int = 0) -> tuple[list[Raw], list[object]]:
 
 
 def slow(
-    history: list[Raw], probes: list[object], until: int, numbers: dict[str, int] | None = None
+    history: list[Raw], probes: list[object], until: int, thresholds: dict[str, int] | None = None
 ) -> list[tuple[int, str, int | None, int | None]]:
     """Milliseconds since the begin, severity, usual length and threshold of each report."""
-    policy = Policy(numbers={"rebalance.slow": numbers or {}})
+    policy = Policy(thresholds={"rebalance.slow": thresholds or {}})
     _, events = told(history, [*probes, *rounds(BEGAN, until)], until, replace(PROBING, policy=policy))  # type: ignore[list-item]
     return [
         (event.time_ms - BEGAN, _severity(event), event.fact.usual_ms, event.fact.threshold_ms)

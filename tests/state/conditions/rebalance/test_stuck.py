@@ -148,8 +148,8 @@ def test_short_and_long_timeouts() -> None:
 
 def test_numbers_are_settings() -> None:
     """A fixed threshold takes the place of the formula, for all groups or for some."""
-    numbers = {"rebalance.stuck": {"threshold_ms": 3_000}, "rebalance.slow": {"threshold_ms": 1_000}}
-    context = replace(PROBING, policy=Policy(numbers=numbers))
+    thresholds = {"rebalance.stuck": {"threshold_ms": 3_000}, "rebalance.slow": {"threshold_ms": 1_000}}
+    context = replace(PROBING, policy=Policy(thresholds=thresholds))
     _, events = told([TWO], [probe(START + 1, "PreparingRebalance")], START + 4_000, context)
     assert conditions(events) == [
         ("rebalance.slow", "firing", START + 1_001),

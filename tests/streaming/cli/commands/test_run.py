@@ -85,3 +85,13 @@ def test_run_refuses_settings_that_cannot_be(job: list[RunSettings]) -> None:
     result = invoke("run", "--bootstrap-server", "h:1", "--checkpoint", "/c", "--trigger", "0")
     assert (result.exit_code, job) == (2, [])
     assert result.stderr.startswith("error: the trigger is too short\n")
+
+
+def test_a_default_gives_way(job: list[RunSettings], tmp_path: Path) -> None:
+    """A standby by configuration can be run once; without a prober in the file one can be asked for."""
+    config = tmp_path / "config.toml"
+    config.write_text('[run]\nstandby = true\nno-probe = true\ncheckpoint = "/c"\n')
+    words = ["--config", config, "run", "--bootstrap-server", "h:1"]
+    for flags in ([], ["--once", "--probe"]):
+        assert invoke(*words, *flags).exit_code == 7
+    assert [(one.standby, one.once, one.probe) for one in job] == [(True, False, False), (False, True, True)]

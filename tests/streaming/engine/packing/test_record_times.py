@@ -119,7 +119,7 @@ def test_the_time_inside_a_group_record_is_reported() -> None:
     assert (bad.record.offset, bad.record.field, bad.record.key_type) == (1, "currentStateTimestamp", 2)
 
 
-def test_one_report_a_minute_and_partition() -> None:
+def test_one_report_for_five_minutes_and_a_partition() -> None:
     """A clock that is wrong for hours does not become an object for each record."""
     rows = [one._replace(partition=place % 2) for place, one in enumerate(raws(*[(FAR, FAR)] * 1_000))]
     blobs = packed_by_key(rows, caught_up_ms=NOW)

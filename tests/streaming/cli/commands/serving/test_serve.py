@@ -56,6 +56,21 @@ def test_several_clusters(served: list[list[ClusterToServe]], tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
+    ("flags", "names"),
+    [((), ["east"]), (("--bootstrap-server", "b:1"), ["kafka"]), (("--cluster", "w=W"), ["w"])],
+)
+def test_clusters_in_the_configuration_file(
+    served: list[list[ClusterToServe]], tmp_path: Path, flags: tuple[str, ...], names: list[str]
+) -> None:
+    """Clusters of serve come before the cluster of all commands; what is typed comes before both."""
+    east, west = (properties(tmp_path, name, f"{name}:1") for name in ("east", "west"))
+    config = tmp_path / "config.toml"
+    config.write_text(f'bootstrap-server = "a:1"\n[serve]\ncluster = ["east={east}"]\n')
+    invoke("--config", config, "serve", *(one.replace("W", west) for one in flags))
+    assert [[one.name for one in clusters] for clusters in served] == [names]
+
+
+@pytest.mark.parametrize(
     ("flags", "says"),
     [
         ((), "No cluster is named"),
