@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class DocumentSums:
     """What a document leaves out or joins: numbers of events, bodies of events, slots, steps, generations and so on.
 
-    States and holdings of members that were shorter than ``states_ms`` were joined.
+    States and holdings of members that were shorter than ``states_ms`` were joined, and members of a slot that were
+    there for less than ``tenures_ms``.
     """
 
     events: int
@@ -27,6 +28,10 @@ class DocumentSums:
     states_ms: int
     trace: int
     rows: RowSums
+    tenures_ms: int = 0
+    marks: int = 0
+    conditions: int = 0
+    deadlines: int = 0
     bodies: int = 0
     changes: int = 0
     generations: int = 0
@@ -59,6 +64,12 @@ def _joined(sums: DocumentSums) -> tuple[tuple[int, str, str], ...]:
             "CompletingRebalance is shown as a part of PreparingRebalance; states and numbers of partitions that held "
             f"for less than {milliseconds(sums.states_ms)} are joined where they follow each other.",
         ),
+        (
+            sums.tenures_ms,
+            "summed_members",
+            f"Members that were in a slot for less than {milliseconds(sums.tenures_ms)} are one bar where they follow "
+            "each other.",
+        ),
     )
 
 
@@ -80,6 +91,26 @@ def _left_out(sums: DocumentSums) -> tuple[tuple[int, str, str], ...]:
             sums.slots,
             "summed_members",
             f"{counted(sums.slots, 'slot')} of members have no lane here: those with the shortest time.",
+        ),
+        (
+            sums.marks,
+            "summed_members",
+            f"{counted(sums.marks, 'event')} of members have no mark in the lanes; bars show who came and left.",
+        ),
+        (
+            sums.rows.left_out,
+            "summed_partitions",
+            f"{counted(sums.rows.left_out, 'partition')} have no row here: those whose owner changed least.",
+        ),
+        (
+            sums.conditions,
+            "summed_conditions",
+            f"{counted(sums.conditions, 'condition')} have no bar here: the mildest and shortest.",
+        ),
+        (
+            sums.deadlines,
+            "summed_offsets",
+            f"{counted(sums.deadlines, 'expiry time')} of offsets are left out: the latest.",
         ),
         (
             sums.generations,

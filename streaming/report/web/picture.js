@@ -247,6 +247,8 @@ const Picture = (() => {
     drawTrace(drawing, begin);
   }
 
+  // A bar of several members is one that was summed up.
+  const who = stay => stay.members > 1 ? `${stay.members} members in turn, too short to be shown one by one` : `member id ${safe(stay.member_id, 60)}`;
   function drawLane(drawing, lane, slot, width, apart) {
     const { view, colours, doc } = drawing, y = drawing.y, h = ROW.member - 5, colour = ownerColour(slot);
     const dimmed = view.slot !== null && view.slot !== slot, wrong = blame => (doc.conditions[blame.condition] || {}).severity !== "INFO", blamed = lane.blames.some(wrong);
@@ -264,7 +266,7 @@ const Picture = (() => {
       const least = Math.min(...counts), most = Math.max(...counts), many = group.spans.length > 1;
       const stay = many ? null : lane.tenures.find(one => one.since_ms <= since && (one.until_ms === null || one.until_ms >= until));
       const tip = [safe(lane.name), least === most ? counted(most, "partition") : `${least} to ${most} partitions`, `${exact(since, view.zone)} to ${exact(until, view.zone)} (${lasted(until - since)})`,
-        ...(many ? [`${group.spans.length} changes; zoom in`] : []), ...(stay ? [`member id ${safe(stay.member_id, 60)}`] : []),
+        ...(many ? [`${group.spans.length} changes; zoom in`] : []), ...(stay ? [who(stay)] : []),
         ...(stay && stay.until_ms === until ? [`then ${REASONS[stay.reason] || "left"}`] : [])];
       drawing.rect(group.a, y, room, h, colour, { opacity: dimmed ? 0.3 : most ? 1 : 0.4, radius: 2, gap: true, tip, act: { slot } });
       const text = most < 0 ? "" : least === most ? counted(most, "partition") : `${least} to ${most}`, short = least === most ? String(most) : "";
@@ -279,7 +281,7 @@ const Picture = (() => {
       const after = next.get(stay), c = removed ? colours.bad : colours.text;
       if (after && after.since_ms === stay.until_ms) {
         drawing.add({ kind: "path", d: `M${x - 4} ${y + h / 2}L${x} ${y + h / 2 - 5}L${x + 4} ${y + h / 2}L${x} ${y + h / 2 + 5}Z`, fill: colours.paper, stroke: colours.text, width: 1.3,
-          tip: [`${safe(lane.name)} is another process from here on`, exact(stay.until_ms, view.zone), `member id ${safe(after.member_id, 60)}`] });
+          tip: [`${safe(lane.name)} is another process from here on`, exact(stay.until_ms, view.zone), who(after)] });
         continue;
       }
       drawing.add({ kind: "path", d: `M${x - 4} ${y + h / 2 - 4}L${x + 4} ${y + h / 2 + 4}M${x + 4} ${y + h / 2 - 4}L${x - 4} ${y + h / 2 + 4}`, stroke: c, width: 2, halo: colours.paper,
