@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: A client that does not complete the head of a request for this long is disconnected.
 CLIENT_SECONDS: Final = 10.0
+#: So is one that does not read its answer for this long.
+READING_SECONDS: Final = 60.0
 #: Connections at once; further ones are answered with 503. More than the streams that ``serve`` allows.
 MOST_CONNECTIONS: Final = 512
 #: Bytes of a request's line and headers; the id of a group may have 30 000 bytes.
@@ -70,6 +72,8 @@ def open_server(application: Any, host: str, port: int) -> HttpServer:
         ws="none",
         lifespan="off",
         log_config=None,
+        # A line for each request that is no HTTP would let every client fill the log.
+        log_level="error",
         access_log=False,
         # Who connects is who connects: a client must not choose the address by which its requests are counted.
         proxy_headers=False,
@@ -102,22 +106,45 @@ def _bound(host: str, port: int) -> socket.socket:
 
 
 def _timed_protocol() -> type[asyncio.Protocol]:
-    """Uvicorn's protocol with a time limit for the head of the first request; for later ones it has one itself."""
+    """Uvicorn's protocol with time limits for the head of each request and for the reading of an answer.
+
+    Its own limit between two requests ends with the first byte of the next one.
+    """
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     class TimedProtocol(H11Protocol):
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
             self._head_timer = self.loop.call_later(CLIENT_SECONDS, self._close_silent)
+            self._read_timer: asyncio.TimerHandle | None = None
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._head_timer.cancel()
+            self._end_reading()
             super().connection_lost(exc)
 
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            self._head_timer.cancel()
+            self._head_timer = self.loop.call_later(CLIENT_SECONDS, self._close_silent)
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._end_reading()
+            self._read_timer = self.loop.call_later(READING_SECONDS, self.transport.abort)
+
+        def resume_writing(self) -> None:
+            self._end_reading()
+            super().resume_writing()
+
+        def _end_reading(self) -> None:
+            if self._read_timer is not None:
+                self._read_timer.cancel()
+
         def _close_silent(self) -> None:
-            # A cycle exists from the complete head of the first request on.
-            cycle: object = self.cycle
-            if cycle is None and not self.transport.is_closing():
+            # A cycle exists from the complete head of a request on.
+            cycle: Any = self.cycle
+            if (cycle is None or cycle.response_complete) and not self.transport.is_closing():
                 self.transport.close()
 
     return TimedProtocol

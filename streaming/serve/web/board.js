@@ -34,6 +34,7 @@
   const known = one => one.job.heartbeat_ms !== null;
   // Why what is shown may not be what is: null when the job is up and has caught up.
   function doubt(one) {
+    if (one.error) return { tone: "error", short: "not readable", text: `The job's topics cannot be read now: ${safe(one.error, 300)}. This server tries again every few seconds. ${known(one) ? `Everything here is as of ${clock(one.job.heartbeat_ms, state.zone)}.` : "Nothing is known of this cluster yet."}` };
     if (!known(one)) return { tone: "error", short: "no job", text: `Nothing is known of this cluster: ${one.job.error}.${one.job.error === "there is no job yet" ? " Start groupreplay run." : ""}` };
     if (!one.job.up) return { tone: "error", short: "job down", text: `The job is down: its last heartbeat was ${age(Live.now() - one.job.heartbeat_ms)} ago (${clock(one.job.heartbeat_ms, state.zone)}). Everything here is as of then.` };
     if (one.job.error) return { tone: "warn", short: "job in trouble", text: `The job reports: ${safe(one.job.error, 300)}` };
@@ -181,7 +182,7 @@
     const search = byId("topic-search").value.trim(), found = await Live.get("/api/topics", own({ search, limit: 5 }));
     keyed(byId("topic-rows"), found.topics, one => one.topic, BoardParts.topicPart);
     const more = (found.matching || 0) - found.topics.length;
-    empty("topics-empty", more > 0 ? `and ${counted(more, "topic")} more: type more of the name` : found.topics.length ? "" : search ? "No group has a topic of this name." : "No group has members or offsets of a topic.");
+    empty("topics-empty", more > 0 ? `and ${counted(more, "topic")} more: type more of the name` : found.topics.length ? "" : search ? "No member subscribes to a topic of this name." : "No member subscribes to a topic.");
   }), 1000);
   const readCommitters = Live.reader(() => tried("committers-empty", async () => {
     const found = await Live.get("/api/committers", own({ limit: 10 })), most = Math.max(1, ...found.committers.map(one => one.commits));

@@ -122,8 +122,9 @@
   function showState() {
     const job = cluster && cluster.job, fresh = job && job.up;
     byId("live-state").textContent = !streaming ? "not connected" : !job ? "" : fresh ? `live, caught up to ${cluster.caught_up_ms === null ? "nothing yet" : clock(cluster.caught_up_ms, state.zone)}` : "connected, but the job is down";
-    byId("stale").classList.toggle("hidden", !job || fresh);
-    if (job && !fresh) byId("stale").textContent = job.heartbeat_ms === null ? `Nothing new can appear: ${job.error || "there is no job"}.` : `The job is down since ${clock(job.heartbeat_ms, state.zone)}: nothing after that is known.`;
+    byId("stale").classList.toggle("hidden", !job || (fresh && !cluster.error));
+    if (job && cluster.error) byId("stale").textContent = `The job's topics cannot be read now: ${safe(cluster.error, 300)}. ${job.heartbeat_ms === null ? "" : `Nothing after ${clock(job.heartbeat_ms, state.zone)} is known.`}`;
+    else if (job && !fresh) byId("stale").textContent = job.heartbeat_ms === null ? `Nothing new can appear: ${job.error || "there is no job"}.` : `The job is down since ${clock(job.heartbeat_ms, state.zone)}: nothing after that is known.`;
     byId("follow").setAttribute("aria-pressed", String(following));
     for (const each of document.querySelectorAll("[data-length]")) each.setAttribute("aria-pressed", String(following && Number(each.dataset.length) === length_ms));
     document.documentElement.dataset.following = String(following);
