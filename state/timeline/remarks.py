@@ -75,7 +75,45 @@ def _joined(sums: DocumentSums) -> tuple[tuple[int, str, str], ...]:
 
 def _left_out(sums: DocumentSums) -> tuple[tuple[int, str, str], ...]:
     """What was left out, and how much of it."""
-    pauses = sums.rows.pauses_left_out
+    rows = sums.rows
+    counts = (
+        (sums.slots, "slot", "summed_members", "of members have no lane here: those with the shortest time."),
+        (
+            sums.marks,
+            "event",
+            "summed_members",
+            "of members have no mark in the lanes; bars show who came and left.",
+        ),
+        (
+            rows.left_out,
+            "partition",
+            "summed_partitions",
+            "have no row here: those whose owner changed least.",
+        ),
+        (
+            sums.conditions,
+            "condition",
+            "summed_conditions",
+            "have no bar here: the mildest and shortest.",
+        ),
+        (sums.deadlines, "expiry time", "summed_offsets", "of offsets are left out: the latest."),
+        (
+            sums.generations,
+            "generation",
+            "summed_generations",
+            "have no flag here: those with the fewest moved partitions.",
+        ),
+        (rows.pauses_left_out, "short pause", "summed_pauses", "of commits are not marked."),
+        (sums.trace, "step", "summed_trace", "of the trace have no mark here."),
+        (sums.changes, "changed offset", "summed_offsets", "are left out; the events have them."),
+    )
+    return (
+        *_events_left_out(sums),
+        *((amount, kind, f"{counted(amount, noun)} {what}") for amount, noun, kind, what in counts),
+    )
+
+
+def _events_left_out(sums: DocumentSums) -> tuple[tuple[int, str, str], ...]:
     return (
         (
             sums.events,
@@ -86,43 +124,6 @@ def _left_out(sums: DocumentSums) -> tuple[tuple[int, str, str], ...]:
             sums.bodies,
             "summed_events",
             f"{counted(sums.bodies, 'event')} have no JSON here; groupreplay replay -o jsonl prints it.",
-        ),
-        (
-            sums.slots,
-            "summed_members",
-            f"{counted(sums.slots, 'slot')} of members have no lane here: those with the shortest time.",
-        ),
-        (
-            sums.marks,
-            "summed_members",
-            f"{counted(sums.marks, 'event')} of members have no mark in the lanes; bars show who came and left.",
-        ),
-        (
-            sums.rows.left_out,
-            "summed_partitions",
-            f"{counted(sums.rows.left_out, 'partition')} have no row here: those whose owner changed least.",
-        ),
-        (
-            sums.conditions,
-            "summed_conditions",
-            f"{counted(sums.conditions, 'condition')} have no bar here: the mildest and shortest.",
-        ),
-        (
-            sums.deadlines,
-            "summed_offsets",
-            f"{counted(sums.deadlines, 'expiry time')} of offsets are left out: the latest.",
-        ),
-        (
-            sums.generations,
-            "summed_generations",
-            f"{counted(sums.generations, 'generation')} have no flag here: those with the fewest moved partitions.",
-        ),
-        (pauses, "summed_pauses", f"{counted(pauses, 'short pause')} of commits are not marked."),
-        (sums.trace, "summed_trace", f"{counted(sums.trace, 'step')} of the trace have no mark here."),
-        (
-            sums.changes,
-            "summed_offsets",
-            f"{counted(sums.changes, 'changed offset')} are left out; the events have them.",
         ),
     )
 

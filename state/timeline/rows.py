@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -228,17 +228,23 @@ def topic_rows(
     places, rows = [places[at] for at in kept], [rows[at] for at in kept]
     rows, shortest_ms = coarser_rows(rows, limits.owner_spans)
     rows, left_out = longest_pauses(rows, limits.pauses)
-    by_topic: dict[str, list[PartitionRow]] = defaultdict(list)
-    for (topic, _), row in zip(places, rows, strict=True):
-        by_topic[topic].append(row)
-    found = [
-        TopicRows(topic=topic, partitions=tuple(by_topic[topic]), commits=tuple(counts.get(topic, ())))
-        for topic in sorted(by_topic)
-    ]
+    found = _by_topic(zip((topic for topic, _ in places), rows, strict=True), counts)
     shared = any(span[2] == -2 for row in rows for span in row.owners)
     return found, RowSums(
         shortest_ms=shortest_ms, pauses_left_out=left_out, left_out=rows_left_out, shared=shared
     )
+
+
+def _by_topic(
+    rows: Iterable[tuple[str, PartitionRow]], counts: Mapping[str, Sequence[int]]
+) -> list[TopicRows]:
+    by_topic: dict[str, list[PartitionRow]] = defaultdict(list)
+    for topic, row in rows:
+        by_topic[topic].append(row)
+    return [
+        TopicRows(topic=topic, partitions=tuple(by_topic[topic]), commits=tuple(counts.get(topic, ())))
+        for topic in sorted(by_topic)
+    ]
 
 
 def _owners(spans: Sequence[Ownership], renumbered: Mapping[int, int], window: Window) -> list[OwnerSpan]:

@@ -112,39 +112,50 @@ def _timed_protocol() -> type[asyncio.Protocol]:
     """
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
-    class TimedProtocol(H11Protocol):
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self._head_timer = self.loop.call_later(CLIENT_SECONDS, self._close_silent)
-            self._read_timer: asyncio.TimerHandle | None = None
+    return type("TimedProtocol", (_TimeLimits, H11Protocol), {})
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._head_timer.cancel()
-            self._end_reading()
-            super().connection_lost(exc)
 
-        def on_response_complete(self) -> None:
-            super().on_response_complete()
-            self._head_timer.cancel()
-            self._head_timer = self.loop.call_later(CLIENT_SECONDS, self._close_silent)
+class _TimeLimits:
+    """Comes before uvicorn's protocol, which calls these methods when something changes."""
 
-        def pause_writing(self) -> None:
-            super().pause_writing()
-            self._end_reading()
-            self._read_timer = self.loop.call_later(READING_SECONDS, self.transport.abort)
+    loop: asyncio.AbstractEventLoop
+    transport: asyncio.Transport
+    #: The request that is answered; from the complete head of the first one on.
+    cycle: Any
+    _head_timer: asyncio.TimerHandle | None = None
+    _read_timer: asyncio.TimerHandle | None = None
 
-        def resume_writing(self) -> None:
-            self._end_reading()
-            super().resume_writing()
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)  # type: ignore[misc]
+        self._wait_for_head()
 
-        def _end_reading(self) -> None:
-            if self._read_timer is not None:
-                self._read_timer.cancel()
+    def connection_lost(self, exc: Exception | None) -> None:
+        _cancel(self._head_timer)
+        _cancel(self._read_timer)
+        super().connection_lost(exc)  # type: ignore[misc]
 
-        def _close_silent(self) -> None:
-            # A cycle exists from the complete head of a request on.
-            cycle: Any = self.cycle
-            if (cycle is None or cycle.response_complete) and not self.transport.is_closing():
-                self.transport.close()
+    def on_response_complete(self) -> None:
+        super().on_response_complete()  # type: ignore[misc]
+        self._wait_for_head()
 
-    return TimedProtocol
+    def pause_writing(self) -> None:
+        super().pause_writing()  # type: ignore[misc]
+        _cancel(self._read_timer)
+        self._read_timer = self.loop.call_later(READING_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        _cancel(self._read_timer)
+        super().resume_writing()  # type: ignore[misc]
+
+    def _wait_for_head(self) -> None:
+        _cancel(self._head_timer)
+        self._head_timer = self.loop.call_later(CLIENT_SECONDS, self._close_silent)
+
+    def _close_silent(self) -> None:
+        if (self.cycle is None or self.cycle.response_complete) and not self.transport.is_closing():
+            self.transport.close()
+
+
+def _cancel(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()

@@ -64,6 +64,28 @@ def that_fit(timelines: Sequence[TimelineDocument], most_bytes: int) -> list[Tim
     return kept
 
 
+def _remarks(rows: int, full: int, too_large: int, left_out: int) -> list[Remark]:
+    """What the overview leaves out, by numbers of groups."""
+    summed = [
+        (
+            rows - full,
+            f"{counted(rows - full, 'group')} have a row only: the worst {full} are shown in full.",
+        ),
+        (
+            too_large,
+            f"{counted(too_large, 'group')} did not fit in full; groupreplay report --group draws each alone.",
+        ),
+        (left_out, f"{counted(left_out, 'group')} without a problem are left out."),
+    ]
+    return [
+        Remark(
+            kind="strips",
+            text="Strips are made from events; a group in full also has its states, owners and commits.",
+        ),
+        *(Remark(kind="summed_groups", text=text) for number, text in summed if number > 0),
+    ]
+
+
 def groups_overview(
     found: AllStrips,
     timelines: Sequence[TimelineDocument],
@@ -82,32 +104,13 @@ def groups_overview(
         replace(one, in_full=True) if one.group_id in full else replace(one, rebalances=(), spans=())
         for one in found.strips[:_MOST_STRIPS]
     ]
-    left_out = len(found.strips) - len(strips)
-    remarks = [
-        Remark(
-            kind="strips",
-            text="Strips are made from events; a group in full also has its states, owners and commits.",
-        )
-    ]
-    if len(strips) > len(full):
-        text = f"{counted(len(strips) - len(full), 'group')} have a row only: the worst {len(full)} are shown in full."
-        remarks.append(Remark(kind="summed_groups", text=text))
-    if too_large:
-        text = (
-            f"{counted(too_large, 'group')} did not fit in full; groupreplay report --group draws each alone."
-        )
-        remarks.append(Remark(kind="summed_groups", text=text))
-    if left_out:
-        remarks.append(
-            Remark(kind="summed_groups", text=f"{counted(left_out, 'group')} without a problem are left out.")
-        )
     return GroupsOverview(
         form=OVERVIEW_FORM,
         since_ms=found.since_ms,
         until_ms=found.until_ms,
         bucket_ms=strip_bucket_ms(found.since_ms, found.until_ms),
         source=source,
-        remarks=tuple(remarks),
+        remarks=tuple(_remarks(len(strips), len(full), too_large, len(found.strips) - len(strips))),
         strips=tuple(strips),
         timelines=tuple(timelines),
     )

@@ -3,7 +3,8 @@
 // Needs format.js.
 "use strict";
 const Picture = (() => {
-  const LABEL = 190, RIGHT = 26, TOP = 34, MOST_ITEMS = 5000;
+  // The labels of a narrow picture, as on a phone, have less room, so that the times have some.
+  const LABEL = 190, NARROW = 600, NARROW_LABEL = 112, RIGHT = 26, TOP = 34, MOST_ITEMS = 5000;
   const ROW = { member: 20, partition: 12, wide: 16, condition: 18, folded: 34, rate: 34 };
   const SHOWN = { members: 30, partitions: 60, conditions: 40 };
   // Okabe and Ito's colours and some of Tol's, without red: red is only for what is wrong.
@@ -52,7 +53,7 @@ const Picture = (() => {
     constructor(doc, view) {
       this.doc = doc; this.view = view; this.colours = view.dark ? DARK : LIGHT;
       this.items = []; this.y = TOP; this.regions = {};
-      this.left = LABEL; this.right = Math.max(view.width - RIGHT, LABEL + 50);
+      this.left = view.width < NARROW ? NARROW_LABEL : LABEL; this.right = Math.max(view.width - RIGHT, this.left + 50);
       this.scale = (this.right - this.left) / Math.max(view.until - view.since, 1);
     }
     x(ms) { return this.left + (ms - this.view.since) * this.scale; }
@@ -76,9 +77,9 @@ const Picture = (() => {
     section(title, note) {
       this.y += 22;
       this.text(10, this.y - 10, title, { size: 11, bold: true, fill: this.colours.muted });
-      if (note) this.text(this.left, this.y - 10, note, { fill: this.colours.faint });
+      if (note) this.text(this.left, this.y - 10, note, { fill: this.colours.faint, width: this.right - this.left });
     }
-    label(y, text, more) { this.text(this.left - 10, y, text, { align: "right", width: LABEL - 22, fill: this.colours.muted, ...more }); }
+    label(y, text, more) { this.text(this.left - 10, y, text, { align: "right", width: this.left - 22, fill: this.colours.muted, ...more }); }
   }
 
   function drawHoles(drawing, height) {
@@ -140,7 +141,8 @@ const Picture = (() => {
     if (unsure && unsure[1] - unsure[0] > 2) {
       const at = y + h - 7, tipped = [...tip, "hatched: it began somewhere here"];
       later.push(() => {
-        drawing.rect(unsure[0], at, unsure[1] - unsure[0], 7, fill, { opacity: 0.9, tip: tipped });
+        // A state that has no known length at all is not drawn as if it had one.
+        drawing.rect(unsure[0], at, unsure[1] - unsure[0], 7, fill, { opacity: least > 0 ? 0.9 : 0.3, tip: tipped });
         drawing.hatch(unsure[0], at, unsure[1] - unsure[0], 7, colours.muted, { silent: true });
       });
     }
@@ -547,7 +549,7 @@ const Picture = (() => {
     }
     if (ahead.length) {
       const first = ahead[0], tip = ["the next deadlines", ...ahead.slice(0, 10).map(one => `${day(one.at_ms, view.zone)} ${clock(one.at_ms, view.zone)}: ${safe(one.topic, 60)} ${one.partitions}`), ...(ahead.length > 10 ? [`and ${ahead.length - 10} more`] : [])];
-      drawing.text(drawing.right, y + 8, `first deadline ${day(first.at_ms, view.zone)} ${clock(first.at_ms, view.zone)}, ${lasted(first.at_ms - doc.until_ms)} after the end →`, { align: "right", fill: colours.muted, tip });
+      drawing.text(drawing.right, y + 8, `${drawing.left < LABEL ? "" : "first deadline "}${day(first.at_ms, view.zone)} ${clock(first.at_ms, view.zone)}, ${lasted(first.at_ms - doc.until_ms)} after the end →`, { align: "right", fill: colours.muted, tip });
     }
     drawing.y += 18;
   }

@@ -110,7 +110,9 @@
     if (why) lines.push([why.tone, why.text]);
     if (errors.size) lines.push(["error", `${counted(errors.size, "group")} in an error: ${listed(errors)}`]);
     if (warns.size) lines.push(["warn", `${counted(warns.size, "group")} with a warning: ${listed(warns)}`]);
-    if (!lines.length) lines.push(["ok", `Nothing is wrong: ${counted(one.job.groups, "group")}, no warning, caught up to ${clock(one.caught_up_ms, state.zone)}`]);
+    const infos = groups("INFO");
+    if (!lines.length && infos.size) lines.push(["info", `No warning in ${counted(one.job.groups, "group")}, ${infos.size} with a condition of severity INFO; caught up to ${clock(one.caught_up_ms, state.zone)}`]);
+    else if (!lines.length) lines.push(["ok", `Nothing is wrong: ${counted(one.job.groups, "group")}, no warning, caught up to ${clock(one.caught_up_ms, state.zone)}`]);
     else if (!errors.size && !warns.size && known(one)) lines.push(["info", `No warning holds, as far as is known, in ${counted(one.job.groups, "group")}.`]);
     byId("headline").className = `verdict ${lines[0][0]}`;
     keyed(byId("headline"), lines, line => line[0] + lines.indexOf(line), ([tone, text]) => { const made = element("p", null, { class: tone }); made.append(element("span", text)); return made; });
@@ -147,10 +149,10 @@
     for (const row of byId("group-rows").children) {
       const group = row.querySelector("a.group"), found = strips.get(decodeURIComponent(group.pathname.split("/")[2])), place = row.querySelector("td.wide");
       if (!found) continue;
-      const form = JSON.stringify(found.one) + Math.floor(found.until / 60000);
+      const known_ms = chosen().history_since_ms, form = JSON.stringify([found.one, known_ms]) + Math.floor(found.until / 60000);
       if (place.dataset.form === form) continue;
       place.dataset.form = form;
-      arrange(place, [BoardParts.strip(found.one, found.since, found.until)]);
+      arrange(place, [BoardParts.strip(found.one, found.since, found.until, known_ms)]);
     }
   }
   function showFacets(found) {
