@@ -101,7 +101,7 @@ def timeline_document(
     )
     return replace(
         document,
-        verdict=tuple(verdict(_verdict_facts(document, given.commits, flags, changes))),
+        verdict=tuple(verdict(_verdict_facts(document, given.commits, flags, changes, told.here))),
         remarks=tuple(remarks(given, told.here, sums, unread=members.lanes.unread)),
         generations=tuple(shown_flags),
         offset_changes=tuple(changes[: limits.offset_changes]),
@@ -225,7 +225,9 @@ def _verdict_facts(
     commits: CommitLog,
     flags: Sequence[GenerationFlag],
     changes: Sequence[OffsetChange],
+    events: Sequence[ReadEvent],
 ) -> VerdictFacts:
+    severe = {event.name for event in events if event.severity != "INFO"}
     holding = [lane for lane in document.slots if lane.tenures and lane.tenures[-1].until_ms is None]
     return VerdictFacts(
         since_ms=document.since_ms,
@@ -237,6 +239,7 @@ def _verdict_facts(
         commits=commits,
         state=document.states[-1].state if document.states else None,
         members=len(holding),
+        mild=frozenset(event.name for event in events) - severe,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
@@ -64,6 +64,8 @@ class VerdictFacts:
     commits: CommitLog
     state: str | None
     members: int
+    #: Names of events that all have the severity INFO, such as those of a group that was deleted on purpose.
+    mild: Collection[str] = ()
 
     @property
     def window(self) -> tuple[int, int]:
@@ -184,7 +186,9 @@ def _changes(found: VerdictFacts) -> Iterator[Statement]:
                 [text, " at ", first] if first == last else [text, " between ", first, " and ", last]
             )
             parts.append(f"{_how_far(places)}.")
-            yield _statement(_tone(tone), parts, (first, last), found.window)
+            yield _statement(
+                "info" if name in found.mild else _tone(tone), parts, (first, last), found.window
+            )
 
 
 def _tone(name: str) -> Tone:

@@ -163,6 +163,11 @@ def test_changed_offsets() -> None:
             "t-1 from 900 to 0.",
         ),
     ]
+    deleted = replace(lost, name="offsets.deleted")
+    assert texts(changes=(deleted,), mild={"offsets.deleted"})[:2] == [
+        ("info", "Committed offsets of 1 partition were deleted at 00:01:00."),
+        ("ok", "No event of severity WARN or ERROR; at the end the group is Stable with 2 members."),
+    ]
 
 
 def test_conditions_that_do_not_warn() -> None:
