@@ -89,6 +89,18 @@ def test_a_condition_that_does_not_warn(site: LiveSite, browser: Browser) -> Non
         assert page.problems == []
 
 
+def test_from_a_moment_on(site: LiveSite, browser: Browser) -> None:
+    """A page that follows from a given moment has no chosen length; one that is chosen then takes its place."""
+    with live_page(browser, site.url(f"/groups/{SICK}?since={NOW_MS - 7_200_000}")) as page:
+        span = "GroupView.state.view.until - GroupView.state.view.since"
+        shown(page).wait_for(f"{span} >= 7200000")
+        pressed = "document.querySelectorAll('[data-length][aria-pressed=true]').length"
+        assert page.value(pressed) == 0
+        page.page.click("[data-length='900000']")
+        page.wait_for(f"{span} === 900000")
+        assert (page.value(pressed), page.problems) == (1, [])
+
+
 def test_on_a_phone(site: LiveSite, browser: Browser) -> None:
     """Nothing is wider than the screen, and an event has a few lines, not a column of letters."""
     phone = {"viewport": {"width": 390, "height": 844}}
