@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import random
+import shutil
 import statistics
 import sys
 import tempfile
@@ -231,12 +232,24 @@ def show(one: Sample) -> None:
     print(" ".join(f"{getattr(one, column.name):>16,.1f}" for column in fields(Sample)), flush=True)
 
 
+@contextmanager
+def kept_if_it_fails() -> Iterator[Path]:
+    """A folder for the checkpoint and the job's log, which tell why a job has ended after an hour."""
+    folder = Path(tempfile.mkdtemp(prefix="groupreplay-soak-"))
+    try:
+        yield folder
+    except BaseException:
+        print(f"the job's log and checkpoint are in {folder}", file=sys.stderr)
+        raise
+    shutil.rmtree(folder, ignore_errors=True)
+
+
 def soak(asked: argparse.Namespace) -> tuple[list[Sample], int]:
     """Runs the job under load, and prints a line a minute; also the number of lost and wrong events."""
     samples: list[Sample] = []
     print(" ".join(f"{column.name:>16}" for column in fields(Sample)))
     with (
-        tempfile.TemporaryDirectory() as folder,
+        kept_if_it_fails() as folder,
         # The replay at the end needs every record that the job has read.
         EmbeddedBroker(
             offsets_partitions=PARTITIONS,
@@ -247,7 +260,7 @@ def soak(asked: argparse.Namespace) -> tuple[list[Sample], int]:
         ) as broker,
     ):
         flags = ("--trigger", str(asked.trigger), "--member-events")
-        job_at = (broker.bootstrap_servers, Path(folder) / "job", topic_names("soak"))
+        job_at = (broker.bootstrap_servers, folder / "job", topic_names("soak"))
         with running_job(*job_at, *flags) as job:
             # What happened before the first start would not be said.
             job.wait_until(lambda: last_batch(job.checkpoint) >= 0)

@@ -41,8 +41,8 @@ class ConnectMetadata(Versioned):
 class ConnectAssignment(Versioned):
     """The leader's assignment for one worker.
 
-    v1 added the revoked tasks and the delay before the next rebalance, and lets lists be null. We let
-    `assigned` be null in v0 too.
+    v1 added the revoked tasks and the delay before the next rebalance, and lets lists be null. Here
+    `assigned` may be null in v0, too.
     """
 
     VERSIONS: ClassVar[range] = range(3)

@@ -15,11 +15,14 @@ _INTRO: Final = """\
 
 This page is made from the program's flags by `make docs`; a test fails when it is out of date.
 
-A setting can be given as a flag, as an environment variable, or in the configuration file, and the first of them that
-is there wins ([cli.md](cli.md#settings-from-elsewhere)). In the file a setting has the name of its flag without the
-hyphens in front, in the table of its command, `[run]` for instance; where the last column says so it may stand at the
-top of the file, too, for all commands that have it. Settings that may be repeated are lists there, switches are `true`
-or `false`. Security stays in the properties file that `command-config` names; no setting takes a password.
+A setting can be given as a flag, as an environment variable, or in the configuration file. The first of these that is
+set wins ([cli.md](cli.md#settings-from-elsewhere)). Settings without an environment variable have only the other two.
+
+In the file a setting has the name of its flag without the leading hyphens. It stands in the table of its command, for
+example `[run]`. If the last column has `yes`, it may also stand at the top of the file, for all commands that have it.
+A setting that may be repeated is a list there, a switch is `true` or `false`.
+
+Logins stay in the properties file that `command-config` names; no setting takes a password.
 
 """
 #: Flags of the program itself, and those that ask for something else than the command.
@@ -33,7 +36,7 @@ def page() -> str:
 
 def _sections() -> Iterator[str]:
     ctx = click.Context(cli)
-    yield from _section("groupreplay", "Before or behind the name of any command:", cli)
+    yield from _section("groupreplay", "Before or after the name of any command:", cli)
     for name, summary in COMMANDS.items():
         command = cli.get_command(ctx, name)
         assert command is not None
@@ -50,7 +53,7 @@ def _section(name: str, summary: str, command: click.Command) -> Iterator[str]:
     yield from (f"## {name}", "", summary, "")
     if options:
         yield from (
-            "| flag | environment variable | what it says | default | top of the file |",
+            "| flag | environment variable | meaning | default | top of the file |",
             "| --- " * 5 + "|",
         )
         yield from map(_row, options)
@@ -60,11 +63,12 @@ def _section(name: str, summary: str, command: click.Command) -> Iterator[str]:
 def _row(one: click.Option) -> str:
     flags = ", ".join(f"`{flag}`" for flag in (*one.opts, *one.secondary_opts))
     value = "" if one.is_flag else f" {_value(one)}"
-    note = ("; required" if one.required else "") + ("; may be repeated" if one.multiple else "")
     top = "yes" if one.name in SHARED else ""
-    says = (one.help or "").removesuffix(".").replace("|", "\\|")
+    meaning = (one.help or "").removesuffix(".").replace("|", "\\|") + ("; required" if one.required else "")
+    if one.multiple and "may be repeated" not in meaning:
+        meaning += "; may be repeated"
     variable = f"`{one.envvar}`" if one.envvar else ""
-    return f"| {flags}{value} | {variable} | {says}{note} | {_default(one)} | {top} |"
+    return f"| {flags}{value} | {variable} | {meaning} | {_default(one)} | {top} |"
 
 
 def _value(one: click.Option) -> str:
@@ -74,7 +78,9 @@ def _value(one: click.Option) -> str:
 
 
 def _default(one: click.Option) -> str:
-    if one.multiple or one.default is None or one.default == () or "UNSET" in repr(one.default).upper():
+    if isinstance(one.show_default, str):
+        return one.show_default
+    if one.multiple or one.default in (None, (), "") or "UNSET" in repr(one.default).upper():
         return ""
     if one.is_flag:
         return "yes" if one.default else "no"

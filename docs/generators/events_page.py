@@ -27,15 +27,15 @@ This page is made from the code by `make docs`; a test fails when it is out of d
 | --- | --- | --- | --- |
 | `group-events` | delete, 30 days | group id | events, as CloudEvents 1.0 in structured JSON |
 | `group-states` | compact | group id | the group's current document; a tombstone when the group is deleted |
-| `group-dead-letters` | delete, 30 days | `topic-partition-offset` | records that could not be read: where, why, \
-and up to 64 KiB of their bytes (none with `--redact`); and messages of the job that a topic is too small for \
+| `group-dead-letters` | delete, 30 days | `topic-partition-offset` | records that could not be decoded: position, \
+reason, and up to 64 KiB of their bytes (none with `--redact`); messages of the job that are too large for their topic \
 (`kind` is `too_large`, no position, `output` is the topic) |
 | `group-job` | compact | reserved keys | the job's own state: caught-up time, lag, batch time, counters, the last \
-round of the prober, whether its query reads; the conditions of the job that hold, and their state; and the claim of \
+round of the prober, whether its query reads; the active conditions of the job, and the state behind them; the claim of \
 the run that writes the topics |
 | `group-probes` | delete, 30 days | group id; a reserved key for rounds and heartbeats | the brokers' answers \
-about groups that were rebalancing, the result of each round of probes, and the job's heartbeats and requests \
-(docs/design.md) |
+about groups that were rebalancing, the result of each round of the prober, and the job's heartbeats and requests \
+([fields](design.md#messages-in-group-probes)) |
 
 Reserved keys begin with a NUL byte; no group id does. Events are at most 64 KiB and documents at most 256 KiB: lists
 and texts that do not fit are cut, counts are kept, and `truncated` is true.
@@ -43,33 +43,34 @@ and texts that do not fit are cut, counts are kept, and `truncated` is true.
 ## How to read events
 
 - Delivery is at least once. `id` is made from the position of the cause in the log, so a repeated event has the same
-  id: keep the ids of the last hour and drop events that you have seen. Events about the job itself that were emitted
-  while its query stood still are repeated when the query is back, also hours later; then with `catch_up`.
-- `evidence` is the proof of an event: `log` (a record), `probe` (a live answer of the broker) or `inferred` (a rule
-  concludes it).
+  id: keep the ids of the last hour and drop events whose id is among them. Events about the job itself that were emitted
+  while its query stood still are repeated with `catch_up` when the query is back, which may be hours later.
+- `evidence` is the proof of an event: `log` (a record), `probe` (an answer of a broker) or `inferred` (a rule concludes
+  it, for example from elapsed time).
 - `history` is `partial` until the group's history is known without a gap. The topic is compacted: the first record of
   a group may be its thousandth generation. What cannot be known then is null, never a guess.
 - `catch_up` is true when an event was recorded more than a minute after it happened, after an outage of the job or
   of the cluster. Do not alert on such events.
-- Events of the time before the first start of the job are not emitted; `--backfill-events` asks for them.
-- A member's *slot* is its instance id, else its client id and host where that is unique among the living, else its
+- Events of the time before the first start of the job are not emitted, except with `--backfill-events`.
+- A member's *slot* is its instance id, else its client id and host if no other present member has both, else its
   member id. A restarted member keeps its slot, and counts as neither joined nor left.
+- Whether a group *matters* is decided by the rules or by its history ([monitoring.md](monitoring.md#groups-that-matter)).
 - Partitions are written as ranges by topic: `{"orders": "0-3,7"}`.
-- Events about single members (`member.*`) are switched off unless they are warnings; `--member-events` asks for
-  them. `rebalance.completed` has the same information.
+- `member.joined`, `member.updated`, and `member.left` of severity INFO are emitted only with `--member-events`.
+  `rebalance.completed` has the same information.
 """
 
 _FROM_SLOW_ON: Final = """\
 Events from `rebalance.slow` on are [conditions](#conditions): one event when it begins and one when it ends. The others
-are facts. `member.joined`, `member.updated` and `member.left` of severity INFO are written only with `--member-events`.
+are [facts](#facts).
 """
 
 _CONDITIONS: Final = """\
 ## Conditions
 
-A condition holds for a while. It fires once, with `status` `firing`, and resolves once, with `resolved` and the same
-`condition_id`; between the two it is sent again as `firing` when it gets worse. As long as it holds, it is in the
-group's document. [The runbook](runbook.md) describes what to do.
+A condition holds for a while. Its first event has the `status` `firing`, its last one `resolved`, both with the same
+`condition_id`. When it gets worse in between, there is another `firing`. As long as it holds, it is in the group's
+document. [The runbook](runbook.md) describes what to do.
 
 The numbers below are the defaults, in the units of their names; [rules](cli.md#rules-for-groups) change them for all
 groups or for some. A condition that is only inferred is never more than a warning.
@@ -93,10 +94,21 @@ def _type_text(schema: dict[str, Any]) -> str:
 
 def _table(properties: dict[str, Any]) -> list[str]:
     lines = ["| field | type | meaning |", "| --- | --- | --- |"]
-    lines += [
-        f"| `{name}` | {_type_text(schema)} | {_meaning(schema)} |" for name, schema in properties.items()
-    ]
+    for name, schema in properties.items():
+        lines.append(f"| `{name}` | {_type_text(schema)} | {_meaning(schema)} |")
+        lines += [
+            f"| `{name}[].{inner}` | {_type_text(one)} | {_meaning(one)} |"
+            for inner, one in _element(schema).items()
+            if _meaning(one)
+        ]
     return lines
+
+
+def _element(schema: dict[str, Any]) -> dict[str, Any]:
+    """The fields of an element of a list of objects; none for everything else."""
+    array = next((one for one in (schema, *schema.get("anyOf", ())) if "items" in one), {})
+    properties: dict[str, Any] = array.get("items", {}).get("properties", {})
+    return properties
 
 
 def _meaning(schema: dict[str, Any]) -> str:
@@ -156,7 +168,7 @@ def page() -> str:
     lines += ["## Envelope", "", *_table(envelope), ""]
     everywhere = _common(EVENTS)
     lines += ["## Fields of every `data`", "", *_table(everywhere), ""]
-    lines += ["## Facts", "", "What happened; each is emitted once.", ""]
+    lines += ["## Facts", "", "A fact is an event about something that happened once.", ""]
     for fact in FACTS:
         lines += [f"### `{fact.NAME}`", "", fact.DOC, "", *_table(_fields(fact, everywhere)), ""]
     conditional = _common(CONDITIONS, everywhere)

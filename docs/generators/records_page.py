@@ -15,23 +15,27 @@ from groupreplay.codecs.subscription import Assignment, Subscription
 _INTRODUCTION = """\
 # The records of `__consumer_offsets`
 
-Made from the declarations in `codecs/` by `make docs`; do not edit.
+This page is made from the declarations in `codecs/` by `make docs`; a test fails when it is out of date.
 
 Every record is written by the group coordinator: the broker that leads the partition to which the group's
-id hashes. A key is an int16 type and the key's fields; a value is an int16 version and the value's fields; a
+id hashes. A key is an int16 type and the key's fields. A value is an int16 version and the value's fields. A
 record without a value is a tombstone. The newest record of a key counts. Types 9 and 18 are unassigned
 today; 9 was used by previews.
 
-How to read the tables: names are Kafka's, as `groupreplay decode` prints them, with ours behind where they
-differ in more than case; a dot leads into a structure, `[]` into the elements of a list. *Versions* are
-those of the value. A field with a *tag* is skipped by readers that do not know it, and left out of the bytes
-when it has the value under *if absent*; that is also what a reader takes for a field that the version does
-not have. (For some that may be null it is *empty*; null is then spelled out in the bytes.) Strings, bytes
-and lists have int16 and int32 lengths before the *flexible* versions and varint lengths in them.
+How to read the tables:
+
+- Names are Kafka's, as `groupreplay decode` prints them; the name in parentheses is that in the code, where the two
+  differ in more than case. A dot leads into a structure, `[]` into the elements of a list.
+- *Versions* are those of the value.
+- A field with a *tag* is skipped by readers that do not know it. It is left out of the bytes when it has the value
+  under *if absent*.
+- *if absent* is also the value that a reader takes for a field that the version does not have. For some fields that
+  may be null it is *empty*; null is then written in the bytes.
+- Strings, bytes and lists have int16 and int32 lengths before the *flexible* versions, and varint lengths in them.
 """
 
 _BLOBS_HEADING = """\
-# Inside the members of classic groups
+## Inside the members of classic groups
 
 `subscription` and `assignment` of a member are bytes to the coordinator. What they hold depends on the
 group's protocol type: `consumer` has the first two of these messages, `connect` the last two. They start
@@ -67,7 +71,14 @@ def _record(key_type: int) -> str:
 
 def _blob(blob: type[Versioned]) -> str:
     return "\n".join(
-        [f"## {blob.__name__}", "", f"{_versions_of(blob)}: {_text(blob)}", "", *_table(blob), ""]
+        [
+            f"### {blob.__name__}",
+            "",
+            f"{_versions_of(blob).capitalize()}: {_text(blob)}",
+            "",
+            *_table(blob),
+            "",
+        ]
     )
 
 

@@ -22,9 +22,8 @@ States are spelled as Kafka spells them.
 ## The broker's states, and what the log shows of them
 
 The coordinator keeps these states in memory. `simulate` writes every change of them (`night.truth.jsonl`), and with
-`--trace` the steps that lead to it ([trace.md](trace.md)): both come from a model of the coordinator, whose tables of
-transitions are these. A transition that is not in the table raises an error in the model, as it does in Kafka
-(`ClassicGroupState`).
+`--trace` the steps that lead to it ([trace.md](trace.md)). Both come from a model of the coordinator. The tables below
+are those of the model: a transition that is not in them raises an error, as it does in Kafka (`ClassicGroupState`).
 
 `groupreplay describe --group G --states` prints the states of a real group over time, with the bounds of what the log
 shows; a property test compares them with the true states of every simulated scenario.
@@ -33,22 +32,22 @@ shows; a property test compares them with the true states of every simulated sce
 _CLASSIC: Final = """\
 ## Classic groups
 
-A table of everything that can be seen in any state: the next state, and what is reported. It is total,
-because the log is compacted and may begin in the middle: nothing that is seen may be refused. Of the broker's
-five states two are written to the log, Empty and Stable; those of a rebalance in progress are reached by live
-answers only, and a live answer moves the state but is never an event.
+This is how the job replays a classic group. The table has everything that can be seen in each state: the next state,
+and the event that is emitted. Every cell is filled, because the log is compacted and may begin anywhere: nothing that
+is seen may be refused. Of the broker's five states, Empty, Stable and Dead follow from records. The two states of a
+rebalance in progress follow only from answers of the broker; an answer changes the state and is never an event.
 
-`group.created` and `rebalance.completed` are said as far as the record proves them (`history`, `evidence` in
+`group.created` and `rebalance.completed` contain only what the record proves (`history`, `evidence` in
 [events.md](events.md)).
 """
 
 _MODERN: Final = """\
 ## Consumer, share and streams groups
 
-The state of these is written nowhere. The broker derives it from epochs, members and assignments, and so
+The state of these groups is in no record. The broker derives it from epochs, members and assignments, and so
 does the replay, after each operation and never inside one: a heartbeat writes up to a dozen records, and
 between them a group seems to be Empty, Assigning or gone. The rules are tried in order; the first that holds
-names the state. A group without any record is `Dead`.
+gives the state. A group without any record is `Dead`.
 """
 
 #: State of a classic group -> what its records say about it.
@@ -181,7 +180,7 @@ def page() -> str:
         _CLASSIC,
         *_transitions(),
         "",
-        "Drawn, without live answers and what changes nothing:",
+        "The same as a diagram, without answers of the broker and without what changes nothing:",
         "",
     ]
     lines += [*_diagram(), "", _MODERN, *_rules(), *_members()]

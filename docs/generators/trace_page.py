@@ -19,11 +19,11 @@ _INTRO: Final = """\
 This page is made from the code by `make docs`; a test fails when it is out of date.
 
 `groupreplay simulate --trace -o night.parquet` writes `night.trace.jsonl` beside the capture: every step of Kafka's group
-coordinator, as the model takes it. No broker writes such a file. It shows what the offsets topic leaves out: who was
-asked, who voted for what, which timer was set and when it fired, and why a rebalance began.
+coordinator, as the model takes it. No broker writes such a file. It shows what the offsets topic leaves out: requests and
+answers, the votes of the members, which timer was set and when it fired, and why a rebalance began.
 
-The names are those of Kafka 4.3.1. A branch is a method of `GroupMetadataManager`, `says` and `reason` are the words of
-its log. A test sends the same requests to the model and to a broker, and compares the trace with what the broker logs.
+The names are those of Kafka 4.3.1. A branch is a method of `GroupMetadataManager`; `says` and `reason` have the text that
+its log has. A test sends the same requests to the model and to a broker, and compares the trace with the broker's log.
 
 One line is one step, in the order in which they happen in a group; `time_ms` is simulated time. The groups follow each
 other by partition of the offsets topic. `groupreplay schema trace-file` prints the JSON Schema of a line.
@@ -37,8 +37,8 @@ $ jq -c 'select(.kind == "awaited" and .phase == "join")' stuck.trace.jsonl
 $ jq -c 'select(.kind == "answer" and .error != "NONE") | [.api, .error, .member_id]' stuck.trace.jsonl
 ```
 
-A JoinGroup is answered when all members have joined: its line `answer` comes later than its line `request`, has the same
-number, and says how long it waited (`waited_ms`). What is between them is why.
+A JoinGroup is answered when all members have joined: its line `answer` comes later than its line `request` and has the
+same number. `waited_ms` is the time between the two, and the lines in between show the reason.
 """
 
 _EXAMPLE: Final = """\

@@ -55,9 +55,9 @@ class GroupDeleted(Fact):
 
     NAME: ClassVar[str] = "group.deleted"
     DOC: ClassVar[str] = (
-        "The group's tombstone, with no record of another kind of group in its operation. For a simple group also, as "
-        "inferred: its last offset was removed, and after two clean-ups of the broker "
-        "(`offsets.retention.check.interval.ms`) there is no tombstone. The coordinator in Scala, the default before "
+        "The group's tombstone, with no record of another kind of group in its operation. For a simple group it is "
+        "also inferred: its last offset was removed, and after two clean-ups of the broker "
+        "(`offsets.retention.check.interval.ms`) there is no tombstone. The older coordinator, the default before "
         "Kafka 4.0, writes none."
     )
     generation: int | None
@@ -85,8 +85,8 @@ class RebalanceStarted(Fact):
 
     NAME: ClassVar[str] = "rebalance.started"
     DOC: ClassVar[str] = (
-        "The group epoch rose: members must be reconciled. For classic groups, whose log shows a rebalance "
-        "only when it is over, the event needs the prober; a short rebalance is over before a probe."
+        "The group epoch rose: members must be reconciled. Of a classic group the log shows a rebalance only when it "
+        "is over, so the event needs the prober, which does not see a rebalance that ends before it asks."
     )
     rebalance_id: Annotated[
         str, Meta(description="Position of the record that began it, or of the last record before.")
@@ -186,16 +186,20 @@ class MemberFact(Fact, MemberIdentity):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberLeft(MemberFact):
-    """A member left the group, and the likely reason."""
+    """A member left the group, or was removed; the likely reason."""
 
     NAME: ClassVar[str] = "member.left"
     DOC: ClassVar[str] = (
-        "A slot of the former generation does not exist any more; the reason is inferred from the time."
+        "A slot of the former generation does not exist any more; the reason is inferred from elapsed times."
     )
     reason: LeaveReason
     elapsed_ms: Annotated[
         int | None,
-        Meta(description="From the last sign of life to the end of the join phase."),
+        Meta(
+            description="Time since the member's last sign of life: the group's record before, or a later commit of "
+            "one of its partitions. Up to the end of the join phase, or for the newer kinds to the record that "
+            "removes it."
+        ),
     ]
 
     @property
@@ -291,9 +295,10 @@ class GroupQuarantined(Fact):
     NAME: ClassVar[str] = "group.quarantined"
     DOC: ClassVar[str] = (
         "Processing the group's records raised an exception, which is a defect of groupreplay. The group is set "
-        "aside: its records of this batch are in the dead letters, and later ones are counted only. All other groups "
-        "go on. The job tries the group again, from an empty state, after a start with another release or with "
-        "`--retry-quarantined`. For the job's own state, and for the counts of bad records, `group_id` is null."
+        "aside: its records of this batch are in the dead letters, and later ones are counted only. All other "
+        "groups are processed as before. The job tries the group again, from an empty state, after a start with "
+        "another release or with `--retry-quarantined`. For the job's own state, and for the counts of bad "
+        "records, `group_id` is null."
     )
     what: Annotated[QuarantinedState, Meta(description="Whose state was set aside.")]
     error: Annotated[str, Meta(description="The class of the exception; never text of a record.")]

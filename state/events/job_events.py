@@ -30,10 +30,10 @@ class JobGap(Fact):
 
     NAME: ClassVar[str] = "job.gap"
     DOC: ClassVar[str] = (
-        "A part of the offsets topic is gone: deleted before the job had read it, or lost by the brokers "
-        "afterwards; or the topic is another one. The state of every group is built anew from what the log holds. "
-        "What happened in the gap is never reported, and a group that ended in it loses its document without an "
-        "event."
+        "A part of the offsets topic is gone: removed before the job had read it, or lost by the brokers "
+        "afterwards; or the topic was created again, or has more partitions. The state of every group is built "
+        "anew from what the log holds. What happened in the gap is never reported, and a group that ended in it "
+        "loses its document without an event."
     )
     reason: GapReason
     partitions: tuple[UnreadRange, ...]

@@ -35,7 +35,7 @@ class OffsetsExpired(Fact):
     NAME: ClassVar[str] = "offsets.expired"
     DOC: ClassVar[str] = (
         "Committed offsets reached the end of their retention and were removed: the group begins again at "
-        "the position of `auto.offset.reset`. A warning for significant groups."
+        "the position of `auto.offset.reset`. A warning for groups that matter."
     )
     partitions: Annotated[tuple[PartitionOffset, ...], Meta(description="The lost offsets.")]
     partition_count: int
@@ -66,8 +66,8 @@ class OffsetsDeleted(Fact):
         "Committed offsets were removed before the end of their retention: with their group (`group_deleted`), with "
         "their topic (`topic_deleted`), or by a request (`admin`, inferred because offsets of the topic are left). If "
         "all offsets of a topic are removed, the log does not show which of the last two it was: the event waits for "
-        "three rounds of the prober, and is `unknown` if none of them finds the topic gone. A warning for significant "
-        "groups."
+        "three rounds of the prober, and is `unknown` if none of them finds the topic gone. A warning for groups that "
+        "matter."
     )
     partitions: Annotated[tuple[PartitionOffset, ...], Meta(description="The lost offsets.")]
     partition_count: int
@@ -99,7 +99,7 @@ class OffsetsReset(Fact):
     NAME: ClassVar[str] = "offsets.reset"
     DOC: ClassVar[str] = (
         "The first commits after a loss: where the group continues. `forward` may have skipped records, "
-        "`backward` repeats some. A warning if the group was significant and its topic was not deleted."
+        "`backward` repeats some. A warning if the group mattered and its topic was not deleted."
     )
     partitions: tuple[ResetOffset, ...]
     partition_count: int
@@ -166,11 +166,11 @@ class OffsetsSet(Fact):
     DOC: ClassVar[str] = (
         "Offsets were committed into a group without members: by `kafka-consumer-groups.sh --reset-offsets`, through "
         "the Admin API, or by a consumer with `assign()`. Sets within 10 s of the first one are one event, with the "
-        "offsets before and after all of them. A warning if the group had members before and is significant. For a "
-        "group that never had members, it is an inference from a commit that its own program does not make: one that "
-        "goes back, or one without a leader epoch after commits with one. Sets at a steady pace are reported once "
-        "more, from the third one on, with `interval_ms`, and then not until the pace or the direction changes or "
-        "the group has had members. The log does not show who set them: docs/reading.md."
+        "offsets before and after all of them. A warning if the group had members before and matters. For a "
+        "group that never had members, it is inferred from a commit that its own program does not make: one that "
+        "goes back, or one without a leader epoch after commits with one. Sets at a steady pace are reported until the "
+        "third one, which has `interval_ms`, and then again when the pace or the direction changes or the group has "
+        "had members. The log does not show who set them; docs/reading.md shows how to find out."
     )
     partitions: tuple[SetPartition, ...]
     partition_count: int
@@ -180,24 +180,25 @@ class OffsetsSet(Fact):
     offsets_moved: Annotated[
         int | None,
         Meta(
-            description="Sum over the partitions of the distance: at most so many records are skipped or repeated. "
-            "Null like `direction`."
+            description="Sum of the distances in all partitions: at most so many records are skipped or repeated. "
+            "Null where `direction` is null."
         ),
     ]
     interval_ms: Annotated[
-        int | None, Meta(description="The pace of sets that are repeated, after which they are not reported.")
+        int | None,
+        Meta(description="The pace of sets that are repeated; further sets at this pace are not reported."),
     ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetsSummary(Fact):
-    """The number of offsets that expired on one day in groups that are not significant."""
+    """The number of expiries on one day in groups that do not matter."""
 
     NAME: ClassVar[str] = "offsets.summary"
     DOC: ClassVar[str] = (
-        "Once a day for the whole job: the number of `offsets.expired` of groups that are not significant; no event "
-        "on days without any. It is the sum of the counts in the job's heartbeats, so that events after the "
-        "last heartbeat of a killed job are missing."
+        "Once a day for the whole job: the number of `offsets.expired` of groups that do not matter; no event "
+        "on days without any. It is the sum of the counts in the job's heartbeats, so those after the last heartbeat "
+        "of a killed job are missing."
     )
     since_ms: Annotated[int, Meta(description="Beginning of the day in UTC.")]
     until_ms: int

@@ -61,6 +61,8 @@ class RuntimeSnapshot:
 
     group: ClassicGroup | ConsumerGroup | None
     consumer: ConsumerGroup | None
+    #: What was only in the log before the operation still is.
+    forgotten: ConsumerGroup | None
     offsets: CommittedOffsets
     changes: int
 
@@ -71,6 +73,7 @@ class RuntimeSnapshot:
         return cls(
             group=group,
             consumer=group.copy() if isinstance(group, ConsumerGroup) else None,
+            forgotten=coordinator.forgotten,
             offsets=coordinator.offsets.copy(),
             changes=len(coordinator.journal.changes),
         )
@@ -84,7 +87,7 @@ class RuntimeSnapshot:
         if coordinator.settings.scala:
             return
         replaced = coordinator.group is not self.group
-        coordinator.group = self.group
+        coordinator.group, coordinator.forgotten = self.group, self.forgotten
         if self.consumer is not None:
             assert isinstance(self.group, ConsumerGroup)
             self.group.restore(self.consumer)

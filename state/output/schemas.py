@@ -21,24 +21,34 @@ def _surroundings(components: dict[str, Any]) -> dict[str, Any]:
         "cluster_id": {"type": "string", "description": "Id of the watched cluster."},
         "group_id": {
             "anyOf": [{"type": "string"}, {"type": "null"}],
-            "description": "The group; null for a record whose key cannot be read.",
+            "description": "The group; null for a record whose key cannot be read, and for the job itself.",
         },
-        "group_type": {"enum": [kind.value for kind in GroupType]},
+        "group_type": {
+            "enum": [kind.value for kind in GroupType],
+            "description": "The type of the group, as Kafka's tools name it.",
+        },
         "simple": {"type": "boolean", "description": "A group without members that only holds offsets."},
         "evidence": {
             "enum": [kind.value for kind in Evidence],
-            "description": "A record proves it, a live answer proves it, or a rule concludes it.",
+            "description": "A record proves it, an answer of a broker proves it, or a rule infers it.",
         },
         "history": {
             "enum": [kind.value for kind in History],
-            "description": "Whether the group's life is known without a hole.",
+            "description": "Whether the group's history is known without a gap.",
         },
         "catch_up": {
             "type": "boolean",
-            "description": "Recorded long after it happened; do not alert on it.",
+            "description": "Recorded more than a minute after it happened; do not alert on it.",
         },
-        "labels": {"type": "object", "additionalProperties": {"type": "string"}},
-        "cause": {"anyOf": [components[Cause.__name__], {"type": "null"}]},
+        "labels": {
+            "type": "object",
+            "additionalProperties": {"type": "string"},
+            "description": "Labels from the rules and from --label.",
+        },
+        "cause": {
+            "anyOf": [components[Cause.__name__], {"type": "null"}],
+            "description": "The record that proves the event; null when only time has passed.",
+        },
     }
 
 
@@ -73,16 +83,26 @@ def event_schema(fact: type[Fact]) -> dict[str, Any]:
     severities = sorted(Severity)
     attributes = {
         "specversion": {"const": "1.0"},
-        "id": {**_TEXT, "description": "Deterministic: drop what you have seen before."},
-        "source": {**_TEXT, "format": "uri"},
+        "id": {
+            **_TEXT,
+            "description": "The same in each repeat of the event: drop ids that were there before.",
+        },
+        "source": {
+            **_TEXT,
+            "format": "uri",
+            "description": "The watched topic: `kafka://<cluster id>/__consumer_offsets`.",
+        },
         "type": {"const": event_type(fact.NAME)},
-        "subject": {**_TEXT, "description": "The group id made safe to display."},
+        "subject": {
+            **_TEXT,
+            "description": "The group id, escaped for display; else the place of the record.",
+        },
         "time": {**_MOMENT, "description": "When it happened."},
         "datacontenttype": {"const": "application/json"},
         "dataschema": {"const": data_schema(fact.NAME)},
-        "recordedtime": {**_MOMENT, "description": "When it was emitted."},
-        "sequence": {**_TEXT, "description": "Sorts the events of one group as text."},
-        "partitionkey": _TEXT,
+        "recordedtime": {**_MOMENT, "description": "When the job emitted it."},
+        "sequence": {**_TEXT, "description": "Compared as text, it orders the events of one group."},
+        "partitionkey": {**_TEXT, "description": "The same as `subject`."},
         "severitynumber": {"enum": [int(severity) for severity in severities]},
         "severitytext": {"enum": [severity.name for severity in severities]},
         "data": data,

@@ -50,8 +50,12 @@ class Commits:
     def __post_init__(self) -> None:
         self.read = [0] * self.script.partitions
 
-    def commit(self, client: SimulatedClient, owned: Sequence[int], now_ms: int) -> None:
-        """A client, or its producer, commits the offsets of these partitions."""
+    def commit(self, client: SimulatedClient, owned: Sequence[int], now_ms: int) -> bool:
+        """A client, or its producer, commits the offsets of these partitions; whether it was the client.
+
+        A client's own commit keeps its session. One in a transaction does not
+        (``OffsetMetadataManager.commitTransactionalOffset``).
+        """
         before = {partition: self.read[partition] for partition in owned}
         if self.numbers.random() >= self.script.repeats:
             self._consume(owned, now_ms)
@@ -69,6 +73,7 @@ class Commits:
             producer_id=producer_id,
         )
         self._send_until_answered(client, request, before, now_ms)
+        return not by_producer
 
     def mirror(self, now_ms: int) -> None:
         """A tool sets all offsets without being a member, as those of the group in another cluster."""

@@ -253,19 +253,19 @@ class SimulatedGroup:
         self._schedule(now_ms + interval_ms, tick)
 
     def _tick(self, client: SimulatedClient, now_ms: int) -> None:
-        """Commit the owned partitions; without partitions, or while the client hangs, send a heartbeat."""
+        """Commit the owned partitions; send a heartbeat where no commit keeps the session."""
         simple = self._script.simple
         if client.waiting or (client.generation < 0 and not simple):
             return
         owned = (0,) if simple else client.owned
-        if client.hanging or not owned or now_ms < client.next_commit_ms:
-            if not client.kip848:
-                self._send(client, client.classic_heartbeat(), now_ms)
-            return
-        if self._script.irregular:
-            times = _LONGEST ** self._numbers.random()
-            client.next_commit_ms = now_ms + int(times * self._script.commit_interval_ms)
-        self._commits.commit(client, owned, now_ms)
+        keeps_session = False
+        if owned and not client.hanging and now_ms >= client.next_commit_ms:
+            if self._script.irregular:
+                times = _LONGEST ** self._numbers.random()
+                client.next_commit_ms = now_ms + int(times * self._script.commit_interval_ms)
+            keeps_session = self._commits.commit(client, owned, now_ms)
+        if not (keeps_session or simple or client.kip848 or client.waiting):
+            self._send(client, client.classic_heartbeat(), now_ms)
 
     def _mirror(self, now_ms: int) -> None:
         """A tool sets the offsets while the group has no members."""

@@ -58,7 +58,7 @@ def names_of(known: Callable[[], Sequence[str]]) -> Callable[[str], tuple[str, .
             if plain_name(one) not in spelled:
                 hint = did_you_mean(one, list(spelled.values()))
                 raise click.BadParameter(
-                    f"{one!r} is none of them; {hint}there are {', '.join(spelled.values())}"
+                    f"unknown name {one!r}; {hint}known are {', '.join(spelled.values())}"
                 )
         return tuple(spelled[plain_name(one)] for one in given)
 

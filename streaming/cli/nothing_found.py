@@ -31,9 +31,9 @@ class LogRead:
     def text(self) -> str:
         """``3 records from 2026-01-01 00:00:00.000 to 2026-01-01 00:00:03.000 (UTC)``."""
         extent = self.extent
-        if extent.first_ms is None or extent.last_ms is None:
-            return f"{extent.records:,} records"
         records = "1 record" if extent.records == 1 else f"{extent.records:,} records"
+        if extent.first_ms is None or extent.last_ms is None:
+            return records
         times = [date_time(at_ms, self.zone) for at_ms in (extent.first_ms, extent.last_ms)]
         return f"{records} from {times[0]} to {times[1]} ({self.zone.name})"
 
@@ -68,7 +68,7 @@ def no_event(asked: Sequence[str], tally: EventTally, log: LogRead) -> str:
     if not tally.seen:
         words = f" for {' '.join(asked)}" if asked else ""
         return f"no event{words} in {log.where}: none follows from {log.text()}"
-    return f"no event for {' '.join(asked)} in {log.where}: there are {_events(tally, log.zone)}"
+    return f"no event for {' '.join(asked)} in {log.where}: {_there(tally.seen.total())} {_events(tally, log.zone)}"
 
 
 def no_event_in_topic(
@@ -83,7 +83,7 @@ def no_event_in_topic(
         return f"no event for {' '.join(asked)} in {topic}: the latest is of {shown} ({zone.name})"
     if not tally.seen:
         return f"there are no events in {topic}"
-    return f"no event for {' '.join(asked)} in {topic}: there are {_events(tally, zone)}"
+    return f"no event for {' '.join(asked)} in {topic}: {_there(tally.seen.total())} {_events(tally, zone)}"
 
 
 def no_such(
@@ -98,16 +98,16 @@ def no_such(
         " ".join(str(group[name]) for name in ("type", "state") if name in group) for group in groups
     )
     of_kinds = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common(_NAMED) if kind)
-    there = counted(len(groups), noun) + (f" ({of_kinds})" if of_kinds else "")
+    found = counted(len(groups), noun) + (f" ({of_kinds})" if of_kinds else "")
     words = f" for {' '.join(asked)}" if asked else ""
-    return f"no {what}{words} in {log.where}: there is {there}; {log.text()}"
+    return f"no {what}{words} in {log.where}: {_there(len(groups))} {found}; {log.text()}"
 
 
 def no_record(asked: Sequence[str], log: LogRead) -> str:
     """Of flags that select no record."""
     if not log.extent.records:
         return no_records(log)
-    return f"no record for {' '.join(asked)} in {log.where}: there are {log.text()}"
+    return f"no record for {' '.join(asked)} in {log.where}: {_there(log.extent.records)} {log.text()}"
 
 
 def no_records(log: LogRead) -> str:
@@ -118,6 +118,10 @@ def no_records(log: LogRead) -> str:
 def several_groups(pattern: str, matched: Collection[str]) -> str:
     """Of a glob that must match one group and matches several."""
     return f"{len(matched)} groups match {pattern!r}: {_names(sorted(matched))}"
+
+
+def _there(count: int) -> str:
+    return "there is" if count == 1 else "there are"
 
 
 def _events(tally: EventTally, zone: TimeZone) -> str:

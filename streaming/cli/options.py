@@ -103,10 +103,10 @@ def groups_flag(text: str) -> Any:
     return repeated_flag(f"{text}: its id, or a glob such as 'pay-*'; may be repeated.", "--group", "GLOB")
 
 
-def severity_flag() -> Any:
+def severity_flag(text: str = "Lowest severity to print.") -> Any:
     """A field with the least severity: info, warn or error."""
     choice = click.Choice(("info", "warn", "error"), case_sensitive=False)
-    return flag("Lowest severity to print.", "--min-severity", type=choice, default="info")
+    return flag(text, "--min-severity", type=choice, default="info")
 
 
 def repeated_flag(text: str, name: str, metavar: str) -> Any:
@@ -114,14 +114,14 @@ def repeated_flag(text: str, name: str, metavar: str) -> Any:
     return flag(text, name, multiple=True, metavar=metavar)
 
 
-def pairs_flag(text: str, *names: str) -> Any:
+def pairs_flag(text: str, *names: str, metavar: str = "KEY=VALUE") -> Any:
     """A field with a dict; its flag may be repeated, with values ``KEY=VALUE``."""
     return flag(
         text,
         *names,
         type=pair,
         multiple=True,
-        metavar="KEY=VALUE",
+        metavar=metavar,
         callback=lambda _context, _parameter, pairs: dict(pairs),
     )
 

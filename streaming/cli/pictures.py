@@ -56,7 +56,7 @@ class PictureQuery:
         "No record since this time is missing: a first commit after it proves that the group is new."
     )
     trace: Sequence[Path] = file_flag(
-        "Trace of a simulation (simulate --trace), for marks of requests; may be repeated.", multiple=True
+        "Trace of a simulation (simulate --trace), whose requests are marked; may be repeated.", multiple=True
     )
     redaction: Redaction | None = redaction_flags()
     rules: RulesSource = rules_flags()

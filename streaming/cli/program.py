@@ -223,7 +223,7 @@ def _settings(ctx: click.Context, program: click.Group, name: str) -> dict[str, 
 def cli() -> None:
     """Report what happened to every consumer group of a Kafka cluster, from its __consumer_offsets topic.
 
-    Results go to stdout, messages to stderr. Every flag can also be set as an environment variable, for example
+    Results go to stdout, messages to stderr. Most flags can also be set as environment variables, for example
     GROUPREPLAY_BOOTSTRAP_SERVER for --bootstrap-server.
     """
 

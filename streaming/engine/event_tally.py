@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
+from groupreplay.state.display.phrases import counted
 from groupreplay.state.events.event import Severity, name_of
 from groupreplay.streaming.engine.replay import EventHead
 
@@ -35,7 +36,10 @@ class EventTally:
     def text(self) -> str:
         """``12 events: rebalance.completed 10, group.created 2; INFO 12``."""
         names = [f"{name} {count}" for name, count in self.seen.most_common(_SHOWN)]
-        more = f" and {len(self.seen) - _SHOWN} other kinds" if len(self.seen) > _SHOWN else ""
+        others = len(self.seen) - _SHOWN
+        more = f" and {counted(others, 'other kind')}" if others > 0 else ""
         known = {int(one): one.name for one in Severity}
         severities = [f"{known.get(one, one)} {count}" for one, count in sorted(self.severities.items())]
-        return f"{self.seen.total():,} events: {', '.join(names)}{more}; {', '.join(severities)}"
+        total = self.seen.total()
+        events = "1 event" if total == 1 else f"{total:,} events"
+        return f"{events}: {', '.join(names)}{more}; {', '.join(severities)}"

@@ -91,14 +91,14 @@ METERS: Final = (
     ),
     _of_group(
         "condition",
-        "1 while the condition is active; 0 when it fired since midnight UTC and is over. Has the policy's labels.",
+        "1 while the condition is active; 0 when it fired since midnight UTC and is over. Has the labels of the rules.",
         "condition",
         "severity",
     ),
     _of_group(
         "condition_since_timestamp_seconds",
         "When the condition began, while it is active and more than INFO; `condition_id` is that of its events. Has "
-        "the policy's labels.",
+        "the labels of the rules.",
         "condition",
         "severity",
         "condition_id",
@@ -115,7 +115,7 @@ METERS: Final = (
     _of_job("events_total", "Events since midnight UTC, without late ones (catch_up).", "event", "severity"),
     _of_job(
         "condition",
-        "1 while a condition of the job itself is active; what: why it is blind.",
+        "1 while a condition of the job itself is active; `what`: the reason of job.blind.",
         "condition",
         "severity",
         "what",
@@ -141,7 +141,7 @@ METERS: Final = (
         always=True,
     ),
     _of_job("start_timestamp_seconds", "When the job's process was started.", always=True),
-    _of_job("phase", "1 for the job's present phase, 0 for the others.", "phase"),
+    _of_job("phase", "1 for the job's current phase, 0 for the others.", "phase"),
     _of_job(
         "caught_up_timestamp_seconds",
         "Every record written to the offsets topic before this time has been applied.",
@@ -170,7 +170,7 @@ METERS: Final = (
     ),
     _of_job(
         "quarantined_total",
-        "Groups that the job failed on and set aside, since the start of its process.",
+        "Groups that the job has set aside because their records made it fail, since the start of its process.",
     ),
     _of_job(
         "probes_left_out_total",
@@ -180,12 +180,12 @@ METERS: Final = (
     ),
     _of_job(
         "clock_off_seconds",
-        "How far the clock of the job's machine is ahead of the brokers'; its times are corrected by more than 5 s.",
+        "How far the clock of the job's machine is ahead of the brokers'; a difference of more than 5 s is corrected.",
     ),
     _of_job("state_rows", "Keys in the job's state: groups, and a few of its own."),
     _of_job("restarts_total", "How often the job had to restart its query after a failure."),
-    _of_job("rules_changes_total", "How often the job took changed rules."),
-    _of_job("rules_refused", "1 when the job has refused the present rules file."),
+    _of_job("rules_changes_total", "How often the job has taken over changed rules."),
+    _of_job("rules_refused", "1 when the job has refused the current rules file."),
     _of_job("prober_round_timestamp_seconds", "When the prober last asked the brokers."),
     _of_job("prober_brokers", "Brokers that answered the prober, or did not.", "answered"),
     _of_job("prober_groups", "Groups that the prober found in a rebalance."),

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from groupreplay.streaming.base.ending import at_the_end
+from groupreplay.streaming.local.process_table import PARENT, STATE, stat_fields
 
 _GONE_SECONDS: Final = 0.4
 _POLL_SECONDS: Final = 0.01
@@ -67,7 +68,7 @@ def _descendants() -> list[int]:
         with suppress(OSError, ValueError):
             pid = int(entry.name)
             if os.getsid(pid) == session:
-                parents[pid] = int(_stat(pid)[1])
+                parents[pid] = int(stat_fields(pid)[PARENT])
     found = [own]
     for pid in found:
         found += [child for child, parent in parents.items() if parent == pid]
@@ -76,10 +77,5 @@ def _descendants() -> list[int]:
 
 def _runs(pid: int) -> bool:
     with suppress(OSError):
-        return _stat(pid)[0] != "Z"
+        return stat_fields(pid)[STATE] != "Z"
     return False
-
-
-def _stat(pid: int) -> list[str]:
-    """State, parent and what follows; the name before them may have any characters."""
-    return Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()

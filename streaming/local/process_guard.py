@@ -18,14 +18,18 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, TypeAlias
 
 from groupreplay.streaming.base.ending import always_at_the_end
+from groupreplay.streaming.local.process_table import started_at
 
 #: Time after SIGTERM, and then after SIGKILL, when the parent process was killed.
 _POLITE_SECONDS: Final = 15.0
 _GONE_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.1
+_WAIT_SECONDS: Final = 0.02
+#: What the watchdog is told of a process: when it was started, and the folder that it removes.
+_Guarded: TypeAlias = tuple[str | None, str | None]
 
 
 class GuardedProcess:
@@ -69,7 +73,7 @@ class GuardedProcess:
                 cwd=cwd,
                 start_new_session=True,
             )
-        _WATCHDOG.guard(self.pid, orphan_folder)
+        _WATCHDOG.guard(self._process, orphan_folder)
         self.answers: IO[bytes] | None = self._process.stdout
         if self._process.stdin is not None:
             with contextlib.suppress(BrokenPipeError), self._process.stdin as stdin:
@@ -83,12 +87,13 @@ class GuardedProcess:
     @property
     def exit_code(self) -> int | None:
         """None while it runs; minus the signal's number if a signal ended it."""
-        return self._process.poll()
+        return _exit_code(self._process)
 
     def wait(self, seconds: float = 10.0) -> None:
         """Wait for its end, at most this long."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(seconds)
+        deadline = time.monotonic() + seconds
+        while self.exit_code is None and (left := deadline - time.monotonic()) > 0:
+            time.sleep(min(left, _WAIT_SECONDS))
 
     def ask_to_end(self) -> None:
         """Send SIGTERM, without waiting."""
@@ -97,11 +102,11 @@ class GuardedProcess:
     def send(self, number: signal.Signals) -> None:
         """Send a signal, unless the process has ended."""
         if self.exit_code is None:
-            self._process.send_signal(number)
+            os.kill(self.pid, number)
 
     def end(self, seconds: float) -> None:
         """Send SIGTERM, and after ``seconds`` SIGKILL to it and all its descendants; 0 kills at once."""
-        if self._ended:  # the id may belong to another process by now
+        if self._ended:  # the id may belong to a stranger by now
             return
         if seconds:
             self.ask_to_end()
@@ -127,6 +132,22 @@ class GuardedProcess:
         return "\n".join(text.splitlines()[-lines:])
 
 
+def _exit_code(process: subprocess.Popen[bytes]) -> int | None:
+    """Its exit code; the process stays a zombie, so that its id can be no stranger's when what it has left is killed.
+
+    macOS has no ``waitid`` before Python 3.13.
+    """
+    if process.returncode is not None or not hasattr(os, "waitid"):
+        return process.poll()
+    try:
+        found = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:  # collected by another part of the program
+        return process.poll()
+    if found is None:
+        return None
+    return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+
+
 def _kill_all(leader: int) -> None:
     """Kill a process group, and processes that left the group but not the session, as Spark's Python workers do.
 
@@ -145,17 +166,19 @@ class _Watchdog:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._guarded: dict[int, str | None] = {}
+        #: The process itself too: Python would collect one that nobody holds, and then its id may be a stranger's.
+        self._guarded: dict[int, tuple[subprocess.Popen[bytes], _Guarded]] = {}
         self._process: subprocess.Popen[bytes] | None = None
 
-    def guard(self, pid: int, folder: Path | None) -> None:
+    def guard(self, process: subprocess.Popen[bytes], folder: Path | None) -> None:
         with self._lock:
-            self._guarded[pid] = None if folder is None else str(folder)
+            begun = started_at(process.pid)
+            self._guarded[process.pid] = process, (begun, None if folder is None else str(folder))
             self._send()
 
     def end_all(self) -> None:
         """Kill everything that is guarded, and remove its folders: this process ends at once."""
-        for pid, folder in list(self._guarded.items()):
+        for pid, (_, (_, folder)) in list(self._guarded.items()):
             _kill_all(pid)
             if folder is not None:
                 shutil.rmtree(folder, ignore_errors=True)
@@ -172,7 +195,7 @@ class _Watchdog:
 
     def _send(self) -> None:
         """Send everything that is to be guarded, as one line."""
-        line = json.dumps(self._guarded).encode() + b"\n"
+        line = json.dumps({pid: told for pid, (_, told) in self._guarded.items()}).encode() + b"\n"
         for _ in range(2):
             if self._process is None:
                 self._process = subprocess.Popen(
@@ -202,19 +225,21 @@ def _watch() -> None:
     line = b"{}"
     for line in sys.stdin.buffer:  # noqa: B007 - the last one counts
         pass
-    folders = {int(pid): folder for pid, folder in json.loads(line).items()}
-    for pid in folders:
+    guarded: dict[int, _Guarded] = {int(pid): told for pid, told in json.loads(line).items()}
+    # The zombies of a dead parent are collected at once: an id may be a stranger's already.
+    ours = [pid for pid, (begun, _) in guarded.items() if started_at(pid) in (None, begun)]
+    for pid in ours:
         with contextlib.suppress(OSError):
             os.kill(pid, signal.SIGTERM)
-    _await_end(folders, _POLITE_SECONDS)
-    for pid in folders:
+    _await_end(ours, _POLITE_SECONDS)
+    for pid in ours:
         _kill_all(pid)
-    _await_end(folders, _GONE_SECONDS)
-    for folder in filter(None, folders.values()):
+    _await_end(ours, _GONE_SECONDS)
+    for folder in filter(None, (folder for _, folder in guarded.values())):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _await_end(pids: Mapping[int, object], seconds: float) -> None:
+def _await_end(pids: Sequence[int], seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and any(map(_runs, pids)):
         time.sleep(_POLL_SECONDS)

@@ -60,9 +60,9 @@ def need_pyspark() -> str:
     if line is not None and line.name == "3.5" and importlib.util.find_spec("distutils") is None:
         raise unusable(
             f"pyspark {release} needs the module distutils, which Python {sys.version_info[0]}."
-            f"{sys.version_info[1]} has no more",
+            f"{sys.version_info[1]} does not have",
             sys.executable,
-            "pip install setuptools, which brings it",
+            "pip install setuptools, which provides it",
         )
     if line is None:
         log.warning(

@@ -31,7 +31,7 @@ class CommitsPaused(Condition):
 
     NAME = "commits.paused"
     DOC = (
-        "The group commits at regular intervals, and then nothing for much longer. It is a fact about the log, not a "
+        "The group commits at regular intervals, and then nothing for much longer. It is an observation, not a "
         "fault: a topic without new records pauses a group whose clients commit only what they have read. It ends "
         "with the next commit, or when the last member leaves."
     )

@@ -17,7 +17,7 @@ class JobBehind(Condition):
     """The job does not keep up with the offsets topic."""
 
     NAME = "job.behind"
-    DOC = "The job is behind the end of the offsets topic for minutes."
+    DOC = "The job has been behind the end of the offsets topic for minutes."
     SEVERITY = Severity.ERROR
     EXAMPLES = (Example(Evidence.PROBE, {"caught_up_ms": 100_000, "lag_ms": 90_000}),)
     caught_up_ms: int | None

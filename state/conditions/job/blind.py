@@ -56,7 +56,7 @@ class JobBlind(Condition):
     """The job cannot see something that it should: silent brokers, no rights, wrong clocks, or it reads nothing."""
 
     NAME = "job.blind"
-    DOC = "A part of the cluster is hidden from the job; what it reports about those groups is old."
+    DOC = "The job cannot see a part of the cluster; what it reports about the groups there is out of date."
     SEVERITY = Severity.ERROR
     EXAMPLES = (
         Example(

@@ -17,7 +17,7 @@ class MemberIdle(MemberCondition):
     """A member has had no partition for several rebalances."""
 
     NAME = "member.idle"
-    DOC = "A member got no partition in several completed rounds and a quarter of an hour."
+    DOC = "A member got no partition in several completed rebalances, for at least a quarter of an hour."
     SEVERITY = Severity.INFO
     EXAMPLES = (
         Example(
@@ -33,7 +33,9 @@ class MemberIdle(MemberCondition):
     @staticmethod
     def firing_text(data: Data) -> str:
         """See ``Condition``."""
-        return f"{phrases.member(data)}, no partition in {phrases.counted(data.get('rounds', 0), 'round')}"
+        return (
+            f"{phrases.member(data)}, no partition in {phrases.counted(data.get('rounds', 0), 'rebalance')}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,7 @@ class OffsetsExpiring(Condition):
     """Committed offsets will be removed soon, because their retention ends."""
 
     NAME = "offsets.expiring"
-    DOC = "Committed offsets reach the end of their retention soon: the group would lose its place."
+    DOC = "Committed offsets will reach the end of their retention soon: the group would lose its position."
     EXAMPLES = (
         Example(
             Evidence.LOG,

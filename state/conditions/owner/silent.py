@@ -34,7 +34,7 @@ class OwnerSilent(MemberCondition):
     """A member commits nothing while the others do."""
 
     NAME = "owner.silent"
-    DOC = "A member's partitions see no commit while those of others do."
+    DOC = "The partitions of one member have no new commits while those of other members do."
     SEVERITY = Severity.INFO
     EXAMPLES = (
         Example(
@@ -72,7 +72,7 @@ class _Owner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerSilentDetector(GroupDetector):
-    """A member's partitions saw no commit for max(session timeout, ``of_gap`` · usual gap), others' did.
+    """A member's partitions had no commit for max(session timeout, ``of_gap`` · usual gap); those of others had.
 
     The group must repeat offsets in its commits as for ``rebalance.suspected``: else a member whose partitions have no
     new records would look like a member that is stuck.

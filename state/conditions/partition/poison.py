@@ -28,7 +28,9 @@ class PartitionPoison(Condition):
     """The offset of one partition stays while the others of its topic move."""
 
     NAME = "partition.poison"
-    DOC = "One partition's offset stays over several generations while others advance."
+    DOC = (
+        "The committed offset of one partition stays the same over several generations while others advance."
+    )
     SEVERITY = Severity.INFO
     EXAMPLES = (
         Example(

@@ -19,7 +19,7 @@ class RebalanceStorm(Condition):
     """A group has more generations than the members that joined and left explain."""
 
     NAME = "rebalance.storm"
-    DOC = "More generations in ten minutes than the slots that changed can explain."
+    DOC = "A group has more generations in ten minutes than the slots that changed can explain."
     EXAMPLES = (Example(Evidence.LOG, {"generations": 14, "slots_changed": 2, "window_ms": 600_000}),)
     generations: int
     slots_changed: int

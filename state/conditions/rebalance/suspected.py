@@ -23,7 +23,7 @@ class RebalanceSuspected(Condition):
     """A group has stopped committing, and no prober asks the brokers for the reason."""
 
     NAME = "rebalance.suspected"
-    DOC = "Without the prober: a group with members that used to commit has gone silent."
+    DOC = "Without the prober: a group with members that used to commit has stopped committing."
     SEVERITY = Severity.INFO
     EXAMPLES = (Example(Evidence.INFERRED, {"silent_ms": 400_000, "usual_gap_ms": 5_000}),)
     silent_ms: int

@@ -21,7 +21,7 @@ class RebalanceTimeouts(MemberCondition):
     """A member is removed from the group again and again because it does not rejoin in time."""
 
     NAME = "rebalance.timeouts"
-    DOC = "One slot was dropped at about its rebalance timeout several times in an hour."
+    DOC = "One slot was removed after about its rebalance timeout several times in an hour."
     SEVERITY = Severity.ERROR
     EXAMPLES = (
         Example(
@@ -33,7 +33,7 @@ class RebalanceTimeouts(MemberCondition):
             },
         ),
     )
-    dropped_ms: Annotated[tuple[int, ...], Meta(description="When it was dropped.")]
+    dropped_ms: Annotated[tuple[int, ...], Meta(description="When it was removed.")]
     rebalance_timeout_ms: int
 
     @staticmethod
@@ -41,12 +41,12 @@ class RebalanceTimeouts(MemberCondition):
         """See ``Condition``."""
         times = phrases.counted(len(data.get("dropped_ms") or ()), "time")
         timeout = phrases.milliseconds(data.get("rebalance_timeout_ms"))
-        return f"{phrases.member(data)}, thrown out {times} for not rejoining within {timeout}"
+        return f"{phrases.member(data)}, removed {times} for not rejoining within {timeout}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalanceTimeoutsDetector(GroupDetector):
-    """A slot was dropped at about the rebalance timeout ``times`` times in ``window_ms``.
+    """A slot was removed after about the rebalance timeout ``times`` times in ``window_ms``.
 
     Where the rebalance timeout is short, this is the only sign of a member that is too slow: no rebalance lasts long
     enough to be stuck. With a prober that asks at least three times within the timeout, only what the prober has seen

@@ -24,7 +24,8 @@ class BundleSettings:
     scala: str | None = flag("Scala of that Spark; by default 2.12 for 3.5, else 2.13.", metavar="VERSION")
     python: str | None = flag("Python of the platform, such as 3.11; by default this one.", metavar="VERSION")
     platform: str | None = flag(
-        "Machines of the platform; by default as this one.", type=click.Choice(("x86_64", "aarch64"))
+        "Machine type of the platform; by default that of this machine.",
+        type=click.Choice(("x86_64", "aarch64")),
     )
     force: bool = force_flag()
 
@@ -33,8 +34,9 @@ class BundleSettings:
 def command(settings: BundleSettings) -> None:
     """Write an archive of groupreplay and its libraries, and job.py; print the spark-submit lines.
 
-    For a cluster whose machines have a Python but not these libraries (docs/platforms.md). The archive can be made
-    for another Python and another machine than this one. pip downloads the libraries, with its own settings.
+    For a cluster whose machines have Python but not these libraries (docs/platforms.md). The archive can be for
+    another Python and another machine type than those of this machine. pip downloads the libraries, with its own
+    settings.
     """
     from groupreplay.streaming.bundle.builder import build_bundle
     from groupreplay.streaming.bundle.lines import spark_release

@@ -31,9 +31,7 @@ class CaptureSettings:
         metavar="SECONDS",
     )
     probes: ProbesFlags = probes_flags()
-    show: Path | None = file_flag(
-        "Print what this capture, or folder of captures, knows beside its records, and end."
-    )
+    show: Path | None = file_flag("Print the metadata of this capture, or of a folder of captures, and end.")
     column_names: Mapping[str, str] = columns_flag()
     table: TableFlags = table_flags()
     output: Literal["table", "json"] = flag(

@@ -22,7 +22,7 @@ class DemoSettings:
             "--seconds",
             type=click.IntRange(10, 3600),
             show_default="45, some scenarios longer",
-            help="How long to run the groups; starting the broker and Spark takes about 30 s more.",
+            help="How long the groups run; the start of the broker and of Spark takes about 30 s more.",
         )
     )
     scenario: str = declared_as(
@@ -31,7 +31,7 @@ class DemoSettings:
             type=click.Choice((*STORIES, *SIMULATED_ONLY)),
             default="mixed",
             show_default=True,
-            help="What the groups do; some scenarios are only for simulate.",
+            help="What the groups do; some scenarios only simulate can run.",
         )
     )
     keep: bool = declared_as(
@@ -54,7 +54,7 @@ def command(settings: DemoSettings) -> None:
     """Watch real consumer groups join, leave, crash and come back.
 
     Starts a Kafka broker on this machine (the first start downloads its jars), a few consumers and the job, and
-    prints the job's events as they arrive in the topic group-events. Only needs Java 17 or 21 (17 with Spark 3.5).
+    prints the job's events as they arrive in the topic group-events. Needs only Java 17 or 21 (17 with Spark 3.5).
     """
     if settings.scenario in SIMULATED_ONLY:
         name = settings.scenario

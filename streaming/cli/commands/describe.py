@@ -58,7 +58,7 @@ class DescribeSettings(GroupsQuery):
     )
     since: GivenTime | None = time_flag("With --history and --states: only what was at or after this time.")
     until: GivenTime | None = time_flag("With --history and --states: only what was before this time.")
-    min_severity: str = severity_flag()
+    min_severity: str = severity_flag("With --history: lowest severity to print.")
     verbose: bool = switch("More columns: epochs, assignments and targets, leader epochs.")
     sort: str = flag(
         "Order of the offsets; member is that of Kafka's tool: the member with most partitions first.",
@@ -81,7 +81,7 @@ def command(settings: DescribeSettings) -> int:
         raise click.UsageError(f"--fail-on needs the current state of groups: leave out --{settings.view}.")
     if past is None and (settings.since or settings.until or settings.min_severity != "info"):
         raise click.UsageError(
-            "--since, --until and --min-severity need --history or --states; there is --at."
+            "--since, --until and --min-severity need --history or --states; --at TIME shows one point in time."
         )
     if settings.view == "states" and settings.min_severity != "info":
         raise click.UsageError("--min-severity needs --history: states have no severity.")

@@ -55,8 +55,8 @@ def command(settings: EventsSettings) -> int:
     """Print the events that the job has written, ordered by time, each once.
 
     Reads the topic group-events on the cluster of the job's topics, without joining a consumer group. With
-    --follow, also prints events as they arrive, and on a terminal below them what fires now. The end of a
-    condition names its begin. jsonl prints one unchanged CloudEvent per line.
+    --follow, also prints events as they arrive; below them a terminal shows the conditions that are active now.
+    The line of a condition's end has the time of its begin. jsonl prints one unchanged CloudEvent per line.
     """
     from groupreplay.streaming.contract.message_decoder import OBJECTS
     from groupreplay.streaming.sinks.event_topic import EventTopic

@@ -61,7 +61,7 @@ def command(settings: ListSettings) -> int:
     RISK is the worst active condition; groupreplay describe --state --verbose shows all of them. With
     --expiring, prints only groups whose committed offsets the broker may remove within that time, the earliest
     first; with --with-lag also how many records a consumer would then read again, or skip, depending on
-    auto.offset.reset.
+    auto.offset.reset. If nothing expires within that time, it says so and exits with 5.
     """
     from groupreplay.streaming.engine.group_choice import GroupChoice
     from groupreplay.streaming.inspection import group_list

@@ -34,10 +34,12 @@ class SimulateSettings:
     list_scenarios: bool = flag("Print the built-in scenarios, and end.", "--list", is_flag=True)
     show: str | None = flag("Print the file of a built-in scenario, to copy it, and end.", metavar="NAME")
     broker_property: Mapping[str, str] = pairs_flag(
-        "A setting of the simulated brokers by Kafka's name, such as group.max.size=2.", "--broker-property"
+        "A setting of the simulated brokers by Kafka's name, such as group.max.size=2; may be repeated.",
+        "--broker-property",
     )
     client_property: Mapping[str, str] = pairs_flag(
-        "A setting of all simulated clients, such as session.timeout.ms=10000.", "--client-property"
+        "A setting of all simulated clients, such as session.timeout.ms=10000; may be repeated.",
+        "--client-property",
     )
     partitions: int | None = flag(
         "offsets.topic.num.partitions of the simulated brokers.", type=click.IntRange(1, 1_000)
@@ -52,7 +54,7 @@ class SimulateSettings:
         "offsets.retention.minutes of the simulated brokers; give replay the same value.",
         type=click.IntRange(min=1),
     )
-    scala: bool = switch("Simulate the older coordinator: no record of generation 0, nor its tombstone.")
+    scala: bool = switch("Simulate the older coordinator, the default before Kafka 4.0.")
     output_file: Path | None = file_flag("Capture file to write.", "-o")
     to_topic: str | None = flag("Write to this topic instead of a file; created if missing.", metavar="NAME")
     topics: TopicNames = topic_flags("probes")
@@ -117,7 +119,7 @@ def command(settings: SimulateSettings) -> None:
 
     The true states go to FILE with the ending .truth.jsonl: every state change of every group, including those
     that no record shows. replay, list, describe and decode can read the capture. With --to-topic the records go
-    to a live cluster, and the true states of topic T to T.truth.jsonl, its trace to T.trace.jsonl.
+    to topic T of a live cluster, the true states to T.truth.jsonl, and the trace to T.trace.jsonl.
     """
     from groupreplay.streaming.text.terminal import Progress
 

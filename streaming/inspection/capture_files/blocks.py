@@ -6,9 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from groupreplay.streaming.engine.packing.binary_columns import numbers
+from groupreplay.streaming.inspection.capture_files.columns import of_one_place
+from groupreplay.streaming.inspection.capture_files.row_order import ascending, taken
 from groupreplay.streaming.kafka.topic_reader import BATCH_ROWS
 
 _MERGE_BYTES: Final = 32 * 1024 * 1024
@@ -56,18 +60,17 @@ def merged(blocks: Iterable[Block]) -> Iterator[pa.Table]:
 
 
 def in_order(tables: list[pa.Table]) -> pa.Table:
-    """The rows of these tables in one chunk, sorted by offset, each offset once."""
+    """The rows of these tables, all of one partition of one topic, in one chunk: sorted by offset, each offset once."""
     table = pa.concat_tables(tables).combine_chunks()
     if table.num_rows < 2:
         return table
-    least_step = pc.min(_steps(table)).as_py()
+    offsets = numbers(table["offset"].combine_chunks())
+    steps = np.diff(offsets)
+    least_step = int(steps.min())
     if least_step > 0:
         return table
-    if least_step < 0:
-        table = table.sort_by("offset").combine_chunks()
-    again = pc.fill_null(pc.equal(_steps(table), 0), False)
-    return table.filter(pc.invert(again)).combine_chunks() if pc.any(again).as_py() else table
-
-
-def _steps(table: pa.Table) -> pa.Array:
-    return pc.pairwise_diff(table["offset"].combine_chunks())
+    order = ascending(offsets) if least_step < 0 else np.arange(len(offsets))
+    is_first = np.diff(offsets[order], prepend=offsets[order[0]] - 1) > 0
+    place = {name: table[name][0].as_py() for name in ("topic", "partition") if name in table.column_names}
+    rows = taken(table.drop_columns(list(place)), order[is_first])
+    return of_one_place(rows, place) if place else rows

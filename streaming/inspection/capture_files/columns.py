@@ -23,6 +23,14 @@ _DEFAULTS: Final[Mapping[str, Any]] = {"topic": OFFSETS_TOPIC, "timestampType": 
 _NO_TIMESTAMP: Final = -1
 _NULLS: Final = {"timestamp": _NO_TIMESTAMP, "timestampType": 0}
 
+#: Of rows of many partitions: a topic is a number for each row, because 1 M names take longer to read than all else.
+UNSORTED_SCHEMA: Final = pa.schema(
+    [
+        field.with_type(pa.dictionary(pa.int32(), field.type)) if field.name == "topic" else field
+        for field in ROW_SCHEMA
+    ]
+)
+
 
 @dataclass(frozen=True, slots=True)
 class ColumnLayout:
@@ -71,18 +79,17 @@ def column_layout(schema: pa.Schema, place: CapturePlace, renamed: Mapping[str, 
     return ColumnLayout(place.path, stored, constants)
 
 
-def conformed(table: pa.Table, layout: ColumnLayout) -> pa.Table:
-    """The table with the columns and types of ``ROW_SCHEMA``.
+def conformed(table: pa.Table, layout: ColumnLayout, schema: pa.Schema = ROW_SCHEMA) -> pa.Table:
+    """The table with the columns and types of ``ROW_SCHEMA``, or of ``UNSORTED_SCHEMA``.
 
     Raises:
         GroupReplayError: a row has no topic, partition or offset.
         pa.ArrowException: a value does not fit into its column.
     """
     columns = []
-    for field in ROW_SCHEMA:
+    for field in schema:
         if field.name in layout.constants:
-            value = scalar_of(layout.constants[field.name], field.type)
-            columns.append(pa.chunked_array([pa.repeat(value, table.num_rows)]))
+            columns.append(_repeated(layout.constants[field.name], field.type, table.num_rows))
             continue
         column = as_type(table[layout.stored[field.name]], field.type)
         if not field.nullable and column.null_count:
@@ -91,16 +98,37 @@ def conformed(table: pa.Table, layout: ColumnLayout) -> pa.Table:
                 raise _unfit(f"a row has no {field.name}", layout.path, fix)
             column = pc.fill_null(column, scalar_of(_NULLS[field.name], field.type))
         columns.append(column)
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def of_one_place(table: pa.Table, place: Mapping[str, Any]) -> pa.Table:
+    """The table with the columns of ``ROW_SCHEMA``; those that ``place`` names have its value in all rows."""
+    columns = [
+        _repeated(place[field.name], field.type, table.num_rows) if field.name in place else table[field.name]
+        for field in ROW_SCHEMA
+    ]
     return pa.Table.from_arrays(columns, schema=ROW_SCHEMA)
+
+
+def _repeated(value: str | int, kind: pa.DataType, rows: int) -> pa.ChunkedArray:
+    if not pa.types.is_dictionary(kind):
+        return pa.chunked_array([pa.repeat(scalar_of(value, kind), rows)])
+    numbers = pa.repeat(scalar_of(0, kind.index_type), rows)
+    names = pa.repeat(scalar_of(value, kind.value_type), 1)
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(numbers, names)])
 
 
 def as_type(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     """The column of another writer with the type that it has in a capture; timestamps in milliseconds since 1970."""
+    if column.type == wanted:
+        return column
     column = column.cast(value_type(column.type))
     if pa.types.is_timestamp(column.type):
         # Spark stores microseconds; Kafka's timestamps are milliseconds.
         column = column.cast(pa.timestamp("ms", column.type.tz), safe=False)
-    return column if column.type == wanted else column.cast(wanted)
+    if column.type != value_type(wanted):
+        column = column.cast(value_type(wanted))
+    return column.dictionary_encode() if pa.types.is_dictionary(wanted) else column
 
 
 def scalar_of(value: str | int, kind: pa.DataType) -> pa.Scalar:
@@ -115,7 +143,13 @@ def scalar_of(value: str | int, kind: pa.DataType) -> pa.Scalar:
 
 def is_one_of(column: pa.ChunkedArray, values: Collection[str] | Collection[int]) -> pa.ChunkedArray:
     """Whether each value is one of these; not ``pc.is_in``, for whose array Arrow would import pandas, too."""
-    wanted = (scalar_of(value, value_type(column.type)) for value in values)
+    return pa.chunked_array([_is_one_of(chunk, values) for chunk in column.chunks], pa.bool_())
+
+
+def _is_one_of(column: pa.Array, values: Collection[str] | Collection[int]) -> pa.Array:
+    if pa.types.is_dictionary(column.type):
+        return _is_one_of(column.dictionary, values).take(column.indices)
+    wanted = (scalar_of(value, column.type) for value in values)
     return reduce(pc.or_, (pc.equal(column, value) for value in wanted))
 
 

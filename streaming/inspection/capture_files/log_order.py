@@ -18,6 +18,7 @@ from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.inspection.capture_files.blocks import Block, in_order, merged
 from groupreplay.streaming.inspection.capture_files.columns import (
+    UNSORTED_SCHEMA,
     ColumnLayout,
     column_layout,
     conformed,
@@ -56,8 +57,19 @@ def open_capture(place: CapturePlace, renamed: Mapping[str, str]) -> OpenedFile:
         GroupReplayError: the file is missing or no complete Parquet file, or lacks a column.
     """
     path = place.path
+    file = _parquet_file(path)
+    with reading_capture(path):
+        metadata = {**(file.schema_arrow.metadata or {}), **(file.metadata.metadata or {})}
+        layout = column_layout(file.schema_arrow, place, renamed)
+    if "topic" in layout.stored:
+        file.close()
+        file = _parquet_file(path, metadata=file.metadata, read_dictionary=[layout.stored["topic"]])
+    return OpenedFile(file, layout, metadata)
+
+
+def _parquet_file(path: Path, **options: Any) -> pq.ParquetFile:
     try:
-        file = pq.ParquetFile(path, buffer_size=_READ_BYTES)
+        return pq.ParquetFile(path, buffer_size=_READ_BYTES, **options)
     except OSError as error:
         # Arrow replaces the system's message by its own text, which repeats the path.
         reason = os.strerror(error.errno) if error.errno else error
@@ -65,9 +77,6 @@ def open_capture(place: CapturePlace, renamed: Mapping[str, str]) -> OpenedFile:
         raise _unreadable(f"cannot open the capture, {reason}", path, fix) from None
     except (pa.ArrowException, UnicodeDecodeError):
         raise _unreadable("the file is not a complete Parquet file", path, _CUT) from None
-    with reading_capture(path):
-        metadata = {**(file.schema_arrow.metadata or {}), **(file.metadata.metadata or {})}
-        return OpenedFile(file, column_layout(file.schema_arrow, place, renamed), metadata)
 
 
 _COPY: Final = (
@@ -105,7 +114,7 @@ class _RowGroup:
         if self.topics is None or self.partitions is None or self.offsets is None or self.bytes > CHUNK_BYTES:
             return None
         is_one = self.topics[0] == self.topics[1] and self.partitions[0] == self.partitions[1]
-        return (self.topics[0], self.partitions[0]) if is_one else None
+        return LogPlace(self.topics[0], self.partitions[0]) if is_one else None
 
 
 class LogOrder:
@@ -157,7 +166,9 @@ class LogOrder:
             return {}
         if self._sorted is None:
             self._sorted = sorted_blocks(self._slices())
-        return {number: blocks for (name, number), blocks in self._sorted.items() if name == topic}
+        # Each block is given away, so that its memory is free once it was read.
+        mine = [place for place in self._sorted if place.topic == topic]
+        return {place.partition: self._sorted.pop(place) for place in mine}
 
     def _slices(self) -> Iterator[pa.Table]:
         """The wanted rows of the mixed row groups, some thousand at once."""
@@ -168,15 +179,17 @@ class LogOrder:
                 for batch in group.opened.file.iter_batches(
                     rows, [group.number], columns=list(layout.stored.values())
                 ):
-                    table = conformed(self._wanted(pa.Table.from_batches([batch]), layout), layout)
+                    wanted = self._wanted(pa.Table.from_batches([batch]), group)
+                    table = conformed(wanted, layout, UNSORTED_SCHEMA)
                     _need_partitions(table, group.opened.path)
                     yield table
                     self._count(batch.num_rows)
 
-    def _wanted(self, table: pa.Table, layout: ColumnLayout) -> pa.Table:
+    def _wanted(self, table: pa.Table, group: _RowGroup) -> pa.Table:
         """The rows of the two topics, and of the selected partitions."""
-        kept = None
-        if "topic" in layout.stored:
+        kept, layout = None, group.opened.layout
+        is_one_topic = group.topics is not None and group.topics[0] == group.topics[1]
+        if "topic" in layout.stored and not is_one_topic:
             column = table[layout.stored["topic"]]
             kept = is_one_of(column, self._topics)
         if self._partitions is not None and "partition" in layout.stored:

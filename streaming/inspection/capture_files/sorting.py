@@ -1,23 +1,26 @@
-"""Sorts rows of many partitions in one pass with bounded memory: chunks are sorted and put into a temporary file."""
+"""Divides rows by partition in one pass with bounded memory: what is too much goes into a temporary file, sorted."""
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.engine.packing.binary_columns import numbers
-from groupreplay.streaming.inspection.capture_files.blocks import Block
+from groupreplay.streaming.inspection.capture_files.blocks import Block, in_order
+from groupreplay.streaming.inspection.capture_files.columns import of_one_place
+from groupreplay.streaming.inspection.capture_files.row_order import ascending, taken
 
-#: Rows are sorted in memory up to this size, and in chunks of it beyond.
+#: Rows stay in memory up to this size; beyond, chunks of it are stored.
 CHUNK_BYTES: Final = 256 * 1024 * 1024
 #: Of one partition in one chunk: what the merge reads at once of each chunk.
 _BLOCK_BYTES: Final = 1024 * 1024
@@ -25,99 +28,96 @@ _BLOCK_BYTES: Final = 1024 * 1024
 _LONG_RUN: Final = 2_000
 _CODEC: Final = "lz4"
 
-#: (topic, partition)
-LogPlace = tuple[str, int]
+
+class LogPlace(NamedTuple):
+    """The partition whose records a block holds."""
+
+    topic: str
+    partition: int
+
+
+@dataclass(slots=True)
+class _PartitionRows:
+    """Rows of one partition in the order in which they were read, and the bounds of their offsets."""
+
+    pieces: list[pa.RecordBatch] = field(default_factory=list)
+    first_offset: int = sys.maxsize
+    last_offset: int = -sys.maxsize
+
+    def add(self, piece: pa.RecordBatch, first_offset: int, last_offset: int) -> None:
+        self.pieces.append(piece)
+        self.first_offset = min(self.first_offset, first_offset)
+        self.last_offset = max(self.last_offset, last_offset)
+
+    def rows(self, place: LogPlace) -> pa.Table:
+        return of_one_place(in_order([pa.Table.from_batches(self.pieces)]), place._asdict())
 
 
 def sorted_blocks(
     tables: Iterable[pa.Table], *, chunk_bytes: int = CHUNK_BYTES
 ) -> dict[LogPlace, list[Block]]:
-    """The rows as blocks of one partition each; ``tables`` are read once, to their end.
+    """The rows as blocks of one partition each; ``tables`` (with ``UNSORTED_SCHEMA``) are read once, to their end.
 
-    Up to ``chunk_bytes`` stay in memory. The other rows are in one temporary file in the folder for temporary files,
-    compressed; it has no name and ends with the last block.
+    Each table is divided by partition while the processor still has it in its cache; each partition is sorted when its
+    turn comes (``merged``). Up to ``chunk_bytes`` stay in memory. The other rows are sorted and compressed, in one
+    temporary file in the folder for temporary files; it has no name and ends with the last block.
 
     Raises:
         GroupReplayError: the temporary file cannot be written.
     """
     found = dict[LogPlace, list[Block]]()
-    held, size = list[pa.Table](), 0
+    held, size = dict[LogPlace, _PartitionRows](), 0
     spill: _Spill | None = None
     for table in tables:
-        held.append(table)
+        _divide(table, held)
         size += table.nbytes
         if size >= chunk_bytes:
             spill = spill or _Spill()
-            for place, part in _parts(held):
-                rows = max(1, _BLOCK_BYTES * part.num_rows // max(1, part.nbytes))
-                for start in range(0, part.num_rows, rows):
-                    piece = part.slice(start, rows)
-                    found.setdefault(place, []).append(_block(piece, spill.stored(piece)))
+            while held:
+                place, rows = held.popitem()
+                found.setdefault(place, []).extend(_stored(rows.rows(place), spill))
             size = 0
-    for place, part in _parts(held):
-        found.setdefault(place, []).append(_block(part, partial(_same, part)))
+    for place, rows in held.items():
+        block = Block(rows.first_offset, rows.last_offset, partial(rows.rows, place))
+        found.setdefault(place, []).append(block)
     return found
 
 
-def _same(table: pa.Table) -> pa.Table:
-    return table
+def _stored(part: pa.Table, spill: _Spill) -> Iterator[Block]:
+    rows = max(1, _BLOCK_BYTES * part.num_rows // max(1, part.nbytes))
+    for start in range(0, part.num_rows, rows):
+        piece = part.slice(start, rows)
+        offsets = piece["offset"]
+        yield Block(offsets[0].as_py(), offsets[-1].as_py(), spill.stored(piece))
 
 
-def _block(table: pa.Table, read: Callable[[], pa.Table]) -> Block:
-    offsets = table["offset"]
-    return Block(offsets[0].as_py(), offsets[-1].as_py(), read)
-
-
-def _parts(held: list[pa.Table]) -> Iterator[tuple[LogPlace, pa.Table]]:
-    """Stretches of rows of one partition with ascending offsets; the same offset may stand twice. Empties the list."""
-    if not held:
-        return
-    table = pa.concat_tables(held)
-    held.clear()
+def _divide(table: pa.Table, held: dict[LogPlace, _PartitionRows]) -> None:
+    """Adds the rows of each partition to those that are held."""
     if not table.num_rows:
         return
-    # Only these columns are copied; rows that are in order stay where they were read.
-    topics = table["topic"].combine_chunks().dictionary_encode()
-    names: list[str] = topics.dictionary.to_pylist()
-    codes = numbers(topics.indices)
+    topics = table["topic"].combine_chunks()
+    codes = numbers(topics.indices).astype(np.int64)
     partitions, offsets = (numbers(table[name].combine_chunks()) for name in ("partition", "offset"))
-    borders = _borders(codes, partitions, offsets)
+    least, most = int(partitions.min()), int(partitions.max())
+    places = codes * (most - least + 1) + (partitions - least)
+    content = table.drop_columns(list(LogPlace._fields))
+    borders = np.flatnonzero(np.diff(places)) + 1
+    # Long stretches of one partition are taken as they are, without a copy.
     if len(borders) * _LONG_RUN > table.num_rows:
-        order = _order(codes, partitions, offsets)
-        # Not from the array itself: Arrow would import pandas.
-        rows = pa.Array.from_buffers(pa.int64(), len(order), [None, pa.py_buffer(order)])
-        table = table.take(rows)
-        codes, partitions, offsets = codes[order], partitions[order], offsets[order]
-        borders = _borders(codes, partitions, offsets)
-    edges = [0, *borders.tolist(), table.num_rows]
-    for start, end in pairwise(edges):
-        place = names[codes[start]], int(partitions[start])
-        yield place, table.slice(start, end - start)
-
-
-def _borders(
-    codes: npt.NDArray[np.int32], partitions: npt.NDArray[np.int32], offsets: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """The rows that do not follow the row before in the same partition."""
-    breaks = (np.diff(offsets) < 0) | (np.diff(partitions) != 0) | (np.diff(codes) != 0)
-    return np.flatnonzero(breaks) + 1
-
-
-def _order(
-    codes: npt.NDArray[np.int32], partitions: npt.NDArray[np.int32], offsets: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int64]:
-    """The rows by topic, partition and offset; equal ones in their order."""
-    count = len(offsets)
-    lows = [int(codes.min()), int(partitions.min()), int(offsets.min())]
-    highs = [int(codes.max()), int(partitions.max()), int(offsets.max())]
-    spans = [high - low + 1 for low, high in zip(lows, highs, strict=True)]
-    if spans[0] * spans[1] * spans[2] * count >= 1 << 63:
-        return np.lexsort((offsets, partitions, codes))
-    # One number for place and row: NumPy sorts numbers with vector instructions, several times faster than it argsorts.
-    packed = (codes.astype(np.int64) - lows[0]) * spans[1] + (partitions - lows[1])
-    packed = (packed * spans[2] + (offsets - lows[2])) * count + np.arange(count)
-    packed.sort()
-    return packed % count
+        order = ascending(places)
+        content, offsets, places = taken(content, order), offsets[order], places[order]
+        borders = np.flatnonzero(np.diff(places)) + 1
+    starts = np.r_[0, borders]
+    firsts, lasts = (reduction.reduceat(offsets, starts).tolist() for reduction in (np.minimum, np.maximum))
+    names: list[str] = topics.dictionary.to_pylist()
+    # Much faster to slice than a table.
+    (batch,) = content.combine_chunks().to_batches()
+    for number, (start, end) in enumerate(pairwise([*starts.tolist(), table.num_rows])):
+        code, partition = divmod(int(places[start]), most - least + 1)
+        place = LogPlace(names[code], partition + least)
+        held.setdefault(place, _PartitionRows()).add(
+            batch.slice(start, end - start), firsts[number], lasts[number]
+        )
 
 
 class _Spill:

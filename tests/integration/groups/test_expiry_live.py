@@ -156,14 +156,15 @@ def test_own_retention_and_deletions(world: Clients, tmp_path: Path) -> None:
     assert reasons(losses["gone-offsets"]) == [("unknown", places("gone-offsets", "a"))]
     assert reasons(losses["gone-topic"]) == [("unknown", places("gone-topic", "c"))]
     check(world, predicted, places("own", "a"))
-    world.simple("in-a-capture", "a")
-    same_in_a_capture(world.server, tmp_path)
+    same_in_a_capture(world, tmp_path)
 
 
-def same_in_a_capture(server: str, folder: Path) -> None:
+def same_in_a_capture(world: Clients, folder: Path) -> None:
     """A capture has the brokers' retention: what is read from it is what is read from the live topic."""
+    # A group whose offsets are still there.
+    world.simple("in-a-capture", "a")
     capture, words = folder / "a.parquet", ("-o", "jsonl", "--complete-since", "0")
-    live = ("--bootstrap-server", server)
+    live = ("--bootstrap-server", world.server)
 
     def captured_between_equal_reads() -> bool:
         before = invoke("replay", *live, *words).stdout
@@ -257,4 +258,4 @@ def test_a_minute_of_retention(world: Clients, tmp_path: Path) -> None:
     for group in ("classic-let-go", "modern-let-go"):
         assert reasons(world.losses()[group]) == [("retention", places(group, "b"))]
     assert "retention" in invoke("replay", "--bootstrap-server", world.server, "--group", "classic").stdout
-    same_in_a_capture(world.server, tmp_path)
+    same_in_a_capture(world, tmp_path)

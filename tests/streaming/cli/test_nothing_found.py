@@ -7,6 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from groupreplay.streaming.cli.nothing_found import LogRead, no_event, no_record, no_such
+from groupreplay.streaming.engine.event_tally import EventTally
+from groupreplay.streaming.engine.replay import EventHead
+from groupreplay.streaming.kafka.topic_reader import LogExtent
+from groupreplay.streaming.text.time_zone import UTC
 from support.histories.builders import commit, generation, member
 from support.job.captures import invoke, raw, write_capture
 
@@ -154,7 +159,7 @@ def test_no_group_of_a_type(name: str, capture: Path, tmp_path: Path) -> None:
     code, stdout, stderr = run(name, capture, tmp_path, "--type", "clasic", group=None)
     assert (code, stdout) == (2, "")
     assert (
-        "'clasic' is none of them; did you mean classic? there are classic, consumer, share, streams"
+        "unknown name 'clasic'; did you mean classic? known are classic, consumer, share, streams"
         in " ".join(stderr.split())
     )
 
@@ -187,6 +192,28 @@ def test_other_filters(capture: Path, tmp_path: Path) -> None:
     nothing(
         run("list", capture, tmp_path, "--expiring", "1s", group=None),
         f"no group for --expiring 1.0 s in {capture}: there is 1 group (classic Stable 1); {EXTENT}",
+    )
+
+
+@pytest.mark.parametrize(("count", "there"), [(1, "there is 1 {}"), (2, "there are 2 {}s")])
+def test_one_and_several_of_a_kind(count: int, there: str) -> None:
+    """What there is instead is counted in the singular and in the plural."""
+    extent, tally = LogExtent(), EventTally(lambda _: False)
+    extent.records = count
+    for _ in range(count):
+        tally(EventHead("groupreplay.group.created.v1", "2026-01-01T00:00:00.000Z", "0", 9))
+    log = LogRead("night", extent, UTC)
+    groups = [{"type": "classic", "state": "Stable"}] * count
+    at = "2026-01-01 00:00:00.000"
+    assert no_such("group", [], groups, log) == (
+        f"no group in night: {there.format('group')} (classic Stable {count}); {log.text()}"
+    )
+    assert no_record(["--offset", "9"], log) == (
+        f"no record for --offset 9 in night: {there.format('record')}"
+    )
+    assert no_event(["--type", "a.b"], tally, log) == (
+        f"no event for --type a.b in night: {there.format('event')}: group.created {count}; INFO {count}; "
+        f"from {at} to {at} (UTC)"
     )
 
 

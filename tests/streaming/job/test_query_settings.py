@@ -20,6 +20,8 @@ from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.spark.checkpoint_identity import Identity
 
 CLUSTER = Cluster(bootstrap_servers="b:9092")
+#: Whole, so that nobody asks the cluster, which does not answer.
+RETENTION = RetentionFlags(retention_minutes=1, check_interval_ms=5)
 IDENTITY = Identity(
     cluster_id="c", era="e", event_era="e.1", partitions=1, probes="p", first_start_ms=7, job_id="j"
 )
@@ -50,7 +52,7 @@ def test_the_context_of_a_run(
         backfill_events=backfill,
         retry_quarantined=retry,
         labels={"team": "pay"},
-        retention=RetentionFlags(retention_minutes=1, check_interval_ms=5),
+        retention=RETENTION,
     )
     assert query_settings(settings, BrokerClock()).begin() == Context(
         cluster_id="c",
@@ -73,9 +75,7 @@ def test_what_another_job_has_emitted_is_not_emitted_again(monkeypatch: pytest.M
     """It is evaluated, not written; and from the take-over on an unknown group is a new one."""
     monkeypatch.setattr(Connection, "topic_names", lambda _: {})
     monkeypatch.setattr(f"{__name__}.IDENTITY", msgspec.structs.replace(IDENTITY, taken_over_ms=900_000))
-    settings = RunSettings(
-        source=CLUSTER, checkpoint="/c", backfill_events=True, retention=RetentionFlags(retention_minutes=1)
-    )
+    settings = RunSettings(source=CLUSTER, checkpoint="/c", backfill_events=True, retention=RETENTION)
     context = query_settings(settings, BrokerClock()).begin()
     assert (context.emit_since_ms, context.told_until_ms, context.complete_since_ms) == (0, 7, 900_000)
 
@@ -83,7 +83,9 @@ def test_what_another_job_has_emitted_is_not_emitted_again(monkeypatch: pytest.M
 def test_the_driver_evaluates_with_the_settings_of_the_running_query(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also before the first query, and after a change that no query has taken yet."""
     monkeypatch.setattr(Connection, "topic_names", lambda _: {})
-    settings = query_settings(RunSettings(source=CLUSTER, checkpoint="/c"), BrokerClock())
+    settings = query_settings(
+        RunSettings(source=CLUSTER, checkpoint="/c", retention=RETENTION), BrokerClock()
+    )
     first = settings.present()
     assert settings.present() is first
     begun = settings.begin()
@@ -100,7 +102,7 @@ def test_a_query_begins_again_when_the_clock_is_set(
     monkeypatch.setattr(Connection, "topic_names", lambda _: {})
     now_ms = [1_000_000]
     clock = BrokerClock(lambda: now_ms[0], lambda: 1_000.0)
-    settings = RunSettings(source=CLUSTER, checkpoint="/c", retention=RetentionFlags(retention_minutes=1))
+    settings = RunSettings(source=CLUSTER, checkpoint="/c", retention=RETENTION)
     run = query_settings(settings, clock)
     clock.note([AppendedMessage(1_000.0, 1_000.0, 1_000_000)])
     first = run.begin()

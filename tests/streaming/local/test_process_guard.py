@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -123,6 +124,29 @@ def test_ending_twice_is_harmless(tmp_path: Path) -> None:
         child.end(DEADLINE_SECONDS)
         child.end(0)
     assert child.exit_code == 0
+
+
+def test_the_id_stays_its_own_until_the_end(tmp_path: Path) -> None:
+    """However often its exit code is asked for: what is killed at the end has its id, or that of its group."""
+    child = python(tmp_path / "log", "print('ready', flush=True); exit(7)")
+    child.wait(DEADLINE_SECONDS)
+    assert [child.exit_code for _ in range(3)] == [7, 7, 7]
+    child.send(signal.SIGKILL)
+    assert psutil.Process(child.pid).status() == psutil.STATUS_ZOMBIE
+    child.end(0)
+    assert (child.exit_code, psutil.pid_exists(child.pid)) == (7, False)
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
+def test_the_watchdog_kills_no_stranger(tmp_path: Path) -> None:
+    """A process with the id of a guarded one that was started at another time is somebody else's."""
+    shell, _ = family(tmp_path / "log")
+    folder = tmp_path / "data"
+    folder.mkdir()
+    line = json.dumps({shell.pid: ("1", str(folder))}).encode()
+    subprocess.run([sys.executable, "-m", process_guard.__name__], input=line + b"\n", check=True)
+    assert (shell.exit_code, folder.exists()) == (None, False)
+    shell.end(0)
 
 
 def test_given_and_answered() -> None:

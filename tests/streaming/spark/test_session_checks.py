@@ -64,7 +64,7 @@ def test_spark_3_5_needs_distutils(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "distutils" else find(name))
     said = refusal(checks.need_pyspark)
     assert said.startswith("pyspark 3.5.7 needs the module distutils")
-    assert said.endswith("pip install setuptools, which brings it")
+    assert said.endswith("pip install setuptools, which provides it")
 
 
 @pytest.mark.parametrize("name", ["SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"])

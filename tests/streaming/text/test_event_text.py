@@ -248,7 +248,7 @@ ROUND = {"generation": 3, "member_count": 2, "joined": [], "left": [], "trigger"
             "rebalance.stuck",
             {**STUCK, "blockers": [{**MEMBER, "revoking": {"orders": "0-3"}, "fenced_at_ms": 400_000}]},
             "Reconciling for 3 min 0 s, not revoked, blocked by pods-7 on 10.0.0.7 "
-            "(holds orders 0-3, thrown out at 00:06:40.000)",
+            "(holds orders 0-3, will be fenced at 00:06:40.000)",
         ),
         (
             "rebalance.stuck",

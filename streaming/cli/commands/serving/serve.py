@@ -32,23 +32,25 @@ class ServeSettings:
     sink: ClusterFlags = sink_flags()
     topics: TopicNames = topic_flags("events", "states", "job", "probes")
     clusters: Mapping[str, str] = pairs_flag(
-        "Serve several clusters: a name, and the Kafka client properties of the cluster with bootstrap.servers, as "
-        "NAME=FILE; may be repeated.",
+        "One of several clusters to serve: a name, and Kafka client properties with bootstrap.servers; may be "
+        "repeated.",
         "--cluster",
+        metavar="NAME=FILE",
     )
     cluster_sinks: Mapping[str, str] = pairs_flag(
-        "Client properties for the job's topics of one of several clusters, if they are elsewhere, as NAME=FILE.",
+        "Kafka client properties of the cluster of the job's topics, if that is another cluster; may be repeated.",
         "--cluster-sink",
+        metavar="NAME=FILE",
     )
     cluster_prefixes: Mapping[str, str] = pairs_flag(
-        "Topic prefix of one of several clusters, as NAME=TEXT.", "--cluster-prefix"
+        "Topic prefix of one of several clusters; may be repeated.", "--cluster-prefix", metavar="NAME=TEXT"
     )
     listen: tuple[str, int] = listen_flag(
         "Address of the HTTP server; port 0 takes a free port. One that other machines reach needs "
         "--auth-token-file."
     )
     auth_token_file: Path | None = file_flag(
-        "File with the token that the API asks for. Metrics and health stay open."
+        "File with the token that the API requires. Metrics and health need none."
     )
     allowed_hosts: Sequence[str] = repeated_flag(
         "Name by which browsers reach the server, for example that of a proxy; may be repeated.",
@@ -59,10 +61,10 @@ class ServeSettings:
         "How long events stay in the history.", type=duration, default="7d", metavar="DURATION"
     )
     history_file: Path | None = file_flag(
-        "SQLite file of the history; of several clusters one each, with -NAME. By default a temporary one."
+        "SQLite file of the history, by default a temporary file; several clusters have one file each, with -NAME."
     )
     history_size: int = flag(
-        "Size of the history's file at most, in MiB; the oldest events are removed.",
+        "Largest size of the history's file, in MiB; above it the oldest events are removed.",
         type=click.IntRange(min=16, max=1_000_000),
         default=1_024,
         metavar="MIB",
@@ -73,7 +75,7 @@ class ServeSettings:
 
 @with_settings("serve", ServeSettings)
 def command(settings: ServeSettings) -> int:
-    """Serve pages of what holds now and of every group, with an API, /metrics, /healthz and /readyz.
+    """Serve a page of all groups and a page of each group, an API, /metrics, /healthz and /readyz.
 
     Reads group-states, group-events and group-job, and __consumer_offsets for the page of a group, without joining a
     consumer group; writes nothing to Kafka. docs/serve.md has the pages, the API, and who may read them.

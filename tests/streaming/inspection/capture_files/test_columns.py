@@ -11,9 +11,11 @@ import pytest
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.inspection.capture_files.columns import (
+    UNSORTED_SCHEMA,
     column_layout,
     conformed,
     is_one_of,
+    of_one_place,
     scalar_of,
 )
 from groupreplay.streaming.inspection.capture_files.places import CapturePlace
@@ -57,6 +59,8 @@ def test_types(columns: dict[str, pa.Array]) -> None:
     table = file_table(**columns)
     found = conformed(table, column_layout(table.schema, PLACE, {}))
     assert (found.schema, found.to_pylist()) == (ROW_SCHEMA, [ROW])
+    unsorted = conformed(table, column_layout(table.schema, PLACE, {}), UNSORTED_SCHEMA)
+    assert (unsorted.schema, unsorted.to_pylist()) == (UNSORTED_SCHEMA, [ROW])
 
 
 def test_names() -> None:
@@ -116,4 +120,13 @@ def test_values() -> None:
     assert scalar_of("é", pa.large_string()) == pa.scalar("é", pa.large_string())
     assert scalar_of(-1, pa.int32()) == pa.scalar(-1, pa.int32())
     column = pa.chunked_array([["a", None, "b", "c"]])
-    assert is_one_of(column, ["a", "c"]).to_pylist() == [True, None, False, True]
+    for stored in (column, column.dictionary_encode(), pa.chunked_array([], pa.string())):
+        wanted = [None if value is None else value in ("a", "c") for value in stored.to_pylist()]
+        assert is_one_of(stored, ["a", "c"]).to_pylist() == wanted
+
+
+def test_one_place() -> None:
+    """The place of all rows is written once into each; the columns that the table has are kept."""
+    table = pa.concat_tables([file_table(), file_table()]).drop_columns(["topic", "partition"])
+    found = of_one_place(table, {"topic": "probes", "partition": 0})
+    assert (found.schema, found.to_pylist()) == (ROW_SCHEMA, [{**ROW, "topic": "probes", "partition": 0}] * 2)

@@ -14,6 +14,7 @@ import pytest
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.inspection.capture_files import sorting
 from groupreplay.streaming.inspection.capture_files.blocks import merged
+from groupreplay.streaming.inspection.capture_files.columns import UNSORTED_SCHEMA
 from groupreplay.streaming.inspection.capture_files.sorting import LogPlace, sorted_blocks
 from support.histories.raw_records import Raw
 from support.job.captures import rows_batch
@@ -28,7 +29,7 @@ def tables(places: list[tuple[str, int, int]], size: int) -> Iterator[pa.Table]:
             rows_batch([Raw(partition, offset, offset, bytes(partition), f"{offset}".encode())], topic)
             for topic, partition, offset in places[start : start + size]
         ]
-        yield pa.Table.from_batches(batches)
+        yield pa.Table.from_batches(batches).cast(UNSORTED_SCHEMA)
 
 
 def sorted_offsets(places: list[tuple[str, int, int]], size: int, **limits: int) -> dict[LogPlace, list[int]]:
@@ -64,7 +65,7 @@ def test_every_row_once(monkeypatch: pytest.MonkeyPatch, chunk_bytes: int, order
 def test_no_rows() -> None:
     """Neither no table nor an empty one is an error."""
     assert sorted_blocks([]) == {}
-    assert sorted_blocks([pa.Table.from_batches([rows_batch([])])]) == {}
+    assert sorted_blocks([UNSORTED_SCHEMA.empty_table()]) == {}
 
 
 def test_small_input_makes_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
