@@ -41,6 +41,11 @@ SHOTS: Final[dict[str, tuple[str, list[str], str | None, dict[str, Any]]]] = {
         {"viewport": {"width": 1280, "height": 640}},
     ),
 }
+#: A cluster in which most groups are healthy.
+USUAL: Final = ["--groups", "24", "--seconds", "14400", "--seed", "11"]
+#: Brokers that keep offsets for two hours after the last member has gone: some have expired, some are about to.
+EXPIRY: Final = ["--groups", "12", "--seconds", "10800", "--seed", "11", "--retention-minutes", "120"]
+EXPIRY_RETENTION_MS: Final = 120 * 60_000
 #: Image -> scenario, flags of the simulation, the second of it that is now, the page, settings of the browser.
 LIVE: Final[dict[str, tuple[str, list[str], int, str, dict[str, Any]]]] = {
     "board-stuck.png": (
@@ -49,6 +54,41 @@ LIVE: Final[dict[str, tuple[str, list[str], int, str, dict[str, Any]]]] = {
         4070,
         "/",
         {"viewport": {"width": 1280, "height": 900}},
+    ),
+    "board-usual.png": (
+        "mixed",
+        USUAL,
+        13_000,
+        "/",
+        {"viewport": {"width": 1280, "height": 900}},
+    ),
+    "group-usual.png": (
+        "mixed",
+        USUAL,
+        13_000,
+        "/groups/mixed-000001",
+        {"viewport": {"width": 1280, "height": 900}},
+    ),
+    "board-expiry-dark.png": (
+        "expiry",
+        EXPIRY,
+        9_300,
+        "/",
+        {"viewport": {"width": 1280, "height": 900}, "color_scheme": "dark"},
+    ),
+    "group-expiry.png": (
+        "expiry",
+        EXPIRY,
+        9_300,
+        "/groups/expiry-000006?since=1767225600000",
+        {"viewport": {"width": 1280, "height": 900}},
+    ),
+    "board-small.png": (
+        "expiry",
+        EXPIRY,
+        9_300,
+        "/",
+        {"viewport": {"width": 390, "height": 844}},
     ),
     "board-storm-dark.png": (
         "storm",
@@ -112,8 +152,12 @@ def main() -> None:
             chosen = ["--all-groups"] if group is None else ["--group", group]
             groupreplay("report", "--from-file", simulated(scenario, flags), *chosen, "-o", page)
             shoot(page.as_uri(), IMAGES / name, settings)
+        kept: dict[str, Capture] = {}
         for name, (scenario, flags, now_s, path, settings) in LIVE.items():
-            with served_captures({scenario: Capture(simulated(scenario, flags), now_s)}) as address:
+            if scenario not in kept:
+                more = {"retention_ms": EXPIRY_RETENTION_MS} if flags is EXPIRY else {}
+                kept[scenario] = Capture(simulated(scenario, flags), now_s, **more)
+            with served_captures({scenario: kept[scenario]}) as address:
                 shoot(f"{address}{path}", IMAGES / name, settings, "svg.strip rect, html[data-draws]")
 
 

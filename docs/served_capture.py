@@ -8,12 +8,15 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+
+import pyarrow.compute as pc
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -24,7 +27,12 @@ from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.inspection.capture_file import read_captures
 from groupreplay.streaming.kafka.topic_reader import Rows
 from groupreplay.streaming.report.timelines import TimelineQuery, group_timelines
-from groupreplay.streaming.serve.offsets_log.commit_sample import CommitCounts, CommitSample
+from groupreplay.streaming.serve.offsets_log.commit_sample import (
+    SAMPLE_MS,
+    CommitCounts,
+    CommitSample,
+    batch_commits,
+)
 from groupreplay.streaming.serve.offsets_log.timelines import LiveTimelines
 from support.pictures.live_pages import live_site
 from support.pictures.timelines import SOURCE
@@ -50,8 +58,9 @@ class Capture:
         self._retention_ms = retention_ms
         first = self._replayed(None)
         begin_ms = min(first.times)
-        self.end_ms = begin_ms + seconds * 1000
+        self.begin_ms, self.end_ms = begin_ms, begin_ms + seconds * 1000
         self.written = self._replayed(self.end_ms)
+        self.commits = self._commits()
 
     def rows(self) -> Rows:
         """Its records and probes."""
@@ -70,6 +79,15 @@ class Capture:
         found, _ = group_timelines(self.rows(), self.context(member_events=True), query)
         return found[0] if found else None
 
+    def _commits(self) -> CommitCounts:
+        """The commits of the last minutes, as the page counts them in the offsets topic."""
+        since_ms, found = self.end_ms - SAMPLE_MS, Counter[str]()
+        for batch in self.rows().batches:
+            at = batch["timestamp"]
+            kept = pc.and_(pc.greater_equal(at, since_ms), pc.less(at, self.end_ms))
+            found.update(batch_commits(batch.filter(kept)))
+        return CommitCounts(since_ms, self.end_ms, dict(found))
+
     def _replayed(self, until_ms: int | None) -> Written:
         replay, made = Replay(self.context(), until_ms=until_ms), Written()
         for row in replay.feed(self.rows()):
@@ -85,7 +103,7 @@ class Capture:
 @contextmanager
 def served_captures(captures: Mapping[str, Capture]) -> Iterator[str]:
     """The address of a site that has each capture as a cluster, by name; the first one decides the time."""
-    begin_ms = next(iter(captures.values())).end_ms
+    first = next(iter(captures.values()))
 
     def document(
         self: LiveTimelines, group: str, since_ms: int, until_ms: int | None
@@ -97,10 +115,10 @@ def served_captures(captures: Mapping[str, Capture]) -> Iterator[str]:
     with (
         tempfile.TemporaryDirectory() as folder,
         patch.object(LiveTimelines, "document", document),
-        patch.object(CommitSample, "counts", lambda _: CommitCounts(begin_ms, begin_ms, {}, complete=True)),
-        live_site(Path(folder), begin_ms, list(captures)) as site,
+        patch.object(CommitSample, "counts", lambda _: first.commits),
+        live_site(Path(folder), first.end_ms, list(captures)) as site,
     ):
         for at, capture in enumerate(captures.values()):
             site.write(capture.written.events, list(capture.written.documents.items()), at)
-            site.beat(at)
+            site.beat(at, started_ms=capture.begin_ms - 86_400_000)
         yield site.url("")

@@ -16,10 +16,12 @@ Data = Mapping[str, Any]
 
 #: How many members, partitions or topics a line names.
 NAMES_SHOWN: Final = 3
+#: From so many hours on a duration is in days.
+_HOURS: Final = 48
 
 
 def milliseconds(value: int | None) -> str:
-    """A duration in the unit a person would choose: 12 ms, 3.2 s, 4 min 10 s; ``?`` when it is not known."""
+    """A duration in the unit a person would choose: 12 ms, 3.2 s, 4 min 10 s, 7 d 3 h; ``?`` when it is not known."""
     if value is None:
         return "?"
     if value < 1_000:
@@ -30,7 +32,7 @@ def milliseconds(value: int | None) -> str:
     if minutes < 60:
         return f"{minutes} min {seconds} s"
     hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min"
+    return f"{hours} h {minutes} min" if hours < _HOURS else f"{hours // 24} d {hours % 24} h"
 
 
 def interval(least_ms: int | None, most_ms: int) -> str:

@@ -78,7 +78,7 @@ class Remark:
         Meta(
             description="no_commits, no_probes, no_records, no_assignments, cut_lists, undated_records, history, "
             "shared_partitions, summed_owners, summed_events, summed_members, summed_pauses, summed_trace, "
-            "summed_offsets, summed_states, summed_generations."
+            "summed_offsets, summed_states, summed_generations, summed_conditions, summed_partitions."
         ),
     ]
     text: str
@@ -132,12 +132,18 @@ class GenerationFlag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tenure:
-    """A member in a slot, from the first assignment that contains it to the first one that does not."""
+    """A member in a slot, from the first assignment that contains it to the first one that does not.
+
+    Several short ones that follow each other may be one, with the id of the last.
+    """
 
     member_id: str
     since_ms: int
     until_ms: int | None
     reason: Annotated[str | None, Meta(description="Why it left, as member.left says it.")]
+    members: Annotated[
+        int, Meta(description="How many members followed each other; more than 1: summed up.")
+    ] = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

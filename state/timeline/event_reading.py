@@ -93,3 +93,8 @@ def moment_ms(text: Any) -> int | None:
 def clock(at_ms: int) -> str:
     """``02:07:10`` in UTC."""
     return clock_time(timestamp(at_ms))[:8]
+
+
+def day(at_ms: int) -> str:
+    """``2026-01-31`` in UTC."""
+    return timestamp(at_ms)[:10]

@@ -33,6 +33,7 @@ from groupreplay.state.timeline.limits import (
     TimelineLimits,
     bodies,
     coarser_states,
+    kept_conditions,
     kept_events,
     kept_generations,
 )
@@ -100,7 +101,7 @@ def timeline_document(
     )
     return replace(
         document,
-        verdict=tuple(verdict(_verdict_facts(document, given.commits, flags, changes))),
+        verdict=tuple(verdict(_verdict_facts(document, given.commits, flags, changes, told.here))),
         remarks=tuple(remarks(given, told.here, sums, unread=members.lanes.unread)),
         generations=tuple(shown_flags),
         offset_changes=tuple(changes[: limits.offset_changes]),
@@ -119,6 +120,7 @@ def _document(
         given.trace, given.group_id, window, members.lanes, slots, limits.trace
     )
     states, states_ms = coarser_states(_states(given, window), limits.states)
+    deadlines = _deadlines(given.offsets)
     document = TimelineDocument(
         form=TIMELINE_FORM,
         group_id=given.group_id,
@@ -136,19 +138,24 @@ def _document(
         topics=tuple(topics),
         bucket_ms=bucket_ms,
         offset_changes=(),
-        deadlines=tuple(_deadlines(given.offsets)),
+        deadlines=tuple(deadlines[: limits.deadlines]),
         conditions=tuple(members.conditions),
         events=(),
         trace=tuple(trace),
     )
-    return document, _sums(told, members.sums, states_ms, trace_left_out, row_sums)
+    sums = _sums(told, members, states_ms, trace_left_out, row_sums)
+    return document, replace(sums, deadlines=max(len(deadlines) - limits.deadlines, 0))
 
 
-def _sums(told: _Told, slots: SlotSums, states_ms: int, trace_left_out: int, rows: RowSums) -> DocumentSums:
+def _sums(told: _Told, members: _Members, states_ms: int, trace_left_out: int, rows: RowSums) -> DocumentSums:
+    slots = members.sums
     return DocumentSums(
         events=len(told.here) - len(told.kept),
         slots=slots.left_out,
         states_ms=max(states_ms, slots.shortest_ms),
+        tenures_ms=slots.tenures_ms,
+        marks=slots.marks_left_out,
+        conditions=members.conditions_left_out,
         trace=trace_left_out,
         rows=rows,
     )
@@ -184,6 +191,7 @@ class _Members:
     slots: Sequence[SlotLane]
     sums: SlotSums
     conditions: Sequence[ConditionBar]
+    conditions_left_out: int
 
 
 def _members(
@@ -193,16 +201,17 @@ def _members(
     lanes = lanes_of(memberships(given.records, given.topic_names, given.redaction))
     if not given.records:
         lanes = event_lanes(told.before_end)
-    known = [
+    all_known = [
         (bar, event)
         for bar, event in findings.condition_bars(told.shown, told.row_of, text_of)
         if bar.until_ms is None or bar.until_ms >= window.since_ms
     ]
+    known = kept_conditions(all_known, limits.conditions)
     blamed = findings.blames(known, told.before_end, lanes)
     marks = findings.lane_marks(told.here, lanes, told.row_of)
     reasons = findings.leave_reasons(told.before_end)
     slots, sums = slot_lanes(lanes, window, blamed, marks, reasons, limits)
-    return _Members(lanes, slots, sums, [bar for bar, _ in known])
+    return _Members(lanes, slots, sums, [bar for bar, _ in known], len(all_known) - len(known))
 
 
 def _bucket_ms(commits: CommitLog, window: Window, limits: TimelineLimits) -> int:
@@ -216,7 +225,9 @@ def _verdict_facts(
     commits: CommitLog,
     flags: Sequence[GenerationFlag],
     changes: Sequence[OffsetChange],
+    events: Sequence[ReadEvent],
 ) -> VerdictFacts:
+    severe = {event.name for event in events if event.severity != "INFO"}
     holding = [lane for lane in document.slots if lane.tenures and lane.tenures[-1].until_ms is None]
     return VerdictFacts(
         since_ms=document.since_ms,
@@ -228,6 +239,7 @@ def _verdict_facts(
         commits=commits,
         state=document.states[-1].state if document.states else None,
         members=len(holding),
+        mild=frozenset(event.name for event in events) - severe,
     )
 
 

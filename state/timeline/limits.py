@@ -4,17 +4,32 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
+from groupreplay.state.events.event import Severity
 from groupreplay.state.kafka_terms import Phase
-from groupreplay.state.timeline.document import MIXED, GenerationFlag, OwnerSpan, PartitionRow, Span, StateBar
+from groupreplay.state.timeline.document import (
+    MIXED,
+    ConditionBar,
+    GenerationFlag,
+    LaneMark,
+    OwnerSpan,
+    PartitionRow,
+    Span,
+    StateBar,
+    Tenure,
+)
 from groupreplay.state.timeline.event_reading import ReadEvent
 
 _LONGEST_MS: Final = 1 << 40
+#: Buckets that a picture of commits needs at least.
+_LEAST_BUCKETS: Final = 24
+#: Marks that say what the bars of a lane show anyway.
+_ENDS: Final = frozenset({"member.joined", "member.left", "static.replaced"})
 #: since_ms, until_ms, number of partitions.
 Holdings = tuple[tuple[int, int, int], ...]
 
@@ -32,8 +47,18 @@ class TimelineLimits:
     owner_spans: int = 20_000
     pauses: int = 10_000
     slots: int = 2_000
+    tenures: int = 10_000
+    marks: int = 10_000
+    partitions: int = 20_000
+    conditions: int = 2_000
+    deadlines: int = 2_000
     offset_changes: int = 2_000
     trace: int = 4_000
+
+    def scaled(self, share: float) -> TimelineLimits:
+        """The limits of a document that has to become smaller, to this share of each; at least one of everything."""
+        less = {name: max(int(most * share), 1) for name, most in asdict(self).items()}
+        return TimelineLimits(**{**less, "buckets": max(less["buckets"], _LEAST_BUCKETS)})
 
     def of_many(self, documents: int) -> TimelineLimits:
         """The limits of each of so many documents that share one page."""
@@ -48,6 +73,11 @@ class TimelineLimits:
             owner_spans=max(self.owner_spans // share, 2_000),
             pauses=max(self.pauses // share, 500),
             slots=max(self.slots // share, 200),
+            tenures=max(self.tenures // share, 500),
+            marks=max(self.marks // share, 300),
+            partitions=max(self.partitions // share, 1_000),
+            conditions=max(self.conditions // share, 200),
+            deadlines=max(self.deadlines // share, 200),
             offset_changes=max(self.offset_changes // share, 200),
             trace=max(self.trace // share, 200),
         )
@@ -150,6 +180,77 @@ def _coarser_holdings(spans: Holdings, shortest_ms: int) -> Holdings:
             found.append((since_ms, until_ms, number))
         was_short = is_short
     return tuple(found)
+
+
+def coarser_tenures(lanes: Sequence[Sequence[Tenure]], most: int) -> tuple[list[list[Tenure]], int]:
+    """Tenures of all lanes, at most about ``most``, and the length below which neighbours were joined (0: none).
+
+    Neighbours that are both shorter, with a shorter gap between them, become one of several members in turn.
+    """
+    shortest_ms, found = 0, [list(lane) for lane in lanes]
+    while sum(map(len, found)) > max(most, len(lanes)) and shortest_ms < _LONGEST_MS:
+        shortest_ms = shortest_ms * 2 or 1_000
+        found = [_coarser_tenures(lane, shortest_ms) for lane in lanes]
+    return found, shortest_ms
+
+
+def _coarser_tenures(lane: Sequence[Tenure], shortest_ms: int) -> list[Tenure]:
+    found: list[Tenure] = []
+    was_short = False
+    for one in lane:
+        is_short = one.until_ms is not None and one.until_ms - one.since_ms < shortest_ms
+        ended_ms = found[-1].until_ms if found else None
+        if is_short and was_short and ended_ms is not None and one.since_ms - ended_ms < shortest_ms:
+            since_ms, members = found[-1].since_ms, found[-1].members + one.members
+            found[-1] = replace(one, since_ms=since_ms, members=members)
+        else:
+            found.append(one)
+        was_short = is_short
+    return found
+
+
+def kept_marks(
+    marks: Mapping[int, Sequence[LaneMark]], most: int
+) -> tuple[Mapping[int, Sequence[LaneMark]], int]:
+    """At most so many marks of all lanes, and how many were left out: first those that the bars show anyway."""
+    ranked = sorted(
+        (
+            (mark.name in _ENDS, -mark.at_ms, slot, at)
+            for slot, all_ in marks.items()
+            for at, mark in enumerate(all_)
+        ),
+    )
+    if len(ranked) <= most:
+        return marks, 0
+    kept = {(slot, at) for _, _, slot, at in ranked[:most]}
+    return {
+        slot: [mark for at, mark in enumerate(all_) if (slot, at) in kept] for slot, all_ in marks.items()
+    }, len(ranked) - most
+
+
+_Told = TypeVar("_Told")
+
+
+def kept_conditions(
+    told: Sequence[tuple[ConditionBar, _Told]], most: int
+) -> list[tuple[ConditionBar, _Told]]:
+    """The most severe conditions, of these the longest, in order."""
+    if len(told) <= most:
+        return list(told)
+    ranked = sorted(range(len(told)), key=lambda at: (*_mildness(told[at][0]), at))[:most]
+    return [told[at] for at in sorted(ranked)]
+
+
+def _mildness(bar: ConditionBar) -> tuple[int, int]:
+    return -Severity[bar.severity], bar.since_ms - (_LONGEST_MS * 2 if bar.until_ms is None else bar.until_ms)
+
+
+def kept_rows(rows: Sequence[PartitionRow], most: int) -> list[int]:
+    """The places of the rows in which most happens, in order."""
+    if len(rows) <= most:
+        return list(range(len(rows)))
+    ranked = sorted(range(len(rows)), key=lambda at: (-len(rows[at].owners) - len(rows[at].pauses), at))
+    return sorted(ranked[:most])
 
 
 def longest_pauses(rows: Sequence[PartitionRow], most: int) -> tuple[list[PartitionRow], int]:

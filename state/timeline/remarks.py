@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 class DocumentSums:
     """What a document leaves out or joins: numbers of events, bodies of events, slots, steps, generations and so on.
 
-    States and holdings of members that were shorter than ``states_ms`` were joined.
+    States and holdings of members that were shorter than ``states_ms`` were joined, and members of a slot that were
+    there for less than ``tenures_ms``.
     """
 
     events: int
@@ -27,6 +28,10 @@ class DocumentSums:
     states_ms: int
     trace: int
     rows: RowSums
+    tenures_ms: int = 0
+    marks: int = 0
+    conditions: int = 0
+    deadlines: int = 0
     bodies: int = 0
     changes: int = 0
     generations: int = 0
@@ -59,12 +64,56 @@ def _joined(sums: DocumentSums) -> tuple[tuple[int, str, str], ...]:
             "CompletingRebalance is shown as a part of PreparingRebalance; states and numbers of partitions that held "
             f"for less than {milliseconds(sums.states_ms)} are joined where they follow each other.",
         ),
+        (
+            sums.tenures_ms,
+            "summed_members",
+            f"Members that were in a slot for less than {milliseconds(sums.tenures_ms)} are one bar where they follow "
+            "each other.",
+        ),
     )
 
 
 def _left_out(sums: DocumentSums) -> tuple[tuple[int, str, str], ...]:
     """What was left out, and how much of it."""
-    pauses = sums.rows.pauses_left_out
+    rows = sums.rows
+    counts = (
+        (sums.slots, "slot", "summed_members", "of members have no lane here: those with the shortest time."),
+        (
+            sums.marks,
+            "event",
+            "summed_members",
+            "of members have no mark in the lanes; bars show who came and left.",
+        ),
+        (
+            rows.left_out,
+            "partition",
+            "summed_partitions",
+            "have no row here: those whose owner changed least.",
+        ),
+        (
+            sums.conditions,
+            "condition",
+            "summed_conditions",
+            "have no bar here: the mildest and shortest.",
+        ),
+        (sums.deadlines, "expiry time", "summed_offsets", "of offsets are left out: the latest."),
+        (
+            sums.generations,
+            "generation",
+            "summed_generations",
+            "have no flag here: those with the fewest moved partitions.",
+        ),
+        (rows.pauses_left_out, "short pause", "summed_pauses", "of commits are not marked."),
+        (sums.trace, "step", "summed_trace", "of the trace have no mark here."),
+        (sums.changes, "changed offset", "summed_offsets", "are left out; the events have them."),
+    )
+    return (
+        *_events_left_out(sums),
+        *((amount, kind, f"{counted(amount, noun)} {what}") for amount, noun, kind, what in counts),
+    )
+
+
+def _events_left_out(sums: DocumentSums) -> tuple[tuple[int, str, str], ...]:
     return (
         (
             sums.events,
@@ -75,23 +124,6 @@ def _left_out(sums: DocumentSums) -> tuple[tuple[int, str, str], ...]:
             sums.bodies,
             "summed_events",
             f"{counted(sums.bodies, 'event')} have no JSON here; groupreplay replay -o jsonl prints it.",
-        ),
-        (
-            sums.slots,
-            "summed_members",
-            f"{counted(sums.slots, 'slot')} of members have no lane here: those with the shortest time.",
-        ),
-        (
-            sums.generations,
-            "summed_generations",
-            f"{counted(sums.generations, 'generation')} have no flag here: those with the fewest moved partitions.",
-        ),
-        (pauses, "summed_pauses", f"{counted(pauses, 'short pause')} of commits are not marked."),
-        (sums.trace, "summed_trace", f"{counted(sums.trace, 'step')} of the trace have no mark here."),
-        (
-            sums.changes,
-            "summed_offsets",
-            f"{counted(sums.changes, 'changed offset')} are left out; the events have them.",
         ),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -27,6 +27,9 @@ from groupreplay.state.timeline.limits import (
     TimelineLimits,
     coarser_holdings,
     coarser_rows,
+    coarser_tenures,
+    kept_marks,
+    kept_rows,
     longest_pauses,
 )
 from groupreplay.state.timeline.membership import Holder, Membership, Place
@@ -57,22 +60,25 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SlotSums:
-    """Old index of a slot -> its index in the document; how many slots were left out.
+    """Old index of a slot -> its index in the document; how many slots and marks were left out.
 
-    Holdings shorter than ``shortest_ms`` were joined.
+    Holdings shorter than ``shortest_ms`` and tenures shorter than ``tenures_ms`` were joined.
     """
 
     renumbered: Mapping[int, int]
     left_out: int
     shortest_ms: int
+    tenures_ms: int
+    marks_left_out: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowSums:
-    """What was summed up in the rows of partitions: owners shorter than this, and so many pauses left out."""
+    """What was summed up in the rows of partitions: owners shorter than this; so many pauses and rows left out."""
 
     shortest_ms: int = 0
     pauses_left_out: int = 0
+    left_out: int = 0
     shared: bool = False
 
 
@@ -122,21 +128,23 @@ def slot_lanes(
     held, shortest_ms = coarser_holdings(
         [_holdings(lanes.slots[one], window) for one in kept], limits.holdings
     )
+    present, tenures_ms = coarser_tenures([tenures[one] for one in kept], limits.tenures)
+    marked, marks_left_out = kept_marks({one: marks[one] for one in kept if one in marks}, limits.marks)
     slots = [
         SlotLane(
             name=name,
             instance_id=lanes.slots[one].place.instance_id,
             client_id=lanes.slots[one].place.client_id,
             client_host=lanes.slots[one].place.client_host,
-            tenures=tuple(tenures[one]),
+            tenures=tuple(stays),
             holdings=holdings,
-            marks=tuple(marks.get(one, ())),
+            marks=tuple(marked.get(one, ())),
             blames=tuple(blames.get(one, ())),
         )
-        for one, name, holdings in zip(kept, names, held, strict=True)
+        for one, name, holdings, stays in zip(kept, names, held, present, strict=True)
     ]
     numbers = {one: index for index, one in enumerate(kept)}
-    return slots, SlotSums(numbers, len(tenures) - len(kept), shortest_ms)
+    return slots, SlotSums(numbers, len(tenures) - len(kept), shortest_ms, tenures_ms, marks_left_out)
 
 
 def _tenure(stay: Stay, window: Window, reasons: Mapping[str, Sequence[tuple[int, str]]]) -> Tenure | None:
@@ -215,17 +223,28 @@ def topic_rows(
         )
         for place in places
     ]
+    kept = kept_rows(rows, limits.partitions)
+    rows_left_out = len(rows) - len(kept)
+    places, rows = [places[at] for at in kept], [rows[at] for at in kept]
     rows, shortest_ms = coarser_rows(rows, limits.owner_spans)
     rows, left_out = longest_pauses(rows, limits.pauses)
+    found = _by_topic(zip((topic for topic, _ in places), rows, strict=True), counts)
+    shared = any(span[2] == -2 for row in rows for span in row.owners)
+    return found, RowSums(
+        shortest_ms=shortest_ms, pauses_left_out=left_out, left_out=rows_left_out, shared=shared
+    )
+
+
+def _by_topic(
+    rows: Iterable[tuple[str, PartitionRow]], counts: Mapping[str, Sequence[int]]
+) -> list[TopicRows]:
     by_topic: dict[str, list[PartitionRow]] = defaultdict(list)
-    for (topic, _), row in zip(places, rows, strict=True):
+    for topic, row in rows:
         by_topic[topic].append(row)
-    found = [
+    return [
         TopicRows(topic=topic, partitions=tuple(by_topic[topic]), commits=tuple(counts.get(topic, ())))
         for topic in sorted(by_topic)
     ]
-    shared = any(span[2] == -2 for row in rows for span in row.owners)
-    return found, RowSums(shortest_ms=shortest_ms, pauses_left_out=left_out, shared=shared)
 
 
 def _owners(spans: Sequence[Ownership], renumbered: Mapping[int, int], window: Window) -> list[OwnerSpan]:

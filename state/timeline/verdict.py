@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
@@ -18,7 +18,7 @@ from groupreplay.state.timeline.document import (
     Statement,
     Tone,
 )
-from groupreplay.state.timeline.event_reading import clock
+from groupreplay.state.timeline.event_reading import clock, day
 
 _TONES: Final[dict[str, Tone]] = {"INFO": "info", "WARN": "warn", "ERROR": "error"}
 #: What a condition means, for one that lasted and for one that holds.
@@ -64,6 +64,13 @@ class VerdictFacts:
     commits: CommitLog
     state: str | None
     members: int
+    #: Names of events that all have the severity INFO, such as those of a group that was deleted on purpose.
+    mild: Collection[str] = ()
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """The time of the document."""
+        return self.since_ms, self.until_ms
 
 
 def verdict(found: VerdictFacts) -> list[Statement]:
@@ -72,7 +79,7 @@ def verdict(found: VerdictFacts) -> list[Statement]:
     order: Sequence[Tone] = ("error", "warn", "info", "ok")
     told.sort(key=lambda one: order.index(one.tone))
     if not any(one.tone in ("error", "warn") for one in told):
-        told.append(_statement("ok", [f"No event of severity WARN or ERROR{_now(found)}."], None))
+        told.append(_statement("ok", [f"No event of severity WARN or ERROR{_now(found)}."]))
     return [*told, _rebalances(found)]
 
 
@@ -83,8 +90,20 @@ def _now(found: VerdictFacts) -> str:
     return f"; at the end the group is {found.state}{members}"
 
 
-def _statement(tone: Tone, parts: Sequence[str | int], span: tuple[int, int] | None) -> Statement:
-    text = "".join(part if isinstance(part, str) else clock(part) for part in parts)
+def _moment(at_ms: int, window: tuple[int, int]) -> str:
+    """With the day where it is not that of the whole document."""
+    days = {day(one) for one in (at_ms, window[0], window[1] - 1)}
+    return clock(at_ms) if len(days) == 1 else f"{day(at_ms)} {clock(at_ms)}"
+
+
+def _statement(
+    tone: Tone,
+    parts: Sequence[str | int],
+    span: tuple[int, int] | None = None,
+    window: tuple[int, int] = (0, 1),
+) -> Statement:
+    """A sentence; ``window`` is the time of the document, and matters where a part is a point in time."""
+    text = "".join(part if isinstance(part, str) else _moment(part, window) for part in parts)
     since_ms, until_ms = span or (None, None)
     return Statement(tone=tone, text=text, parts=tuple(parts), since_ms=since_ms, until_ms=until_ms)
 
@@ -112,11 +131,12 @@ def _condition(name: str, bars: Sequence[ConditionBar], found: VerdictFacts) -> 
         parts += ["since ", worst.since_ms, f", still at the end after {lasted}"]
     else:
         parts += [worst.since_ms, " to ", until(worst), f" ({lasted})"]
+        if (last := bars[-1]).until_ms is None:
+            parts += [", the last one since ", last.since_ms, ", still at the end"]
     parts.append(_who(worst, found))
     severity = max((bar.severity for bar in bars), key=lambda one: list(_TONES).index(one))
-    return _statement(
-        _TONES[severity], [*parts, _quiet(name, worst, until(worst), found)], (worst.since_ms, until(worst))
-    )
+    parts.append(_quiet(name, worst, until(worst), found))
+    return _statement(_TONES[severity], parts, (worst.since_ms, until(worst)), found.window)
 
 
 def _who(bar: ConditionBar, found: VerdictFacts) -> str:
@@ -165,7 +185,10 @@ def _changes(found: VerdictFacts) -> Iterator[Statement]:
             parts: list[str | int] = (
                 [text, " at ", first] if first == last else [text, " between ", first, " and ", last]
             )
-            yield _statement(_tone(tone), [*parts, f"{_how_far(places)}."], (first, last))
+            parts.append(f"{_how_far(places)}.")
+            yield _statement(
+                "info" if name in found.mild else _tone(tone), parts, (first, last), found.window
+            )
 
 
 def _tone(name: str) -> Tone:
@@ -184,7 +207,7 @@ def _how_far(places: Sequence[OffsetChange]) -> str:
 def _rebalances(found: VerdictFacts) -> Statement:
     flags = found.generations
     if not flags:
-        return _statement("info", ["No rebalance was completed in this time."], None)
+        return _statement("info", ["No rebalance was completed in this time."])
     moved = sum(flag.moved or 0 for flag in flags)
     parts = [counted(len(flags), "rebalance")]
     parts.append(f"{counted(moved, 'partition')} moved" if moved else "no partition moved")
@@ -197,7 +220,7 @@ def _rebalances(found: VerdictFacts) -> Statement:
     longest = _longest(flags, lambda flag: flag.duration_ms)
     if longest is not None:
         parts.append(f"the longest took {milliseconds(longest.duration_ms)}")
-    return _statement("info", [", ".join(parts) + "."], None)
+    return _statement("info", [", ".join(parts) + "."])
 
 
 def _longest(

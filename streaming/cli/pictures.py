@@ -125,7 +125,11 @@ def picture_source(
 
 
 def need_timeline(
-    query: PictureQuery, times: TimeRange, group: str, source: TimelineSource
+    query: PictureQuery,
+    times: TimeRange,
+    group: str,
+    source: TimelineSource,
+    most_bytes: int | None = None,
 ) -> TimelineDocument | ExitCode:
     """The timeline of the one group with this id or of this glob; reports undecodable records on stderr.
 
@@ -139,7 +143,7 @@ def need_timeline(
 
     choice = GroupChoice([group])
     read: list[Rows] = []
-    found = timelines_of(query, times, _FirstGroup(choice), source, read=read)
+    found = timelines_of(query, times, _FirstGroup(choice), source, most_bytes=most_bytes, read=read)
     log = log_read(query.log, read[0], query.zone)
     if len(choice.matched) > 1:
         what = f"{several_groups(group, choice.matched)}; give one of them, or report --all-groups"
@@ -174,11 +178,12 @@ def timelines_of(
     source: TimelineSource,
     limits: TimelineLimits | None = None,
     *,
+    most_bytes: int | None = None,
     read: list[Rows] | None = None,
 ) -> list[TimelineDocument]:
     """The timelines of those of these groups that the log contains; reports undecodable records on stderr.
 
-    The rows that were read are added to ``read``.
+    On a page they take ``most_bytes`` together. The rows that were read are added to ``read``.
 
     Raises:
         GroupReplayError: the log cannot be read.
@@ -199,7 +204,7 @@ def timelines_of(
             end_ms=log.end_ms,
             trace=trace,
         )
-        found, replay = group_timelines(log.rows, log.context, asked, limits)
+        found, replay = group_timelines(log.rows, log.context, asked, limits, most_bytes)
     warn_of_losses(replay)
     if found:
         warn_of_assumptions(log.context, log.rows)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: A client that does not complete the head of a request for this long is disconnected.
 CLIENT_SECONDS: Final = 10.0
+#: So is one that does not read its answer for this long.
+READING_SECONDS: Final = 60.0
 #: Connections at once; further ones are answered with 503. More than the streams that ``serve`` allows.
 MOST_CONNECTIONS: Final = 512
 #: Bytes of a request's line and headers; the id of a group may have 30 000 bytes.
@@ -70,6 +72,8 @@ def open_server(application: Any, host: str, port: int) -> HttpServer:
         ws="none",
         lifespan="off",
         log_config=None,
+        # A line for each request that is no HTTP would let every client fill the log.
+        log_level="error",
         access_log=False,
         # Who connects is who connects: a client must not choose the address by which its requests are counted.
         proxy_headers=False,
@@ -102,22 +106,56 @@ def _bound(host: str, port: int) -> socket.socket:
 
 
 def _timed_protocol() -> type[asyncio.Protocol]:
-    """Uvicorn's protocol with a time limit for the head of the first request; for later ones it has one itself."""
+    """Uvicorn's protocol with time limits for the head of each request and for the reading of an answer.
+
+    Its own limit between two requests ends with the first byte of the next one.
+    """
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
-    class TimedProtocol(H11Protocol):
-        def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
-            self._head_timer = self.loop.call_later(CLIENT_SECONDS, self._close_silent)
+    return type("TimedProtocol", (_TimeLimits, H11Protocol), {})
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._head_timer.cancel()
-            super().connection_lost(exc)
 
-        def _close_silent(self) -> None:
-            # A cycle exists from the complete head of the first request on.
-            cycle: object = self.cycle
-            if cycle is None and not self.transport.is_closing():
-                self.transport.close()
+class _TimeLimits:
+    """Comes before uvicorn's protocol, which calls these methods when something changes."""
 
-    return TimedProtocol
+    loop: asyncio.AbstractEventLoop
+    transport: asyncio.Transport
+    #: The request that is answered; from the complete head of the first one on.
+    cycle: Any
+    _head_timer: asyncio.TimerHandle | None = None
+    _read_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)  # type: ignore[misc]
+        self._wait_for_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        _cancel(self._head_timer)
+        _cancel(self._read_timer)
+        super().connection_lost(exc)  # type: ignore[misc]
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()  # type: ignore[misc]
+        self._wait_for_head()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()  # type: ignore[misc]
+        _cancel(self._read_timer)
+        self._read_timer = self.loop.call_later(READING_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        _cancel(self._read_timer)
+        super().resume_writing()  # type: ignore[misc]
+
+    def _wait_for_head(self) -> None:
+        _cancel(self._head_timer)
+        self._head_timer = self.loop.call_later(CLIENT_SECONDS, self._close_silent)
+
+    def _close_silent(self) -> None:
+        if (self.cycle is None or self.cycle.response_complete) and not self.transport.is_closing():
+            self.transport.close()
+
+
+def _cancel(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()

@@ -1,4 +1,4 @@
-"""The pages of the exporter for several clusters as those of one: each sample once, ready when all are."""
+"""The pages of the exporter for several clusters as those of one: each sample once, ready when one of them is."""
 
 from __future__ import annotations
 
@@ -36,10 +36,17 @@ class SeveralExporters(Exporter):
         return all(one.alive() for one in self._by_name.values())
 
     def not_ready(self) -> str | None:
-        """The clusters that are not ready, and why; None when all are."""
-        reasons = {name: one.not_ready() for name, one in self._by_name.items()}
-        told = [f"{safe_text(name)}: {reason}" for name, reason in reasons.items() if reason is not None]
-        return "; ".join(told) or None
+        """Why no cluster is ready; None when one is.
+
+        A balancer that asks must not take the pages of all clusters away because one of them cannot be reached.
+        """
+        told = []
+        for name, one in self._by_name.items():
+            reason = one.not_ready()
+            if reason is None:
+                return None
+            told.append(f"{safe_text(name)}: {reason}")
+        return "; ".join(told)
 
 
 def joined(metrics: Iterable[Metric]) -> list[Metric]:

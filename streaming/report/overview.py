@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -20,6 +20,7 @@ from groupreplay.state.timeline.overview import (
 from groupreplay.streaming.contract.output import Output
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.kafka.topic_reader import Rows
+from groupreplay.streaming.report.fitting import island_bytes
 
 #: Rows of the table; more would make the page slow.
 _MOST_STRIPS: Final = 20_000
@@ -52,36 +53,64 @@ def all_strips(
     )
 
 
+def that_fit(timelines: Sequence[TimelineDocument], most_bytes: int) -> list[TimelineDocument]:
+    """The first documents, without those that do not fit into what the ones before them leave of so many bytes."""
+    kept = []
+    for one in timelines:
+        size = island_bytes(one)
+        if size <= most_bytes:
+            most_bytes -= size
+            kept.append(one)
+    return kept
+
+
+def _remarks(rows: int, full: int, too_large: int, left_out: int) -> list[Remark]:
+    """What the overview leaves out, by numbers of groups."""
+    summed = [
+        (
+            rows - full,
+            f"{counted(rows - full, 'group')} have a row only: the worst {full} are shown in full.",
+        ),
+        (
+            too_large,
+            f"{counted(too_large, 'group')} did not fit in full; groupreplay report --group draws each alone.",
+        ),
+        (left_out, f"{counted(left_out, 'group')} without a problem are left out."),
+    ]
+    return [
+        Remark(
+            kind="strips",
+            text="Strips are made from events; a group in full also has its states, owners and commits.",
+        ),
+        *(Remark(kind="summed_groups", text=text) for number, text in summed if number > 0),
+    ]
+
+
 def groups_overview(
-    found: AllStrips, timelines: Sequence[TimelineDocument], source: TimelineSource
+    found: AllStrips,
+    timelines: Sequence[TimelineDocument],
+    source: TimelineSource,
+    in_full: Collection[str] = (),
+    *,
+    too_large: int = 0,
 ) -> GroupsOverview:
-    """The document of the overview; groups shown in full keep their strip, the others their numbers."""
-    full = {one.group_id for one in timelines}
+    """The document of the overview; groups shown in full keep their strip, the others their numbers.
+
+    ``in_full`` are groups that keep their strip without a timeline. ``too_large``: so many groups were meant to be
+    shown in full, and do not fit.
+    """
+    full = {one.group_id for one in timelines} | set(in_full)
     strips = [
         replace(one, in_full=True) if one.group_id in full else replace(one, rebalances=(), spans=())
         for one in found.strips[:_MOST_STRIPS]
     ]
-    left_out = len(found.strips) - len(strips)
-    remarks = [
-        Remark(
-            kind="strips",
-            text="Strips are made from events; a group in full also has its states, owners and commits.",
-        )
-    ]
-    if len(strips) > len(full):
-        text = f"{counted(len(strips) - len(full), 'group')} have a row only: the worst {len(full)} are shown in full."
-        remarks.append(Remark(kind="summed_groups", text=text))
-    if left_out:
-        remarks.append(
-            Remark(kind="summed_groups", text=f"{counted(left_out, 'group')} without a problem are left out.")
-        )
     return GroupsOverview(
         form=OVERVIEW_FORM,
         since_ms=found.since_ms,
         until_ms=found.until_ms,
         bucket_ms=strip_bucket_ms(found.since_ms, found.until_ms),
         source=source,
-        remarks=tuple(remarks),
+        remarks=tuple(_remarks(len(strips), len(full), too_large, len(found.strips) - len(strips))),
         strips=tuple(strips),
         timelines=tuple(timelines),
     )

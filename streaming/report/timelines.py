@@ -21,6 +21,7 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.inspection.state_history import group_answers
 from groupreplay.streaming.kafka.topic_reader import Rows
+from groupreplay.streaming.report.fitting import fitted
 from groupreplay.streaming.report.group_log import GroupLogs
 from groupreplay.streaming.text.event_text import text_of
 
@@ -41,11 +42,16 @@ class TimelineQuery:
 
 
 def group_timelines(
-    rows: Rows, context: Context, query: TimelineQuery, limits: TimelineLimits | None = None
+    rows: Rows,
+    context: Context,
+    query: TimelineQuery,
+    limits: TimelineLimits | None = None,
+    most_bytes: int | None = None,
 ) -> tuple[list[TimelineDocument], Replay]:
     """The documents of the chosen groups that the rows contain, by name; and the replay for its counts.
 
-    The context must enable member events. Records after ``until_ms`` are not read.
+    The context must enable member events. Records after ``until_ms`` are not read. ``most_bytes``: of all documents on
+    a page; the largest ones are summed up further until they fit.
     """
     logs = GroupLogs(query.groups, query.until_ms)
     rows = replace(rows, batches=logs.reading(rows.batches), probes=list(rows.probes))
@@ -55,8 +61,14 @@ def group_timelines(
         event = json.loads(text)
         events[event["data"]["group_id"]].append(event)
     answers = group_answers(rows, query.groups, query.until_ms)
-    inputs = _inputs(context, query, logs, replay, events, answers)
-    return [timeline_document(given, text_of, limits) for given in inputs], replay
+    inputs = list(_inputs(context, query, logs, replay, events, answers))
+
+    def make(number: int, within: TimelineLimits) -> TimelineDocument:
+        return timeline_document(inputs[number], text_of, within)
+
+    limits = limits or TimelineLimits()
+    found = [make(number, limits) for number in range(len(inputs))]
+    return found if most_bytes is None else fitted(found, make, limits, most_bytes), replay
 
 
 def _inputs(
@@ -92,14 +104,26 @@ def _inputs(
 
 
 def digest_of(paths: Iterable[Path]) -> str:
-    """The SHA-256 of capture files, one after the other; of a folder, of its Parquet files by name."""
+    """The SHA-256 of capture files, one after the other; of a folder, of its Parquet files by name.
+
+    Raises:
+        GroupReplayError: a file cannot be read.
+    """
     found = hashlib.sha256()
     for path in paths:
         files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
         for file in files:
-            with file.open("rb") as stream:
-                while block := stream.read(1 << 20):
-                    found.update(block)
+            try:
+                with file.open("rb") as stream:
+                    while block := stream.read(1 << 20):
+                        found.update(block)
+            except OSError as error:
+                raise GroupReplayError(
+                    f"cannot open the capture, {error.strerror}",
+                    where=str(file),
+                    fix="check the path and its permissions",
+                    exit_code=ExitCode.DATA,
+                ) from None
     return found.hexdigest()
 
 

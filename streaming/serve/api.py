@@ -187,6 +187,7 @@ class Api:
         return {
             "name": one.name,
             "cluster_id": cluster_id,
+            "error": one.feed.trouble or None,
             "caught_up_ms": job["caught_up_ms"],
             "job": job,
             "conditions": counts,

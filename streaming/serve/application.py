@@ -17,6 +17,7 @@ from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from groupreplay.streaming.exporter.server import exporter_routes
 from groupreplay.streaming.exporter.several import SeveralExporters
@@ -101,6 +102,7 @@ def serve_application(
         routes=[*exporter_routes(only), *site.routes()],
         exception_handlers={404: _missing, RequestError: _refused, Exception: _failed},
     )
+    application.router.redirect_slashes = False
     return Guard(application, token=token, hosts=hosts, seconds=seconds)
 
 
@@ -110,8 +112,9 @@ class _Site:
     def __init__(self, api: Api) -> None:
         self._api = api
         self._questions = CapacityLimiter(_QUESTIONS)
-        self._readers = CapacityLimiter(_READERS)
-        self._streams = 0
+        # Each cluster has its own: one that does not answer must not hold up the others.
+        self._readers = {one.name: CapacityLimiter(_READERS) for one in api.clusters}
+        self._open_streams = _StreamCount()
 
     def routes(self) -> list[Route]:
         return [
@@ -128,7 +131,7 @@ class _Site:
         async def answer(request: Request) -> Response:
             given = Parameters(request.query_params.multi_items(), endpoint.parameters)
             ask = partial(endpoint.answer, self._api, given)
-            return await (self._read_log(ask) if endpoint.path in _FROM_LOG else self._answer(ask))
+            return await (self._read_log(given, ask) if endpoint.path in _FROM_LOG else self._answer(ask))
 
         return answer
 
@@ -139,13 +142,14 @@ class _Site:
                 return await self._answer(lambda: self._api.one_group(given, group_id))
             case [group_id, "timeline"]:
                 given = Parameters(request.query_params.multi_items(), _TIMELINE)
-                return await self._read_log(lambda: self._api.timeline(given, group_id))
+                return await self._read_log(given, lambda: self._api.timeline(given, group_id))
         raise RequestError(404, "there is nothing at this path")
 
-    async def _read_log(self, ask: Callable[[], Any]) -> Response:
-        if self._readers.statistics().tasks_waiting >= _MOST_WAITING:
+    async def _read_log(self, given: Parameters, ask: Callable[[], Any]) -> Response:
+        readers = self._readers[self._api.cluster(given).name]
+        if readers.statistics().tasks_waiting >= _MOST_WAITING:
             raise RequestError(503, "too many requests that read the offsets topic are waiting")
-        found = await to_thread.run_sync(lambda: msgspec.json.encode(ask()), limiter=self._readers)
+        found = await to_thread.run_sync(lambda: msgspec.json.encode(ask()), limiter=readers)
         return _json(200, found)
 
     async def _answer(self, ask: Callable[[], Any]) -> Response:
@@ -162,18 +166,36 @@ class _Site:
         )
         if request.method == "HEAD":
             return Response(headers=_STREAM_HEADERS)
-        if self._streams >= MOST_STREAMS:
-            return _json(503, _error("too many streams are open"), {"Retry-After": "5"})
         lines = event_feed(cluster, wanted, read_place(request.headers.get("last-event-id")), self._questions)
-        return StreamingResponse(self._counted(lines), headers=_STREAM_HEADERS)
+        return _CountedStream(self._open_streams, lines)
 
-    async def _counted(self, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        self._streams += 1
+
+class _CountedStream(StreamingResponse):
+    """A stream that is counted while it is open, and refused where there are too many.
+
+    Asked when it begins, not before: many clients may connect before the first of them has got anything.
+    """
+
+    def __init__(self, counts: _StreamCount, lines: AsyncIterator[bytes]) -> None:
+        super().__init__(lines, headers=_STREAM_HEADERS)
+        self._counts = counts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Sends the events until the client or the server ends."""
+        if self._counts.open >= MOST_STREAMS:
+            refused = _json(503, _error("too many streams are open"), {"Retry-After": "5"})
+            await refused(scope, receive, send)
+            return
+        self._counts.open += 1
         try:
-            async for one in lines:
-                yield one
+            await super().__call__(scope, receive, send)
         finally:
-            self._streams -= 1
+            self._counts.open -= 1
+
+
+@dataclass(slots=True)
+class _StreamCount:
+    open: int = 0
 
 
 _STREAM_HEADERS: Final = {

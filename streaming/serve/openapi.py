@@ -115,6 +115,7 @@ _SCHEMAS: Final[Mapping[str, Json]] = {
     "Cluster": _object(
         name=_TEXT,
         cluster_id=_or_null(_TEXT),
+        error={**_or_null(_TEXT), "description": "Why the job's topics cannot be read at this moment."},
         caught_up_ms=_or_null(_TIME),
         job=_ref("Job"),
         conditions={**_COUNTS, "description": "Conditions of groups by severity."},

@@ -57,8 +57,14 @@ class OffsetsExpiring(Condition):
     def firing_text(data: Data) -> str:
         """See ``Condition``."""
         count = phrases.counted(data.get("partition_count", 0), "partition")
-        remaining = phrases.milliseconds(data.get("remaining_ms"))
-        return f"offsets of {count} in {remaining}: {phrases.partitions(data.get('partitions'))}"
+        remaining, deadline = phrases.milliseconds(data.get("remaining_ms")), data.get("deadline_ms")
+        # The text is read later, too: pages show it as long as the condition holds.
+        on = (
+            f" ({phrases.timestamp(deadline)[:16].replace('T', ' ')} UTC)"
+            if isinstance(deadline, int)
+            else ""
+        )
+        return f"offsets of {count} in {remaining}{on}: {phrases.partitions(data.get('partitions'))}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,7 @@ const Format = (() => {
     const seconds = Math.round(ms / 1000), minutes = Math.floor(seconds / 60);
     if (minutes < 60) return `${minutes} min${seconds % 60 ? ` ${seconds % 60} s` : ""}`;
     const hours = Math.floor(minutes / 60);
-    return hours < 48 ? `${hours} h${minutes % 60 ? ` ${minutes % 60} min` : ""}` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+    return hours < 48 ? `${hours} h${minutes % 60 ? ` ${minutes % 60} min` : ""}` : `${Math.floor(hours / 24)} d${hours % 24 ? ` ${hours % 24} h` : ""}`;
   }
   const counted = (count, noun) => `${count} ${noun}${count === 1 ? "" : "s"}`;
   function rangeText(since, until, zone) {
@@ -35,5 +35,8 @@ const Format = (() => {
     return day(since, zone) === day(until, zone) ? `${from} to ${clock(until, zone)}` : `${from} to ${day(until, zone)} ${clock(until, zone)}`;
   }
 
-  return { safe, pad, parts, day, clock, exact, zoneName, lasted, counted, rangeText };
+  // With the day where it is not that of the whole time shown.
+  const moment = (ms, since, until, zone) => new Set([ms, since, until - 1].map(one => day(one, zone))).size === 1 ? clock(ms, zone) : `${day(ms, zone)} ${clock(ms, zone)}`;
+
+  return { safe, pad, parts, day, moment, clock, exact, zoneName, lasted, counted, rangeText };
 })();

@@ -2,7 +2,7 @@
 // A report has one document; a live page reads it again, and moves its end with the time.
 "use strict";
 const GroupView = (() => {
-  const { safe, clock, lasted, zoneName, counted, rangeText } = Format;
+  const { safe, moment, lasted, zoneName, counted, rangeText } = Format;
   const { byId, element, button, copy } = Elements;
   const SMALLEST_MS = 1000;
   const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -21,7 +21,7 @@ const GroupView = (() => {
     verdict.className = `verdict ${state.doc.verdict[0].tone}`;
     verdict.replaceChildren(...state.doc.verdict.map(statement => {
       const line = element("p", null, { class: statement.tone });
-      line.append(element("span", statement.parts.map(part => typeof part === "number" ? clock(part, state.zone) : safe(part, 1000)).join("")));
+      line.append(element("span", statement.parts.map(part => typeof part === "number" ? moment(part, state.doc.since_ms, state.doc.until_ms, state.zone) : safe(part, 1000)).join("")));
       if (statement.since_ms !== null) line.append(button("Show", () => zoomTo(statement.since_ms, statement.until_ms, 0.25), { "aria-label": "Show this time in the picture" }));
       return line;
     }));
@@ -45,7 +45,7 @@ const GroupView = (() => {
 
   // ---- picture
 
-  function width() { return state.printing ? 1040 : Math.max(byId("picture").clientWidth, 560); }
+  function width() { return state.printing ? 1040 : Math.max(byId("picture").clientWidth, 320); }
   function render() {
     state.view.width = width(); state.view.dark = dark.matches && !state.printing; state.view.zone = state.zone;
     drawing = Picture.draw(state.doc, state.view);

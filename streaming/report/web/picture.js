@@ -3,7 +3,8 @@
 // Needs format.js.
 "use strict";
 const Picture = (() => {
-  const LABEL = 190, RIGHT = 26, TOP = 34, MOST_ITEMS = 5000;
+  // The labels of a narrow picture, as on a phone, have less room, so that the times have some.
+  const LABEL = 190, NARROW = 600, NARROW_LABEL = 112, RIGHT = 26, TOP = 34, MOST_ITEMS = 5000;
   const ROW = { member: 20, partition: 12, wide: 16, condition: 18, folded: 34, rate: 34 };
   const SHOWN = { members: 30, partitions: 60, conditions: 40 };
   // Okabe and Ito's colours and some of Tol's, without red: red is only for what is wrong.
@@ -52,7 +53,7 @@ const Picture = (() => {
     constructor(doc, view) {
       this.doc = doc; this.view = view; this.colours = view.dark ? DARK : LIGHT;
       this.items = []; this.y = TOP; this.regions = {};
-      this.left = LABEL; this.right = Math.max(view.width - RIGHT, LABEL + 50);
+      this.left = view.width < NARROW ? NARROW_LABEL : LABEL; this.right = Math.max(view.width - RIGHT, this.left + 50);
       this.scale = (this.right - this.left) / Math.max(view.until - view.since, 1);
     }
     x(ms) { return this.left + (ms - this.view.since) * this.scale; }
@@ -76,9 +77,9 @@ const Picture = (() => {
     section(title, note) {
       this.y += 22;
       this.text(10, this.y - 10, title, { size: 11, bold: true, fill: this.colours.muted });
-      if (note) this.text(this.left, this.y - 10, note, { fill: this.colours.faint });
+      if (note) this.text(this.left, this.y - 10, note, { fill: this.colours.faint, width: this.right - this.left });
     }
-    label(y, text, more) { this.text(this.left - 10, y, text, { align: "right", width: LABEL - 22, fill: this.colours.muted, ...more }); }
+    label(y, text, more) { this.text(this.left - 10, y, text, { align: "right", width: this.left - 22, fill: this.colours.muted, ...more }); }
   }
 
   function drawHoles(drawing, height) {
@@ -140,7 +141,8 @@ const Picture = (() => {
     if (unsure && unsure[1] - unsure[0] > 2) {
       const at = y + h - 7, tipped = [...tip, "hatched: it began somewhere here"];
       later.push(() => {
-        drawing.rect(unsure[0], at, unsure[1] - unsure[0], 7, fill, { opacity: 0.9, tip: tipped });
+        // A state that has no known length at all is not drawn as if it had one.
+        drawing.rect(unsure[0], at, unsure[1] - unsure[0], 7, fill, { opacity: least > 0 ? 0.9 : 0.3, tip: tipped });
         drawing.hatch(unsure[0], at, unsure[1] - unsure[0], 7, colours.muted, { silent: true });
       });
     }
@@ -247,6 +249,8 @@ const Picture = (() => {
     drawTrace(drawing, begin);
   }
 
+  // A bar of several members is one that was summed up.
+  const who = stay => stay.members > 1 ? `${stay.members} members in turn, too short to be shown one by one` : `member id ${safe(stay.member_id, 60)}`;
   function drawLane(drawing, lane, slot, width, apart) {
     const { view, colours, doc } = drawing, y = drawing.y, h = ROW.member - 5, colour = ownerColour(slot);
     const dimmed = view.slot !== null && view.slot !== slot, wrong = blame => (doc.conditions[blame.condition] || {}).severity !== "INFO", blamed = lane.blames.some(wrong);
@@ -264,7 +268,7 @@ const Picture = (() => {
       const least = Math.min(...counts), most = Math.max(...counts), many = group.spans.length > 1;
       const stay = many ? null : lane.tenures.find(one => one.since_ms <= since && (one.until_ms === null || one.until_ms >= until));
       const tip = [safe(lane.name), least === most ? counted(most, "partition") : `${least} to ${most} partitions`, `${exact(since, view.zone)} to ${exact(until, view.zone)} (${lasted(until - since)})`,
-        ...(many ? [`${group.spans.length} changes; zoom in`] : []), ...(stay ? [`member id ${safe(stay.member_id, 60)}`] : []),
+        ...(many ? [`${group.spans.length} changes; zoom in`] : []), ...(stay ? [who(stay)] : []),
         ...(stay && stay.until_ms === until ? [`then ${REASONS[stay.reason] || "left"}`] : [])];
       drawing.rect(group.a, y, room, h, colour, { opacity: dimmed ? 0.3 : most ? 1 : 0.4, radius: 2, gap: true, tip, act: { slot } });
       const text = most < 0 ? "" : least === most ? counted(most, "partition") : `${least} to ${most}`, short = least === most ? String(most) : "";
@@ -279,7 +283,7 @@ const Picture = (() => {
       const after = next.get(stay), c = removed ? colours.bad : colours.text;
       if (after && after.since_ms === stay.until_ms) {
         drawing.add({ kind: "path", d: `M${x - 4} ${y + h / 2}L${x} ${y + h / 2 - 5}L${x + 4} ${y + h / 2}L${x} ${y + h / 2 + 5}Z`, fill: colours.paper, stroke: colours.text, width: 1.3,
-          tip: [`${safe(lane.name)} is another process from here on`, exact(stay.until_ms, view.zone), `member id ${safe(after.member_id, 60)}`] });
+          tip: [`${safe(lane.name)} is another process from here on`, exact(stay.until_ms, view.zone), who(after)] });
         continue;
       }
       drawing.add({ kind: "path", d: `M${x - 4} ${y + h / 2 - 4}L${x + 4} ${y + h / 2 + 4}M${x + 4} ${y + h / 2 - 4}L${x - 4} ${y + h / 2 + 4}`, stroke: c, width: 2, halo: colours.paper,
@@ -545,7 +549,7 @@ const Picture = (() => {
     }
     if (ahead.length) {
       const first = ahead[0], tip = ["the next deadlines", ...ahead.slice(0, 10).map(one => `${day(one.at_ms, view.zone)} ${clock(one.at_ms, view.zone)}: ${safe(one.topic, 60)} ${one.partitions}`), ...(ahead.length > 10 ? [`and ${ahead.length - 10} more`] : [])];
-      drawing.text(drawing.right, y + 8, `first deadline ${day(first.at_ms, view.zone)} ${clock(first.at_ms, view.zone)}, ${lasted(first.at_ms - doc.until_ms)} after the end →`, { align: "right", fill: colours.muted, tip });
+      drawing.text(drawing.right, y + 8, `${drawing.left < LABEL ? "" : "first deadline "}${day(first.at_ms, view.zone)} ${clock(first.at_ms, view.zone)}, ${lasted(first.at_ms - doc.until_ms)} after the end →`, { align: "right", fill: colours.muted, tip });
     }
     drawing.y += 18;
   }

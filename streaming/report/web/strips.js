@@ -4,8 +4,8 @@ const Strips = (() => {
   const SVG = "http://www.w3.org/2000/svg", HEIGHT = 22;
   const COLOURS = { stuck: "--bad", slow: "--warn", pause: "--warn", expiry: "--bad", condition: "--info" };
 
-  // `spans` are { kind, since_ms, until_ms }; `rebalances` are [since_ms, width_ms, count].
-  function picture(since, until, spans, rebalances, label) {
+  // `spans` are { kind, since_ms, until_ms }; `rebalances` are [since_ms, width_ms, count]. Nothing is known before `known`.
+  function picture(since, until, spans, rebalances, label, known = null) {
     const drawn = document.createElementNS(SVG, "svg"), span = Math.max(until - since, 1);
     const put = (x, y, w, h, colour, opacity) => {
       const rect = document.createElementNS(SVG, "rect");
@@ -14,6 +14,8 @@ const Strips = (() => {
       drawn.append(rect);
     };
     for (const [key, value] of Object.entries({ viewBox: `0 0 1000 ${HEIGHT}`, preserveAspectRatio: "none", class: "strip", role: "img", "aria-label": label })) drawn.setAttribute(key, value);
+    const unknown = known === null ? 0 : 1000 * (Math.min(known, until) - since) / span;
+    if (unknown > 0) put(0, 0, unknown, HEIGHT, "--line", 0.7);
     const most = rebalances.reduce((all, [, , count]) => Math.max(all, count), 4);
     for (const [at, width, count] of rebalances) {
       if (!count) continue;

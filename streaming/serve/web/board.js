@@ -34,6 +34,7 @@
   const known = one => one.job.heartbeat_ms !== null;
   // Why what is shown may not be what is: null when the job is up and has caught up.
   function doubt(one) {
+    if (one.error) return { tone: "error", short: "not readable", text: `The job's topics cannot be read now: ${safe(one.error, 300)}. This server tries again every few seconds. ${known(one) ? `Everything here is as of ${clock(one.job.heartbeat_ms, state.zone)}.` : "Nothing is known of this cluster yet."}` };
     if (!known(one)) return { tone: "error", short: "no job", text: `Nothing is known of this cluster: ${one.job.error}.${one.job.error === "there is no job yet" ? " Start groupreplay run." : ""}` };
     if (!one.job.up) return { tone: "error", short: "job down", text: `The job is down: its last heartbeat was ${age(Live.now() - one.job.heartbeat_ms)} ago (${clock(one.job.heartbeat_ms, state.zone)}). Everything here is as of then.` };
     if (one.job.error) return { tone: "warn", short: "job in trouble", text: `The job reports: ${safe(one.job.error, 300)}` };
@@ -109,7 +110,9 @@
     if (why) lines.push([why.tone, why.text]);
     if (errors.size) lines.push(["error", `${counted(errors.size, "group")} in an error: ${listed(errors)}`]);
     if (warns.size) lines.push(["warn", `${counted(warns.size, "group")} with a warning: ${listed(warns)}`]);
-    if (!lines.length) lines.push(["ok", `Nothing is wrong: ${counted(one.job.groups, "group")}, no warning, caught up to ${clock(one.caught_up_ms, state.zone)}`]);
+    const infos = groups("INFO");
+    if (!lines.length && infos.size) lines.push(["info", `No warning in ${counted(one.job.groups, "group")}, ${infos.size} with a condition of severity INFO; caught up to ${clock(one.caught_up_ms, state.zone)}`]);
+    else if (!lines.length) lines.push(["ok", `Nothing is wrong: ${counted(one.job.groups, "group")}, no warning, caught up to ${clock(one.caught_up_ms, state.zone)}`]);
     else if (!errors.size && !warns.size && known(one)) lines.push(["info", `No warning holds, as far as is known, in ${counted(one.job.groups, "group")}.`]);
     byId("headline").className = `verdict ${lines[0][0]}`;
     keyed(byId("headline"), lines, line => line[0] + lines.indexOf(line), ([tone, text]) => { const made = element("p", null, { class: tone }); made.append(element("span", text)); return made; });
@@ -146,10 +149,10 @@
     for (const row of byId("group-rows").children) {
       const group = row.querySelector("a.group"), found = strips.get(decodeURIComponent(group.pathname.split("/")[2])), place = row.querySelector("td.wide");
       if (!found) continue;
-      const form = JSON.stringify(found.one) + Math.floor(found.until / 60000);
+      const known_ms = chosen().history_since_ms, form = JSON.stringify([found.one, known_ms]) + Math.floor(found.until / 60000);
       if (place.dataset.form === form) continue;
       place.dataset.form = form;
-      arrange(place, [BoardParts.strip(found.one, found.since, found.until)]);
+      arrange(place, [BoardParts.strip(found.one, found.since, found.until, known_ms)]);
     }
   }
   function showFacets(found) {
@@ -181,7 +184,7 @@
     const search = byId("topic-search").value.trim(), found = await Live.get("/api/topics", own({ search, limit: 5 }));
     keyed(byId("topic-rows"), found.topics, one => one.topic, BoardParts.topicPart);
     const more = (found.matching || 0) - found.topics.length;
-    empty("topics-empty", more > 0 ? `and ${counted(more, "topic")} more: type more of the name` : found.topics.length ? "" : search ? "No group has a topic of this name." : "No group has members or offsets of a topic.");
+    empty("topics-empty", more > 0 ? `and ${counted(more, "topic")} more: type more of the name` : found.topics.length ? "" : search ? "No member subscribes to a topic of this name." : "No member subscribes to a topic.");
   }), 1000);
   const readCommitters = Live.reader(() => tried("committers-empty", async () => {
     const found = await Live.get("/api/committers", own({ limit: 10 })), most = Math.max(1, ...found.committers.map(one => one.commits));

@@ -73,15 +73,16 @@ const BoardParts = (() => {
 
   // ---- groups
 
-  function strip(one, since_ms, until_ms) {
+  function strip(one, since_ms, until_ms, known_ms) {
     const spans = one.spans.map(([begin, end, severity, name]) => ({ since_ms: begin, until_ms: end, kind: KINDS[name] || WORST[severity] || "condition" }));
     const found = [...new Set(one.spans.map(span => span[3]))], count = one.rebalances.reduce((sum, pair) => sum + pair[1], 0);
-    return Strips.picture(since_ms, until_ms, spans, one.rebalances.map(([at, many]) => [at, one.width_ms || 300000, many]), [...found, counted(count, "rebalance")].join(", "));
+    return Strips.picture(since_ms, until_ms, spans, one.rebalances.map(([at, many]) => [at, one.width_ms || 300000, many]), [...found, counted(count, "rebalance")].join(", "), known_ms);
   }
   function groupRow(one) {
     const row = element("tr"), name = element("td", null, { class: "name" });
     name.append(element("span", null, { class: `tone ${TONES[one.severity] || "ok"}`, role: "img", "aria-label": one.severity || "no condition" }), groupLink(one.label, one.group_id));
-    const risk = element("td", one.risk || "", { class: `risk ${TONES[one.severity] || ""}` });
+    const risk = element("td", null, { class: `risk ${TONES[one.severity] || ""}` }), words = (one.risk || "").split(".");
+    words.forEach((word, at) => risk.append(...(at ? [element("wbr")] : []), at < words.length - 1 ? `${word}.` : word));
     if (one.conditions.length > 1) risk.append(element("span", ` +${one.conditions.length - 1}`, { class: "quiet", title: one.conditions.map(each => each.name).join(", ") }));
     row.append(name, cell(one.type), cell(one.state, { class: `state ${/Rebalanc|Reconcil|Assigning|NotReady/.test(one.state) ? "moving" : ""}` }), cell(one.members === null ? "–" : String(one.members), { class: "number" }), risk,
       element("td", null, { class: "wide" }), cell(since(one.rebalanced_ms), { class: "number" }), cell(since(one.newest_commit_ms), { class: "number" }), cell(expiry(one.expires_ms), { class: "number" }));
@@ -89,7 +90,7 @@ const BoardParts = (() => {
   }
   function expiry(ms) {
     if (ms === null) return "–";
-    const left = ms - Live.now(), text = element("span", left <= 0 ? "due" : left < DAY_MS ? `in ${age(left)}` : `in ${Math.floor(left / DAY_MS)} d`, { title: moment(ms) });
+    const left = ms - Live.now(), text = element("span", left <= 0 ? "due" : left < DAY_MS ? `in ${age(left)}` : `in ${Math.floor(left / DAY_MS)} d`, { title: `not before ${moment(ms)}` });
     if (left < DAY_MS) text.className = "soon";
     return text;
   }
@@ -124,7 +125,7 @@ const BoardParts = (() => {
   }
   function expiryItem(one) {
     const made = element("li");
-    made.append(element("time", moment(one.expires_ms)), groupLink(one.group_id), element("span", counted(one.offsets, "offset"), { class: "quiet" }));
+    made.append(element("time", `from ${day(one.expires_ms, state.zone)} ${clock(one.expires_ms, state.zone).slice(0, 5)}`), groupLink(one.group_id), element("span", counted(one.offsets, "offset"), { class: "quiet" }));
     return made;
   }
   function topicPart(one) {

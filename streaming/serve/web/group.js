@@ -7,6 +7,8 @@
   const own = asked.get("cluster") ? { cluster: asked.get("cluster") } : {};
   const LENGTH_MS = 3600000, AROUND_MS = 1800000, TICK_MS = 1000;
   const at = asked.has("at") ? Number(asked.get("at")) : null, since = asked.has("since") ? Number(asked.get("since")) : null, until = asked.has("until") ? Number(asked.get("until")) : null;
+  // A page that follows from a moment on, until a length is chosen.
+  let from_moment = since !== null && until === null;
   let following = at === null && until === null, length_ms = LENGTH_MS, span = null, group = null, cluster = null, opened = false, streaming = false, added = new Map(), marked = false;
   // The span of a page that does not follow; a page that follows has its end at this moment.
   if (at !== null) span = [at - AROUND_MS, at + AROUND_MS];
@@ -17,7 +19,7 @@
   function bounds() {
     const now = Math.round(Live.now());
     if (span) return [span[0], Math.min(span[1], now)];
-    return [since !== null && until === null ? since : now - length_ms, now];
+    return [from_moment ? since : now - length_ms, now];
   }
   async function tried(read) {
     try { await read(); } catch (error) {
@@ -80,7 +82,7 @@
     document.documentElement.dataset.ready = "true";
   }
   const joined = events => [...events, ...added.values()].sort((a, b) => a.time_ms - b.time_ms);
-  const length = () => since !== null && until === null && !span ? Live.now() - since : length_ms;
+  const length = () => from_moment && !span ? Live.now() - since : length_ms;
   function markNearest() {
     const found = state.doc.events.reduce((best, event) => best && Math.abs(best.time_ms - at) <= Math.abs(event.time_ms - at) ? best : event, null);
     if (found) { state.marked = found.id; GroupView.frame(at - AROUND_MS / 3, at + AROUND_MS / 3); }
@@ -122,10 +124,11 @@
   function showState() {
     const job = cluster && cluster.job, fresh = job && job.up;
     byId("live-state").textContent = !streaming ? "not connected" : !job ? "" : fresh ? `live, caught up to ${cluster.caught_up_ms === null ? "nothing yet" : clock(cluster.caught_up_ms, state.zone)}` : "connected, but the job is down";
-    byId("stale").classList.toggle("hidden", !job || fresh);
-    if (job && !fresh) byId("stale").textContent = job.heartbeat_ms === null ? `Nothing new can appear: ${job.error || "there is no job"}.` : `The job is down since ${clock(job.heartbeat_ms, state.zone)}: nothing after that is known.`;
+    byId("stale").classList.toggle("hidden", !job || (fresh && !cluster.error));
+    if (job && cluster.error) byId("stale").textContent = `The job's topics cannot be read now: ${safe(cluster.error, 300)}. ${job.heartbeat_ms === null ? "" : `Nothing after ${clock(job.heartbeat_ms, state.zone)} is known.`}`;
+    else if (job && !fresh) byId("stale").textContent = job.heartbeat_ms === null ? `Nothing new can appear: ${job.error || "there is no job"}.` : `The job is down since ${clock(job.heartbeat_ms, state.zone)}: nothing after that is known.`;
     byId("follow").setAttribute("aria-pressed", String(following));
-    for (const each of document.querySelectorAll("[data-length]")) each.setAttribute("aria-pressed", String(following && Number(each.dataset.length) === length_ms));
+    for (const each of document.querySelectorAll("[data-length]")) each.setAttribute("aria-pressed", String(following && !from_moment && Number(each.dataset.length) === length_ms));
     document.documentElement.dataset.following = String(following);
   }
 
@@ -158,7 +161,7 @@
     if (Live.now() - state.view.until >= pixel_ms) move();
   }
   function show(length_wanted) {
-    length_ms = length_wanted;
+    length_ms = length_wanted; from_moment = false;
     follow();
   }
   function earlier() {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,6 +61,60 @@ def test_the_board_shows_what_holds(site: LiveSite, browser: Browser) -> None:
         page.wait_for("document.querySelectorAll('#group-rows svg.strip rect').length > 0")
         page.wait_for("document.querySelectorAll('#latest li').length > 1")
         assert page.problems == []
+
+
+def test_a_cluster_that_cannot_be_read(site: LiveSite, browser: Browser) -> None:
+    """The board and the page of a group say why, and as of when everything is; when it can be read they stop."""
+    feed = site.clusters[0].feed
+    feed.trouble = "no broker answers"
+    with live_page(browser, site.url()) as board, live_page(browser, site.url(f"/groups/{SICK}")) as group:
+        shown(board).wait_for("document.querySelector('#headline').textContent.includes('no broker answers')")
+        shown(group).wait_for("document.querySelector('#stale').textContent.includes('no broker answers')")
+        assert "Everything here is as of " in board.page.inner_text("#headline p:first-child")
+        feed.trouble = ""
+        board.wait_for("!document.querySelector('#headline').textContent.includes('no broker answers')")
+        group.wait_for("document.querySelector('#stale').classList.contains('hidden')")
+        assert (board.problems, group.problems) == ([], [])
+
+
+def test_a_condition_that_does_not_warn(site: LiveSite, browser: Browser) -> None:
+    """The headline does not say that nothing is wrong, and counts it."""
+    held = json.loads(document(stuck()[0], SICK))
+    for one in held["conditions"]:
+        one["severity"] = "INFO"
+    site.write((), [(SICK, json.dumps(held).encode())])
+    with live_page(browser, site.url()) as page:
+        headline = "document.querySelector('#headline').textContent"
+        shown(page).wait_for(f"{headline}.startsWith('No warning in 2 groups, 1 with a condition')")
+        assert page.problems == []
+
+
+def test_from_a_moment_on(site: LiveSite, browser: Browser) -> None:
+    """A page that follows from a given moment has no chosen length; one that is chosen then takes its place."""
+    with live_page(browser, site.url(f"/groups/{SICK}?since={NOW_MS - 7_200_000}")) as page:
+        span = "GroupView.state.view.until - GroupView.state.view.since"
+        shown(page).wait_for(f"{span} >= 7200000")
+        pressed = "document.querySelectorAll('[data-length][aria-pressed=true]').length"
+        assert page.value(pressed) == 0
+        page.page.click("[data-length='900000']")
+        page.wait_for(f"{span} === 900000")
+        assert (page.value(pressed), page.problems) == (1, [])
+
+
+def test_on_a_phone(site: LiveSite, browser: Browser) -> None:
+    """Nothing is wider than the screen, and an event has a few lines, not a column of letters."""
+    phone = {"viewport": {"width": 390, "height": 844}}
+    for path in ("/", f"/groups/{SICK}"):
+        with live_page(browser, site.url(path), **phone) as page:
+            shown(page).wait_for("document.querySelectorAll('#latest li, #rows tr').length > 1")
+            assert page.value("document.documentElement.scrollWidth") <= 390
+            tallest = (
+                "Math.max(0, ...[...document.querySelectorAll('#rows tr')].map(one => one.offsetHeight))"
+            )
+            assert page.value(tallest) < 200
+            widest = "Math.max(0, ...[...document.querySelectorAll('canvas')].map(one => one.offsetWidth))"
+            assert page.value(widest) <= 390
+            assert page.problems == []
 
 
 def test_what_happens_appears_on_the_board(site: LiveSite, browser: Browser) -> None:

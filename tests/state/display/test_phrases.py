@@ -16,6 +16,8 @@ from groupreplay.state.display.phrases import clock_time, interval, milliseconds
         (1_000, "1.0 s"),
         (59_949, "59.9 s"),
         (250_400, "4 min 10 s"),
+        (47 * 3_600_000 + 60_000, "47 h 1 min"),
+        (171 * 3_600_000, "7 d 3 h"),
     ],
 )
 def test_milliseconds(value: int | None, text: str) -> None:

@@ -159,13 +159,17 @@ def test_what_is_too_much_is_summed_up() -> None:
     for number in range(1, 41):
         owner = member("a" if number % 2 else "b", (0,))
         history.append(generation(number, owner, at=BEGIN + number * SECOND))
-    limits = TimelineLimits(events=30, event_bytes=4_000, owner_spans=5, slots=1, generations=7)
+    limits = TimelineLimits(
+        events=30, event_bytes=4_000, owner_spans=5, slots=1, generations=7, tenures=3, marks=2
+    )
     found = timeline_of(history, limits)
     assert len(found.events) == 30
     assert sum(not row.cut for row in found.events) < 30
     assert (len(found.slots), len(found.generations)) == (1, 7)
     assert "40 rebalances" in found.verdict[-1].text
     assert len(found.topics[0].partitions[0].owners) <= 5
+    assert [(one.members, one.until_ms) for one in found.slots[0].tenures] == [(20, BEGIN + 40 * SECOND)]
+    assert len(found.slots[0].marks) == 2
     assert {one.kind for one in found.remarks} >= {
         "summed_owners",
         "summed_events",

@@ -114,6 +114,25 @@ def test_several_times_and_still() -> None:
     )
 
 
+def test_a_longer_one_before_the_one_that_holds() -> None:
+    """The longest one stands for all, and the one that holds is named, too."""
+    found = texts(conditions=(bar("rebalance.stuck", 5, 30), bar("rebalance.stuck", 50, None)))
+    assert found[0][1] == (
+        "Stuck in a rebalance, 2 times, the longest one 00:05:00 to 00:30:00 (25 min 0 s), the last one "
+        "since 00:50:00, still at the end."
+    )
+
+
+def test_another_day() -> None:
+    """A time has its day where the document is about several, or where it is before the document."""
+    before = bar("commits.paused", -2 * 1_440, None, "INFO")
+    assert texts(conditions=(before,))[0][1].endswith(
+        "Commits stopped since 2025-12-30 00:00:00, still at the end after 2 d 1 h."
+    )
+    days = texts(until_ms=BEGIN + 4 * 1_440 * MINUTE, conditions=(bar("rebalance.stuck", 5, 6),))
+    assert "2026-01-01 00:05:00 to 2026-01-01 00:06:00 (1 min 0 s)" in days[0][1]
+
+
 def test_an_unknown_condition() -> None:
     """Of a later release: its name, and its subject."""
     found = texts(conditions=(bar("lag.grown", 5, 6, "WARN", subject="t-3"),))
@@ -143,6 +162,11 @@ def test_changed_offsets() -> None:
             "After a loss of offsets, commits of 2 partitions began again between 00:02:00 and 00:03:00, "
             "t-1 from 900 to 0.",
         ),
+    ]
+    deleted = replace(lost, name="offsets.deleted")
+    assert texts(changes=(deleted,), mild={"offsets.deleted"})[:2] == [
+        ("info", "Committed offsets of 1 partition were deleted at 00:01:00."),
+        ("ok", "No event of severity WARN or ERROR; at the end the group is Stable with 2 members."),
     ]
 
 

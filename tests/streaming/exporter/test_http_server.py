@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import socket
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 
 import pytest
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse
+from starlette.responses import PlainTextResponse, StreamingResponse
 from starlette.routing import Route
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.exporter import http_server
 from groupreplay.streaming.exporter.http_server import HttpServer, open_server
+from support.kafka.waiting import wait_until
 
 
 async def _hello(_: Request) -> PlainTextResponse:
@@ -74,6 +76,65 @@ def test_a_client_that_sends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         assert slow.recv(1) == b""
     assert status(made) == 200
     made.close()
+
+
+def test_a_client_that_sends_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After an answer, too: in the middle of the next head, however slowly its bytes come, and without one."""
+    monkeypatch.setattr(http_server, "CLIENT_SECONDS", 1.0)
+    made = open_server(APPLICATION, "127.0.0.1", 0)
+    made.start()
+    with connected(made) as silent, connected(made) as slow:
+        for one in (silent, slow):
+            one.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            while not one.recv(4_096).endswith(b"hello"):
+                pass
+        slow.settimeout(0.1)
+        ended = False
+        while not ended:
+            try:
+                slow.sendall(b"X")
+                ended = slow.recv(1) == b""
+            except TimeoutError:
+                continue
+            except OSError:
+                ended = True
+        assert silent.recv(1) == b""
+    assert status(made) == 200
+    made.close()
+
+
+async def _endless(_: Request) -> StreamingResponse:
+    async def lines() -> AsyncIterator[bytes]:
+        while True:
+            yield b"x" * 65_536
+            await asyncio.sleep(0)
+
+    return StreamingResponse(lines())
+
+
+def test_a_client_that_does_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is disconnected, so that it does not hold its place for ever; others are answered meanwhile."""
+    monkeypatch.setattr(http_server, "READING_SECONDS", 1.0)
+    application = Starlette(routes=[Route("/", _hello), Route("/endless", _endless)])
+    made = open_server(application, "127.0.0.1", 0)
+    made.start()
+    with connected(made) as silent:
+        silent.sendall(b"GET /endless HTTP/1.1\r\nHost: x\r\n\r\n")
+        connections = made._server.server_state.connections
+        wait_until(lambda: len(connections) == 1)
+        wait_until(lambda: not connections)
+        assert status(made) == 200
+    made.close()
+
+
+def test_noise_is_not_logged(server: HttpServer, caplog: pytest.LogCaptureFixture) -> None:
+    """No line for what is no request, nor for an upgrade: a client must not fill the log."""
+    upgrade = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    for sent in (b"\x16\x03\x01\r\n\r\n", upgrade):
+        with connected(server) as client:
+            client.sendall(sent)
+            assert client.recv(9) == b"HTTP/1.1 "
+    assert caplog.records == []
 
 
 def test_a_large_head(server: HttpServer) -> None:

@@ -70,13 +70,14 @@ def test_each_sample_once() -> None:
 
 
 def test_pages() -> None:
-    """Healthy and ready when all are; else the clusters that are not, by name."""
+    """Healthy when all are, ready when one is; else the clusters that are not, by name."""
     well = _Fixed(alive=True, missing=None, groupreplay_exporter_ready=1)
     ill = _Fixed(alive=False, missing="the job's heartbeat is late", groupreplay_exporter_ready=0)
     assert [_several(a=well, b=well).page(path, "").status for path in ("/healthz", "/readyz")] == [200, 200]
     both = _several(a=well, b=ill)
-    assert [both.page(path, "").status for path in ("/healthz", "/readyz")] == [503, 503]
-    assert both.page("/readyz", "").body == b"b: the job's heartbeat is late\n"
+    assert [both.page(path, "").status for path in ("/healthz", "/readyz")] == [503, 200]
+    none = _several(b=ill, c=_Fixed(alive=True, missing="no broker answers")).page("/readyz", "")
+    assert (none.status, none.body) == (503, b"b: the job's heartbeat is late; c: no broker answers\n")
     text = both.page("/metrics", "").body.decode()
     assert [one.samples[0].value for one in text_string_to_metric_families(text)] == [0]
     assert generate_latest(both) == text.encode()  # type: ignore[arg-type]

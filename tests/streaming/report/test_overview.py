@@ -6,7 +6,8 @@ from pathlib import Path
 
 from groupreplay.state import Context
 from groupreplay.streaming.inspection.capture_file import read_captures
-from groupreplay.streaming.report.overview import AllStrips, all_strips, groups_overview
+from groupreplay.streaming.report.fitting import island_bytes
+from groupreplay.streaming.report.overview import AllStrips, all_strips, groups_overview, that_fit
 from support.histories.builders import commit, generation, member
 from support.job.captures import CLUSTER_ID, ERA, raw, write_capture
 from support.pictures.timelines import BEGIN, MINUTE, SOURCE, timeline_of
@@ -50,3 +51,14 @@ def test_which_groups_are_shown_in_full(tmp_path: Path) -> None:
     assert [(one.in_full, sum(one.rebalances)) for one in full.strips] == [(True, 2)]
     assert [one.kind for one in none.remarks] == ["strips", "summed_groups"]
     assert [one.kind for one in full.remarks] == ["strips"]
+
+
+def test_groups_that_do_not_fit(tmp_path: Path) -> None:
+    """They have a row only, a remark counts them, and a smaller group behind them is still shown."""
+    large, small = timeline_of(HISTORY), timeline_of(HISTORY[:1])
+    room = island_bytes(small) + 10
+    assert (that_fit([large, small], room), that_fit([small, small], room)) == ([small], [small])
+    found = groups_overview(strips(tmp_path), [], SOURCE, too_large=2)
+    assert found.remarks[-1].text == (
+        "2 groups did not fit in full; groupreplay report --group draws each alone."
+    )

@@ -58,3 +58,13 @@ def test_digests(tmp_path: Path) -> None:
     (tmp_path / "a.parquet").write_bytes(b"a")
     assert digest_of([tmp_path / "b.parquet"]) == hashlib.sha256(b"b").hexdigest()
     assert digest_of([tmp_path]) == hashlib.sha256(b"ab").hexdigest()
+
+
+def test_a_capture_that_is_not_there(tmp_path: Path) -> None:
+    """The error names the file and what to do."""
+    with pytest.raises(GroupReplayError) as caught:
+        digest_of([tmp_path / "c.parquet"])
+    assert (caught.value.where, caught.value.fix) == (
+        str(tmp_path / "c.parquet"),
+        "check the path and its permissions",
+    )

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from groupreplay.streaming.cli.program import COMMANDS, cli
+from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.serve.application import PATHS
 from groupreplay.streaming.serve.offsets_log import commit_sample, group_logs
 from groupreplay.streaming.serve.watched_cluster import WatchedCluster
 from support.job.sink_messages import SINCE_MS, document, events, stuck
 from support.paths import ROOT
 from support.serve.asked_site import AskedSite
-from support.serve.http_streams import FollowedStream, served_over_http
+from support.serve.http_streams import FollowedStream, asked, served_over_http
 from support.serve.written_clusters import messages, served_cluster, states, take
 
 NOW = SINCE_MS + 400_000
@@ -43,6 +47,30 @@ def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Watched
 def test_an_example(cluster: WatchedCluster, path: str) -> None:
     """200, with the fields of the document."""
     assert AskedSite(NOW, cluster).get(path).status_code == 200
+
+
+def test_a_cluster_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It holds up neither what is read from another cluster nor its own history, however many ask for it."""
+    asking, answering = threading.Semaphore(0), threading.Event()
+
+    def counts(self: commit_sample.CommitSample) -> commit_sample.CommitCounts:
+        if self._cluster.bootstrap_servers == "silent:1":
+            asking.release()
+            assert answering.wait(60)
+        return commit_sample.CommitCounts(0, 1, {})
+
+    monkeypatch.setattr(commit_sample.CommitSample, "counts", counts)
+    with served_cluster(tmp_path, NOW, "silent") as silent, served_cluster(tmp_path, NOW, "fine") as fine:
+        silent.served = replace(silent.served, source=Cluster(bootstrap_servers="silent:1"))
+        with served_over_http(NOW, silent, fine) as port, ThreadPoolExecutor(10) as many:
+            waiting = [many.submit(asked, port, "/api/committers?cluster=silent") for _ in range(10)]
+            try:
+                assert asking.acquire(timeout=60)
+                assert asked(port, "/api/committers?cluster=fine")[0] == 200
+                assert asked(port, "/api/groups?cluster=silent")[0] == 200
+            finally:
+                answering.set()
+            assert {one.result()[0] for one in waiting} == {200}
 
 
 def test_the_example_of_a_stream(cluster: WatchedCluster) -> None:

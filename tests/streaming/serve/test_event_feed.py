@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -131,6 +133,18 @@ def test_too_many_streams(cluster: WatchedCluster, monkeypatch: pytest.MonkeyPat
                     break
             take(cluster, messages(numbered(range(number, number + 1)), NOW), NOW)
         assert again.answer.status == 200
+
+
+def test_many_streams_at_one_moment(cluster: WatchedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No more than the limit are opened, also where all ask before the first one has got anything."""
+    monkeypatch.setattr(application, "MOST_STREAMS", 5)
+    request = b"GET /api/events/stream HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with served_over_http(NOW, cluster) as port, ExitStack() as opened:
+        clients = [opened.enter_context(socket.create_connection(("127.0.0.1", port), 30)) for _ in range(40)]
+        for one in clients:
+            one.sendall(request)
+        answers = Counter(one.recv(12).decode()[-3:] for one in clients)
+        assert answers == {"200": 5, "503": 35}
 
 
 def test_a_client_that_does_not_read(cluster: WatchedCluster) -> None:

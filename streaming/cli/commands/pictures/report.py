@@ -75,8 +75,10 @@ def command(settings: ReportSettings) -> int:
 
 
 def _one_group(settings: ReportSettings, times: TimeRange, group: str, kind: str) -> str | ExitCode:
+    from groupreplay.streaming.report.fitting import GROUP_BYTES
+
     source = picture_source(settings, times, "report", ["--group", group, "-o", settings.path.name])
-    document = need_timeline(settings, times, group, source)
+    document = need_timeline(settings, times, group, source, GROUP_BYTES)
     if isinstance(document, ExitCode):
         return document
     if kind == ".svg":
@@ -92,7 +94,8 @@ def _overview(settings: ReportSettings, times: TimeRange) -> str | ExitCode:
     """Reads the log twice: for the strips of all groups, and for the worst ones in full."""
     from groupreplay.state.timeline.limits import TimelineLimits
     from groupreplay.streaming.cli.nothing_found import no_such
-    from groupreplay.streaming.report.overview import all_strips, groups_overview
+    from groupreplay.streaming.report.fitting import ALL_BYTES, island_bytes
+    from groupreplay.streaming.report.overview import all_strips, groups_overview, that_fit
     from groupreplay.streaming.report.page import report_page
 
     source = picture_source(settings, times, "report", ["--all-groups", "-o", settings.path.name])
@@ -106,6 +109,10 @@ def _overview(settings: ReportSettings, times: TimeRange) -> str | ExitCode:
     times = replace(times, until_ms=times.until_ms or found.until_ms)
     limits = TimelineLimits().of_many(len(worst))
     # A group of a live topic may be gone by now.
-    timelines = timelines_of(settings, times, frozenset(worst), source, limits) if worst else []
+    room = ALL_BYTES - island_bytes(groups_overview(found, [], source, frozenset(worst)))
+    timelines = (
+        timelines_of(settings, times, frozenset(worst), source, limits, most_bytes=room) if worst else []
+    )
     timelines.sort(key=lambda one: worst.index(one.group_id))
-    return report_page(groups_overview(found, timelines, source))
+    shown = that_fit(timelines, room)
+    return report_page(groups_overview(found, shown, source, too_large=len(timelines) - len(shown)))

@@ -99,9 +99,10 @@ def command(settings: ServeSettings) -> int:
     token = need_token(settings.listen[0], settings.auth_token_file)
     served = _served(settings)
     with stop_requests() as stop, ExitStack() as parts:
-        for one in served:
-            # Asked once at the start, so that a wrong address or login is an error here.
-            Connection(one.sink).cluster_id()
+        if len(served) == 1:
+            # Asked once at the start, so that a wrong address or login is an error here. One of several clusters must
+            # not keep the others from being served: its part of the pages says why it cannot be read.
+            Connection(served[0].sink).cluster_id()
         folder = Path(parts.enter_context(tempfile.TemporaryDirectory(prefix="groupreplay-serve-")))
         clusters = [_open(settings, one, folder, alone=len(served) == 1) for one in served]
         for cluster in clusters:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from groupreplay.codecs import GroupMetadataKey
+from groupreplay.streaming.report import fitting
 from support.histories.builders import commit, generation, member
 from support.job.captures import invoke, raw, write_capture
 from support.pictures.report_pages import PageParts
@@ -85,3 +89,27 @@ def test_a_folder_that_does_not_exist(capture: Path, tmp_path: Path) -> None:
     done = invoke("report", "--from-file", capture, "--group", "g", "-o", tmp_path / "no" / "a.html")
     assert (done.exit_code, "cannot write the report" in done.stderr) == (2, True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.parquet"]
+
+
+def test_many_stormy_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page of all groups keeps to its size: the groups are summed up, and those that do not fit are counted."""
+    records = []
+    for group in (f"storm-{number}" for number in range(2)):
+        for number in range(1, 61):
+            members = [member("a", (0,)), member(f"b-{number}", (1,))]
+            one = generation(number, *members, at=BEGIN + number * 25_000)
+            records.append(replace(one, key=GroupMetadataKey(group=group)))
+    capture, page = write_capture(tmp_path / "storm.parquet", raw(records)), tmp_path / "all.html"
+    sizes, shown = [], []
+    for most in (fitting.ALL_BYTES, 60_000, 7_000):
+        monkeypatch.setattr(fitting, "ALL_BYTES", most)
+        done = invoke("report", "--from-file", capture, "--all-groups", "-o", page, "--force")
+        assert done.exit_code == 0, done.output
+        data: Any = data_of(page)
+        sizes.append(fitting.island_bytes(data))
+        shown.append((len(data["strips"]), len(data["timelines"]), data["remarks"][-1]["text"]))
+    assert sizes[0] > 60_000 >= sizes[1] > 7_000 >= sizes[2]
+    strips = "Strips are made from events; a group in full also has its states, owners and commits."
+    assert shown[:2] == [(2, 2, strips), (2, 2, strips)]
+    left_out = "1 group did not fit in full; groupreplay report --group draws each alone."
+    assert shown[2] == (2, 1, left_out)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +14,8 @@ from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.cli.commands.serving import serve
 from groupreplay.streaming.serve.watched_cluster import ClusterToServe
 from support.job.captures import invoke
+from support.kafka.waiting import wait_until
+from support.serve.http_streams import asked
 
 
 @pytest.fixture
@@ -53,6 +59,48 @@ def test_several_clusters(served: list[list[ClusterToServe]], tmp_path: Path) ->
     assert first.source.properties["client.id"] == "east"
     assert (second.source.bootstrap_servers, second.sink.bootstrap_servers) == ("west:1", "sink:1")
     assert (second.topics.events, second.topics.job) == ("w.group-events", "w.group-job")
+
+
+def test_clusters_that_cannot_be_reached(tmp_path: Path) -> None:
+    """Of several clusters they do not keep the server from starting: each says why it cannot be read."""
+    files = [
+        properties(tmp_path, name, servers) for name, servers in (("east", "127.0.0.1:1"), ("west", "::::"))
+    ]
+    words = [
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--cluster",
+        f"east={files[0]}",
+        "--cluster",
+        f"west={files[1]}",
+    ]
+    command = [sys.executable, "-m", "groupreplay.streaming", *words]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            port = int(process.stderr.readline().partition("http://127.0.0.1:")[2].partition("/")[0])
+
+            def errors() -> list[str | None]:
+                clusters = json.loads(asked(port, "/api/clusters")[1])["clusters"]
+                return [one["error"] for one in clusters]
+
+            wait_until(lambda: None not in errors())
+            east, west = errors()
+            assert "127.0.0.1:1" in str(east)
+            assert "::::" in str(west)
+            assert asked(port, "/")[0] == 200
+            status, reasons = asked(port, "/readyz")
+            assert (status, b"east: " in reasons, b"west: " in reasons) == (503, True, True)
+        finally:
+            process.terminate()
+    assert process.returncode == 128 + signal.SIGTERM
+
+
+def test_one_cluster_that_cannot_be_reached() -> None:
+    """Alone it is an error at the start: a wrong address is seen at once."""
+    result = invoke("serve", "--bootstrap-server", "127.0.0.1:1", "--listen", "127.0.0.1:0")
+    assert (result.exit_code, "127.0.0.1:1" in result.stderr) == (ExitCode.CONNECTION, True)
 
 
 @pytest.mark.parametrize(
