@@ -91,9 +91,9 @@ def test_a_condition_that_does_not_warn(site: LiveSite, browser: Browser) -> Non
 
 def test_from_a_moment_on(site: LiveSite, browser: Browser) -> None:
     """A page that follows from a given moment has no chosen length; one that is chosen then takes its place."""
-    with live_page(browser, site.url(f"/groups/{SICK}?since={NOW_MS - 7_200_000}")) as page:
+    with live_page(browser, site.url(f"/groups/{SICK}?since={NOW_MS - 3_000_000}")) as page:
         span = "GroupView.state.view.until - GroupView.state.view.since"
-        shown(page).wait_for(f"{span} >= 7200000")
+        shown(page).wait_for(f"{span} >= 3000000")
         pressed = "document.querySelectorAll('[data-length][aria-pressed=true]').length"
         assert page.value(pressed) == 0
         page.page.click("[data-length='900000']")
