@@ -61,15 +61,22 @@ class ClassicHandler:
         classic = self.coordinator.begin_classic(now_ms, new=group is None)
         if not self.coordinator.settings.scala:
             written.append(classic.record())
-            try:
-                self.coordinator.journal.write(now_ms, *written)
-            except AppendFailed as failed:
-                given = request.require_known_member_id and request.instance_id is None
-                # Kafka gives the member id before it writes, and forgets it together with the group.
-                answer = Answer(error=Error.MEMBER_ID_REQUIRED, member_id=self._member_id(request))
-                raise AppendFailed(failed.error, answer if given else None) from None
+            self._write_new(classic, written, request, now_ms)
             self.coordinator.forgotten = None
         return self._join_group(classic, request, now_ms)
+
+    def _write_new(self, group: ClassicGroup, records: list[Record], request: JoinGroup, now_ms: int) -> None:
+        try:
+            self.coordinator.journal.write(now_ms, *records)
+        except AppendFailed as failed:
+            given = request.require_known_member_id and request.instance_id is None
+            if not given:
+                # Kafka has added the member by then. The timer stays, and may meet another group with this id.
+                rebalance = Rebalance(self.coordinator, group)
+                rebalance.await_first_joins(now_ms, request.rebalance_timeout_ms)
+            # Kafka gives the member id before it writes, and forgets it together with the group.
+            answer = Answer(error=Error.MEMBER_ID_REQUIRED, member_id=self._member_id(request))
+            raise AppendFailed(failed.error, answer if given else None) from None
 
     def _join_group(self, group: ClassicGroup, request: JoinGroup, now_ms: int) -> Answer | None:
         if not group.accepts(request.member_id, self.coordinator.settings.max_size):

@@ -122,8 +122,7 @@ class Rebalance:
         self.coordinator.trace.rebalance(before.value, group.generation, reason)
         self._trace_joins()
         if initial:
-            delay_ms = self.coordinator.settings.initial_rebalance_delay_ms
-            self._delay_join(now_ms, delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0))
+            self.await_first_joins(now_ms, group.rebalance_timeout_ms)
         elif group.all_members_joined:
             self.complete_join(now_ms)
         else:
@@ -132,6 +131,11 @@ class Rebalance:
     def _await_joins(self, now_ms: int) -> None:
         until_ms = now_ms + self.group.rebalance_timeout_ms
         self.coordinator.timers.schedule(_JOIN, until_ms, self._later(Rebalance.complete_join))
+
+    def await_first_joins(self, now_ms: int, rebalance_timeout_ms: int) -> None:
+        """Wait for the first members of an empty group."""
+        delay_ms = self.coordinator.settings.initial_rebalance_delay_ms
+        self._delay_join(now_ms, delay_ms, max(rebalance_timeout_ms - delay_ms, 0))
 
     def _delay_join(self, now_ms: int, delay_ms: int, remaining_ms: int) -> None:
         """Delay the end of the join phase. A new member extends the delay, up to the rebalance timeout."""
@@ -158,6 +162,10 @@ class Rebalance:
         """End the join phase: remove dynamic members that have not joined, keep static ones."""
         group = self.group
         self.coordinator.timers.cancel(_JOIN)
+        if group.state is Phase.EMPTY:
+            # The timer is that of a group whose first record was not written. Kafka raises the generation, and fails.
+            group.generation += 1
+            return
         missing = [one for one in group.members.values() if one.joining is None and one.instance_id is None]
         for member in missing:
             self.remove_member(member.member_id, "has not rejoined within the rebalance timeout")
