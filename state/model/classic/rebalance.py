@@ -145,6 +145,9 @@ class Rebalance:
                 rebalance.group.new_member_added = False
                 longer_ms = min(rebalance.coordinator.settings.initial_rebalance_delay_ms, remaining_ms)
                 rebalance._delay_join(at_ms, longer_ms, max(remaining_ms - delay_ms, 0))
+            elif rebalance.group.state is Phase.EMPTY:
+                # The timer is that of a group whose first record was not written. Kafka raises the generation, and fails.
+                rebalance.group.generation += 1
             else:
                 rebalance.complete_join(at_ms)
 
@@ -162,10 +165,6 @@ class Rebalance:
         """End the join phase: remove dynamic members that have not joined, keep static ones."""
         group = self.group
         self.coordinator.timers.cancel(_JOIN)
-        if group.state is Phase.EMPTY:
-            # The timer is that of a group whose first record was not written. Kafka raises the generation, and fails.
-            group.generation += 1
-            return
         missing = [one for one in group.members.values() if one.joining is None and one.instance_id is None]
         for member in missing:
             self.remove_member(member.member_id, "has not rejoined within the rebalance timeout")
