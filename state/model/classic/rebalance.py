@@ -146,7 +146,7 @@ class Rebalance:
                 longer_ms = min(rebalance.coordinator.settings.initial_rebalance_delay_ms, remaining_ms)
                 rebalance._delay_join(at_ms, longer_ms, max(remaining_ms - delay_ms, 0))
             elif rebalance.group.state is Phase.EMPTY:
-                # The timer is that of a group whose first record was not written. Kafka raises the generation, and fails.
+                # The timer of a group whose first record was not written: Kafka raises the generation, and fails.
                 rebalance.group.generation += 1
             else:
                 rebalance.complete_join(at_ms)
