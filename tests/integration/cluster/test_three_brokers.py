@@ -10,7 +10,7 @@ from groupreplay.codecs import decode_key
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.kafka_terms import partition_for
 from support.job.jobs import read_topic
-from support.kafka.clients import commit_once
+from support.kafka.clients import commit_surely
 from support.kafka.three_brokers import three_brokers
 from support.kafka.waiting import wait_until
 
@@ -23,12 +23,12 @@ def test_a_broker_is_lost_and_comes_back() -> None:
         admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
         admin.create_topics([NewTopic("t", 1)])["t"].result(20)
         of_group = TopicPartition(OFFSETS_TOPIC, partition_for("g", 3))
-        commit_once(cluster.bootstrap_servers, "g", TopicPartition("t", 0, 1))
+        commit_surely(cluster.bootstrap_servers, "g", TopicPartition("t", 0, 1))
         lost = cluster.leader(of_group.topic, of_group.partition)
         assert lost is not None
         cluster.nodes[lost].kill()
         cluster.await_leader(of_group.topic, of_group.partition, lambda node: node not in (None, lost))
-        commit_once(cluster.bootstrap_servers, "g", TopicPartition("t", 0, 2))
+        commit_surely(cluster.bootstrap_servers, "g", TopicPartition("t", 0, 2))
         cluster.start(lost)
         wait_until(lambda: cluster.in_sync(of_group) == [1, 2, 3], 60)
         written = [decode_key(one.key) for one in read_topic(cluster.bootstrap_servers, OFFSETS_TOPIC)]

@@ -57,7 +57,7 @@ def commit_once(servers: str, group: str, *places: TopicPartition) -> None:
 
 
 def commit_surely(servers: str, group: str, *places: TopicPartition) -> None:
-    """The same while brokers are lost and come back: the coordinator of the group may just be moving."""
+    """The same on several brokers: the coordinator may just be moving, or not know a new topic yet."""
 
     def committed() -> bool:
         try:
