@@ -299,7 +299,7 @@ def test_a_record_with_a_wrong_time_is_no_dead_letter() -> None:
     result = advance(b"x:0", None, blobs[b"x:0"], now_ms=0, recorded_ms=1, context=CONTEXT)
     assert [row.output for row in result.rows] == [Output.EVENTS, Output.JOB]
     counted = json.loads(result.rows[-1].value or b"")["bad_records"]
-    assert counted == [{"kind": "timestamp", "key_type": 1, "records": 2}]
+    assert counted == [{"kind": "timestamp", "key_type": None, "records": 2}]
     group = advance(b"g:g", None, blobs[b"g:g"], now_ms=0, recorded_ms=1, context=CONTEXT)
     assert group.blob is not None
     (offset,) = Group.from_snapshot("g", CONTEXT, group.blob).describe()["offsets"]
