@@ -161,7 +161,7 @@ def test_a_scenario_is_played_with_real_clients(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "number",
     [
-        pytest.param(signal.SIGINT, id="Ctrl-C"),
+        pytest.param(signal.SIGINT, id="Ctrl-C", marks=pytest.mark.long),
         pytest.param(signal.SIGTERM, id="SIGTERM", marks=pytest.mark.long),
     ],
 )

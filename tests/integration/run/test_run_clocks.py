@@ -175,6 +175,7 @@ def fast_job(server: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
         yield job
 
 
+@pytest.mark.long
 def test_a_machine_that_is_an_hour_fast(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says so, and all its times are right; neither forged messages nor a wrong coordinator go unnoticed.
 

@@ -99,6 +99,7 @@ def test_submitted_to_workers_without_groupreplay(tmp_path: Path, shipped: Path)
             end_session(process)
 
 
+@pytest.mark.long
 def test_a_spark_without_the_connector_says_what_to_add(tmp_path: Path) -> None:
     """Under spark-submit the JVM runs already and nothing can be fetched: the exact option is printed."""
     with EmbeddedBroker(offsets_partitions=2) as broker:

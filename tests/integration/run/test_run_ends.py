@@ -67,7 +67,12 @@ def in_the_steady_state(_: Terminal, checkpoint: Path) -> bool:
     [
         pytest.param(at_the_first_line, Terminal.ctrl_c, id="Ctrl-C at the first line"),
         pytest.param(while_the_jvm_starts, Terminal.ctrl_c, id="Ctrl-C while the JVM starts"),
-        pytest.param(in_the_first_batch, Terminal.terminate_all, id="SIGTERM to all in the first batch"),
+        pytest.param(
+            in_the_first_batch,
+            Terminal.terminate_all,
+            id="SIGTERM to all in the first batch",
+            marks=pytest.mark.long,
+        ),
         pytest.param(in_the_steady_state, Terminal.ctrl_c, id="Ctrl-C in the steady state"),
         pytest.param(
             in_the_steady_state, Terminal.close, id="the terminal is closed", marks=pytest.mark.long
