@@ -100,12 +100,12 @@ class Offsets:
         return len(self.rows)
 
     def apply(
-        self, run: CommitRun, generation: int | None = None, *, steps_since_ms: int | None = None
+        self, run: CommitRun, generation: int | None = None, *, steps_from: int | None = None
     ) -> Applied:
         """Apply the last commit of each topic partition of the run, unless a later one is known.
 
-        ``generation`` is that of the group at the time of these commits. With ``steps_since_ms`` there are
-        ``Applied.steps``: every change of an offset that was committed by this time is one.
+        ``generation`` is that of the group at the time of these commits. With ``steps_from`` there are
+        ``Applied.steps``: every change of an offset whose record lies before that place in the log is one.
         """
         recreated = self._recreated(run)
         self._oldest_ms = None
@@ -123,8 +123,8 @@ class Offsets:
         fallen: list[int] = []
         old_offsets: list[int] = []
         steps = np.zeros(0, STEPS)
-        if steps_since_ms is not None:
-            steps = self._steps(run, at[newer], order[newer], steps_since_ms)
+        if steps_from is not None:
+            steps = self._steps(run, at[newer], order[newer], steps_from)
         if newer.any():
             fallen, old_offsets = self._move_on(run, at[newer], order[newer], number)
         missing = ~found
@@ -136,7 +136,7 @@ class Offsets:
         return Applied(fallen, old_offsets, recreated, new_rows, steps)
 
     def _steps(
-        self, run: CommitRun, at: npt.NDArray[np.intp], source: npt.NDArray[np.intp], since_ms: int
+        self, run: CommitRun, at: npt.NDArray[np.intp], source: npt.NDArray[np.intp], place: int
     ) -> npt.NDArray[np.void]:
         """The rows of the run whose first commit is a step from the row of the table ``at`` the same place."""
         known, rows = self.rows[at], run.rows[source]
@@ -145,7 +145,7 @@ class Offsets:
             (known["leader_epoch"], rows["first_leader_epoch"]),
             gaps_ms(known["commit_timestamp_ms"], rows["first_commit_timestamp_ms"]),
         )
-        found |= (known["offset"] != rows["first_offset"]) & (known["commit_timestamp_ms"] <= since_ms)
+        found |= (known["offset"] != rows["first_offset"]) & (known["log_offset"] < place)
         known, rows = known[found], rows[found]
         steps = np.zeros(len(rows), STEPS)
         steps["row"] = source[found]

@@ -22,8 +22,8 @@ ReportAt: TypeAlias = "Callable[[int, int], Report]"
 def apply_commits(snapshot: GroupSnapshot, offsets: Offsets, run: CommitRun, context: Context) -> Applied:
     """Apply the commits, and hold what is more than progress."""
     from_outside = sets.takes_sets(snapshot, run.first_ms, context)
-    steps_since_ms = sets.since_ms(snapshot.group) if from_outside else None
-    applied = offsets.apply(run, snapshot.group.epoch, steps_since_ms=steps_since_ms)
+    steps_from = sets.emptied_at(snapshot.group) if from_outside else None
+    applied = offsets.apply(run, snapshot.group.epoch, steps_from=steps_from)
     if from_outside and (len(applied.steps) or len(run.steps) or applied.new_rows):
         sets.hold_sets(snapshot, run, applied)
     if snapshot.losses.lost or (not from_outside and (applied.fallen or len(run.steps))):

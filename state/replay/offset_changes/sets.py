@@ -64,9 +64,12 @@ def takes_sets(snapshot: GroupSnapshot, at_ms: int, context: Context) -> bool:
     return known or not group.simple
 
 
-def since_ms(group: GroupState) -> int:
-    """Since when the group has had no members: every change of an offset from before is a set. -1: it never had any."""
-    return -1 if group.simple or group.since_ms is None else group.since_ms
+def emptied_at(group: GroupState) -> int:
+    """Where in the log the group lost its members: every change of an offset from before is a set. -1: it had none.
+
+    No time would do: the clock of whoever commits may be behind that of the broker, which writes the group's record.
+    """
+    return -1 if group.simple else group.record_offset
 
 
 def hold_sets(snapshot: GroupSnapshot, run: CommitRun, applied: Applied) -> None:

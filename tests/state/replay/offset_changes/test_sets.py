@@ -55,6 +55,13 @@ def told(history: list[Raw], context: Any = COMPLETE) -> list[Event]:
     return [one for one in whole if isinstance(one.fact, OffsetsSet)]
 
 
+def test_clocks_behind_that_of_the_broker() -> None:
+    """What follows the record of the empty group is a set by its place, not by its time; the first commit is one."""
+    behind = [commit("t", 0, 600, at=900), commit("t", 0, 700, at=950)]
+    (event,) = told([*EMPTY, *behind])
+    assert event.fact.partitions == (place(0, 500, 600),)
+
+
 def place(partition: int, before: int | None, after: int, topic: str = "t", **other: Any) -> SetPartition:
     """A partition whose offset was set."""
     fields = {"topic_recreated": False, **other}
