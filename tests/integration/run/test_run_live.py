@@ -19,7 +19,7 @@ from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import RunningJob, comparable, read_topic, running_job, topic_names
 from support.job.replays import event_name, replayed_log
 from support.kafka.clients import make_topics, new_consumer, produce
-from support.kafka.waiting import wait_until
+from support.kafka.waiting import is_alive, wait_until
 
 pytestmark = [pytest.mark.line, pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -122,7 +122,7 @@ def test_a_life_of_the_job(tmp_path: Path) -> None:
             assert job.stop() == 143
             wait_until(lambda: not any(child.is_running() for child in children))
             assert "\tat " not in job.log.read_text()
-            assert not os.path.exists(f"/proc/{pid}")
+            assert not is_alive(pid)
 
 
 def test_a_missing_offsets_topic_is_told(tmp_path: Path) -> None:
