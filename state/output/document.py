@@ -134,6 +134,11 @@ def _worker(worker: Worker, shown: Callable[[_Held], Any]) -> dict[str, Any]:
     }
 
 
+def _suppressed(snapshot: GroupSnapshot) -> dict[str, int]:
+    """How many events of each name were not emitted, and are told by no event: those of a burst that is over."""
+    return dict(sorted(snapshot.repeats.suppressed.items()))
+
+
 def _topics(group: GroupState, seen: GroupSummary) -> list[str] | None:
     """The topics of the members' subscriptions; None where these cannot be read: then nothing expires."""
     if group.modern is not None:
@@ -155,8 +160,7 @@ def describe(group_id: str, snapshot: GroupSnapshot, offsets: Offsets, context: 
         "subscribed_topics": _topics(snapshot.group, seen),
         "offsets": _with_deadlines(snapshot.group, offsets, context),
         "conditions": active_conditions(snapshot.conditions.active),
-        # Of a burst that is over no later event tells it.
-        "suppressed": dict(sorted(snapshot.repeats.suppressed.items())),
+        "suppressed": _suppressed(snapshot),
     }
 
 
@@ -213,8 +217,7 @@ def group_document(
         "subscribed_topics": _topics(snapshot.group, seen),
         "offsets": {**offsets.summary(), "next_expiry_ms": _next_expiry_ms(snapshot.group, offsets, context)},
         "conditions": active_conditions(snapshot.conditions.active),
-        # Of a burst that is over no later event tells it.
-        "suppressed": dict(sorted(snapshot.repeats.suppressed.items())),
+        "suppressed": _suppressed(snapshot),
         "labels": {**context.labels, **labels},
         "log_position": {
             "partition": snapshot.log.partition,

@@ -43,10 +43,28 @@ def require_new(paths: Iterable[Path | None], *, force: bool) -> None:
 
 
 @contextmanager
-def new_file(path: Path, what: str = "file", *, force: bool) -> Iterator[Path]:
-    """A place beside ``path`` to write to, which becomes ``path`` at the end of the block; a failure leaves nothing.
+def place_of(path: Path) -> Iterator[Path]:
+    """A place beside ``path`` to write to, which replaces ``path`` at the end of the block; a failure leaves nothing.
 
     If ``path`` is written into (``is_written_into``), the place is ``path`` itself.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    if is_written_into(path):
+        yield path
+        return
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        yield part
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+@contextmanager
+def new_file(path: Path, what: str = "file", *, force: bool) -> Iterator[Path]:
+    """``place_of`` a file that is new, whose content is on the disk when it gets its name.
 
     Args:
         path: the file to write; without ``force`` it must not exist, neither now nor at the end of the block.
@@ -58,15 +76,13 @@ def new_file(path: Path, what: str = "file", *, force: bool) -> Iterator[Path]:
     """
     require_new([path], force=force)
     into = is_written_into(path)
-    part = path if into else path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        yield part
-        if into:
-            return
-        with part.open("rb") as written:
-            os.fsync(written.fileno())
-        require_new([path], force=force)
-        part.replace(path)
+        with place_of(path) as part:
+            yield part
+            if not into:
+                with part.open("rb") as written:
+                    os.fsync(written.fileno())
+                require_new([path], force=force)
     except OSError as error:
         raise GroupReplayError(
             # Arrow replaces the system's message by its own text, which repeats the path.
@@ -77,9 +93,6 @@ def new_file(path: Path, what: str = "file", *, force: bool) -> Iterator[Path]:
             else "check that the folder exists, is writable and has free space",
             exit_code=ExitCode.USAGE,
         ) from None
-    finally:
-        if not into:
-            part.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import groupreplay
-from groupreplay.streaming.base.atomic_files import is_written_into
+from groupreplay.streaming.base.atomic_files import place_of
 from groupreplay.streaming.bundle.wheels import Wheel
 
 #: 1980-01-01, the earliest time that zip files can have, too; tar warns of the year 1970.
@@ -64,22 +64,15 @@ def package_files() -> Iterator[tuple[str, ArchiveFile]]:
 
 def write_archive(path: Path, files: Mapping[str, ArchiveFile]) -> None:
     """Writes the archive beside its place, then moves it there. The same files give the same bytes."""
-    into = is_written_into(path)
-    unfinished = path if into else path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with (
-            unfinished.open("wb") as raw,
-            gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=raw, mtime=0) as packed,
-            tarfile.open(fileobj=packed, mode="w|", format=tarfile.GNU_FORMAT) as archive,
-        ):
-            for place in sorted(files):
-                content = files[place].read()
-                entry = tarfile.TarInfo(place)
-                entry.size, entry.mtime = len(content), _TIME
-                entry.mode = 0o755 if files[place].executable else 0o644
-                archive.addfile(entry, io.BytesIO(content))
-        if not into:
-            os.replace(unfinished, path)
-    finally:
-        if not into:
-            unfinished.unlink(missing_ok=True)
+    with (
+        place_of(path) as unfinished,
+        unfinished.open("wb") as raw,
+        gzip.GzipFile(filename="", mode="wb", compresslevel=6, fileobj=raw, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w|", format=tarfile.GNU_FORMAT) as archive,
+    ):
+        for place in sorted(files):
+            content = files[place].read()
+            entry = tarfile.TarInfo(place)
+            entry.size, entry.mtime = len(content), _TIME
+            entry.mode = 0o755 if files[place].executable else 0o644
+            archive.addfile(entry, io.BytesIO(content))

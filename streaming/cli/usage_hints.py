@@ -33,7 +33,8 @@ def _unexpected(words: Sequence[str], flags: Collection[str]) -> str:
 
 def unknown_command(name: str, known: Sequence[str]) -> str:
     """The error for a command that does not exist."""
-    return f"No such command {name!r}. {did_you_mean(name, known)}".strip().replace("did you", "Did you")
+    near = did_you_mean(name, known).strip()
+    return f"No such command {name!r}. {near[:1].upper()}{near[1:]}".strip()
 
 
 def hint(error: click.UsageError) -> str | None:

@@ -18,7 +18,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import IO, Final, TypeAlias
+from typing import IO, Final, NamedTuple
 
 from groupreplay.streaming.base.ending import always_at_the_end
 from groupreplay.streaming.local.process_table import started_at
@@ -28,8 +28,6 @@ _POLITE_SECONDS: Final = 15.0
 _GONE_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.1
 _WAIT_SECONDS: Final = 0.02
-#: What the watchdog is told of a process: when it was started, and the folder that it removes.
-_Guarded: TypeAlias = tuple[str | None, str | None]
 
 
 class GuardedProcess:
@@ -161,27 +159,37 @@ def _kill_all(leader: int) -> None:
                 os.kill(int(entry.name), signal.SIGKILL)
 
 
+class _Guarded(NamedTuple):
+    """A process, when it was started, and the folder to be removed; the watchdog is told the last two.
+
+    The process is held, because Python would collect one that nobody holds, and then its id may be a stranger's.
+    """
+
+    process: subprocess.Popen[bytes]
+    begun: str | None
+    folder: str | None
+
+
 class _Watchdog:
     """The parent's side of the watchdog; the watchdog process runs while there is something to guard."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        #: The process itself too: Python would collect one that nobody holds, and then its id may be a stranger's.
-        self._guarded: dict[int, tuple[subprocess.Popen[bytes], _Guarded]] = {}
+        self._guarded: dict[int, _Guarded] = {}
         self._process: subprocess.Popen[bytes] | None = None
 
     def guard(self, process: subprocess.Popen[bytes], folder: Path | None) -> None:
         with self._lock:
-            begun = started_at(process.pid)
-            self._guarded[process.pid] = process, (begun, None if folder is None else str(folder))
+            place = None if folder is None else str(folder)
+            self._guarded[process.pid] = _Guarded(process, started_at(process.pid), place)
             self._send()
 
     def end_all(self) -> None:
         """Kill everything that is guarded, and remove its folders: this process ends at once."""
-        for pid, (_, (_, folder)) in list(self._guarded.items()):
+        for pid, one in list(self._guarded.items()):
             _kill_all(pid)
-            if folder is not None:
-                shutil.rmtree(folder, ignore_errors=True)
+            if one.folder is not None:
+                shutil.rmtree(one.folder, ignore_errors=True)
 
     def forget(self, pid: int) -> None:
         with self._lock:
@@ -195,7 +203,9 @@ class _Watchdog:
 
     def _send(self) -> None:
         """Send everything that is to be guarded, as one line."""
-        line = json.dumps({pid: told for pid, (_, told) in self._guarded.items()}).encode() + b"\n"
+        line = (
+            json.dumps({pid: (one.begun, one.folder) for pid, one in self._guarded.items()}).encode() + b"\n"
+        )
         for _ in range(2):
             if self._process is None:
                 self._process = subprocess.Popen(
@@ -225,7 +235,9 @@ def _watch() -> None:
     line = b"{}"
     for line in sys.stdin.buffer:  # noqa: B007 - the last one counts
         pass
-    guarded: dict[int, _Guarded] = {int(pid): told for pid, told in json.loads(line).items()}
+    guarded: dict[int, tuple[str | None, str | None]] = {
+        int(pid): told for pid, told in json.loads(line).items()
+    }
     # The zombies of a dead parent are collected at once: an id may be a stranger's already.
     ours = [pid for pid, (begun, _) in guarded.items() if started_at(pid) in (None, begun)]
     for pid in ours:

@@ -19,6 +19,7 @@ from groupreplay.state.timeline.limits import TimelineLimits
 from groupreplay.state.timeline.states import ProbedState
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
+from groupreplay.streaming.inspection.capture_files.log_order import not_opened
 from groupreplay.streaming.inspection.state_history import group_answers
 from groupreplay.streaming.kafka.topic_reader import Rows
 from groupreplay.streaming.report.fitting import fitted
@@ -118,12 +119,7 @@ def digest_of(paths: Iterable[Path]) -> str:
                     while block := stream.read(1 << 20):
                         found.update(block)
             except OSError as error:
-                raise GroupReplayError(
-                    f"cannot open the capture, {error.strerror}",
-                    where=str(file),
-                    fix="check the path and its permissions",
-                    exit_code=ExitCode.DATA,
-                ) from None
+                raise not_opened(file, error) from None
     return found.hexdigest()
 
 

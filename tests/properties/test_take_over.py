@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 
 from groupreplay.state import Context
-from groupreplay.streaming.contract.output import Output
 from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.wire import GROUP_TAG
 from support.histories.builders import commit
 from support.job.captures import raw
 from support.job.packed import packed_by_key
+from support.job.replays import events_of
 
 CONTEXT = Context(cluster_id="c")
 NOW_MS = 10_000_000
@@ -38,8 +37,7 @@ def test_what_another_job_has_told_counts_and_is_not_written() -> None:
     taken = advance(
         key, None, blobs, now_ms=NOW_MS, recorded_ms=NOW_MS, context=replace(CONTEXT, told_until_ms=25_000)
     )
-    events = [json.loads(one.value or b"") for one in whole.rows if one.output is Output.EVENTS]
-    told = [json.loads(one.value or b"") for one in taken.rows if one.output is Output.EVENTS]
+    events, told = events_of(whole.rows), events_of(taken.rows)
     later = [one for one in events if one["time"] >= "1970-01-01T00:00:25"]
     assert len(later) < len(events)
     assert told == later

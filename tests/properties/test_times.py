@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -17,7 +16,7 @@ from hypothesis import strategies as st
 
 from groupreplay.codecs import GroupMetadataValue, OffsetCommitValue
 from groupreplay.state import Context, Group
-from groupreplay.streaming.contract.output import Output, OutputRow
+from groupreplay.streaming.contract.output import OutputRow
 from groupreplay.streaming.contract.probe_messages import GroupAnswer, HeartbeatMessage
 from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
@@ -29,6 +28,7 @@ from support.histories.strategies import WrittenLog, histories, logs
 from support.job.captures import CLUSTER_ID, ERA, in_bytes, write_capture
 from support.job.packed import packed_by_key
 from support.job.probes import PROBES, asked, probes_batch
+from support.job.replays import events_of
 from support.model.consumer_lives import NAMED
 
 CONTEXT = replace(NAMED, cluster_id=CLUSTER_ID, era=ERA)
@@ -115,15 +115,14 @@ class Job:
 
     def malformed(self) -> list[Any]:
         """The events about records."""
-        return [json.loads(one.value or b"") for one in self.bad_rows if one.output is Output.EVENTS]
+        return events_of(self.bad_rows)
 
     def end(self, now_ms: int) -> tuple[list[Any], Any]:
         """The events and the group at the end of the log."""
         if self.deadline_ms is not None and self.deadline_ms <= now_ms:
             self.call([], now_ms)
-        events = [json.loads(one.value or b"") for one in self.rows if one.output is Output.EVENTS]
         assert self.blob is not None
-        return events, Group.from_snapshot(GROUP, self.context, self.blob).describe()
+        return events_of(self.rows), Group.from_snapshot(GROUP, self.context, self.blob).describe()
 
 
 every_log = pytest.mark.parametrize(
@@ -149,6 +148,19 @@ def test_cuts_and_restarts_do_not_matter(log_of: st.SearchStrategy[WrittenLog], 
     assert (cut.bad is None) == (whole.bad is None)
 
 
+def heartbeat_after(row: RawBytes, at_ms: int) -> HeartbeatMessage:
+    """The heartbeat of a job that has caught up at this time, and has read up to this record."""
+    return HeartbeatMessage(
+        cluster_id=CLUSTER_ID,
+        era=ERA,
+        job_id="j",
+        run_id="r",
+        at_ms=at_ms,
+        caught_up_ms=at_ms,
+        offsets={PARTITION: row.offset + 1},
+    )
+
+
 @every_log
 @given(data=st.data())
 def test_a_replay_gives_what_the_job_gives(
@@ -158,24 +170,15 @@ def test_a_replay_gives_what_the_job_gives(
     records = data.draw(log_of).records
     rows = wrong_times(data, records)
     caught_up_ms = records[-1].at + 1
-    heartbeat = HeartbeatMessage(
-        cluster_id=CLUSTER_ID,
-        era=ERA,
-        job_id="j",
-        run_id="r",
-        at_ms=caught_up_ms,
-        caught_up_ms=caught_up_ms,
-        offsets={PARTITION: rows[-1].offset + 1},
-    )
+    heartbeat = heartbeat_after(rows[-1], caught_up_ms)
     with tempfile.TemporaryDirectory() as folder:
         path = write_capture(Path(folder) / "a.parquet", rows, probes=probes_batch([heartbeat]))
         replay = Replay(CONTEXT)
-        written = [one.value for one in replay.feed(read_captures([path])) if one.output is Output.EVENTS]
+        told = events_of(replay.feed(read_captures([path])))
     assert replay.latest_ms <= caught_up_ms
     job = Job(caught_up_ms)
     job.batch(rows)
     events, group = job.end(replay.latest_ms + 1)
-    told = list(map(json.loads, filter(None, written)))
     assert [one for one in told if MALFORMED not in one["type"]] == events
     assert [one for one in told if MALFORMED in one["type"]] == job.malformed()
     assert [one.describe() for one in replay.groups()] == ([] if job.removable else [group])
@@ -200,25 +203,11 @@ def test_what_is_said_of_wrong_times(log_of: st.SearchStrategy[WrittenLog], data
         at_ms += data.draw(st.integers(0, 420_000))
         job.caught_up_ms = at_ms
         job.batch(rows[begin:end])
-        begin, end_offset = end, rows[end - 1].offset + 1
-        heartbeats.append(
-            HeartbeatMessage(
-                cluster_id=CLUSTER_ID,
-                era=ERA,
-                job_id="j",
-                run_id="r",
-                at_ms=at_ms,
-                caught_up_ms=at_ms,
-                offsets={PARTITION: end_offset},
-            )
-        )
+        begin = end
+        heartbeats.append(heartbeat_after(rows[end - 1], at_ms))
     with tempfile.TemporaryDirectory() as folder:
         path = write_capture(Path(folder) / "a.parquet", rows, probes=probes_batch(heartbeats))
-        written = [
-            json.loads(one.value or b"")
-            for one in Replay(CONTEXT).feed(read_captures([path]))
-            if one.output is Output.EVENTS
-        ]
+        written = events_of(Replay(CONTEXT).feed(read_captures([path])))
     assert told_of([one for one in written if MALFORMED in one["type"]]) == told_of(job.malformed())
 
 
@@ -264,6 +253,6 @@ def test_answers_that_come_late(log: WrittenLog, data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = write_capture(Path(folder) / "a.parquet", rows, probes=pa.concat_batches(answer_rows(answers)))
         replay = Replay(PROBED, now_ms=end_ms - 1)
-        written = [one.value for one in replay.feed(read_captures([path])) if one.output is Output.EVENTS]
-    assert [json.loads(one or b"") for one in written] == events
+        told = events_of(replay.feed(read_captures([path])))
+    assert told == events
     assert [one.describe() for one in replay.groups()] == ([] if job.removable else [group])

@@ -71,12 +71,16 @@ def _parquet_file(path: Path, **options: Any) -> pq.ParquetFile:
     try:
         return pq.ParquetFile(path, buffer_size=_READ_BYTES, **options)
     except OSError as error:
-        # Arrow replaces the system's message by its own text, which repeats the path.
-        reason = os.strerror(error.errno) if error.errno else error
-        fix = "check the path and its permissions"
-        raise _unreadable(f"cannot open the capture, {reason}", path, fix) from None
+        raise not_opened(path, error) from None
     except (pa.ArrowException, UnicodeDecodeError):
         raise _unreadable("the file is not a complete Parquet file", path, _CUT) from None
+
+
+def not_opened(path: Path, error: OSError) -> GroupReplayError:
+    """The error for a capture that cannot be opened."""
+    # Arrow replaces the system's message by its own text, which repeats the path.
+    reason = os.strerror(error.errno) if error.errno else error
+    return _unreadable(f"cannot open the capture, {reason}", path, "check the path and its permissions")
 
 
 _COPY: Final = (

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from groupreplay.state import Context
 from groupreplay.streaming.config.settings import Cluster, RetentionFlags
-from groupreplay.streaming.contract.output import Output
+from groupreplay.streaming.contract.output import Output, OutputRow
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.kafka import topic_reader
 from groupreplay.streaming.kafka.clients import Connection
@@ -32,8 +32,12 @@ def replayed_log(server: str, **known: Any) -> tuple[list[Json], Replay]:
     log = topic_reader.read_topic(cluster)
     retention = effective_retention(RetentionFlags(), Connection(cluster)).for_context()
     replay = Replay(Context(cluster_id=log.cluster_id, era=log.era, **retention, **known))
-    events = [json.loads(row.value or b"") for row in replay.feed(log) if row.output is Output.EVENTS]
-    return events, replay
+    return events_of(replay.feed(log)), replay
+
+
+def events_of(rows: Iterable[OutputRow]) -> list[Json]:
+    """The events among the rows, in their order."""
+    return [json.loads(row.value or b"") for row in rows if row.output is Output.EVENTS]
 
 
 def event_name(event: Json) -> str:

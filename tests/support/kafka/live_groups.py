@@ -6,7 +6,6 @@ consumers, requests descriptions of the groups from the broker, and resumes ever
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -23,7 +22,6 @@ from confluent_kafka.admin import ConfigResource
 from groupreplay.codecs import decode_key, decode_value
 from groupreplay.state import Context, Group
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.contract.output import Output
 from groupreplay.streaming.demo.scenario import Actor, member_command
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.kafka.clients import Connection
@@ -31,7 +29,7 @@ from groupreplay.streaming.kafka.topic_reader import read_topic
 from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.histories.builders import Raw, observed
-from support.job.replays import Json, event_name
+from support.job.replays import Json, event_name, events_of
 from support.kafka.clients import make_topics, new_consumer, set_configs
 from support.kafka.kafka_admin import SOURCE as ADMIN_SOURCE
 from support.kafka.kafka_admin import KafkaAdmin
@@ -201,8 +199,7 @@ class ReplayedGroups:
             member_events=True,
         )
         replay = Replay(self._context, groups)
-        fed = list(replay.feed(replace(rows, batches=iter(batches))))
-        events = [json.loads(row.value or b"") for row in fed if row.output is Output.EVENTS]
+        events = events_of(replay.feed(replace(rows, batches=iter(batches))))
         self._events = sorted(events, key=lambda event: str(event["sequence"]))
         self._records = [raw for batch in batches for raw in _raws(batch, groups)]
         self.groups = {group.group_id: group.describe() for group in replay.groups()}
