@@ -42,13 +42,14 @@ class Blocker(MemberIdentity):
             description="When the broker will remove it from the group; null when the log does not show that."
         ),
     ]
+    # A condition that is stored without it is of a release that knew no other reason.
     reason: Annotated[
         StuckReason,
         Meta(
             description="not_revoked: others wait for its partitions. not_heartbeating: it has not taken its new "
             "epoch, and the broker has not removed it."
         ),
-    ]
+    ] = "not_revoked"
 
 
 @dataclass(frozen=True, slots=True)
