@@ -13,7 +13,7 @@ from groupreplay.state.output.catalogue import EVENTS
 from groupreplay.state.output.schemas import json_schemas
 from groupreplay.state.simulation.scenario_schema import scenario_schema
 from support.histories.samples import one_of_each, written
-from support.job import stored_conditions
+from support.stored import conditions as stored_conditions
 
 HERE = Path(__file__).parent
 

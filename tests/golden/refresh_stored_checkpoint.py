@@ -21,7 +21,7 @@ from groupreplay.streaming.local.spark_lines import installed_release, line_name
 from support.histories.builders import Raw, asked_for, commit, emptied, generation, gone, member, no_offset
 from support.histories.group_writer import life_cut_inside_a_rebalance
 from support.job.jobs import interleaved, running_job, topic_names, write_log
-from support.job.stored_checkpoint import EARLIEST, StoredLog, of_line, store
+from support.stored.checkpoints import EARLIEST, StoredLog, of_line, store
 
 PARTITIONS = 2
 MINUTE = 60_000

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 
-from support.job.stored_layouts import FILE, FORMS, entry, load, lost_places
+from support.stored.layouts import FILE, FORMS, entry, load, lost_places
 
 
 def main(words: list[str]) -> None:

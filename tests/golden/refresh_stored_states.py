@@ -21,7 +21,7 @@ from support.histories.group_writer import life_cut_inside_a_rebalance
 from support.histories.raw_records import commit as raw_commit
 from support.job.captures import raw
 from support.job.probes import asked, beat, summed_up
-from support.job.stored_states import CONTEXT, FILE, Raw, load, part, replay_half
+from support.stored.states import CONTEXT, FILE, Raw, load, part, replay_half
 
 HERE = Path(__file__).parent
 

@@ -10,7 +10,7 @@ import pytest
 
 from groupreplay.state.conditions.registry import KINDS
 from support.histories.samples import one_of_each, written
-from support.job.stored_conditions import Json, form, load, with_new_forms
+from support.stored.conditions import Json, form, load, with_new_forms
 
 STORED = load()
 

@@ -10,7 +10,7 @@ import pytest
 
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
 from groupreplay.state.stored_form import SnapshotError, StoredForm, sealed
-from support.job.stored_layouts import FORMS, entry, layout, load, lost_places
+from support.stored.layouts import FORMS, entry, layout, load, lost_places
 
 STORED = load()
 

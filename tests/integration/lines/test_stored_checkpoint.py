@@ -19,9 +19,9 @@ from groupreplay.streaming.local.spark_lines import LINES
 from support.job.jobs import PATIENCE_SECONDS, Json, comparable, read_events, topic_names, write_log
 from support.job.own_process import keep_session, run_until
 from support.job.replays import replayed_topics
-from support.job.stored_checkpoint import EARLIEST, StoredLog, of_line, offsets_of, unpack
 from support.kafka.clients import produce
 from support.kafka.waiting import wait_until
+from support.stored.checkpoints import EARLIEST, StoredLog, of_line, offsets_of, unpack
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 

@@ -8,7 +8,7 @@ import pytest
 
 from groupreplay.state import SnapshotError
 from groupreplay.streaming.engine.advance import advance
-from support.job.stored_states import CONTEXT, bodies_of, events, known_to_all, load, replay_half
+from support.stored.states import CONTEXT, bodies_of, events, known_to_all, load, replay_half
 
 STORED = load()
 CASES = [(commit, name) for commit, states in STORED["states"].items() for name in states]

@@ -1,0 +1,1 @@
+"""What earlier commits have stored: states, layouts, conditions, whole checkpoints."""
