@@ -117,26 +117,33 @@ def _conditions(found: VerdictFacts) -> Iterator[Statement]:
 
 
 def _condition(name: str, bars: Sequence[ConditionBar], found: VerdictFacts) -> Statement:
+    """The one that holds, or else the longest, with its members; then how often there was another one."""
+
     def until(bar: ConditionBar) -> int:
         return found.until_ms if bar.until_ms is None else bar.until_ms
 
-    worst = max(bars, key=lambda bar: until(bar) - bar.since_ms)
-    lasted = milliseconds(until(worst) - worst.since_ms)
+    def lasted_ms(bar: ConditionBar) -> int:
+        return until(bar) - bar.since_ms
+
+    holding = [bar for bar in bars if bar.until_ms is None]
+    main = max(holding or bars, key=lasted_ms)
     meaning = _MEANING.get(name, safe_text(name.replace(".", " ")))
-    begin = meaning[:1].upper() + meaning[1:]
-    parts: list[str | int] = [f"{begin} "]
-    if len(bars) > 1:
-        parts = [f"{begin}, {len(bars)} times, the longest one "]
-    if worst.until_ms is None:
-        parts += ["since ", worst.since_ms, f", still at the end after {lasted}"]
+    parts: list[str | int] = [f"{meaning[:1].upper()}{meaning[1:]} "]
+    if holding:
+        parts += ["since ", main.since_ms, f", still at the end after {milliseconds(lasted_ms(main))}"]
     else:
-        parts += [worst.since_ms, " to ", until(worst), f" ({lasted})"]
-        if (last := bars[-1]).until_ms is None:
-            parts += [", the last one since ", last.since_ms, ", still at the end"]
-    parts.append(_who(worst, found))
+        parts += [main.since_ms, " to ", until(main), f" ({milliseconds(lasted_ms(main))})"]
+    parts += [_who(main, found), _quiet(name, main, until(main), found)]
+    if others := [bar for bar in bars if bar is not main]:
+        longest = max(others, key=lasted_ms)
+        more = (
+            "There was one more: " if len(others) == 1 else f"There were {len(others)} more, the longest one "
+        )
+        begin: list[str | int] = ["since "] if longest.until_ms is None else []
+        end: list[str | int] = [] if longest.until_ms is None else [" to ", longest.until_ms]
+        parts += [f" {more}", *begin, longest.since_ms, *end, f" ({milliseconds(lasted_ms(longest))})."]
     severity = max((bar.severity for bar in bars), key=lambda one: list(_TONES).index(one))
-    parts.append(_quiet(name, worst, until(worst), found))
-    return _statement(_TONES[severity], parts, (worst.since_ms, until(worst)), found.window)
+    return _statement(_TONES[severity], parts, (main.since_ms, until(main)), found.window)
 
 
 def _who(bar: ConditionBar, found: VerdictFacts) -> str:

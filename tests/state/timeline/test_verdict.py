@@ -105,21 +105,47 @@ def test_stuck_on_blockers() -> None:
 
 
 def test_several_times_and_still() -> None:
-    """The longest one stands for all; one that holds at the end has no end."""
+    """The one that holds comes first and has no end."""
     found = texts(conditions=(bar("rebalance.storm", 5, 6, "WARN"), bar("rebalance.storm", 20, None, "WARN")))
     assert found[0] == (
         "warn",
-        "Rebalance storm: more generations than joins and leaves explain, 2 times, the longest one since 00:20:00, "
-        "still at the end after 40 min 0 s.",
+        "Rebalance storm: more generations than joins and leaves explain since 00:20:00, still at the end after "
+        "40 min 0 s. There was one more: 00:05:00 to 00:06:00 (1 min 0 s).",
     )
 
 
 def test_a_longer_one_before_the_one_that_holds() -> None:
-    """The longest one stands for all, and the one that holds is named, too."""
-    found = texts(conditions=(bar("rebalance.stuck", 5, 30), bar("rebalance.stuck", 50, None)))
+    """The one that holds is told first, with its own members: those of an earlier one are not to be looked for."""
+    found = texts(
+        conditions=(bar("rebalance.stuck", 5, 30), bar("rebalance.stuck", 50, None)),
+        slots=(lane("before", 0, proven=True), lane("now", 1, proven=True)),
+    )
     assert found[0][1] == (
-        "Stuck in a rebalance, 2 times, the longest one 00:05:00 to 00:30:00 (25 min 0 s), the last one "
-        "since 00:50:00, still at the end."
+        "Stuck in a rebalance since 00:50:00, still at the end after 10 min 0 s: now did not give up its partitions. "
+        "There was one more: 00:05:00 to 00:30:00 (25 min 0 s)."
+    )
+
+
+def test_several_that_ended() -> None:
+    """The longest one, with its members, and how many there were."""
+    found = texts(
+        conditions=tuple(
+            bar("rebalance.stuck", begin, begin + last) for begin, last in ((5, 1), (10, 9), (40, 2))
+        ),
+        slots=(lane("a", 1, proven=True),),
+    )
+    assert found[0][1] == (
+        "Stuck in a rebalance 00:10:00 to 00:19:00 (9 min 0 s): a did not give up its partitions. "
+        "There were 2 more, the longest one 00:40:00 to 00:42:00 (2 min 0 s)."
+    )
+
+
+def test_several_that_hold() -> None:
+    """One for each partition: the longest one, and since when the next one holds."""
+    bars = tuple(bar("partition.poison", begin, None, "WARN", subject=f"t-{begin}") for begin in (10, 20))
+    assert texts(conditions=bars)[0][1] == (
+        "The offset of one partition did not move while others did since 00:10:00, still at the end after 50 min 0 s: "
+        "t-10. There was one more: since 00:20:00 (40 min 0 s)."
     )
 
 
