@@ -77,6 +77,7 @@ class Ending:
         threading.Thread(
             target=self._wait, args=(inner, outer), name="groupreplay-ending", daemon=True
         ).start()
+        sys.unraisablehook = _all_but_ours(sys.unraisablehook)
         # Last: from here on a signal raises.
         for number in WORDS:
             if signal.getsignal(number) is not signal.SIG_IGN:
@@ -160,6 +161,18 @@ class Ending:
             # The main thread may hold what it needs, and wait.
             _within(_ACT_SECONDS, act)
         self._leave(128 + number)
+
+
+def _all_but_ours(
+    hook: Callable[[sys.UnraisableHookArgs], object],
+) -> Callable[[sys.UnraisableHookArgs], None]:
+    """In a destructor or in the callback of a weak reference ``StoppedBySignal`` is lost: then the thread ends us."""
+
+    def show(lost: sys.UnraisableHookArgs) -> None:
+        if not isinstance(lost.exc_value, StoppedBySignal):
+            hook(lost)
+
+    return show
 
 
 def present() -> Ending | None:

@@ -93,6 +93,32 @@ except StoppedBySignal as stopped:
     assert ends(program) == (143, "cleared\nterminated (SIGTERM)\n", "")
 
 
+def test_a_signal_in_a_destructor() -> None:
+    """There Python swallows what is raised: nothing is printed of that, and the process ends all the same."""
+    program = """
+watch_signals(say)
+class Busy:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        for _ in range(1000): pass
+Busy()
+threading.Event().wait(60)
+"""
+    assert ends(program) == (143, "terminated (SIGTERM)\n", "")
+
+
+def test_what_else_is_lost_is_shown() -> None:
+    """Another exception in a destructor is printed as ever."""
+    program = """
+watch_signals(say)
+class Failing:
+    def __del__(self): raise ValueError("shown")
+Failing()
+"""
+    code, said, error = ends(program)
+    assert (code, said, error.splitlines()[-1]) == (0, "", "ValueError: shown")
+
+
 def test_a_request_is_made_by_the_other_thread() -> None:
     """Also while the main thread is in C; code that asks afterwards is asked at once."""
     program = """
