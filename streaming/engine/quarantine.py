@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+import groupreplay
 from groupreplay.codecs import decode_key
 from groupreplay.state.events.event import Cause, Event, History
 from groupreplay.state.events.group_events import GroupQuarantined, QuarantinedState
@@ -36,7 +37,8 @@ from groupreplay.streaming.engine.wire import (
 
 log = logging.getLogger(__name__)
 
-_PACKAGE: Final = "groupreplay"
+#: Not only its name: other packages may lie in a folder of that name.
+_PACKAGE: Final = Path(groupreplay.__file__).parent
 _REASON: Final = "the group is quarantined: "
 
 
@@ -138,9 +140,10 @@ def _what(key: bytes) -> QuarantinedState:
 def _place(error: Exception) -> str:
     """Module, line and function of the package's innermost frame; never a value."""
     frames = traceback.extract_tb(error.__traceback__)
-    ours = [one for one in frames if _PACKAGE in Path(one.filename).parts]
+    ours = [one for one in frames if _PACKAGE in Path(one.filename).parents]
     frame = (ours or frames)[-1]
-    module = "/".join(Path(frame.filename).parts).rpartition(f"/{_PACKAGE}/")[2]
+    file = Path(frame.filename)
+    module = file.relative_to(_PACKAGE).as_posix() if ours else file.name
     return f"{module}:{frame.lineno} {frame.name}"
 
 

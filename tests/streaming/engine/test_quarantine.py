@@ -90,6 +90,16 @@ def test_the_group_is_set_aside() -> None:
     assert [one["type"] for one in bodies(other.rows, Output.EVENTS)] == ["groupreplay.group.created.v1"]
 
 
+def test_a_library_in_a_folder_of_that_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The place is in the package itself, wherever it is installed and whatever it calls."""
+    names: dict[str, Any] = {}
+    library = "/opt/groupreplay/lib/other.py"
+    exec(compile("def fail(group, run): raise ValueError", library, "exec"), names)
+    monkeypatch.setattr(Group, "_apply_run", names["fail"])
+    (event,) = bodies(call(b"g:g", None, packed(ROWS)[b"g:g"]).rows, Output.EVENTS)
+    assert re.fullmatch(r"state/group\.py:\d+ _apply_item", event["data"]["raised_in"])
+
+
 @pytest.mark.usefixtures("defect")
 def test_its_records_become_dead_letters() -> None:
     """Records with their bytes, a run of commits as its range of offsets."""
