@@ -15,11 +15,11 @@ from groupreplay.streaming.local.cache import cache_folder
 
 #: Debian's Alertmanager finds its templates only where the package is installed.
 _ALERTMANAGER = "github.com/prometheus/alertmanager/cmd/alertmanager@v0.28.1"
-#: Program -> Debian's package that has it.
+#: Program -> Debian's packages that may have it; promtool has one of its own since Debian 14.
 _PACKAGES = {
-    "prometheus": "prometheus",
-    "promtool": "prometheus",
-    "amtool": "prometheus-alertmanager",
+    "prometheus": ("prometheus",),
+    "promtool": ("prometheus", "promtool"),
+    "amtool": ("prometheus-alertmanager",),
 }
 
 
@@ -28,7 +28,7 @@ def prometheus_tool(name: str) -> str:
     found = shutil.which(name) or _unpacked(name)
     if found is None:
         pytest.skip(
-            f"{name} is not on this machine and could not be fetched: install the package {_PACKAGES[name]}"
+            f"{name} is not on this machine and could not be fetched: install {' or '.join(_PACKAGES[name])}"
         )
     return found
 
@@ -72,10 +72,12 @@ def _output(name: str, *words: object, stdin: bytes | None = None) -> str:
 
 @cache
 def _unpacked(name: str) -> str | None:
-    folder = cache_folder() / _PACKAGES[name]
-    if not (folder / "usr" / "bin" / name).exists() and not _unpack(_PACKAGES[name], folder):
-        return None
-    return str(folder / "usr" / "bin" / name)
+    for package in _PACKAGES[name]:
+        folder = cache_folder() / package
+        program = folder / "usr" / "bin" / name
+        if (folder.exists() or _unpack(package, folder)) and program.exists():
+            return str(program)
+    return None
 
 
 def _unpack(package: str, folder: Path) -> bool:
