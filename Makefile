@@ -17,7 +17,7 @@ BIN := .venv/bin
 PACKAGE := pyproject.toml README.md LICENSE \
 	$(shell find -L src -type f ! -path '*.egg-info/*' ! -name '*.pyc')
 
-.PHONY: demo test test-fast test-lines test-long lint types layers jars bench bench-page browser docs site release screenshots dev setup clean help
+.PHONY: demo test test-fast test-lines test-long lint types layers jars archives bench bench-page browser docs site release screenshots dev setup clean help
 
 help:
 	@echo 'make demo        runs a broker, consumers and the job, prints the events, and writes demo.html (ARGS="--seconds 60")'
@@ -40,7 +40,7 @@ demo: .venv/.wheel
 
 # Two workers, because tests of a broker or of the job mostly wait. Three are no faster on two cores, and deadlines pass.
 # Files keep their order: the slowest come early.
-test: lint jars browser
+test: lint jars archives browser
 	$(BIN)/pytest -m 'not long' -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-fast: .venv/.wheel
@@ -50,10 +50,11 @@ test-lines: $(LINES:%=.lines/%/.wheel)
 	for line in $(LINES); do \
 		echo "Spark $$line: $$(.lines/$$line/bin/python -c 'import pyspark, sys; print(pyspark.__version__, "with Python", sys.version.split()[0])')"; \
 		.lines/$$line/bin/python -I -m groupreplay.streaming.local.jars fetch && \
+		(cd tests && ../.lines/$$line/bin/python -m support.class_archives) && \
 		.lines/$$line/bin/pytest -m line -n 2 --dist loadfile --no-loadscope-reorder $(ARGS) || exit 1; \
 	done
 
-test-long: .venv/.wheel jars
+test-long: .venv/.wheel jars archives
 	HYPOTHESIS_PROFILE=long $(BIN)/pytest -m 'long' --timeout 3600 $(ARGS)
 
 lint: .venv/.wheel types layers
@@ -70,6 +71,10 @@ layers: .venv/.wheel
 # Runs before the tests, so that a download does not count as a test's time. Does nothing when the cache has them.
 jars: .venv/.wheel
 	@$(BIN)/python -I -m groupreplay.streaming.local.jars fetch
+
+# Class data for the JVMs of the tests, which start in half the time with it.
+archives: .venv/.wheel jars
+	@cd tests && ../$(BIN)/python -m support.class_archives
 
 bench: .venv/.wheel jars
 	$(BIN)/python benchmarks/bench.py $(ARGS)

@@ -8,16 +8,18 @@ import os
 import re
 import signal
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-if TYPE_CHECKING:
-    from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.local.broker import EmbeddedBroker
+from support import class_archives
 
-# Spark's JVMs run for about a minute in tests, too short for the second compiler to pay off.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1")
+EmbeddedBroker.common_jvm_options = class_archives.options(class_archives.BROKER)
+os.environ.setdefault(
+    "SPARK_SUBMIT_OPTS",
+    " ".join((*class_archives.SHORT_LIVED, *class_archives.options(class_archives.SPARK))),
+)
 
 # The width of a terminal, which readline leaves in the environment of xdist's workers: tests set their own.
 os.environ.pop("COLUMNS", None)
@@ -38,8 +40,6 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 @pytest.fixture(scope="session")
 def broker() -> Iterator[EmbeddedBroker]:
     """One broker for the whole session: tests must give topics and groups names from ``unique``."""
-    from groupreplay.streaming.local.broker import EmbeddedBroker
-
     with EmbeddedBroker() as running:
         yield running
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.local.jars import jar_paths
@@ -80,6 +80,9 @@ class EmbeddedBroker:
     and then `start()`: port and data stay the same until `close()`.
     """
 
+    #: JVM options of every broker that this process starts, behind the default ones.
+    common_jvm_options: ClassVar[Sequence[str]] = ()
+
     def __init__(
         self,
         version: str = DEFAULT_VERSION,
@@ -99,7 +102,7 @@ class EmbeddedBroker:
             port: the client port; 0 takes a free one.
             offsets_partitions: partitions of the offsets topic.
             overrides: settings of server.properties that override the defaults of this module.
-            jvm_options: added after the default JVM options, so they override them.
+            jvm_options: added after the other JVM options, so they override them.
             ready_seconds: how long a start may take.
             wait_for_coordinator: also wait until the offsets topic exists and its coordinators are loaded; False
                 leaves the creation of the topic to the first consumer.
@@ -203,7 +206,8 @@ class EmbeddedBroker:
         properties = self._write_properties()
         jars = self._jars or jar_paths(f"broker-{self.version}")
         java = [
-            *(str(find_java().executable), *_JVM_OPTIONS, *_LOG_OPTIONS, *self._jvm_options),
+            *(str(find_java().executable), *_JVM_OPTIONS, *_LOG_OPTIONS),
+            *(*self.common_jvm_options, *self._jvm_options),
             *("-cp", os.pathsep.join(map(str, jars))),
         ]
         if not (self.folder / "data" / "meta.properties").exists():
