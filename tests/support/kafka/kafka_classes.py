@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from groupreplay.streaming.local.broker import DEFAULT_VERSION
 from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.java import find_java
+from support import class_archives
 
 _SOURCE = """
 import com.fasterxml.jackson.databind.JsonNode;
@@ -208,7 +209,15 @@ def _parts(framed: bytes) -> Iterator[bytes | None]:
 def java_command(*words: object, jars: Sequence[Path] | None = None) -> list[str]:
     """The command line of a Java program, by default from the jars of the broker."""
     class_path = os.pathsep.join(map(str, jars or jar_paths(f"broker-{DEFAULT_VERSION}")))
-    return [str(find_java().executable), "-XX:TieredStopAtLevel=1", "-cp", class_path, *map(str, words)]
+    shared = class_archives.options(class_archives.BROKER)
+    return [
+        str(find_java().executable),
+        *class_archives.SHORT_LIVED,
+        *shared,
+        "-cp",
+        class_path,
+        *map(str, words),
+    ]
 
 
 class Jvm:
