@@ -239,6 +239,7 @@ class Jvm:
             die_on_exit=True,
             enable_auth=True,
             return_proc=True,
+            javaopts=[*class_archives.SHORT_LIVED],
         )
         self._gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
         #: Its packages: ``packages.java.util`` is a package.
