@@ -10,18 +10,21 @@ import os
 import subprocess
 import sys
 import tempfile
+from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
 import pytest
+
+from groupreplay.streaming.local.broker import DEFAULT_VERSION, EmbeddedBroker
 
 #: Tests end before the second compiler and parallel collectors pay off.
 SHORT_LIVED: Final = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 #: A JVM that cannot use its archive goes on without it, and says nothing.
 _SILENT: Final = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off", "-Xlog:class+path=off")
 _FOLDER: Final = Path(sys.prefix) / "class-archives"
-BROKER: Final = _FOLDER / "broker.jsa"
-SPARK: Final = _FOLDER / "spark.jsa"
+BROKER: Final = _FOLDER / f"broker-{DEFAULT_VERSION}.jsa"
+SPARK: Final = _FOLDER / f"spark-{version('pyspark')}.jsa"
 
 
 def options(archive: Path) -> tuple[str, ...]:
@@ -51,7 +54,6 @@ def main() -> None:
 
 def train(folder: Path) -> None:
     """A job reads one group of a broker; both JVMs write their archives into the folder when they end."""
-    from groupreplay.streaming.local.broker import EmbeddedBroker
     from support.job.jobs import topic_names
     from support.job.own_process import keep_session, run_here
     from support.kafka.clients import commit_once, make_topics
