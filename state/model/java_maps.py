@@ -6,6 +6,7 @@ It decides who leads, who gets which partition, which of two tied votes wins, an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
+from math import ceil
 from typing import Generic, TypeVar
 
 from groupreplay.state.kafka_terms import java_hash
@@ -68,11 +69,15 @@ class HashOrder(Generic[_Key]):
         return (value ^ value >> 16) & (self._buckets - 1)
 
 
-def buckets_for(size: int) -> int:
-    """The buckets of a ``HashMap`` that is made as a copy of a map of this size."""
+def buckets_for(size: int, *, java_release: int = 17) -> int:
+    """The buckets of a ``HashMap`` that is made as a copy of a map of this size.
+
+    Before Java 19 a copy of three, or six, or twelve keys has twice the buckets that it needs (JDK-8281631).
+    """
     if size == 0:
         return 16
-    return 1 << int(size / _LOAD_FACTOR).bit_length()
+    least = int(size / _LOAD_FACTOR) + 1 if java_release < 19 else ceil(size / _LOAD_FACTOR)
+    return 1 << (least - 1).bit_length()
 
 
 class TimelineMap(MutableMapping[str, _Value]):

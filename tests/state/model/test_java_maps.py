@@ -41,8 +41,16 @@ def test_computing_grows_later_than_putting() -> None:
 
 @pytest.mark.parametrize(("size", "buckets"), [(0, 16), (1, 2), (2, 4), (3, 8), (6, 16), (12, 32)])
 def test_a_copy_has_as_many_buckets_as_it_needs(size: int, buckets: int) -> None:
-    """The default is for an empty map only."""
+    """Or as twice as many, as in Java 17. The default is for an empty map only."""
     assert buckets_for(size) == buckets
+
+
+@pytest.mark.parametrize(
+    ("size", "buckets"), [(0, 16), (1, 2), (2, 4), (3, 4), (4, 8), (6, 8), (7, 16), (12, 16)]
+)
+def test_later_releases_of_java_need_fewer_buckets(size: int, buckets: int) -> None:
+    """Since Java 19 three keys fit into four buckets."""
+    assert buckets_for(size, java_release=21) == buckets
 
 
 def test_members_of_a_consumer_group_are_in_the_order_of_kafkas_own_table() -> None:
