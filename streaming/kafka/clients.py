@@ -160,17 +160,18 @@ class Connection:
         return _era(found.topic_id), len(found.partitions)
 
     def metadata(
-        self, where: str, topic: str | None = None, *, seconds: float = REQUEST_SECONDS
+        self, where: str, topic: str | None = None, *, seconds: float | None = None
     ) -> ClusterMetadata:
         """The brokers, and one topic or all topics that this login may see; ``where`` is for the error message.
 
-        A request for one missing topic may create it.
+        ``seconds`` is how long an answer may take, by default ``REQUEST_SECONDS``. A request for one missing topic may
+        create it.
 
         Raises:
             GroupReplayError: no broker answers.
         """
         try:
-            return self.admin().list_topics(topic, timeout=seconds)
+            return self.admin().list_topics(topic, timeout=REQUEST_SECONDS if seconds is None else seconds)
         except KafkaException as error:
             raise self.explain(error, where) from None
 

@@ -15,6 +15,7 @@ from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.job import preflight
+from groupreplay.streaming.kafka import clients
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.spark.source import TopicPlan, offsets_read, planned_partitions
 from support.histories.raw_records import commit
@@ -51,8 +52,9 @@ def test_the_connector_must_find_the_internal_topic(
     assert FLAG in (caught.value.fix or "")
 
 
-def test_an_unreachable_cluster_is_reported() -> None:
+def test_an_unreachable_cluster_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody listens on the port: an error of connection, not a hanging job."""
+    monkeypatch.setattr(clients, "REQUEST_SECONDS", 1.0)
     with pytest.raises(GroupReplayError) as caught:
         preflight.offsets_topic(Connection(Cluster(bootstrap_servers="127.0.0.1:1")))
     assert caught.value.exit_code == ExitCode.CONNECTION

@@ -12,6 +12,7 @@ import pytest
 
 from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.cli.commands.serving import serve
+from groupreplay.streaming.kafka import clients
 from groupreplay.streaming.serve.watched_cluster import ClusterToServe
 from support.job.captures import invoke
 from support.kafka.waiting import wait_until
@@ -97,8 +98,9 @@ def test_clusters_that_cannot_be_reached(tmp_path: Path) -> None:
     assert process.returncode == 128 + signal.SIGTERM
 
 
-def test_one_cluster_that_cannot_be_reached() -> None:
+def test_one_cluster_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
     """Alone it is an error at the start: a wrong address is seen at once."""
+    monkeypatch.setattr(clients, "REQUEST_SECONDS", 1.0)
     result = invoke("serve", "--bootstrap-server", "127.0.0.1:1", "--listen", "127.0.0.1:0")
     assert (result.exit_code, "127.0.0.1:1" in result.stderr) == (ExitCode.CONNECTION, True)
 
