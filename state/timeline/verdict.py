@@ -117,7 +117,7 @@ def _conditions(found: VerdictFacts) -> Iterator[Statement]:
 
 
 def _condition(name: str, bars: Sequence[ConditionBar], found: VerdictFacts) -> Statement:
-    """The one that holds, or else the longest, with its members; then how often there was another one."""
+    """The one that holds, or else the longest, with its members; then how many others there were."""
 
     def until(bar: ConditionBar) -> int:
         return found.until_ms if bar.until_ms is None else bar.until_ms
@@ -125,23 +125,20 @@ def _condition(name: str, bars: Sequence[ConditionBar], found: VerdictFacts) -> 
     def lasted_ms(bar: ConditionBar) -> int:
         return until(bar) - bar.since_ms
 
+    def span(bar: ConditionBar) -> list[str | int]:
+        return ["since ", bar.since_ms] if bar.until_ms is None else [bar.since_ms, " to ", bar.until_ms]
+
     holding = [bar for bar in bars if bar.until_ms is None]
     main = max(holding or bars, key=lasted_ms)
     meaning = _MEANING.get(name, safe_text(name.replace(".", " ")))
-    parts: list[str | int] = [f"{meaning[:1].upper()}{meaning[1:]} "]
-    if holding:
-        parts += ["since ", main.since_ms, f", still at the end after {milliseconds(lasted_ms(main))}"]
-    else:
-        parts += [main.since_ms, " to ", until(main), f" ({milliseconds(lasted_ms(main))})"]
+    lasted = milliseconds(lasted_ms(main))
+    parts: list[str | int] = [f"{meaning[:1].upper()}{meaning[1:]} ", *span(main)]
+    parts += [f", still at the end after {lasted}" if holding else f" ({lasted})"]
     parts += [_who(main, found), _quiet(name, main, until(main), found)]
     if others := [bar for bar in bars if bar is not main]:
         longest = max(others, key=lasted_ms)
-        more = (
-            "There was one more: " if len(others) == 1 else f"There were {len(others)} more, the longest one "
-        )
-        begin: list[str | int] = ["since "] if longest.until_ms is None else []
-        end: list[str | int] = [] if longest.until_ms is None else [" to ", longest.until_ms]
-        parts += [f" {more}", *begin, longest.since_ms, *end, f" ({milliseconds(lasted_ms(longest))})."]
+        more = "was one more:" if len(others) == 1 else f"were {len(others)} more, the longest one"
+        parts += [f" There {more} ", *span(longest), f" ({milliseconds(lasted_ms(longest))})."]
     severity = max((bar.severity for bar in bars), key=lambda one: list(_TONES).index(one))
     return _statement(_TONES[severity], parts, (main.since_ms, until(main)), found.window)
 

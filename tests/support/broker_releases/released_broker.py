@@ -12,6 +12,7 @@ from groupreplay.streaming.local.java import find_java
 from groupreplay.streaming.local.ports import free_ports
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.broker_releases.release_jars import release_jars
+from support.class_archives import SHORT_LIVED
 from support.kafka.waiting import wait_until
 
 _KRAFT_SINCE = (3, 3)
@@ -94,7 +95,7 @@ def _zookeeper(broker: EmbeddedBroker, port: int) -> Iterator[None]:
     file = folder / "zookeeper.properties"
     file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()), encoding="utf-8")
     command = [
-        *(str(find_java().executable), "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx128m"),
+        *(str(find_java().executable), *SHORT_LIVED, "-Xmx128m"),
         # Its beans for log4j need log4j's classes.
         "-Dzookeeper.jmx.log4j.disable=true",
         *("-cp", os.pathsep.join(map(str, release_jars(broker.version)))),

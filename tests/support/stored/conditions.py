@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from support.job.replays import event_name
 from support.paths import ROOT
 
 FILE = ROOT / "tests" / "golden" / "stored_conditions.json"
@@ -32,12 +33,12 @@ def load() -> list[Json]:
     return stored
 
 
-def with_new_forms(stored: Iterable[Json], events: Iterable[Mapping[str, Any]]) -> list[Json]:
+def with_new_forms(stored: Iterable[Json], events: Iterable[Json]) -> list[Json]:
     """The list, and behind it the conditions among the events whose form is not in it."""
     found = [*stored]
     known = {(one["condition"], form(one["data"])) for one in found}
     for event in events:
-        name, data = event["type"].removeprefix("groupreplay.").rsplit(".v", 1)[0], event["data"]
+        name, data = event_name(event), event["data"]
         if "condition_id" in data and (name, form(data)) not in known:
             known.add((name, form(data)))
             found.append({"condition": name, "data": data})

@@ -15,7 +15,7 @@ from groupreplay.streaming.local.cache import cache_folder
 
 #: Debian's Alertmanager finds its templates only where the package is installed.
 _ALERTMANAGER = "github.com/prometheus/alertmanager/cmd/alertmanager@v0.28.1"
-#: Program -> Debian's packages that may have it; promtool has one of its own since Debian 14.
+#: Program -> Debian's packages that may have it; promtool has one of its own in Debian sid.
 _PACKAGES = {
     "prometheus": ("prometheus",),
     "promtool": ("prometheus", "promtool"),
