@@ -96,6 +96,16 @@ def lag(data: Data) -> str:
     return "" if data.get("lag") is None else f", {data['lag']} records behind"
 
 
+def assumed(data: Data) -> str:
+    """What the event rests on without a proof: ``, assumed: retention 7 d 0 h``; empty when nothing was assumed."""
+    numbers = data.get("assumed") or {}
+    named = [
+        f"{safe_text(str(name)).removesuffix('_ms').replace('_', ' ')} {milliseconds(value)}"
+        for name, value in numbers.items()
+    ]
+    return f", assumed: {', '.join(named)}" if named else ""
+
+
 def clock_time(moment: str) -> str:
     """The hh:mm:ss.mmm of an RFC 3339 time in UTC."""
     return safe_text(moment.partition("T")[2].removesuffix("Z")[:12].removesuffix("+00:00") or moment)

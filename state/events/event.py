@@ -71,6 +71,16 @@ Trigger = Annotated[
 ]
 
 
+#: For events that need a number which neither the log nor a broker has given.
+Assumed = Annotated[
+    Mapping[str, int],
+    Meta(
+        description="Numbers that the event rests on and that neither a record nor a broker has given, by name "
+        "(`retention_ms`): Kafka's defaults. Empty: nothing was assumed."
+    ),
+]
+
+
 LeaveReason = Literal["left", "rebalance_timeout", "session_timeout", "group_emptied", "unknown"]
 
 

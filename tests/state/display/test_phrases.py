@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groupreplay.state.display.phrases import clock_time, interval, milliseconds
+from groupreplay.state.display.phrases import Data, assumed, clock_time, interval, milliseconds
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,20 @@ def test_interval(bounds: tuple[int, int], text: str) -> None:
 def test_clock_time(timestamp: str, text: str) -> None:
     """The time of day of an RFC 3339 timestamp; anything else is shown as it is."""
     assert text == clock_time(timestamp)
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ({}, ""),
+        ({"assumed": {}}, ""),
+        ({"assumed": {"session_timeout_ms": 45_000}}, ", assumed: session timeout 45.0 s"),
+        (
+            {"assumed": {"retention_ms": 604_800_000, "check_interval_ms": 600_000}},
+            ", assumed: retention 7 d 0 h, check interval 10 min 0 s",
+        ),
+    ],
+)
+def test_assumed(data: Data, text: str) -> None:
+    """Numbers that nobody gave are named with their values; an event that rests on none says nothing."""
+    assert text == assumed(data)
