@@ -28,7 +28,7 @@ from groupreplay.streaming.engine.wire import (
     PackedProbe,
     to_wire,
 )
-from groupreplay.streaming.spark.operator import OUTPUT_COLUMNS, Job, _trail_ms, step
+from groupreplay.streaming.spark.operator import OUTPUT_COLUMNS, Job, step
 from support.histories.builders import asked_for, member
 from support.histories.builders import generation as named_generation
 from support.histories.raw_records import commit, commit_key, generation, log
@@ -73,14 +73,14 @@ def frame(key: bytes, blob: bytes | None, caught_up_ms: int | None = None) -> pd
 
 
 def call(
-    key: bytes, blobs: Sequence[bytes | None], state: Any, caught_up_ms: int | None = None, job: Job = JOB
+    key: bytes, blobs: Sequence[bytes | None], state: Any, caught_up_ms: int | None = None
 ) -> list[dict[str, Any]]:
     """The rows of one call, its frames as Spark gives them: in any number."""
     frames = [frame(key, blob) for blob in blobs]
     if caught_up_ms is not None:
         frames.append(frame(key, None, caught_up_ms))
     empty = pd.DataFrame({"key": [], "packed": [], "caught_up_ms": []})
-    out = list(step((key,), frames or [empty], state, job=job))
+    out = list(step((key,), frames or [empty], state, job=JOB))
     assert all(tuple(frame.columns) == OUTPUT_COLUMNS for frame in out)
     return [row for frame in out for row in frame.to_dict("records")]
 
@@ -167,42 +167,6 @@ def test_a_deadline_waits_for_the_caught_up_time(open_operation: tuple[bytes, in
     assert call(b"g:g", [], state) == []
     assert changes(state) == {"updated": True, "removed": False, "wakes_in_ms": 10_000}
     assert len(described(state)["offsets"]) == 1
-
-
-@pytest.mark.parametrize(
-    ("run_for_ms", "caught_up_ms", "wakes_in_ms"),
-    [
-        (1_000, 0, 10_000),
-        (100_000, 0, 300_000),
-        (100_000, NOW_MS - 100_001, 100_001),
-        (100_000, NOW_MS - 100_000, 10_000),
-    ],
-)
-def test_a_timer_waits_for_the_backlog(run_for_ms: int, caught_up_ms: int, wakes_in_ms: int) -> None:
-    """While the log of before the start is read, it waits three times as long as that has taken; afterwards not."""
-    started = replace(JOB, started_ms=NOW_MS - run_for_ms)
-    blobs = packed([commit("g"), (commit_key("g"), None)], first_offset=NOW_MS // 1_000)[b"g:g"]
-    state = group_state(caught_up_ms=caught_up_ms)
-    call(b"g:g", blobs, state, job=started)
-    assert changes(state)["wakes_in_ms"] == 1_001 + wakes_in_ms
-
-
-def test_calls_in_vain_stay_fewer_than_the_groups() -> None:
-    """However long the backlog is: 1 000 groups whose deadlines have passed, read in batches of 20 s."""
-    groups, batch_ms = 1_000, 20_000
-    for batches in (5, 50, 500):
-        vain, per_batch = 0, groups // batches or 1
-        timers: list[int] = []
-        for number in range(batches):
-            now_ms = NOW_MS + (number + 1) * batch_ms
-            due = [timer for timer in timers if timer < now_ms]
-            vain += len(due)
-            wait_ms = _trail_ms(replace(JOB, started_ms=NOW_MS), now_ms, -(10**12))
-            timers = [timer for timer in timers if timer >= now_ms] + [now_ms + wait_ms] * (
-                len(due) + per_batch
-            )
-        assert vain < max(groups, batches) / 2
-        assert max(timers) <= NOW_MS + 4 * batches * batch_ms
 
 
 def test_a_due_deadline_is_served_and_its_timer_gone(open_operation: tuple[bytes, int]) -> None:
