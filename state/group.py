@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from groupreplay.state import clock_setback
-from groupreplay.state.conditions.detection import GroupView
+from groupreplay.state.conditions.agenda import RECORD, Agenda
+from groupreplay.state.conditions.detection import Dependency, GroupView
 from groupreplay.state.conditions.registry import group_detectors
 from groupreplay.state.conditions.tracker import ConditionTracker, ConditionUpdate
 from groupreplay.state.due_work import Due, next_due
@@ -56,6 +57,7 @@ class Group:
         self._context = context
         self._rules = context.policy.of(group_id)
         self._detectors = group_detectors(self._rules)
+        self._agenda = Agenda(self._detectors)
         self._evaluations_left = _MOST_EVALUATIONS
         #: What is being applied, for whoever catches an exception; None before the first item.
         self.applying: CommitRun | GroupRecord | None = None
@@ -136,6 +138,7 @@ class Group:
         events = self._complete_operation()
         events += occasions.report_all(self._snapshot, self._report_here)
         clock_setback.set_back(self._snapshot, self._offsets, at_ms)
+        self._agenda.note_all()
         self.changed = True
         return events
 
@@ -182,6 +185,7 @@ class Group:
                 return self._report_offset_changes(at_ms)
             case Due.OLD_LOSSES:
                 losses.forget_before(self._snapshot, at_ms)
+                self._agenda.note((Dependency.OFFSETS,))
                 self.changed = True
                 return []
             case Due.NOTHING_LEFT:
@@ -203,6 +207,7 @@ class Group:
         if not group_activity.is_significant(self._snapshot, self._rules, at_ms):
             self._snapshot.losses.lost = ()
         classic.apply_nothing_left(self._snapshot, report)
+        self._agenda.note(RECORD)
         self.changed = True
         return report.events + self._evaluate(self._timer_report(at_ms))
 
@@ -215,6 +220,7 @@ class Group:
     def _apply_probe(self) -> list[Event]:
         snapshot = self._snapshot
         probe = probing.next_probe(snapshot.probes)
+        self._agenda.note((Dependency.PROBES,))
         self.changed = True
         if probe.deleted_topics:
             return occasions.apply_answer(snapshot, probe, self._report_here)
@@ -234,6 +240,8 @@ class Group:
         report = self._report(run.partition, extent.first_offset, extent.first_ms)
         if self._snapshot.group.group_type is GroupType.CLASSIC:
             classic.apply_commit(self._snapshot.group, report)
+        # A first commit creates the group.
+        self._agenda.note(RECORD if report.events else (Dependency.COMMITS,))
         group_activity.note_record(self._snapshot.activity, report.timestamp_ms)
         applied = occasions.apply_commits(self._snapshot, self._offsets, run, self._context)
         group_activity.note_commits(self._snapshot.activity, extent.commits, len(self._offsets))
@@ -301,6 +309,7 @@ class Group:
         if not log.pending:
             return []
         pending, log.pending = log.pending, []
+        self._agenda.note(RECORD)
         self.changed = True
         records = [storage.unpend(one, log.partition) for one in pending]
         events = apply_operation(self._snapshot, self._offsets, records, self._report_of)
@@ -313,27 +322,21 @@ class Group:
             # Nothing is emitted before that time; conditions that hold then are emitted then.
             conditions.next_evaluation_ms = self._context.emit_since_ms
             return []
-        view = GroupView(
-            group_id=self.group_id,
-            snapshot=self._snapshot,
-            offsets=self._offsets,
-            context=self._context,
-            now_ms=now_ms,
-        )
-        names = self._detectors.names if only is None else only
-        evaluations = [one.evaluate(view) for one in self._detectors.detectors if one.name in names]
-        times = [one.next_ms for one in evaluations if one.next_ms is not None]
-        if only is not None and conditions.next_evaluation_ms is not None:
-            times.append(conditions.next_evaluation_ms)
-        found = [one for evaluation in evaluations for one in evaluation.detections]
-        planned = self._rules.open_windows(now_ms) if found or conditions.active else None
+        view = GroupView(self.group_id, self._snapshot, self._offsets, self._context, now_ms)
+        if self._rules.windows:
+            # The highest severity of every condition changes with a window.
+            self._agenda.note_all()
+        detections, names = self._agenda.evaluate(view, only)
+        times = [self._agenda.next_ms(), None if only is None else conditions.next_evaluation_ms]
+        planned = self._rules.open_windows(now_ms) if detections or conditions.active else None
         if planned is not None:
             # A condition that outlasts the window gets its own severity then.
             times.append(planned.closes_ms)
-        conditions.next_evaluation_ms = max(min(times), now_ms + 1) if times else None
-        if not found and not conditions.active:
+        next_ms = min((at_ms for at_ms in times if at_ms is not None), default=None)
+        conditions.next_evaluation_ms = None if next_ms is None else max(next_ms, now_ms + 1)
+        if not detections and not conditions.active:
             return []
-        updates = self._tracker(now_ms).update(found, names, now_ms)
+        updates = self._tracker(now_ms).update(detections, names, now_ms)
         return self._emit_updates(updates, report)
 
     def _tracker(self, now_ms: int) -> ConditionTracker:

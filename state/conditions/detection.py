@@ -85,7 +85,7 @@ class Evaluation:
 QUIET: Final = Evaluation()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class GroupView:
     """A group at one moment."""
 

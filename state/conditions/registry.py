@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, TypeVar
@@ -63,22 +63,30 @@ _AnyDetector = TypeVar("_AnyDetector", bound=Detector)
 class GroupDetectors:
     """The detectors of a group with the thresholds of its rules.
 
-    ``on_commits``: names of conditions that commits can end, ``on_any_commit`` of those that each commit ends.
+    ``depending``: their names by what they depend on. ``on_any_commit``: names of conditions that each commit ends.
     """
 
     detectors: tuple[GroupDetector, ...]
     names: tuple[str, ...]
-    on_commits: frozenset[str]
+    depending: Mapping[Dependency, frozenset[str]]
     on_any_commit: frozenset[str]
+
+    @property
+    def on_commits(self) -> frozenset[str]:
+        """Names of conditions that commits can end."""
+        return self.depending[Dependency.COMMITS]
 
 
 @lru_cache(maxsize=1_000)
 def group_detectors(rules: Rules) -> GroupDetectors:
     """The detectors of the groups that have these rules."""
     detectors = with_thresholds(_GROUP_DETECTORS, rules.thresholds)
-    on_commits = frozenset(one.name for one in detectors if Dependency.COMMITS in one.DEPENDS_ON)
-    on_any_commit = frozenset(one.name for one in detectors if one.ENDED_BY_ANY_COMMIT)
-    return GroupDetectors(detectors, tuple(one.name for one in detectors), on_commits, on_any_commit)
+    depending = {
+        change: frozenset(detector.name for detector in detectors if change in detector.DEPENDS_ON)
+        for change in Dependency
+    }
+    on_any_commit = frozenset(detector.name for detector in detectors if detector.ENDED_BY_ANY_COMMIT)
+    return GroupDetectors(detectors, tuple(detector.name for detector in detectors), depending, on_any_commit)
 
 
 def job_detectors(thresholds: Thresholds) -> tuple[JobDetector, ...]:

@@ -19,8 +19,8 @@ from groupreplay.state.events.event import Evidence, Severity
 from groupreplay.state.policy.redaction import Redaction
 from groupreplay.state.snapshot.conditions import ActiveCondition, ConditionKey
 
-#: Far more than any real group has; a hostile one must not fill the state.
-_MOST: Final = 100
+#: Conditions of a group. Far more than any real one has; a hostile one must not fill the state.
+MOST: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class ConditionTracker:
     ) -> list[ConditionUpdate]:
         """What to report now that these hold; ``evaluated`` are the names of all conditions that were evaluated."""
         updates: list[ConditionUpdate] = []
-        found = {one.key: one for one in detections[:_MOST]}
+        found = {one.key: one for one in detections[:MOST]}
         for key, old in list(self.active.items()):
             if key not in found and key.kind in evaluated:
                 del self.active[key]

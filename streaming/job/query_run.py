@@ -281,6 +281,7 @@ class QueryRun:
             job=Job(
                 context=context,
                 topics=settings.topics,
+                started_ms=self._parts.clock.now_ms(),
                 # The batch that ends a single run must find every timer due.
                 retry_ms=0 if settings.once else round(settings.trigger_seconds * 1000),
                 limits=self._limits.read(),

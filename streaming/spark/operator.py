@@ -26,6 +26,8 @@ OUTPUT_SCHEMA: Final = (
     "topic string, key binary, value binary, headers string, event_type string, severity integer"
 )
 OUTPUT_COLUMNS: Final = tuple(column.split()[0] for column in OUTPUT_SCHEMA.split(", "))
+#: With 3, a timer that was set when x of the backlog was read fires at 4 x of it, 16 x, and so on.
+_BACKLOG_WAIT: Final = 3
 #: Some rows of one key: (``packed``, ``caught_up_ms``).
 Chunk = tuple[Sequence[bytes | None], Sequence[int]]
 #: One row by ``OUTPUT_COLUMNS``.
@@ -38,12 +40,14 @@ _UNWRITTEN: Final[OutputCells] = (None, b"", None, None, None, None)
 class Job:
     """The settings of the job that every call needs; sent to the workers once.
 
-    ``retry_ms``: how long a timer that is due waits for the caught-up time before it fires again. ``limits``: the
-    largest message by the values of ``Output``.
+    ``started_ms``: when the query was started, by the brokers' time. ``retry_ms``: how long a timer that is due waits
+    for the caught-up time before it fires again; 0: it fires in each batch. ``limits``: the largest message by the
+    values of ``Output``.
     """
 
     context: Context
     topics: TopicNames
+    started_ms: int = 0
     retry_ms: int = 10_000
     limits: Mapping[str, int] = field(default_factory=dict)
 
@@ -90,13 +94,26 @@ def rows_of_call(key: bytes, chunks: Iterable[Chunk], state: GroupState, job: Jo
         recorded_ms=processing_ms,
         context=job.context,
     )
-    _store(result, state, processing_ms, min(processing_ms - now_ms, job.retry_ms))
+    _store(result, state, processing_ms, _trail_ms(job, processing_ms, now_ms))
     rows, unwritten = fit_rows(result.rows, job.limits, job.context)
     return [*(_cells(row, job.topics) for row in rows), *[_UNWRITTEN] * unwritten]
 
 
+def _trail_ms(job: Job, processing_ms: int, now_ms: int) -> int:
+    """How long after its deadline a timer fires, because the caught-up time is behind the present.
+
+    While the query reads what was written before its start, every deadline of the past is due in every batch, for
+    every group, and nothing can be done: a timer then waits ``_BACKLOG_WAIT`` times as long as the query has run. So
+    the calls in vain stay fewer than the groups, and those that do work are spread over the time behind the backlog.
+    """
+    wait_ms = job.retry_ms
+    if wait_ms and now_ms < job.started_ms:
+        wait_ms = max(wait_ms, _BACKLOG_WAIT * (processing_ms - job.started_ms))
+    return min(processing_ms - now_ms, wait_ms)
+
+
 def _store(result: AdvanceResult, state: GroupState, processing_ms: int, trail_ms: int) -> None:
-    """``trail_ms``: how far the caught-up time, which deadlines wait for, is behind the present."""
+    """``trail_ms`` as in ``_trail_ms``."""
     if result.removable or (result.blob is None and state.hasTimedOut):
         if state.exists:
             state.remove()

@@ -78,7 +78,6 @@ COVERED_BY = {
     "streaming/spark/internals/failure_causes.py": "tests/streaming/job/test_faults.py",
     "streaming/spark/internals/java_progress.py": "tests/streaming/spark/test_batch_progress.py",
     "streaming/spark/internals/jvm.py": "tests/streaming/spark/test_session.py",
-    "streaming/spark/operator.py": "tests/streaming/spark/test_query.py",
 }
 
 #: Decoders outside of ``streaming/contract/message_decoder.py`` -> why no bytes of a topic reach them unchecked.

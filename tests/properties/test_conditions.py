@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from groupreplay.state import Context, Event, Group, Observations
+from groupreplay.state.conditions.agenda import Agenda
 from groupreplay.state.conditions.condition import Condition
+from groupreplay.state.conditions.detection import GroupDetector
 from groupreplay.state.conditions.rebalance.stuck import RebalanceStuck
 from groupreplay.state.output.envelope import cloud_event
 from groupreplay.state.policy.rules import Policy
@@ -156,3 +161,33 @@ def test_ids_are_unique(records: list[Raw], data: st.DataObject) -> None:
     events, _ = at_once(records, data.draw(probes_of(records)), PROBING)
     ids = [cloud_event(event, PROBING, event.time_ms).id for event in events]
     assert len(set(ids)) == len(ids)
+
+
+@contextmanager
+def all_always() -> Iterator[None]:
+    """Every detector is due in every evaluation."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Agenda, "_due", every_detector)
+        yield
+
+
+def every_detector(agenda: Agenda, _now_ms: int) -> list[GroupDetector]:
+    """In place of ``Agenda._due``."""
+    return list(agenda._detectors.detectors)
+
+
+@given(histories(), st.data())
+def test_detectors_that_are_not_due(records: list[Raw], data: st.DataObject) -> None:
+    """Evaluated after every change, they find nothing that they do not find when they are due."""
+    probes = data.draw(probes_of(records), label="probes")
+    with all_always():
+        expected: Any = at_once(records, probes, PROBING)
+    assert at_once(records, probes, PROBING) == expected
+
+
+@given(logs())
+def test_detectors_that_are_not_due_in_newer_groups(log: WrittenLog) -> None:
+    """The same for KIP-848, share and streams groups, and for groups that the model of the coordinator has written."""
+    with all_always():
+        expected: Any = at_once(log.records, [], PROBING)
+    assert at_once(log.records, [], PROBING) == expected

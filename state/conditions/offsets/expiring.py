@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
@@ -109,7 +110,7 @@ class OffsetsExpiringDetector(GroupDetector):
         if first_later is None:
             return Evaluation(found)
         # Commits move the deadline without an evaluation; one that comes too early costs little.
-        again_ms = view.now_ms + max(_DAY_MS, retention_ms // _EVALUATIONS)
+        again_ms = view.now_ms + _pause_ms(view.group_id, max(_DAY_MS, retention_ms // _EVALUATIONS))
         return Evaluation(found, min(first_later - limit_ms, again_ms))
 
     def _expiring(
@@ -131,3 +132,12 @@ class OffsetsExpiringDetector(GroupDetector):
             remaining_ms=max(0, first - view.now_ms),
             matters=missed,
         )
+
+
+def _pause_ms(group_id: str, most_ms: int) -> int:
+    """Between half of ``most_ms`` and all of it, by the group's id.
+
+    A first start evaluates all groups within minutes. With one pause for all they would wake together every day.
+    """
+    half_ms = most_ms // 2
+    return half_ms + (half_ms * zlib.crc32(group_id.encode()) >> 32)

@@ -36,6 +36,8 @@ _COLUMNS: Final = [column.split() for column in OUTPUT_SCHEMA.split(", ")]
 _OUTPUT: Final = pa.struct([(name, _TYPES[kind]) for name, kind in _COLUMNS])
 _LARGE_OUTPUT: Final = pa.struct([(name, _LARGE_TYPES[kind]) for name, kind in _COLUMNS])
 
+#: A batch ends behind this size: a column of Arrow cannot hold 2 GiB, and the worker holds a batch as a whole.
+_BATCH_BYTES: Final = 64 << 20
 #: Some rows of one key, with the columns that ``query.output_rows`` selects.
 Columns = Sequence[list[Any]]
 
@@ -109,7 +111,7 @@ class GroupSerializer(ApplyInPandasWithStateSerializer):
         )
 
     def dump_stream(self, iterator: Iterable[Any], stream: IO[bytes]) -> Any:
-        """Writes the rows and the states that the calls return, some thousand rows at a time."""
+        """Writes the rows and the states that the calls return, up to ``_BATCH_BYTES`` at a time."""
         if not self.without_pandas:
             return super().dump_stream(iterator, stream)
         return ArrowStreamSerializer.dump_stream(self, _with_header(self._batches(iterator), stream), stream)
@@ -117,12 +119,14 @@ class GroupSerializer(ApplyInPandasWithStateSerializer):
     def _batches(self, results: Iterable[Any]) -> Iterator[pa.RecordBatch]:
         rows: list[OutputCells] = []
         states: list[tuple[Any, ...]] = []
+        size = 0
         for output, state in results:
             rows += output
             states.append(self._state_cells(state))
-            if max(len(rows), len(states)) > self.arrow_max_records_per_batch:
+            size += sum(_size(row) for row in output) + _size(states[-1])
+            if max(len(rows), len(states)) > self.arrow_max_records_per_batch or size > _BATCH_BYTES:
                 yield self._batch(rows, states)
-                rows, states = [], []
+                rows, states, size = [], [], 0
         if states:
             yield self._batch(rows, states)
 
@@ -150,6 +154,11 @@ class GroupSerializer(ApplyInPandasWithStateSerializer):
         """The Arrow type of ``OUTPUT_SCHEMA``, with large texts where Spark was told to use them."""
         is_large = pa.types.is_large_string(self.result_state_pdf_arrow_type.field(0).type)
         return _LARGE_OUTPUT if is_large else _OUTPUT
+
+
+def _size(cells: Sequence[Any]) -> int:
+    """Bytes and characters of the texts in a row."""
+    return sum(len(cell) for cell in cells if isinstance(cell, bytes | str))
 
 
 def _state_json(state: GroupState) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -156,7 +157,23 @@ def test_no_timer_for_every_commit() -> None:
     told(group, [commit("t", 0, 2, at=30_000)], 30_000, first=900)
     assert group.next_deadline_ms() == armed
     assert told(group, [], 1 + DAY) == []
-    assert group.next_deadline_ms() == 150_001 + DAY
+    deadline_ms = group.next_deadline_ms()
+    assert deadline_ms is not None
+    assert 1 + DAY < deadline_ms <= 1 + 2 * DAY
+
+
+def test_groups_that_were_read_together_do_not_wake_together() -> None:
+    """A first start evaluates all groups at once: no ten minutes of the week after have more than 3 % of them."""
+    times_ms: list[int] = []
+    for number in range(1_000):
+        group = Group(f"group-{number}", WEEK)
+        told(group, [commit("t", 0, 1, at=1)], DAY)
+        while (deadline_ms := group.next_deadline_ms()) is not None and deadline_ms < 5 * DAY:
+            times_ms.append(deadline_ms)
+            group.expire(deadline_ms)
+    counts = Counter(at_ms // 600_000 for at_ms in times_ms)
+    assert len(times_ms) > 4_000
+    assert max(counts.values()) <= 30
 
 
 def test_a_group_whose_offsets_stay_needs_no_timer() -> None:

@@ -255,6 +255,41 @@ def merged(answers: list[Any]) -> tuple[Any, ...]:
     return row_type, rows, state_type, states
 
 
+def test_batches_are_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """States and messages of more than 2 GiB in one batch of 100 000 rows cannot be written: batches end earlier."""
+    install_until_the_end(monkeypatch)
+    whole = spoken(partial(step, job=JOB), history(), 100_000)
+    monkeypatch.setattr(group_worker, "_BATCH_BYTES", 600)
+    parts = spoken(partial(step, job=JOB), history(), 100_000)
+    assert len(whole) == 1
+    assert len(parts) > 2
+    assert merged(parts) == merged(whole)
+
+
+@pytest.mark.long
+def test_more_than_two_gib(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sizes that failed: 2 100 messages of a megabyte, and as many states of half a megabyte, from one task."""
+    install_until_the_end(monkeypatch)
+    message, blob = bytes(1 << 20), bytes(1 << 19)
+
+    def call(key: bytes, chunks: Any, state: Any, job: Job) -> list[Any]:
+        state.update((blob,))
+        return [("t", key, message, None, None, None)]
+
+    monkeypatch.setattr(group_worker, "rows_of_call", call)
+    keys = [b"g:%d" % number for number in range(2_100)]
+    given = batch(
+        [(key, b"p", -1) for key in keys],
+        [state_row(None, False, place, 1, True) for place in range(len(keys))],
+    )
+    sizes = [
+        (len(rows), sum(len(row["value"]) for row in rows))
+        for _, rows, _, _ in spoken(partial(step, job=JOB), [given], 100_000)
+    ]
+    assert sum(count for count, _ in sizes) == len(keys)
+    assert max(size for _, size in sizes) <= group_worker._BATCH_BYTES + len(message)
+
+
 def test_another_function_keeps_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that has served our function serves any other as PySpark does."""
     install_until_the_end(monkeypatch)

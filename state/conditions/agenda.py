@@ -1,0 +1,75 @@
+"""Which detectors of a group must be evaluated now: those whose dependencies changed, and those whose time has come."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from groupreplay.state.conditions.detection import Dependency, Detection, GroupDetector, GroupView
+from groupreplay.state.conditions.registry import GroupDetectors
+from groupreplay.state.conditions.tracker import MOST
+
+#: What a record of the group can change: all but answers of brokers.
+RECORD: Final = frozenset({Dependency.MEMBERS, Dependency.REBALANCE, Dependency.COMMITS, Dependency.OFFSETS})
+
+
+class Agenda:
+    """The detectors that are due, and when the others want to be evaluated.
+
+    It is not stored: a group that was read from its snapshot evaluates all detectors first.
+    """
+
+    def __init__(self, detectors: GroupDetectors) -> None:
+        self._detectors = detectors
+        self._changed: set[str] = {*detectors.names}
+        self._next_ms: dict[str, int] = {}
+
+    def note(self, changes: Collection[Dependency]) -> None:
+        """Something changed: the detectors that depend on it are due."""
+        for change in changes:
+            self._changed |= self._detectors.depending[change]
+
+    def note_all(self) -> None:
+        """All detectors are due."""
+        self._changed.update(self._detectors.names)
+
+    def evaluate(self, view: GroupView, only: Collection[str] | None) -> tuple[list[Detection], set[str]]:
+        """What holds at this moment, and the names of the conditions that were evaluated: of those that are due.
+
+        ``only``: of these in place of them; they are due again, because more may have changed than they are asked for.
+        """
+        if only is not None:
+            return self._detect([one for one in self._detectors.detectors if one.name in only], view, False)
+        detections, names = self._detect(self._due(view.now_ms), view, True)
+        if len(detections) + len(view.snapshot.conditions.active) > MOST:
+            # Which of too many are dropped is decided among all.
+            return self._detect(self._detectors.detectors, view, True)
+        return detections, names
+
+    def _due(self, now_ms: int) -> list[GroupDetector]:
+        return [
+            detector
+            for detector in self._detectors.detectors
+            if detector.name in self._changed or self._next_ms.get(detector.name, now_ms + 1) <= now_ms
+        ]
+
+    def _detect(
+        self, detectors: Iterable[GroupDetector], view: GroupView, is_done: bool
+    ) -> tuple[list[Detection], set[str]]:
+        detections: list[Detection] = []
+        names: set[str] = set()
+        for detector in detectors:
+            name, evaluation = detector.name, detector.evaluate(view)
+            names.add(name)
+            detections += evaluation.detections
+            if is_done:
+                self._changed.discard(name)
+            if evaluation.next_ms is None:
+                self._next_ms.pop(name, None)
+            else:
+                self._next_ms[name] = evaluation.next_ms
+        return detections, names
+
+    def next_ms(self) -> int | None:
+        """When the first detector wants to be evaluated although nothing changes."""
+        return min(self._next_ms.values(), default=None)
