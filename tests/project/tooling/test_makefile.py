@@ -134,7 +134,7 @@ def test_the_wheel_is_built_from_each_change(project: Project) -> None:
 
 
 def test_tests_of_other_code_do_not_begin(tmp_path: Path) -> None:
-    """One calls pytest by hand on an installed package that is not the checkout: it names a module, and runs no test."""
+    """Called by hand on an installed package that is not the checkout, pytest names a module and runs no test."""
     installed = tmp_path / "site" / "groupreplay"
     shutil.copytree(ROOT / "src" / "groupreplay", installed, ignore=shutil.ignore_patterns("__pycache__"))
     assert differing_modules(installed, ROOT) == []
