@@ -33,17 +33,18 @@ def live_end() -> DataEnd:
 class TimeRange:
     """From ``since_ms`` on and before ``until_ms``, in milliseconds; None for no bound.
 
-    ``counted_from`` is the end of the data if one of them was counted from it.
+    ``counted_from`` is the end of the data if one of them was counted from it; ``until_flag`` gave ``until_ms``.
     """
 
     since_ms: int | None = None
     until_ms: int | None = None
     counted_from: DataEnd | None = None
     zone: TimeZone = UTC
+    until_flag: str = "--until"
 
     def flags(self) -> list[str]:
         """The bounds as flags, for a line that nothing was found between them."""
-        bounds = (("--since", self.since_ms), ("--until", self.until_ms))
+        bounds = (("--since", self.since_ms), (self.until_flag, self.until_ms))
         return [f"{name} {date_time(at_ms, self.zone)}" for name, at_ms in bounds if at_ms is not None]
 
     def heading(self) -> str | None:
