@@ -74,7 +74,9 @@ SETTINGS: Final = Right(
     "the brokers' offsets.retention.minutes: without it 7 days are assumed, unless --retention-minutes is given",
     needed=False,
 )
-_READERS: Final = "for groupreplay events, serve and export, unless they have another login; the job does not need it"
+_READERS: Final = (
+    "for groupreplay events, serve and export, unless they have another login; the job does not need it"
+)
 CREATE: Final = Right("Create", "cluster", "", "to create output topics that are missing")
 
 
