@@ -32,7 +32,7 @@ StuckReason = Literal["not_joined", "not_synced", "not_revoked", "not_heartbeati
 
 #: The first step of the runbook's section, for each reason.
 _NEXT_STEPS: Final = {
-    "not_joined": "a thread dump of each shows which one does not return to poll()",
+    "not_joined": "a thread dump of each member shows which one does not return to poll()",
     "not_synced": "look at the log and the assignor of the leader",
     "not_revoked": "take a thread dump of the first",
     "not_heartbeating": "move the coordinator, whose broker groupreplay coordinator names",
@@ -136,8 +136,10 @@ def culprits(data: Data) -> str:
 
 def next_step(data: Data) -> str:
     """What the runbook says to do first."""
-    step = _NEXT_STEPS.get(str(data.get("reason")))
-    return "" if step is None else f"; next: {step}"
+    reason = str(data.get("reason"))
+    if reason not in _NEXT_STEPS or (reason == "not_revoked" and not data.get("blockers")):
+        return ""
+    return f"; next: {_NEXT_STEPS[reason]}"
 
 
 def _candidates_text(data: Data) -> str:

@@ -200,7 +200,7 @@ def test_without_commits_nobody_is_suspected() -> None:
     assert [one.member_id for one in fact.candidates] == ["a", "b"]
     assert fact.firing_text(to_builtins(fact)).endswith(
         "commits do not show who blocks, waits for one of client-a on 10.0.0.1; client-b on 10.0.0.1, or for a new "
-        "member; next: a thread dump of each shows which one does not return to poll()"
+        "member; next: a thread dump of each member shows which one does not return to poll()"
     )
     # The broker has removed one of them.
     (fact,) = stuck(
