@@ -128,6 +128,20 @@ def test_settings_that_are_wrong(guarded: SecuredBroker) -> None:
     delete_topics(guarded)
 
 
+def test_a_simulation_that_may_not_be_written(guarded: SecuredBroker, tmp_path: Path) -> None:
+    """Rights that are none of the job's: the command that needs them prints them itself."""
+    guarded.allow_only([])
+    words = ["simulate", "--groups", 1, "--seconds", 60, "--to-topic", "simulated", "--partitions", 1]
+    words += ["--probes-topic", "simulated-probes", "--bootstrap-server", guarded.checked, "--force"]
+    words += ["--command-config", guarded.properties(tmp_path), "--truth-file", tmp_path / "truth.jsonl"]
+    refused = invoke(*words)
+    lines = [line.strip() for line in refused.stderr.splitlines() if line.strip().startswith("kafka-acls.sh")]
+    assert (refused.exit_code, len(lines)) == (ExitCode.AUTHORISATION, 3)
+    for line in lines:
+        typed(guarded, line)
+    assert invoke(*words).exit_code == ExitCode.OK
+
+
 def test_topics_that_may_not_be_created(guarded: SecuredBroker, tmp_path: Path) -> None:
     """Both ways out that are printed: the right to create them, and the words for kafka-topics.sh --create."""
     guarded.allow_only([*source_rights(probe=True, ask_retention=True), *sink_rights(TOPICS)])
