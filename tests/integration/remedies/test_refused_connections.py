@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 import socket
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +16,7 @@ import trustme
 from groupreplay.streaming.base.errors import ExitCode
 from support.job.captures import invoke
 from support.kafka.clients import commit_once, make_topics
+from support.kafka.kafka_classes import java_command
 from support.kafka.secured import PASSWORD, SecuredBroker, secured_broker
 
 pytestmark = pytest.mark.broker
@@ -132,6 +136,79 @@ def test_one_broker_of_two_is_enough(guarded: SecuredBroker, tmp_path: Path) -> 
     """A refused connection ends a command only when no other broker answers: here the first address is a wrong one."""
     addresses = f"{guarded.broker.bootstrap_servers},{guarded.checked}"
     assert listed(guarded, tmp_path, properties(guarded, tmp_path), addresses)[0] == ExitCode.OK
+
+
+@pytest.mark.skipif(shutil.which("keytool") is None, reason="no keytool")
+def test_stores_of_java(guarded: SecuredBroker, tmp_path: Path) -> None:
+    """The commands and settings that are printed for JKS stores: with them both clients, ours and Java's, connect."""
+    secret = "changeit"
+    store = ["-storetype", "JKS", "-storepass", secret]
+    run_tool(
+        [
+            "keytool",
+            "-importcert",
+            "-noprompt",
+            "-file",
+            guarded.ca,
+            "-keystore",
+            "ca.jks",
+            "-alias",
+            "ca",
+            *store,
+        ],
+        tmp_path,
+    )
+    key = ["-keyalg", "RSA", "-dname", "CN=me", "-keypass", secret]
+    run_tool(["keytool", "-genkeypair", "-keystore", "client.jks", "-alias", "me", *key, *store], tmp_path)
+    settings = {
+        **dict(line.split("=", 1) for line in properties(guarded, tmp_path).splitlines()),
+        **{"ssl.truststore.type": "JKS", "ssl.truststore.location": str(tmp_path / "ca.jks")},
+        **{"ssl.truststore.password": secret, "ssl.keystore.location": str(tmp_path / "client.jks")},
+        **{"ssl.keystore.password": secret, "ssl.key.password": secret},
+    }
+
+    def told() -> tuple[int, str]:
+        return listed(guarded, tmp_path, "".join(f"{name}={value}\n" for name, value in settings.items()))
+
+    for name in ("ca.jks", "client.jks"):
+        code, remedy = told()
+        assert (code, f"({tmp_path / name})" in remedy) == (ExitCode.USAGE, True)
+        (command,) = re.findall(r"t it \((.*?)\), then set ", remedy)
+        command = command.replace("FILE", name).replace("NAME", "ca")
+        run_tool(["sh", "-c", command], tmp_path, answers=f"{secret}\n" * 3)
+        settings |= {
+            key: str(tmp_path / value) if key.endswith(".location") else value
+            for key, value in re.findall(r"(ssl\.\w+\.\w+)=([\w.]+)", remedy)
+        }
+        settings |= dict.fromkeys(re.findall(r"(\S+) to the password", remedy), secret)
+        for key in re.findall(r"and remove (\S+)", remedy):
+            del settings[key]
+    assert told()[0] == ExitCode.OK
+    words = [
+        "--list",
+        "--bootstrap-server",
+        guarded.checked,
+        "--command-config",
+        tmp_path / "client.properties",
+    ]
+    run_tool(java_command("org.apache.kafka.tools.TopicCommand", *words), tmp_path)
+    settings["ssl.truststore.password"] = secret
+    code, remedy = told()
+    assert (code, "remove it" in remedy) == (ExitCode.USAGE, True)
+
+
+def run_tool(command: list[object] | list[str], folder: Path, answers: str = "") -> None:
+    """Runs it to its end in the folder."""
+    done = subprocess.run(
+        list(map(str, command)),
+        cwd=folder,
+        input=answers,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_server_that_only_hangs_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
