@@ -39,7 +39,7 @@ def run(name: str, form: str) -> str:
     if name.startswith("browser/") and browser_program() is None:
         pytest.skip(NO_BROWSER)
     command = [sys.executable, FOLDER / name, *shlex.split(form)]
-    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True, timeout=280)
+    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True, timeout=800)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -57,6 +57,7 @@ def test_every_benchmark_has_a_small_form(tmp_path: Path) -> None:
 
 @pytest.mark.broker
 @pytest.mark.spark
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize(("name", "form"), [one for one in FORMS if one[0] not in LONG])
 def test_a_benchmark_runs(name: str, form: str) -> None:
     """It ends without a failure and prints figures."""
@@ -65,6 +66,7 @@ def test_a_benchmark_runs(name: str, form: str) -> None:
 
 @pytest.mark.broker
 @pytest.mark.spark
+@pytest.mark.timeout(900)
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "form"), [one for one in FORMS if one[0] in LONG])
 def test_a_long_benchmark_runs(name: str, form: str) -> None:
