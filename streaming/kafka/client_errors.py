@@ -106,7 +106,7 @@ _NO_TLS: Final = "the broker expects TLS at this address, and security.protocol 
 _USE_TLS: Final = (
     "name a client properties file with security.protocol=SASL_SSL or SSL: --command-config FILE"
 )
-_HANGS_UP: Final = "the broker accepts connections and ends them"
+_HANGS_UP: Final = "the broker ends connections and gives no reason"
 _MAY_WANT_A_LOGIN: Final = (
     "check security.protocol and sasl.* in the --command-config file: "
     "a listener for logins ends connections without one"
@@ -234,8 +234,9 @@ class Notes:
         return self._is_silent() and not self._speaks_tls and expects_tls(self._servers)
 
     def _is_silent(self) -> bool:
-        """Whether the brokers hung up without a reason: for a failed connection librdkafka has one."""
-        return self._cause is not None and self._cause.code() == KafkaError._ALL_BROKERS_DOWN
+        """Whether the brokers hung up just now without a reason: for a failed connection librdkafka has one."""
+        is_told = self._cause is not None and self._cause.code() != KafkaError._ALL_BROKERS_DOWN
+        return self._all_are_down and not is_told
 
 
 def _fail(error: Any) -> NoReturn:
@@ -254,9 +255,8 @@ def expects_tls(servers: str) -> bool:
                 context.wrap_socket(connection, server_hostname=host.strip("[]")),
             ):
                 return True
-        except (
-            ssl.SSLError
-        ) as error:  # only a TLS server answers with an alert: it may want a client's certificate
+        except ssl.SSLError as error:
+            # Only a server with TLS answers with an alert: it may want a client's certificate.
             if "ALERT" in (error.reason or ""):
                 return True
         except (OSError, ValueError):  # nobody answers

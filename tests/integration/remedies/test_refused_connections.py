@@ -234,5 +234,5 @@ def test_a_server_that_only_hangs_up(tmp_path: Path, monkeypatch: pytest.MonkeyP
         connection = clients.Connection(Cluster(bootstrap_servers=f"127.0.0.1:{server.getsockname()[1]}"))
         with in_background(hang_up), pytest.raises(UnreachableError) as caught:
             connection.identify("t")
-    assert caught.value.what == "the broker accepts connections and ends them"
+    assert caught.value.what == "the broker ends connections and gives no reason"
     assert "a listener for logins ends connections without one" in (caught.value.fix or "")
