@@ -1,5 +1,6 @@
 # Every target works in a fresh clone on a machine that has Python 3.10 to 3.14; the first one creates .venv.
-# Tests run on the built wheel, not on the checkout.
+# `make test` and `make test-long` run on the built wheel, not on the checkout. All other targets take what is installed:
+# the wheel, which they keep up to date, or the editable install of `make dev`, which they leave alone.
 
 # PYTHON=… overrides the choice. Each candidate is executed, because version managers install names that cannot run.
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3.10 python3.14 python3 python; do \
@@ -14,10 +15,13 @@ OLD_PYTHON ?= $(shell for p in python3.12 python3.11 python3.10 python3 python; 
 	done)
 
 BIN := .venv/bin
+# Asked when a target runs, of pip's own file: a mark of ours would know nothing of an install by hand.
+IS_EDITABLE := ls .venv/lib/python*/site-packages/__editable__.groupreplay-* >/dev/null 2>&1
 PACKAGE := pyproject.toml README.md LICENSE \
 	$(shell find -L src -type f ! -path '*.egg-info/*' ! -name '*.pyc')
 
-.PHONY: demo test test-fast test-lines test-long lint types layers jars archives bench bench-page browser docs site release screenshots dev setup clean help
+.PHONY: demo test test-fast test-lines test-long lint types layers jars archives bench bench-page browser docs site release screenshots dev setup installed wheel clean help
+.NOTPARALLEL:
 
 help:
 	@echo 'make demo        runs a broker, consumers and the job, prints the events, and writes demo.html (ARGS="--seconds 60")'
@@ -32,18 +36,18 @@ help:
 	@echo 'make site        builds the docs as a static site in site/, with every link checked'
 	@echo 'make release     builds sdist, wheel, SBOM and checksums of the last commit in dist/release; publishes nothing'
 	@echo 'make screenshots takes the screenshots of the docs again; needs Chromium'
-	@echo 'make dev         replaces the wheel by an editable install'
+	@echo 'make dev         replaces the wheel by an editable install, until the next make test'
 	@echo 'make clean       removes .venv and everything that was built'
 
-demo: .venv/.wheel
+demo: installed
 	$(BIN)/groupreplay demo $(ARGS)
 
 # Two workers, because tests of a broker or of the job mostly wait. Three are no faster on two cores, and deadlines pass.
 # Files keep their order: the slowest come early.
-test: lint jars archives browser
+test: wheel lint jars archives browser
 	$(BIN)/pytest -m 'not long' -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
-test-fast: .venv/.wheel
+test-fast: installed
 	$(BIN)/pytest -m 'not broker and not spark and not long' $(ARGS)
 
 test-lines: $(LINES:%=.lines/%/.wheel)
@@ -54,33 +58,33 @@ test-lines: $(LINES:%=.lines/%/.wheel)
 		.lines/$$line/bin/pytest -m line -n 2 --dist loadfile --no-loadscope-reorder $(ARGS) || exit 1; \
 	done
 
-test-long: .venv/.wheel jars archives
+test-long: wheel jars archives
 	HYPOTHESIS_PROFILE=long $(BIN)/pytest -m 'long' --timeout 3600 $(ARGS)
 
-lint: .venv/.wheel types layers
+lint: installed types layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
 # In src/, where both tools find the package; at the root, the folder codecs/ would hide the standard library's module.
-types: .venv/.wheel
+types: installed
 	cd src && ../$(BIN)/mypy --config-file ../pyproject.toml --cache-dir ../.mypy_cache -p groupreplay
 
-layers: .venv/.wheel
+layers: installed
 	cd src && ../$(BIN)/lint-imports --config ../pyproject.toml --no-cache
 
 # Runs before the tests, so that a download does not count as a test's time. Does nothing when the cache has them.
-jars: .venv/.wheel
+jars: installed
 	@$(BIN)/python -I -m groupreplay.streaming.local.jars fetch
 
 # Class data for the JVMs of the tests, which start in half the time with it.
-archives: .venv/.wheel jars
+archives: installed jars
 	@cd tests && ../$(BIN)/python -m support.class_archives
 
-bench: .venv/.wheel jars
+bench: installed jars
 	$(BIN)/python benchmarks/bench.py $(ARGS)
 
 # Takes about 45 minutes; run nothing else on the machine meanwhile.
-bench-page: .venv/.wheel jars
+bench-page: installed jars
 	$(BIN)/python benchmarks/bench.py --shape steady --shape wide --shape many --shape churn --page
 	$(BIN)/python benchmarks/live.py help --page
 	$(BIN)/python benchmarks/live.py restart --groups 20000 --page
@@ -102,23 +106,38 @@ browser:
 			apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium fonts-dejavu-core; \
 		} >/dev/null 2>&1; } || echo 'no Chromium: the tests of pages in a browser are skipped'
 
-screenshots: .venv/.wheel
+screenshots: installed
 	$(BIN)/python docs/screenshots.py
 
-docs: .venv/.wheel
+docs: installed
 	$(BIN)/python docs/refresh.py
 
-site: .venv/.wheel
+site: installed
 	$(BIN)/mkdocs build --strict
 
-release: .venv/.wheel
+release: installed
 	$(BIN)/python release/make_release.py $(ARGS)
 
-setup: .venv/.wheel
+setup: installed
 
-dev: .venv/.wheel
-	$(BIN)/pip install --quiet --no-build-isolation --no-deps --editable .
-	@rm .venv/.wheel  # The next `make test` installs the wheel again.
+dev: .venv/.created
+	@rm -f .venv/.editable
+	@$(MAKE) --no-print-directory .venv/.editable
+
+installed: .venv/.created
+	@$(MAKE) --no-print-directory .venv/.$$($(IS_EDITABLE) && echo editable || echo wheel)
+
+wheel: .venv/.created
+	@! $(IS_EDITABLE) || { rm -f .venv/.wheel; echo 'the wheel replaces the editable install; make dev brings that back'; }
+	@$(MAKE) --no-print-directory .venv/.wheel
+
+# Also when pyproject.toml has changed, for the dependencies.
+.venv/.editable: .venv/.created pyproject.toml
+	@echo 'installing the checkout and its dependencies into .venv (the first time 1 to 3 minutes)'
+	@$(BIN)/pip install --quiet --no-build-isolation --editable '.[spark,dev]'
+	@rm -f .venv/.wheel
+	@cp pyproject.toml .venv/.installed
+	@touch $@
 
 .venv/.created:
 	@[ -n '$(PYTHON)' ] || { echo 'Python 3.10 to 3.14 is required and was not found. Install it, or name it: make PYTHON=…'; exit 1; }
@@ -127,17 +146,21 @@ dev: .venv/.wheel
 	@touch $@
 
 # `build/` is removed first: setuptools would pack modules that have been deleted since.
-.venv/.wheel: .venv/.created $(PACKAGE)
+.venv/.built: .venv/.created $(PACKAGE)
 	@rm -rf build dist
 	@$(BIN)/python -m build --wheel --no-isolation . > .venv/build.log 2>&1 || { cat .venv/build.log; exit 1; }
+	@touch $@
+
+.venv/.wheel: .venv/.built
 	@# The wheel is installed each time, dependencies only when pyproject.toml has changed.
 	@cmp -s pyproject.toml .venv/.installed || { \
 		echo 'installing dependencies into .venv (once; 1 to 3 minutes)'; \
 		$(BIN)/pip install --quiet "$$(echo dist/*.whl)[spark,dev]" && cp pyproject.toml .venv/.installed; }
 	@$(BIN)/pip install --quiet --no-deps --force-reinstall dist/*.whl
+	@rm -f .venv/.editable
 	@touch $@
 
-.lines/%/.wheel: .venv/.wheel
+.lines/%/.wheel: .venv/.built
 	@python='$(if $(filter 3.5,$*),$(OLD_PYTHON),$(PYTHON))'; \
 	[ -n "$$python" ] || { echo 'Spark $* needs Python 3.10 to 3.12, which was not found. Name it: make OLD_PYTHON=…'; exit 1; }; \
 	[ -d .lines/$* ] || $$python -m venv .lines/$* || { rm -rf .lines/$*; exit 1; }

@@ -1,10 +1,12 @@
 """Speed of the job compared with other readers of the same topic, in one run.
 
     python benchmarks/bench.py [--shape steady] [--scale 1] [--repeat 3] [--json FILE]
+    small: --scale 0.002 --repeat 1 --warm-up 0 --log-partitions 2
+    small: --shape wide --shape many --shape churn --only job --scale 0.002 --repeat 1 --warm-up 0
 
 Starts a broker and lets its group coordinator write the topic: every commit is a request. Then each reader reads the
-whole topic, in turn, ``--repeat`` times; four unmeasured rounds before warm up the JVM. The readers in Spark share one
-session with the settings of the job. Prints medians, and ratios to the bare connector.
+whole topic, in turn, ``--repeat`` times; unmeasured rounds before (``--warm-up``) warm up the JVM. The readers in Spark
+share one session with the settings of the job. Prints medians, and ratios to the bare connector.
 """
 
 from __future__ import annotations
@@ -119,7 +121,7 @@ def measure_spark(asked: argparse.Namespace, spark: Session, server: str, folder
     names = [name for name in SPARK if name in asked.only]
     queries = Queries(spark, run_settings(asked, server), folder)
     rounds = []
-    for number in range(-_WARM_UP, asked.repeat):
+    for number in range(-asked.warm_up, asked.repeat):
         passes = {name: queries.measure(getattr(queries, name)) for name in names}
         goes = (f"{name} {one.seconds:.2f} s, {_cpu(one.cost):.1f} of CPU" for name, one in passes.items())
         show_progress("; ".join(goes) + (" (warm-up)" if number < 0 else ""))
@@ -245,6 +247,7 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--partitions", type=int)
     parser.add_argument("--commits", type=int)
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--warm-up", type=int, default=_WARM_UP, help="rounds before, not measured")
     parser.add_argument("--only", type=names, default=[*SPARK, *OUTSIDE], help=",".join([*SPARK, *OUTSIDE]))
     parser.add_argument("--json", type=Path, metavar="FILE")
     parser.add_argument("--page", action="store_true", help="put the tables into docs/performance.md")

@@ -1,6 +1,7 @@
 """Growth of time and memory: the job on a topic, on one with twice the records, and on one with twice the groups.
 
     python benchmarks/growth.py [--groups 1000] [--partitions 50] [--commits 40] [--repeat 3]
+    small: --groups 5 --partitions 5 --commits 4 --repeat 1 --topics 1
 
 Each topic has its own broker; one session reads them in turn; the first round is not measured. The last topic has four
 times the records and groups of the first: the memory of the workers must not grow.
@@ -40,7 +41,7 @@ def passes(asked: argparse.Namespace) -> dict[Shape, list[Pass]]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="groupreplay-bench-")))
         brokers = {}
-        for shape in shapes(asked.groups, asked.partitions, asked.commits):
+        for shape in shapes(asked.groups, asked.partitions, asked.commits)[: asked.topics]:
             broker = EmbeddedBroker(offsets_partitions=50, jvm_options=["-Xmx1g", FULL_SPEED])
             brokers[shape] = stack.enter_context(broker)
             seconds = write(broker.bootstrap_servers, shape)
@@ -92,6 +93,7 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=50)
     parser.add_argument("--commits", type=int, default=40)
     parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--topics", type=int, help="only the first so many of the five")
     parser.add_argument("--max-offsets-per-trigger", type=int, default=2_000_000)
     parser.add_argument("--page", action="store_true", help="put the table into docs/performance.md")
     asked = parser.parse_args()

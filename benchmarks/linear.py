@@ -1,6 +1,7 @@
 """Whether the cost of one group grows in proportion to what is read of it in one batch.
 
     python benchmarks/linear.py [--records 10000] [--commits 2000000] [--page]
+    small: --records 40 --commits 1000
 
 For each shape: CPU time of ``pack`` and of the group's call for so many records and for four times as many, and the
 ratio of both. 4 is proportional; the goal is at most 4.5. Then the time for two million commits, the goal is a minute.

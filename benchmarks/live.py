@@ -3,10 +3,12 @@
     python benchmarks/live.py restart [--groups 20000]   from the Spark session to the first new event
     python benchmarks/live.py idle [--groups 20000]      batches in which nothing happens
     python benchmarks/live.py busy [--groups 5000]       batches in which every group commits
-    python benchmarks/live.py help                       groupreplay --help
+    python benchmarks/live.py help                       groupreplay --help, many times
+    small: help --repeat 1
+    small: idle busy restart --groups 20 --warm-up 1 --repeat 2 --trigger 1
 
 Each starts a broker, lets its coordinator write the commits of that many groups, and runs the whole job as a process
-of its own, with its default settings and the flags behind ``--`` (``-- --trigger 5``).
+of its own, with its default settings and the flags behind ``--``. Of several measurements all take the same job.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -42,10 +44,6 @@ _LOG_PARTITIONS: Final = 50
 _PARTITIONS: Final = 5
 #: The first batch after the catch-up calls every group once.
 _SETTLING_BATCHES: Final = 5
-#: Batches until the JVM of an idle job has compiled its code; a job runs for months.
-_IDLE_WARM_UP, _IDLE_MEASURED = 200, 20
-#: Triggers until the JVM of a busy job has compiled its code, and then those that are measured.
-_WARM_UP, _MEASURED = 12, 8
 _AS_A_CHILD: Final = "job"
 _SESSION_IS_UP: Final = "the session is up at"
 
@@ -87,6 +85,16 @@ def run_command() -> None:
 
 
 @dataclass(frozen=True)
+class Size:
+    """How much is measured: ``repeat`` batches or starts, after ``warm_up`` batches, one each ``trigger`` seconds."""
+
+    groups: int = 0
+    warm_up: int = 0
+    repeat: int = 1
+    trigger: float = 1.0
+
+
+@dataclass(frozen=True)
 class Running:
     """A job that has caught up with a topic of so many groups."""
 
@@ -123,26 +131,29 @@ def _pass(job: Job, batches: int) -> int:
     return begin + batches
 
 
-def restart(groups: int, flags: Sequence[str]) -> dict[str, Any]:
+def restart(now: Running, size: Size) -> dict[str, Any]:
     """Stops the job, writes records, starts it again and waits for the first event."""
-    with running(groups, flags) as now:
-        _pass(now.job, _SETTLING_BATCHES)
-        now.job.stop()
-        write(now.server, Shape("news", groups=10, partitions=_PARTITIONS, generations=10))
-        with closing(Connection(Cluster(bootstrap_servers=now.server)).consumer()) as consumer:
-            topic = now.job.topics.events
-            places = consumer.list_topics(topic, timeout=30).topics[topic].partitions
-            consumer.assign([TopicPartition(topic, place, OFFSET_END) for place in places])
-            consumer.poll(5)  # resolves the end now, not after the event was written
-            begin = time.time()
-            now.job.restart()
-            arrived: list[float] = []
-            try:
-                now.job.wait_until(lambda: arrived.extend(_arrived(consumer)) or arrived)
-            finally:
-                now.job.process.end(0)
-        up = now.job.session_up()
-        return {"groups": groups, "start_to_session_s": up - begin, "session_to_event_s": arrived[0] - up}
+    _pass(now.job, _SETTLING_BATCHES)
+    now.job.stop()
+    write(now.server, Shape("news", groups=10, partitions=_PARTITIONS, generations=10))
+    with closing(Connection(Cluster(bootstrap_servers=now.server)).consumer()) as consumer:
+        topic = now.job.topics.events
+        places = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+        consumer.assign([TopicPartition(topic, place, OFFSET_END) for place in places])
+        consumer.poll(5)  # resolves the end now, not after the event was written
+        begin = time.time()
+        now.job.restart()
+        arrived: list[float] = []
+        try:
+            now.job.wait_until(lambda: arrived.extend(_arrived(consumer)) or arrived)
+        finally:
+            now.job.process.end(0)
+    up = now.job.session_up()
+    return {
+        "groups": size.groups,
+        "start_to_session_s": up - begin,
+        "session_to_event_s": arrived[0] - up,
+    }
 
 
 def _arrived(consumer: Any) -> Iterator[float]:
@@ -152,39 +163,37 @@ def _arrived(consumer: Any) -> Iterator[float]:
         yield message.timestamp()[1] / 1000
 
 
-def idle(groups: int, flags: Sequence[str]) -> dict[str, Any]:
+def idle(now: Running, size: Size) -> dict[str, Any]:
     """Batches with nothing but heartbeats and the prober's answers."""
-    with running(groups, [*flags, "--trigger", "1"]) as now:
-        settled = _pass(now.job, _IDLE_WARM_UP)
-        _pass(now.job, _IDLE_MEASURED)
-        seconds = [one["seconds"] for number, one in now.job.batches().items() if number > settled]
-        return {"groups": groups, "batches": len(seconds), **_spread(seconds)}
+    settled = _pass(now.job, size.warm_up)
+    _pass(now.job, size.repeat)
+    seconds = [one["seconds"] for number, one in now.job.batches().items() if number > settled]
+    return {"groups": size.groups, "batches": len(seconds), **_spread(seconds)}
 
 
-def busy(groups: int, flags: Sequence[str]) -> dict[str, Any]:
-    """Every group commits once in each trigger of 10 s."""
-    with running(groups, [*flags, "--trigger", "10"]) as now:
-        first: dict[str, float] = {}
-        begin = time.monotonic()
-        for number in range(1, _WARM_UP + _MEASURED + 1):
-            write(now.server, Shape("groups", groups, _PARTITIONS, commits=1), first_commit=number)
-            if number == _WARM_UP:
-                first = {"batch": max(now.job.batches()), "at": time.monotonic()}
-            time.sleep(max(0.0, 10 * number - (time.monotonic() - begin)))
-        passed = time.monotonic() - first["at"]
-        batches = [one for number, one in now.job.batches().items() if number > first["batch"]]
-        seconds = [one["seconds"] for one in batches]
-        share = sum(seconds) / passed
-        return {"groups": groups, "batches": len(seconds), **_spread(seconds), "busy_share": share}
+def busy(now: Running, size: Size) -> dict[str, Any]:
+    """Every group commits once in each trigger."""
+    first: dict[str, float] = {}
+    begin = time.monotonic()
+    for number in range(1, size.warm_up + size.repeat + 1):
+        write(now.server, Shape("groups", size.groups, _PARTITIONS, commits=1), first_commit=number)
+        if number == size.warm_up:
+            first = {"batch": max(now.job.batches()), "at": time.monotonic()}
+        time.sleep(max(0.0, size.trigger * number - (time.monotonic() - begin)))
+    passed = time.monotonic() - first["at"]
+    batches = [one for number, one in now.job.batches().items() if number > first["batch"]]
+    seconds = [one["seconds"] for one in batches]
+    share = sum(seconds) / passed
+    return {"groups": size.groups, "batches": len(seconds), **_spread(seconds), "busy_share": share}
 
 
-def show_help(groups: int, flags: Sequence[str]) -> dict[str, Any]:
+def show_help(size: Size) -> dict[str, Any]:
     """The start of a command that does nothing."""
     seconds = []
-    for _ in range(11):
+    for _ in range(size.repeat):
         begin = time.perf_counter()
         program = Path(sys.executable).with_name("groupreplay")
-        subprocess.run([program, "--help"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([program, "--help"], check=True, stdout=subprocess.DEVNULL, timeout=60)
         seconds.append(time.perf_counter() - begin)
     return _spread(seconds)
 
@@ -193,35 +202,54 @@ def _spread(seconds: Sequence[float]) -> dict[str, float]:
     return {"median_s": statistics.median(seconds), "min_s": min(seconds), "max_s": max(seconds)}
 
 
-_MEASURES: Final[Mapping[str, tuple[Callable[[int, Sequence[str]], dict[str, Any]], int]]] = {
-    "restart": (restart, 20_000),
-    "idle": (idle, 20_000),
-    "busy": (busy, 5_000),
-    "help": (show_help, 0),
+#: A job runs for months: its JVM has compiled its code after 200 idle batches, or 12 busy ones.
+_OF_THE_JOB: Final[Mapping[str, tuple[Callable[[Running, Size], dict[str, Any]], Size]]] = {
+    "restart": (restart, Size(groups=20_000, trigger=10.0)),
+    "idle": (idle, Size(groups=20_000, warm_up=200, repeat=20)),
+    "busy": (busy, Size(groups=5_000, warm_up=12, repeat=8, trigger=10.0)),
 }
+_HELP: Final = "help"
 
 
 def main() -> None:
-    """Prints one line of JSON."""
+    """Prints one line of JSON for each measurement."""
     if sys.argv[1:2] == [_AS_A_CHILD]:
         run_command()
         return
     parser = flag_parser(__doc__)
-    parser.add_argument("what", choices=_MEASURES)
+    parser.add_argument("what", choices=[*_OF_THE_JOB, _HELP], nargs="+")
     parser.add_argument("--groups", type=int)
+    parser.add_argument("--warm-up", type=int, help="batches before, which are not measured")
+    parser.add_argument(
+        "--repeat", type=int, help="batches, or starts of groupreplay --help, that are measured"
+    )
+    parser.add_argument("--trigger", type=float, help="seconds from batch to batch")
     parser.add_argument("--page", action="store_true", help="put the figures into docs/performance.md")
     own: list[str] = sys.argv[1:]
     of_run: list[str] = []
     if "--" in own:  # argparse would add them to the list of the first positional argument
         own, of_run = own[: own.index("--")], own[own.index("--") + 1 :]
     asked = parser.parse_args(own)
-    measure, groups = _MEASURES[asked.what]
-    found = measure(asked.groups or groups, of_run)
+    flags = {name: getattr(asked, name) for name in ("groups", "warm_up", "repeat", "trigger")}
+    given = {name: value for name, value in flags.items() if value is not None}
+    if _HELP in asked.what:
+        show(_HELP, show_help(replace(Size(repeat=11), **given)), page=asked.page)
+    measures = [_OF_THE_JOB[name] for name in asked.what if name != _HELP]
+    if measures:
+        first = replace(measures[0][1], **given)
+        with running(first.groups, [*of_run, "--trigger", str(first.trigger)]) as now:
+            for measure, default in measures:
+                found = measure(now, replace(default, **given))
+                show(measure.__name__, found, page=asked.page)
+
+
+def show(what: str, found: Mapping[str, Any], *, page: bool) -> None:
+    """Prints the figures, and puts them into the page."""
     rounded = {name: round(value, 3) if isinstance(value, float) else value for name, value in found.items()}
-    print(json.dumps({"measured": asked.what, **rounded}))
-    if asked.page:
-        name = f"{asked.what} {asked.groups or groups}" if groups else asked.what
-        put(name, "- " + ", ".join(f"`{key}` {value}" for key, value in rounded.items()))
+    print(json.dumps({"measured": what, **rounded}), flush=True)
+    if page:
+        place = f"{what} {found['groups']}" if "groups" in found else what
+        put(place, "- " + ", ".join(f"`{key}` {value}" for key, value in rounded.items()))
 
 
 if __name__ == "__main__":

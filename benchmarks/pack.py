@@ -1,6 +1,7 @@
 """Offset commits per second that ``pack`` decodes and folds on one core.
 
     python benchmarks/pack.py [--groups 1000] [--partitions 50] [--commits 40] [--log-partitions 50]
+    small: --groups 10 --partitions 5 --commits 4 --log-partitions 2
 
 Synthetic v4 commits in the layout of a real log: the groups spread over the partitions of the offsets topic; each
 commit of a group is one stretch of records; the order of the groups changes from round to round. With

@@ -1,6 +1,7 @@
 """The job under a steady load for a long time: its memory, batches, checkpoint and lag.
 
     python benchmarks/soak.py [--minutes 30] [--rate 5000] [--groups 2000] [--trigger 10] [--bounce-minutes 10]
+    small: --minutes 0.3 --rate 50 --groups 20 --trigger 1
 
 Starts a broker, writes commits and generations of that many groups into the log at that rate, and prints a line a
 minute and the slope of each figure. Memory is the resident memory of all processes of the job; the slopes leave out
@@ -40,7 +41,7 @@ from groupreplay.streaming.local.broker import BrokerError, EmbeddedBroker
 from support.histories.builders import generation, member
 from support.histories.raw_records import commit
 from support.job.jobs import RunningJob, last_batch, read_json, running_job, topic_names
-from support.kafka.waiting import in_background
+from support.kafka.waiting import in_background, wait_until
 from support.ordeals.comparison import settled
 
 PARTITIONS = 8
@@ -159,8 +160,7 @@ def bounced(broker: EmbeddedBroker, minutes: float) -> Iterator[None]:
     def run(done: threading.Event) -> None:
         while not done.wait(60 * minutes):
             broker.stop()
-            while not _started(broker):
-                time.sleep(PORT_SECONDS)
+            wait_until(lambda: _started(broker), JOIN_SECONDS / 2, pause=PORT_SECONDS)
             bounces[0] += 1
 
     with in_background(run, JOIN_SECONDS):

@@ -1,6 +1,7 @@
 """CPU seconds of the job on Spark's standalone cluster of two workers, and on one machine, in one run.
 
     python benchmarks/spark_cluster.py [--scale 1] [--warm-up 8] [--repeat 3] [--page]
+    small: --scale 0.001 --warm-up 0 --repeat 1
 
 Starts a broker and lets its coordinator write the shape ``many``. Then the job's query reads the whole log: with
 ``local[2]``, on two workers of one core each, and there with Spark's own daemon. Each has a session of its own, and

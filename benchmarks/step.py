@@ -1,6 +1,7 @@
 """Cost of one call of a group's function, without Spark.
 
     python benchmarks/step.py [--groups 2000] [--partitions 5] [--calls 4]
+    small: --groups 10 --calls 2
 
 Every group commits all its partitions before each call. Prints the median in microseconds for the first call of a
 group, for a later call, and for a call by its timer.

@@ -8,12 +8,16 @@ import os
 import re
 import signal
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+import groupreplay
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support import class_archives
+from support.installed_code import differing_modules
+from support.paths import ROOT
 
 EmbeddedBroker.common_jvm_options = class_archives.options(class_archives.BROKER)
 os.environ.setdefault(
@@ -35,6 +39,18 @@ for _number in (signal.SIGINT, signal.SIGHUP):
 settings.register_profile("ci", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("long", parent=settings.get_profile("ci"), derandomize=False, max_examples=5_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Refuses to test an install that is not the code of the checkout: green, it would prove nothing."""
+    if hasattr(session.config, "workerinput"):  # xdist's workers begin after their controller has passed
+        return
+    differing = differing_modules(Path(groupreplay.__file__).parent, ROOT)
+    if differing:
+        raise pytest.UsageError(
+            f"the installed groupreplay is not this checkout: {len(differing)} modules differ, such as "
+            f"{differing[0]}. `make dev` installs the checkout itself, `make test` the wheel that it builds"
+        )
 
 
 @pytest.fixture(scope="session")

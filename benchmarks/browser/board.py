@@ -1,9 +1,10 @@
 """The board in a browser while things happen: its memory, its elements, and how long its main thread is busy.
 
     python benchmarks/browser/board.py [--groups 5000] [--events 10] [--minutes 10]
+    small: --groups 20 --minutes 0.05 --sample 1
 
 Needs Chromium; no broker. Groups rebalance in turn: each event comes with the document of its group. A sample is taken
-every 15 s after a collection of garbage.
+every 15 s (``--sample``) after a collection of garbage.
 """
 
 from __future__ import annotations
@@ -23,8 +24,6 @@ from support.histories.probed import START, told
 from support.job.sink_messages import document, events, stable
 from support.pictures.live_pages import LiveSite, live_page, live_site, shown
 from support.pictures.report_pages import OpenedPage, running_browser
-
-_SAMPLE_SECONDS = 15.0
 
 
 def rebalanced(number: int, at_ms: int) -> tuple[Any, list[Any]]:
@@ -69,7 +68,7 @@ def measured(site: LiveSite, page: OpenedPage, asked: argparse.Namespace) -> Non
             name = f"group-{sent * 7919 % asked.groups:04}"
             site.write(events(said[-1:], name), [(name, document(group, name))])
             sent += 1
-        if passed - last >= _SAMPLE_SECONDS:
+        if passed - last >= asked.sample:
             site.beat()
             heap, elements, busy = sample(page, session)
             searches.append(search_ms(page, f"group-{sent % asked.groups:04}"))
@@ -91,6 +90,7 @@ def main() -> None:
     parser.add_argument("--groups", type=int, default=5000)
     parser.add_argument("--events", type=float, default=10.0, help="a second")
     parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--sample", type=float, default=15.0, help="seconds from sample to sample")
     asked = parser.parse_args()
     calm, _ = stable()
     with (

@@ -1,6 +1,7 @@
 """The page of a large group in a browser: its size, the first paint, and a step of zoom.
 
     python benchmarks/browser/report.py [--members 1000] [--partitions 10000] [--generations 40] [--page]
+    small: --members 5 --partitions 20 --generations 4
 
 Needs Chromium. The group is made in memory: members hold equal parts of one topic, each generation replaces a few of
 them, and all partitions are committed once a minute. Times of the browser are those of its main thread.

@@ -1,6 +1,7 @@
 """Long fuzzing of the codecs with valid records that are cut, spliced, or have bits flipped.
 
     python benchmarks/fuzz/codecs.py --executions 10000000 --seed 1
+    small: --executions 500
 
 Prints executions, the slowest one and the growth of memory; ends with status 1 and the bytes at the first failure.
 `fuzz_one_input` of tests/support/tools/fuzz_target.py is the entry for coverage-guided fuzzers:

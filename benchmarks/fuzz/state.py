@@ -1,6 +1,7 @@
 """Long fuzzing of the groups' state with hostile histories: random and injured records, restored states, wild times.
 
     python benchmarks/fuzz/state.py --histories 200000 [--first 1000000] [--seconds 3600]
+    small: --histories 5
 
 Each history goes through ``pack`` and ``advance`` in batches, with a restored state for every call. The messages of
 every twentieth go through the schemas, the terminal, ``describe`` and the exporter. Prints histories, calls, the

@@ -1,6 +1,7 @@
 """Seconds and memory of a replay from captures that other programs wrote, compared with our own capture.
 
     python benchmarks/memory/captures.py [--records 1000000] [--repeat 5]
+    small: --records 2000 --repeat 1
 
 The same commits stand in several Parquet files: as ``capture`` writes them (a row group for each partition); in one row
 group for all 50 partitions, with one partition after the other, in the order of time, and in no order; and in DuckDB's
@@ -117,7 +118,12 @@ def write_large(path: Path, records: int) -> int:
 def replayed(path: Path) -> tuple[float, float]:
     """CPU seconds and peak MiB of a replay in a process of its own."""
     done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, path], check=True, capture_output=True, text=True, env=os.environ
+        [sys.executable, "-c", _PROGRAM, path],
+        check=True,
+        capture_output=True,
+        text=True,
+        env=os.environ,
+        timeout=1_800,
     )
     seconds, memory = done.stdout.split()
     return float(seconds), float(memory)

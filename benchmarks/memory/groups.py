@@ -1,6 +1,7 @@
 """Memory for each group: of the exporter, of the job's state, and of ``replay``; and what a scrape costs.
 
     python benchmarks/memory/groups.py [--groups 1000000] [--max-groups 5000] [exporter|state]
+    small: --groups 500 --max-groups 50
 
 The groups are those of a hostile client: each has one offset and an id of 36 characters. For the exporter every group
 also has the rebalances of two generations since midnight, which no client without members can cause.

@@ -1,6 +1,7 @@
 """``groupreplay serve`` under load: many groups, a steady flow of events, many open streams.
 
     python benchmarks/served/load.py [--groups 5000] [--rate 10] [--seconds 600] [--streams 100] [--page]
+    small: --groups 20 --seconds 3 --streams 3
 
 Starts the embedded broker and the command itself. Each event is written to group-events; its delay is the time from
 then until a stream has it. Meanwhile the pages' requests are timed, one after the other, and memory is read.
@@ -32,6 +33,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from page import flag_parser, put, show_progress
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
+
+from support.kafka.waiting import wait_until
 
 _MEMBERS: Final = 10
 _PATHS: Final = (
@@ -221,8 +226,7 @@ def measure(groups: int, rate: float, seconds: float, streams: int) -> Measured:
             producer.poll(0)
         producer.flush(60)
         process, address = parts.enter_context(served(servers, folder))
-        while json.loads(get(address, "/api/groups?limit=1"))["total"] < groups:
-            time.sleep(0.2)
+        wait_until(lambda: json.loads(get(address, "/api/groups?limit=1"))["total"] >= groups, pause=0.2)
         readers = [Reader(address) for _ in range(streams)]
         for one in readers:
             one.start()

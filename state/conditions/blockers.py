@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
 
 from groupreplay.state.conditions.current_rebalance import rebalance_timeout_ms
 from groupreplay.state.conditions.detection import GroupView
-from groupreplay.state.conditions.suspects import suspects
+from groupreplay.state.conditions.suspects import MOST, candidates, suspects
 from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import NAMES_SHOWN, Data
 from groupreplay.state.display.safe_text import safe_text
@@ -28,6 +28,16 @@ from groupreplay.state.snapshot.partitions import each
 #: What a rebalance waits for: members that do not rejoin, the leader's assignment, partitions that are not
 #: given up, a member that sends no heartbeat and is not removed, a target assignment that is not made.
 StuckReason = Literal["not_joined", "not_synced", "not_revoked", "not_heartbeating", "not_assigned"]
+
+
+#: The first step of the runbook's section, for each reason.
+_NEXT_STEPS: Final = {
+    "not_joined": "a thread dump of each member shows which one does not return to poll()",
+    "not_synced": "look at the log and the assignor of the leader",
+    "not_revoked": "take a thread dump of the first",
+    "not_heartbeating": "move the coordinator, whose broker groupreplay coordinator names",
+    "not_assigned": "look at the log of the coordinator, whose broker groupreplay coordinator names",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +102,7 @@ def blame(view: GroupView, found: Sequence[Wait]) -> dict[str, Any]:
         "blockers": tuple(one.blocker for one in found if one.blocker is not None) if is_modern else None,
         "suspects": suspected,
         "suspects_note": note,
+        "candidates": None if is_modern or suspected else candidates(view),
     }
 
 
@@ -120,7 +131,28 @@ def culprits(data: Data) -> str:
             more = f" and {len(members) - NAMES_SHOWN} more" if len(members) > NAMES_SHOWN else ""
             return f", {words} {'; '.join(map(shown, members[:NAMES_SHOWN]))}{more}"
     note = data.get("suspects_note")
-    return f", no suspects: {safe_text(str(note))}" if note else ""
+    return (f", no suspects: {safe_text(str(note))}" if note else "") + _candidates_text(data)
+
+
+def next_step(data: Data) -> str:
+    """What the runbook says to do first."""
+    reason = str(data.get("reason"))
+    if reason not in _NEXT_STEPS or (reason == "not_revoked" and not data.get("blockers")):
+        return ""
+    return f"; next: {_NEXT_STEPS[reason]}"
+
+
+def _candidates_text(data: Data) -> str:
+    members = data.get("candidates") or ()
+    if not members:
+        return ""
+    others = len(members) - NAMES_SHOWN
+    least = "at least " if len(members) == MOST else ""
+    more = f" and {least}{others} more" if others > 0 else ""
+    of = "" if len(members) == 1 else "one of "
+    return (
+        f", waits for {of}{'; '.join(map(phrases.member, members[:NAMES_SHOWN]))}{more}, or for a new member"
+    )
 
 
 def _blocker_text(member: Data) -> str:

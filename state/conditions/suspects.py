@@ -19,7 +19,8 @@ from groupreplay.state.snapshot.partitions import each
 
 SuspectReason = Literal["no_commit_since_start", "leader_has_not_synced", "static_member_absent"]
 
-_MOST: Final = 10
+#: So many members are named at most.
+MOST: Final = 10
 
 _NO_GENERATION: Final = "no generation of this group is known"
 _NO_COMMITS: Final = "no member has committed since the rebalance began, so commits do not show who blocks"
@@ -47,6 +48,22 @@ def suspects(view: GroupView) -> tuple[tuple[Suspect, ...], str | None]:
             return (), _LEADER_GONE
         return (_suspect(leader[0], "leader_has_not_synced", _last_commit_ms(view, leader[0])),), None
     return _without_commits(view, seen)
+
+
+def candidates(view: GroupView) -> tuple[MemberIdentity, ...] | None:
+    """The members of whom one has not rejoined, unless a new member is waited for; None outside of that phase.
+
+    The join phase ends when every member of the group has joined, and every new one that was given an id
+    (``ClassicGroup.hasAllMembersJoined``, ``hasAllJoined`` in Scala).
+    """
+    group = view.group
+    if group.in_progress is None or group.in_progress.phase is not Phase.PREPARING_REBALANCE:
+        return None
+    seen = set(group.in_progress.seen)
+    present = [member for member in group.classic.members if _present(member, seen)]
+    return tuple(
+        MemberIdentity(member_id=member.member_id, **client_fields(member)) for member in present[:MOST]
+    )
 
 
 def _without_commits(view: GroupView, seen: set[str]) -> tuple[tuple[Suspect, ...], str | None]:
@@ -87,7 +104,7 @@ def _without_commits(view: GroupView, seen: set[str]) -> tuple[tuple[Suspect, ..
         for member in group.classic.members
         if member.instance_id is not None and not _present(member, seen)
     ]
-    return tuple([*ranked, *absent][:_MOST]), None if ranked or absent else _ALL_COMMIT
+    return tuple([*ranked, *absent][:MOST]), None if ranked or absent else _ALL_COMMIT
 
 
 def _present(member: Member, seen: set[str]) -> bool:

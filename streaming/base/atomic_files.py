@@ -5,6 +5,7 @@ What is no file is never replaced, but written into: a device, a FIFO, ``/dev/st
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Iterable, Iterator
@@ -88,11 +89,18 @@ def new_file(path: Path, what: str = "file", *, force: bool) -> Iterator[Path]:
             # Arrow replaces the system's message by its own text, which repeats the path.
             f"cannot write the {what}, {os.strerror(error.errno) if error.errno else error}",
             where=str(path),
-            fix="check what reads it"
-            if into
-            else "check that the folder exists, is writable and has free space",
+            fix=_remedy(error.errno, is_written_into=into),
             exit_code=ExitCode.USAGE,
         ) from None
+
+
+def _remedy(number: int | None, *, is_written_into: bool) -> str:
+    if number in (errno.ENOSPC, errno.EDQUOT):
+        left = "it holds only a part" if is_written_into else "nothing of it was kept"
+        return f"free some space, or write to another place; {left}"
+    if is_written_into:
+        return "check what reads it" if number == errno.EPIPE else "check that it may be written to"
+    return "check that the folder exists and is writable"
 
 
 @contextmanager

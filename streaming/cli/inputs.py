@@ -42,7 +42,7 @@ from groupreplay.streaming.text.given_time import GivenTime
 
 if TYPE_CHECKING:
     from groupreplay.state import Context
-    from groupreplay.streaming.cli.nothing_found import LogRead
+    from groupreplay.streaming.cli.nothing_found import LogRead, Nothing
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags
     from groupreplay.streaming.engine.replay import Replay
@@ -137,7 +137,7 @@ class GroupsQuery:
 
     def at_range(self) -> TimeRange:
         """The range up to ``--at``; ``--at now`` is no bound."""
-        return time_range(None, self.at, self.zone, self.log.end)
+        return replace(time_range(None, self.at, self.zone, self.log.end), until_flag="--at")
 
 
 @contextmanager
@@ -296,8 +296,8 @@ def log_read(log: LogInput, rows: Rows, zone: TimeZone) -> LogRead:
     return LogRead(where, rows.extent, zone)
 
 
-def exit_code(found: Mapping[str, Sequence[str]], nothing: str | None = None) -> int:
-    """Print the findings by group, and the line that says what was not found; 6 with findings, 5 with such a line."""
+def exit_code(found: Mapping[str, Sequence[str]], nothing: Nothing | None = None) -> int:
+    """Print the findings by group, and the line about an empty answer; 6 with findings, otherwise that of the line."""
     from groupreplay.streaming.text.terminal import safe_line
 
     for group_id, lines in sorted(found.items()):
@@ -306,9 +306,9 @@ def exit_code(found: Mapping[str, Sequence[str]], nothing: str | None = None) ->
     return ExitCode.FOUND if found else missing
 
 
-def nothing_found(line: str) -> ExitCode:
-    """Print the line on stderr; 5."""
+def nothing_found(nothing: Nothing) -> ExitCode:
+    """Print the line about an empty answer on stderr; 5 if flags have selected nothing, 0 if there is nothing."""
     from groupreplay.streaming.text.terminal import safe_line
 
-    click.echo(safe_line(f"nothing found: {line}"), err=True)
-    return ExitCode.DATA
+    click.echo(safe_line(nothing.line()), err=True)
+    return ExitCode.DATA if nothing.is_selection else ExitCode.OK

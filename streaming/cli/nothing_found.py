@@ -1,13 +1,14 @@
-"""One line for each way in which nothing is found, with what is there instead.
+"""The two sentences for an empty answer, with what is there instead.
 
-The exit code is that of a problem in the data: an empty answer must not read like "all is quiet".
+Flags that select nothing of what is there end with 5: an answer about a group, a type or a time that does not exist
+must not read like "all is quiet". Without such flags an empty answer is the whole truth, and ends with 0.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from groupreplay.state.display.phrases import counted
@@ -39,81 +40,103 @@ class LogRead:
         return f"{records} from {times[0]} to {times[1]} ({self.zone.name})"
 
 
-def no_group(patterns: Sequence[str], choice: GroupChoice, log: LogRead) -> str:
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """Why an answer is empty, and whether flags are the reason."""
+
+    text: str
+    is_selection: bool
+
+    def line(self) -> str:
+        """The line on stderr."""
+        return f"nothing found: {self.text}" if self.is_selection else self.text
+
+
+def _nothing(what: str, asked: Sequence[str], where: str, there: str) -> Nothing:
+    """``no event for --group g in night.parquet: there are 3 events``; ``there`` is what there is instead."""
+    words = f" for {' '.join(asked)}" if asked else ""
+    return Nothing(f"no {what}{words} in {where}: {there}", bool(asked))
+
+
+def no_group(patterns: Sequence[str], choice: GroupChoice, log: LogRead) -> Nothing:
     """Of patterns that match no group: the nearest ids, or those that there are."""
     known = choice.seen
     missing = GroupChoice(patterns)
     deleted = [one for one in choice.matched if one in missing]
     if not log.extent.records and not known:
-        return no_records(log)
+        return _no_records(patterns, log)
     if deleted:
         has = "has" if len(deleted) == 1 else "have"
-        return (
+        return Nothing(
             f"the group {_quoted(deleted)} does not exist at the end of the data in {log.where}, but {has} records: "
-            f"describe --history shows what happened; {log.text()}"
+            f"describe --history shows what happened; {log.text()}",
+            is_selection=True,
         )
-    return f"{_unmatched(patterns)} in {log.where}: {_instead(patterns, known)}; {log.text()}"
+    text = f"{_unmatched(patterns)} in {log.where}: {_instead(patterns, known)}; {log.text()}"
+    return Nothing(text, is_selection=True)
 
 
-def no_group_in_events(patterns: Sequence[str], choice: GroupChoice, tally: EventTally, where: str) -> str:
+def no_group_in_events(
+    patterns: Sequence[str], choice: GroupChoice, tally: EventTally, where: str
+) -> Nothing:
     """The same of a topic of events."""
-    return (
+    text = (
         f"{_unmatched(patterns)} in the events of {where}: {_instead(patterns, choice.seen)}; {tally.text()}"
     )
+    return Nothing(text, is_selection=True)
 
 
-def no_event(asked: Sequence[str], tally: EventTally, log: LogRead) -> str:
-    """Of flags that select no event."""
+def no_event(asked: Sequence[str], tally: EventTally, log: LogRead) -> Nothing:
+    """Of a log from which no event follows, or no event that flags select."""
     if not log.extent.records:
-        return no_records(log)
+        return _no_records(asked, log)
     if not tally.seen:
-        words = f" for {' '.join(asked)}" if asked else ""
-        return f"no event{words} in {log.where}: none follows from {log.text()}"
-    return f"no event for {' '.join(asked)} in {log.where}: {_there(tally.seen.total())} {_events(tally, log.zone)}"
+        # The groups are there: that no event follows from their records is a whole answer about them.
+        others = [flag for flag in asked if not flag.startswith("--group ")]
+        nothing = _nothing("event", asked, log.where, f"none follows from {log.text()}")
+        return replace(nothing, is_selection=bool(others))
+    return _nothing("event", asked, log.where, _events(tally, log.zone))
 
 
 def no_event_in_topic(
     asked: Sequence[str], tally: EventTally, topic: str, zone: TimeZone, latest: str | None = None
-) -> str:
-    """Of flags that select no event of a topic, or of a topic without events.
+) -> Nothing:
+    """Of a topic without events, or with no event that flags select.
 
     ``latest`` is the time of its latest event, where no event was read.
     """
-    if not tally.seen and latest is not None:
-        shown = event_time(latest, zone)
-        return f"no event for {' '.join(asked)} in {topic}: the latest is of {shown} ({zone.name})"
-    if not tally.seen:
-        return f"there are no events in {topic}"
-    return f"no event for {' '.join(asked)} in {topic}: {_there(tally.seen.total())} {_events(tally, zone)}"
+    if tally.seen:
+        return _nothing("event", asked, topic, _events(tally, zone))
+    if latest is not None:
+        there = f"the latest is of {event_time(latest, zone)} ({zone.name})"
+        return _nothing("event", asked, topic, there)
+    return _nothing("event", asked, topic, "the job has written none")
 
 
-def no_such(
-    what: str, asked: Sequence[str], groups: Sequence[Mapping[str, Any]], log: LogRead, *, noun: str = "group"
-) -> str:
+def no_such(what: str, asked: Sequence[str], groups: Sequence[Mapping[str, Any]], log: LogRead) -> Nothing:
     """Of filters that leave nothing of these groups (with ``type`` and ``state``, as far as they are known)."""
     if not log.extent.records:
-        return no_records(log)
+        return _no_records(asked, log)
     if not groups:
-        return f"there is no {noun} in {log.where}; {log.text()}"
+        when = "none existed then" if asked else "none exists at the end"
+        return _nothing("group", asked, log.where, f"{when}; {log.text()}")
     kinds = Counter(
         " ".join(str(group[name]) for name in ("type", "state") if name in group) for group in groups
     )
     of_kinds = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common(_NAMED) if kind)
-    found = counted(len(groups), noun) + (f" ({of_kinds})" if of_kinds else "")
-    words = f" for {' '.join(asked)}" if asked else ""
-    return f"no {what}{words} in {log.where}: {_there(len(groups))} {found}; {log.text()}"
+    found = counted(len(groups), "group") + (f" ({of_kinds})" if of_kinds else "")
+    return _nothing(what, asked, log.where, f"{_there(len(groups))} {found}; {log.text()}")
 
 
-def no_record(asked: Sequence[str], log: LogRead) -> str:
+def no_record(asked: Sequence[str], log: LogRead) -> Nothing:
     """Of flags that select no record."""
     if not log.extent.records:
-        return no_records(log)
-    return f"no record for {' '.join(asked)} in {log.where}: {_there(log.extent.records)} {log.text()}"
+        return _no_records(asked, log)
+    return _nothing("record", asked, log.where, f"{_there(log.extent.records)} {log.text()}")
 
 
-def no_records(log: LogRead) -> str:
-    """Of a log without records."""
-    return f"there are no records in {log.where}"
+def _no_records(asked: Sequence[str], log: LogRead) -> Nothing:
+    return Nothing(f"there are no records in {log.where}, and so no group", bool(asked))
 
 
 def several_groups(pattern: str, matched: Collection[str]) -> str:
@@ -126,8 +149,9 @@ def _there(count: int) -> str:
 
 
 def _events(tally: EventTally, zone: TimeZone) -> str:
+    there = _there(tally.seen.total())
     times = [event_time(one, zone) for one in (tally.first, tally.last)]
-    return f"{tally.text()}; from {times[0]} to {times[1]} ({zone.name})"
+    return f"{there} {tally.text()}; from {times[0]} to {times[1]} ({zone.name})"
 
 
 def _unmatched(patterns: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ from groupreplay.streaming.base.ending import StoppedBySignal, has_begun, presen
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
 from groupreplay.streaming.cli.display import Display, display_options
 from groupreplay.streaming.cli.options import option
-from groupreplay.streaming.cli.usage_hints import hint, unknown_command
+from groupreplay.streaming.cli.usage_hints import hint, misspelt_variables, unknown_command
 
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
@@ -95,6 +95,8 @@ class Program(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, with log lines on stderr."""
         ctx.ensure_object(Display).configure_logs()
+        for line in misspelt_variables(os.environ, lambda: self._variables(ctx)):
+            click.echo(line, err=True)
         try:
             code = super().invoke(ctx)
             # Here, and not by the interpreter at its end, which would print a traceback.
@@ -104,6 +106,12 @@ class Program(click.Group):
             # Caught here because click would exit with 1.
             _silence_stdout()
             ctx.exit(BROKEN_PIPE)
+
+    def _variables(self, ctx: click.Context) -> set[str]:
+        """The environment variables of all settings; imports every command."""
+        commands = [self, *filter(None, (self.get_command(ctx, name) for name in COMMANDS))]
+        found = {str(param.envvar) for command in commands for param in command.params}
+        return {*found, "GROUPREPLAY_CACHE"}
 
     def main(self, args: Sequence[str] | None = None, *_: Any, **extra: Any) -> NoReturn:
         """Parse, run, and exit with the exit code."""

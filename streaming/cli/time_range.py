@@ -33,17 +33,20 @@ def live_end() -> DataEnd:
 class TimeRange:
     """From ``since_ms`` on and before ``until_ms``, in milliseconds; None for no bound.
 
-    ``counted_from`` is the end of the data if one of them was counted from it.
+    ``counted_from`` is the end of the data if one of them was counted from it: an age, or with ``is_time_of_day`` the
+    latest such time before it. ``until_flag`` gave ``until_ms``.
     """
 
     since_ms: int | None = None
     until_ms: int | None = None
     counted_from: DataEnd | None = None
     zone: TimeZone = UTC
+    is_time_of_day: bool = False
+    until_flag: str = "--until"
 
     def flags(self) -> list[str]:
         """The bounds as flags, for a line that nothing was found between them."""
-        bounds = (("--since", self.since_ms), ("--until", self.until_ms))
+        bounds = (("--since", self.since_ms), (self.until_flag, self.until_ms))
         return [f"{name} {date_time(at_ms, self.zone)}" for name, at_ms in bounds if at_ms is not None]
 
     def heading(self) -> str | None:
@@ -57,8 +60,10 @@ class TimeRange:
         ]
         end = self.counted_from
         origin = "now" if end.is_live else "the last record of the capture"
-        counted = f"counted back from {origin}, {date_time(end.at_ms, self.zone)}"
-        return f"{' '.join([*bounds, f'({self.zone.name})'])}, {counted}"
+        how = "the latest such time before" if self.is_time_of_day else "counted back from"
+        return (
+            f"{' '.join([*bounds, f'({self.zone.name})'])}, {how} {origin}, {date_time(end.at_ms, self.zone)}"
+        )
 
 
 def given_flags(
@@ -118,4 +123,10 @@ def time_range(
             swapped = None not in (since.age_ms, until.age_ms) and since.age_ms != until.age_ms
             hint = f" Ages count back: --since {until.text} --until {since.text}?" if swapped else ""
             raise click.UsageError(f"{what} {since_text}.{hint}")
-    return TimeRange(since_ms=since_ms, until_ms=until_ms, counted_from=found, zone=zone)
+    return TimeRange(
+        since_ms=since_ms,
+        until_ms=until_ms,
+        counted_from=found,
+        zone=zone,
+        is_time_of_day=found is not None and all(one is None or one.age_ms is None for one in (since, until)),
+    )

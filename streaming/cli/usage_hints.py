@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import click
 
 from groupreplay.streaming.base.errors import did_you_mean
+from groupreplay.streaming.cli.options import ENVIRONMENT_PREFIX
 
 
 class ExplainedCommand(click.Command):
@@ -35,6 +36,20 @@ def unknown_command(name: str, known: Sequence[str]) -> str:
     """The error for a command that does not exist."""
     near = did_you_mean(name, known).strip()
     return f"No such command {name!r}. {near[:1].upper()}{near[1:]}".strip()
+
+
+def misspelt_variables(names: Collection[str], known: Callable[[], Collection[str]]) -> list[str]:
+    """A line for each environment variable that is nearly the name of a setting: it has no effect.
+
+    Others are left alone: Kubernetes makes variables of the names of services.
+    """
+    ours = [name for name in sorted(names) if name.startswith(ENVIRONMENT_PREFIX)]
+    settings = known() if ours else ()
+    return [
+        f"warning: {name} has no effect: {near.strip()}"
+        for name in ours
+        if name not in settings and (near := did_you_mean(name, settings, 0.9))
+    ]
 
 
 def hint(error: click.UsageError) -> str | None:

@@ -69,10 +69,11 @@ _OURS: Final = (
 
 _PEM_HINTS: Final[Mapping[str, str]] = {
     "ssl.truststore": "export it (keytool -exportcert -rfc -keystore FILE -alias NAME > ca.pem), then set "
-    "ssl.truststore.type=PEM and ssl.truststore.location=ca.pem",
-    "ssl.keystore": "export it (keytool -importkeystore -srckeystore FILE -destkeystore client.p12 "
-    "-deststoretype PKCS12; openssl pkcs12 -in client.p12 -out client.pem), then set ssl.keystore.type=PEM "
-    "and ssl.keystore.location=client.pem",
+    "ssl.truststore.type=PEM and ssl.truststore.location=ca.pem, and remove ssl.truststore.password",
+    # No PEM: Java's client cannot read the encrypted key that openssl writes.
+    "ssl.keystore": "convert it (keytool -importkeystore -srckeystore FILE -destkeystore client.p12 "
+    "-deststoretype PKCS12), then set ssl.keystore.type=PKCS12, ssl.keystore.location=client.p12 and "
+    "ssl.keystore.password to the password of the new file, and remove ssl.key.password",
 }
 #: Beginnings of names of settings that librdkafka receives in another form.
 _TRANSLATED: Final = (
@@ -245,6 +246,7 @@ def _trust_store(settings: Mapping[str, str]) -> dict[str, str]:
     if kind != "PEM":
         what = f"a {kind} trust store cannot be read by the Python client"
         raise unusable(what, location, _PEM_HINTS["ssl.truststore"])
+    _no_password(settings, "ssl.truststore.password")
     return {"ssl.ca.location": location}
 
 
@@ -254,12 +256,23 @@ def _key_store(settings: Mapping[str, str]) -> dict[str, str]:
         return {}
     kind = settings.get("ssl.keystore.type", "JKS").upper()
     if kind == "PEM":
+        _no_password(settings, "ssl.keystore.password")
         return {"ssl.certificate.location": location, "ssl.key.location": location}
     if kind == "PKCS12" or location.lower().endswith((".p12", ".pfx")):
         password = settings.get("ssl.keystore.password")
         return {"ssl.keystore.location": location} | ({"ssl.keystore.password": password} if password else {})
     what = f"a {kind} key store cannot be read by the Python client"
     raise unusable(what, location, _PEM_HINTS["ssl.keystore"])
+
+
+def _no_password(settings: Mapping[str, str], name: str) -> None:
+    """Java's client, which Spark uses, refuses it for a PEM file (``DefaultSslEngineFactory``)."""
+    if settings.get(name):
+        raise unusable(
+            f"{name} cannot be given for a PEM file",
+            name,
+            "remove it; the password of an encrypted key is ssl.key.password",
+        )
 
 
 def _login(settings: Mapping[str, str]) -> dict[str, str]:

@@ -46,6 +46,8 @@ _BATCH_SECONDS: Final = 120.0
 _FIRST_BATCH_SECONDS: Final = 300.0
 #: So many triggers, or times of the last batch, are always allowed.
 _BATCHES: Final = 3
+#: A log has a line about a start this often.
+_STEP_SECONDS: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +135,7 @@ class JobReport:
     ``prober_restarts`` counts the restarts of its process. ``announced_ms``: the caught-up time of the last heartbeat
     that was written; ``stopped``: the run has ended. ``told_to``: the driver has published the events of the messages
     below this offset of the topic of probes itself. ``single_run`` is told of starts and batches (None: this
-    run does not end by itself).
+    run does not end by itself). ``tasks``: how many tasks of the present stage have ended, of how many.
     """
 
     identity: JobIdentity
@@ -151,6 +153,7 @@ class JobReport:
     told_to: int = 0
     single_run: SingleRun | None = None
     seconds: Callable[[], float] = time.monotonic
+    tasks: Callable[[], tuple[int, int] | None] = lambda: None
     query: QueryHealth = field(init=False)
     _last_batch: Mapping[str, Any] | None = None
     _counters: dict[str, int] = field(
@@ -281,6 +284,13 @@ class JobReport:
             once=self.single_run is not None,
         )
 
+    def step(self, now_ms: int) -> str:
+        """What a log gets a new line for: each phase, ten seconds of a start, a tenth of what is to be read."""
+        phase = self.phase(now_ms)
+        if phase == "starting":
+            return f"{phase} {self.query.quiet_seconds // _STEP_SECONDS:.0f}"
+        return f"{phase} {self._percent() // 10}" if phase == "catching_up" else phase
+
     def line(self, now_ms: int) -> str:
         """One line for a person."""
         query = self.query.status(now_ms)
@@ -290,15 +300,23 @@ class JobReport:
             return f"waiting: the query has been stopped since {timestamp(query.since_ms)}: {reason}"
         lag = sum(self.lag().values())
         if self._last_batch is None:
-            return "starting: no batch has finished yet"
+            tasks = self.tasks()
+            done = (
+                "" if tasks is None else f", {tasks[0]} of {tasks[1]} tasks of its present stage have ended"
+            )
+            return f"starting: the first batch has not finished after {self.query.quiet_seconds:.0f} s{done}"
         batch = f"last batch {_seconds(self._last_batch):.1f} s"
         events = f"{self.events:,} events so far"
         if self.phase(now_ms) == "caught_up":
             assert self.caught_up_ms is not None
             return f"caught up to {timestamp(self.caught_up_ms)}, {batch}, {events}"
+        return f"catching up: {self._percent()}% read, {lag:,} records to go, {batch}, {events}"
+
+    def _percent(self) -> int:
+        """How much of the largest lag of this run has been read."""
+        lag = sum(self.lag().values())
         self._first_lag = max(lag, self._first_lag or 1)
-        done = 100 * (self._first_lag - lag) // self._first_lag
-        return f"catching up: {done}% read, {lag:,} records to go, {batch}, {events}"
+        return 100 * (self._first_lag - lag) // self._first_lag
 
 
 def _seconds(progress: Mapping[str, Any]) -> float:

@@ -44,7 +44,7 @@ from groupreplay.streaming.kafka.topic_ends import TopicEnds
 from groupreplay.streaming.prober.prober_process import ProberProcess, ProberTask
 from groupreplay.streaming.sinks.document_topics import KafkaDocuments
 from groupreplay.streaming.sinks.own_topics import OwnTopics
-from groupreplay.streaming.spark.batch_progress import BatchProgress
+from groupreplay.streaming.spark.batch_progress import BatchProgress, tasks_ended
 from groupreplay.streaming.spark.checkpoint import Checkpoint
 from groupreplay.streaming.spark.checkpoint_identity import Identity
 from groupreplay.streaming.spark.operator import Job
@@ -108,6 +108,7 @@ class QueryRun:
                 checkpoint=parts.location,
             ),
             retries_quarantined=settings.retry_quarantined,
+            tasks=lambda: tasks_ended(parts.spark),
         )
         self._rights: Rights = "unknown"
         self._query_settings = QuerySettings(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
@@ -30,9 +31,10 @@ from groupreplay.streaming.kafka.rights import require, sink_rights, source_righ
 from groupreplay.streaming.prober.probes_topic import read_clock
 from groupreplay.streaming.sinks.job_topic import JobTopic, RunMessage
 from groupreplay.streaming.spark.batch_progress import BatchProgress, batch_progress
-from groupreplay.streaming.spark.checkpoint import Checkpoint, local_folder
+from groupreplay.streaming.spark.checkpoint import LOCK_SECONDS, Checkpoint, local_folder
 from groupreplay.streaming.spark.checkpoint_files import has_run, in_folder
 from groupreplay.streaming.spark.checkpoint_identity import Identity, check_identity
+from groupreplay.streaming.spark.checkpoint_lock import has_driver, holder_of, in_use
 from groupreplay.streaming.spark.session import (
     close,
     jvm_has_ended,
@@ -53,6 +55,8 @@ log = logging.getLogger(__name__)
 
 #: The sockets of a JVM that is killed close before the process has ended.
 _JVM_END_SECONDS: Final = 2.0
+#: A driver that was asked to end has ended after 3 s.
+_DRIVER_END_SECONDS: Final = 4.0
 
 
 def run(settings: RunSettings) -> int:
@@ -75,6 +79,7 @@ def _run(settings: RunSettings, stop: StopRequest) -> int:
 
         @cache
         def session() -> SparkSession:
+            report_progress("starting Spark")
             spark = stack.enter_context(_session(settings))
             need_workers(spark, stop)
             return spark
@@ -94,6 +99,22 @@ def _run(settings: RunSettings, stop: StopRequest) -> int:
         return stop.exit_code
 
 
+def _require_unlocked(settings: RunSettings, stop: StopRequest) -> None:
+    """Refuses to start beside another job on this checkpoint before Spark is started for nothing.
+
+    Waits for a former run that is about to end. ``--standby`` waits for the other one by itself.
+    """
+    folder = local_folder(settings.checkpoint, settings.spark_conf)
+    if folder is None or settings.standby:
+        return
+    begun = time.monotonic()
+    while not stop.made and (owner := holder_of(folder)) is not None:
+        patience = _DRIVER_END_SECONDS if has_driver(folder) else LOCK_SECONDS
+        if time.monotonic() - begun > patience:
+            raise in_use(settings.checkpoint, owner)
+        stop.wait(0.2)
+
+
 def _has_run(settings: RunSettings, session: Callable[[], SparkSession]) -> bool:
     """Whether a query has run on the checkpoint; asks without a broker, and for a local folder without Spark."""
     folder = local_folder(settings.checkpoint, settings.spark_conf)
@@ -110,6 +131,7 @@ def _try(
     outage: Outage,
 ) -> None:
     """Checks, then runs; raises ``PassingError`` when a cluster or the disk goes away before the query runs."""
+    _require_unlocked(settings, stop)
     source, sink = Connection(settings.source), Connection(settings.sink_cluster)
     require(source, source_rights(probe=False, ask_retention=False))
     topic = preflight.offsets_topic(source)
@@ -253,6 +275,8 @@ def _run_queries(parts: RunParts, checkpoint: Checkpoint, wanted: Identity, stop
     """Runs one query after the other: a new one, with a state built from the log, when a part of the log is lost."""
     while not stop.made:
         place = checkpoint.latest()
+        if not place.started():
+            _tell_first_read(parts)
         identity = place.claim(wanted)
         try:
             QueryRun(parts, place, identity, stop).supervise()
@@ -263,6 +287,18 @@ def _run_queries(parts: RunParts, checkpoint: Checkpoint, wanted: Identity, stop
             wanted = _identity(lost.topic, wanted.probes, parts.clock.now_ms())
             parts = replace(parts, log=replace(parts.log, partitions=lost.topic.partitions))
             checkpoint.begin_anew(identity, lost.gap, wanted)
+
+
+def _tell_first_read(parts: RunParts) -> None:
+    """Says how much a query without a state has to read."""
+    source, log_plan = Connection(parts.settings.source), parts.log
+    ends = source.end_offsets(log_plan.topic, log_plan.partitions)
+    firsts = source.first_offsets(log_plan.topic, log_plan.partitions)
+    offsets = sum(end - firsts[number] for number, end in ends.items())
+    report_progress(
+        f"a first start: reads all of {log_plan.topic}, {offsets:,} offsets in {log_plan.partitions} partitions, "
+        f"at most {parts.settings.max_offsets_per_trigger:,} in a batch"
+    )
 
 
 def _broker_clock(publisher: Publisher, probes: str, cluster_id: str) -> BrokerClock:

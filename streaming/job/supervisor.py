@@ -148,7 +148,7 @@ class Supervisor:
                 return True
             if time.monotonic() >= next_line:
                 now_ms = self.clock()
-                self.progress(self.report.phase(now_ms), self.report.line(now_ms))
+                self.progress(self.report.step(now_ms), self.report.line(now_ms))
                 next_line = time.monotonic() + _LINE_SECONDS
         return self.stop.made
 

@@ -33,7 +33,7 @@ from confluent_kafka.admin import (
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.properties import ClientProperties
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.kafka.client_errors import UNREACHABLE, explained, first_line
+from groupreplay.streaming.kafka.client_errors import Notes, first_line
 from groupreplay.streaming.kafka.log_marks import EpochEnd
 
 log = logging.getLogger(__name__)
@@ -68,13 +68,13 @@ class Connection:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
+        self.notes = Notes(cluster)
         self._settings: dict[str, Any] = {
             **ClientProperties(cluster.properties).for_librdkafka(),
             "bootstrap.servers": cluster.bootstrap_servers,
-            "error_cb": self._note,
+            "error_cb": self.notes.take,
             "logger": _LIBRDKAFKA,
         }
-        self._noted: KafkaError | None = None
         self._admin: AdminClient | None = None
 
     def admin(self) -> AdminClient:
@@ -170,8 +170,9 @@ class Connection:
         Raises:
             GroupReplayError: no broker answers.
         """
+        admin, patience = self.admin(), REQUEST_SECONDS if seconds is None else seconds
         try:
-            return self.admin().list_topics(topic, timeout=REQUEST_SECONDS if seconds is None else seconds)
+            return self.notes.unless_refused(lambda: admin.list_topics(topic, timeout=patience), admin)
         except KafkaException as error:
             raise self.explain(error, where) from None
 
@@ -283,11 +284,7 @@ class Connection:
         """The error as a message; an error that librdkafka reported in the background is often the real cause."""
         if self._admin is not None:
             self._admin.poll(0)  # calls error_cb, which nothing else does for this client
-        cause = error.args[0]
-        code = cause.code() if isinstance(cause, KafkaError) else None
-        if code in UNREACHABLE and self._noted is not None:
-            cause = self._noted
-        return explained(cause, where, self.cluster.bootstrap_servers)
+        return self.notes.explained(error.args[0], where)
 
     def _offsets(
         self,
@@ -337,11 +334,6 @@ class Connection:
                 fix="check the --command-config file",
                 exit_code=ExitCode.USAGE,
             ) from None
-
-    def _note(self, error: KafkaError) -> None:
-        # "All brokers down" follows the error with the reason, and must not replace it.
-        if self._noted is None or error.code() != KafkaError._ALL_BROKERS_DOWN:
-            self._noted = error
 
 
 def _answered(answer: Any) -> ListOffsetsResultInfo:

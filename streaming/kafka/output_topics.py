@@ -13,6 +13,7 @@ from confluent_kafka.admin import ConfigResource, TopicMetadata
 
 from groupreplay.state.output.document import MAX_BYTES
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
+from groupreplay.streaming.config.logs import report_progress
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.kafka.broker_release import configs_address
 from groupreplay.streaming.kafka.clients import Connection
@@ -151,6 +152,7 @@ def ensure_topics(
     if missing := [one for one in wanted if getattr(names, one) not in partitions]:
         created = create_topics(connection, names, missing)
         partitions = _await_partitions(connection, names, wanted)
+        report_progress(f"created the topics {', '.join(sorted(created))}")
     existing = partitions.keys() - created
     for topic in describe_topics(connection, names) if existing else ():
         for one in topic_problems(topic) if topic.name in existing else ():

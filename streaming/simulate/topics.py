@@ -17,6 +17,7 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
 from groupreplay.streaming.kafka.new_topics import WantedTopic, request_topics
+from groupreplay.streaming.kafka.rights import CREATE, Right, grant_line
 from groupreplay.streaming.kafka.topic_reader import ProgressCallback
 from groupreplay.streaming.simulate.rows import PROBES_TOPIC, RowTarget, SimulatedRow, simulated_rows
 
@@ -58,6 +59,30 @@ def write_to_topic(
     """
     _need_permission(topics)
     require_new([truth, trace], force=force)
+    try:
+        return _write(plan, topics, truth, progress, trace=trace, force=force)
+    except GroupReplayError as error:
+        if error.exit_code is ExitCode.AUTHORISATION:
+            # `check` asks for the rights of the job, not for these.
+            error.fix = "\n".join(grant_line(right, topics.cluster) for right in _rights(topics, plan))
+        raise
+
+
+def _rights(topics: SimulationTopics, plan: SimulationPlan) -> list[Right]:
+    names = [topics.topic, *([] if plan.probe_interval_ms is None else [topics.probes_topic])]
+    why = "to write the simulation"
+    return [*(Right("Write", "topic", name, why) for name in names), CREATE]
+
+
+def _write(
+    plan: SimulationPlan,
+    topics: SimulationTopics,
+    truth: Path,
+    progress: ProgressCallback,
+    *,
+    trace: Path | None,
+    force: bool,
+) -> int:
     connection = Connection(topics.cluster)
     _ensure(connection, topics.topic, plan.partitions)
     if plan.probe_interval_ms is not None:

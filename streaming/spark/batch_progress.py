@@ -40,6 +40,17 @@ def batch_progress(spark: SparkSession, *, plain: bool) -> BatchProgress:
     return JavaProgress()
 
 
+def tasks_ended(spark: SparkSession) -> tuple[int, int] | None:
+    """How many tasks of the present stage have ended, of how many; None while none runs."""
+    from py4j.protocol import Py4JError
+
+    with suppress(Py4JError, OSError):  # the JVM may be ending
+        tracker = spark.sparkContext.statusTracker()
+        stages = map(tracker.getStageInfo, tracker.getActiveStageIds())
+        return next(((one.numCompletedTasks, one.numTasks) for one in stages if one is not None), None)
+    return None
+
+
 def listened_progress(spark: SparkSession) -> BatchProgress:
     """The batches that a ``StreamingQueryListener`` is told of, from now on."""
     from py4j.protocol import Py4JError

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import msgspec
 
 from groupreplay.state.events.job_events import JobGap
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnwritableError
+from groupreplay.streaming.base.errors import GroupReplayError, UnwritableError
 from groupreplay.streaming.kafka.log_marks import LogMarks
 from groupreplay.streaming.sinks.document_topics import SyncRecord
 from groupreplay.streaming.spark.checkpoint_errors import reading, writing
@@ -31,7 +31,7 @@ from groupreplay.streaming.spark.checkpoint_identity import (
     refused,
     unreadable_identity,
 )
-from groupreplay.streaming.spark.checkpoint_lock import Lock, OpenLock, opened_lock
+from groupreplay.streaming.spark.checkpoint_lock import Lock, OpenLock, in_use, opened_lock
 from groupreplay.streaming.spark.internals.jvm import hadoop_configuration, jvm_of
 from groupreplay.streaming.spark.session import PLAIN_FILES, jvm_runs_already
 from groupreplay.streaming.spark.source import offsets_in
@@ -47,7 +47,7 @@ _Record = TypeVar("_Record")
 SYNC_FILE: Final = "groupreplay-topics.json"
 #: What was seen of the log; changes with each batch.
 MARKS_FILE: Final = "groupreplay-log.json"
-_LOCK_SECONDS: Final = 10.0
+LOCK_SECONDS: Final = 10.0
 #: About what one small batch writes: on a disk with less space the next one would fail, too.
 _TRIED_BYTES: Final = 64 * 1024
 #: Folders inside in which the state was built anew, numbered from 1.
@@ -104,15 +104,10 @@ class Checkpoint:
             GroupReplayError: another job holds it, or the folder cannot be written.
         """
         with self.lock() as lock:
-            deadline = time.monotonic() + _LOCK_SECONDS
+            deadline = time.monotonic() + LOCK_SECONDS
             while not lock.take():
                 if time.monotonic() > deadline:
-                    raise GroupReplayError(
-                        "another job is using this checkpoint",
-                        where=self.location,
-                        fix=f"stop it (its owner: {lock.owner()}), or use another --checkpoint",
-                        exit_code=ExitCode.USAGE,
-                    )
+                    raise in_use(self.location, lock.owner())
                 time.sleep(0.2)
             yield
 

@@ -11,11 +11,11 @@ import fcntl
 import logging
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import IO, Any, Final, Protocol
 
-from groupreplay.streaming.base.errors import UnwritableError
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnwritableError
 from groupreplay.streaming.spark.checkpoint_errors import unwritable, writing
 
 log = logging.getLogger(__name__)
@@ -118,6 +118,16 @@ def opened_lock(jvm: Any, folder: Path, location: str) -> Iterator[CheckpointLoc
         yield CheckpointLock(jvm_file, driver_file)
 
 
+def in_use(location: str, owner: str) -> GroupReplayError:
+    """The error for a checkpoint that another job holds."""
+    return GroupReplayError(
+        "another job is using this checkpoint",
+        where=location,
+        fix=f"stop it (its owner: {owner}), or use another --checkpoint",
+        exit_code=ExitCode.USAGE,
+    )
+
+
 def holder_of(folder: Path) -> str | None:
     """Whose driver or JVM has locked the folder, for a process without a JVM; None: nobody's.
 
@@ -126,10 +136,22 @@ def holder_of(folder: Path) -> str | None:
     note = folder / LOCK_FILE
     if not note.exists():
         return None
-    for path, lock in ((note, fcntl.lockf), (folder / DRIVER_FILE, fcntl.flock)):
-        with contextlib.suppress(FileNotFoundError), path.open("r+") as file:
-            try:
-                lock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                return note.read_text().strip() or "by an unknown job"
+    if _is_locked(note, fcntl.lockf) or has_driver(folder):
+        return note.read_text().strip() or "by an unknown job"
     return None
+
+
+def has_driver(folder: Path) -> bool:
+    """Whether a driver has locked the folder; it ends within seconds once it is asked to, its JVM may take longer."""
+    return _is_locked(folder / DRIVER_FILE, fcntl.flock)
+
+
+def _is_locked(path: Path, lock: Callable[[IO[str], int], None]) -> bool:
+    try:
+        with path.open("r+") as file:
+            lock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -153,6 +154,7 @@ TODAY: dict[Check, list[str]] = {
         "streaming/local/ivy.py retrieve",
         "tests/support/histories/builders.py _run",
     ],
+    checks.endless_waits: [],
     checks.repeated_class_names: [],
     checks.old_names: [],
     checks.stale_paths: [],
@@ -211,6 +213,15 @@ PLANTED: list[tuple[Check, dict[str, str], list[str]]] = [
     (checks.long_modules, {"benchmarks/a.py": LONG_MODULE}, ["benchmarks/a.py"]),
     (checks.long_functions, {"tests/support/deep/a.py": LONG_FUNCTION}, ["tests/support/deep/a.py long"]),
     (
+        checks.endless_waits,
+        {
+            "tests/deep/a.py": "while not is_ready():\n    pass\n",
+            "benchmarks/a.py": "while True:\n    while count() < 3:\n        time.sleep(1)\n    break\n",
+            "tests/b.py": "while x := f():\n    g(x)\nwhile at < len(text):\n    at = next_of(at)\n",
+        },
+        ["tests/deep/a.py 1", "benchmarks/a.py 2"],
+    ),
+    (
         checks.repeated_class_names,
         {"codecs/deep/a.py": "class A: ...", "state/b.py": "def f():\n    class A: ..."},
         ["A: codecs/deep/a.py, state/b.py"],
@@ -253,6 +264,13 @@ def test_the_tree_keeps_the_rules(check: Check) -> None:
         "new": set(),
         "put right, to be removed": set(),
     }
+
+
+def test_every_test_has_a_deadline(pytestconfig: pytest.Config) -> None:
+    """The default of pytest-timeout, in seconds, for what waits without one of its own; no test turns it off."""
+    assert pytestconfig.getini("timeout") == "300"
+    endless = re.compile(r"mark\.timeout\((0|None)?\)")
+    assert [one.path for one in checks.modules(ROOT, "tests") if endless.search(one.text)] == []
 
 
 def test_every_check_is_shown_to_fail() -> None:

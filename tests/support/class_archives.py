@@ -43,7 +43,7 @@ def main() -> None:
         folder = Path(name)
         command = [sys.executable, "-m", "support.class_archives", name]
         done = subprocess.run(
-            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False, timeout=600
         )
         if done.returncode or not all((folder / one.name).exists() for one in (BROKER, SPARK)):
             sys.stdout.write(f"{done.stdout}no archives, the tests take longer\n")
@@ -84,7 +84,7 @@ def _end_session() -> None:
     assert jvm is not None
     assert jvm.stdin is not None
     jvm.stdin.close()
-    jvm.wait()
+    jvm.wait(120)
 
 
 if __name__ == "__main__":

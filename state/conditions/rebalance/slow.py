@@ -15,7 +15,7 @@ from groupreplay.state.conditions.suspects import Suspect
 from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import Data, milliseconds
 from groupreplay.state.display.safe_text import safe_text
-from groupreplay.state.events.event import Evidence, Severity
+from groupreplay.state.events.event import Evidence, MemberIdentity, Severity
 from groupreplay.state.snapshot.slot_history import usual_duration_ms
 
 
@@ -60,6 +60,13 @@ class RebalanceSlow(Condition):
         Meta(description="Classic groups only: members that may block, likeliest first; an inference."),
     ] = None
     suspects_note: Annotated[str | None, Meta(description="Why there are no suspects.")] = None
+    candidates: Annotated[
+        tuple[MemberIdentity, ...] | None,
+        Meta(
+            description="Without suspects, while members rejoin: the members of the last generation that are still in "
+            "the group, at most ten. The rebalance waits for one of them, or for a member that is new."
+        ),
+    ] = None
     usual_ms: Annotated[
         int | None,
         Meta(

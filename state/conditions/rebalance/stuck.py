@@ -8,7 +8,15 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from groupreplay.state.conditions.blockers import Blocker, StuckReason, Wait, blame, culprits, waits
+from groupreplay.state.conditions.blockers import (
+    Blocker,
+    StuckReason,
+    Wait,
+    blame,
+    culprits,
+    next_step,
+    waits,
+)
 from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Condition, Example
 from groupreplay.state.conditions.current_rebalance import current, rebalance_timeout_ms, session_timeout_ms
 from groupreplay.state.conditions.detection import QUIET, Detection, Evaluation, GroupDetector, GroupView
@@ -16,7 +24,7 @@ from groupreplay.state.conditions.rebalance.slow import RebalanceSlowDetector, e
 from groupreplay.state.conditions.suspects import Suspect
 from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import Data
-from groupreplay.state.events.event import Evidence, Severity
+from groupreplay.state.events.event import Evidence, MemberIdentity, Severity
 from groupreplay.state.snapshot import modern
 
 
@@ -80,6 +88,13 @@ class RebalanceStuck(Condition):
         Meta(description="Classic groups only: members that may block, likeliest first; an inference."),
     ]
     suspects_note: Annotated[str | None, Meta(description="Why there are no suspects.")]
+    candidates: Annotated[
+        tuple[MemberIdentity, ...] | None,
+        Meta(
+            description="Without suspects, while members rejoin: the members of the last generation that are still in "
+            "the group, at most ten. The rebalance waits for one of them, or for a member that is new."
+        ),
+    ] = None
     wedged: bool
     elapsed_ms: int
 
@@ -87,7 +102,9 @@ class RebalanceStuck(Condition):
     def firing_text(data: Data) -> str:
         """See ``Condition``."""
         beyond = ", longer than the protocol allows" if data.get("wedged") else ""
-        return f"{elapsed_text(data)}, {phrases.spaced(data, 'reason')}{beyond}{culprits(data)}"
+        return (
+            f"{elapsed_text(data)}, {phrases.spaced(data, 'reason')}{beyond}{culprits(data)}{next_step(data)}"
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,14 +80,34 @@ def command(given: tuple[CheckSettings, OutputFormat]) -> int:
 
 
 def _printed(results: Iterable[CheckResult], *, colour: bool) -> Iterable[CheckResult]:
-    """The same results, each printed when it arrives; its fix below it, unwrapped so that it can be copied."""
+    """The same results, each printed when it arrives; its fix below it, unwrapped so that it can be copied.
+
+    What was skipped is printed at the end, in one line for each reason.
+    """
+    from groupreplay.streaming.check.result import Status
     from groupreplay.streaming.text.terminal import safe_line
 
+    def line(status: str, text: str) -> None:
+        label = status.ljust(8)
+        click.echo(f"{click.style(label, fg=_COLOURS[status]) if colour else label} {safe_line(text)}")
+
+    skipped: dict[str, list[str]] = {}
     for one in results:
-        status = one.status.value.ljust(8)
-        if colour:
-            status = click.style(status, fg=_COLOURS[one.status.value])
-        click.echo(f"{status} {safe_line(f'{one.check}: {one.found}')}")
-        for line in (one.fix or "").splitlines():
-            click.echo(f"         {safe_line(line)}")
+        if one.status is Status.SKIPPED:
+            skipped.setdefault(one.found, []).append(one.check)
+        else:
+            line(one.status.value, f"{one.check}: {one.found}")
+        for command in (one.fix or "").splitlines():
+            click.echo(f"         {safe_line(command)}")
         yield one
+    for reason, names in skipped.items():
+        line(Status.SKIPPED.value, f"{_together(names)}: {reason}")
+
+
+def _together(names: Iterable[str]) -> str:
+    """Names of checks, those of rights by what they are about: ``Write, Describe on topic group-events; clock``."""
+    operations: dict[str, list[str]] = {}
+    for name in names:
+        operation, on, resource = name.partition(" on ")
+        operations.setdefault(on + resource, []).append(operation)
+    return "; ".join(f"{', '.join(found)}{resource}" for resource, found in operations.items())

@@ -26,6 +26,7 @@ from groupreplay.streaming.text.given_time import GivenTime
 
 if TYPE_CHECKING:
     from groupreplay.state.policy.redaction import Redaction
+    from groupreplay.streaming.cli.nothing_found import Nothing
     from groupreplay.streaming.engine.group_choice import GroupChoice
     from groupreplay.streaming.inspection.records.decode import DecodeCounts
     from groupreplay.streaming.kafka.topic_reader import Rows
@@ -105,14 +106,13 @@ def _decode_log(settings: DecodeSettings) -> int:
     for line in counts.lines():
         click.echo(safe_line(line), err=True)
     nothing = _nothing(settings, times, rows, choice, counts)
-    if nothing is not None:
-        return nothing_found(nothing)
-    return ExitCode.DATA if settings.strict and not counts.clean else ExitCode.OK
+    found = ExitCode.OK if nothing is None else nothing_found(nothing)
+    return ExitCode.DATA if settings.strict and not counts.clean else found
 
 
 def _nothing(
     settings: DecodeSettings, times: TimeRange, rows: Rows, choice: GroupChoice, counts: DecodeCounts
-) -> str | None:
+) -> Nothing | None:
     """The line about what was not found; None if everything was."""
     from groupreplay.state.kafka_terms import partition_for
     from groupreplay.streaming.cli.nothing_found import no_group, no_record

@@ -34,6 +34,7 @@ from groupreplay.streaming.cli.time_range import TimeRange, given_flags, print_h
 from groupreplay.streaming.text.given_time import GivenTime
 
 if TYPE_CHECKING:
+    from groupreplay.streaming.cli.nothing_found import Nothing
     from groupreplay.streaming.engine.group_choice import GroupChoice
     from groupreplay.streaming.inspection.groups import Description
     from groupreplay.streaming.inspection.lag import LogBounds
@@ -112,7 +113,7 @@ class _Shown:
     tables: Sequence[Table]
     documents: Sequence[Mapping[str, Any]]
     findings: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    nothing: str | None = None
+    nothing: Nothing | None = None
     times: TimeRange
 
 
@@ -180,7 +181,7 @@ def _nothing(
     missing: Sequence[str],
     groups: Sequence[Mapping[str, Any]],
     shown: Sequence[object],
-) -> str | None:
+) -> Nothing | None:
     """The line about what was not found; None if everything was."""
     from groupreplay.streaming.cli.nothing_found import no_group, no_such
 

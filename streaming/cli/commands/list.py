@@ -25,7 +25,7 @@ from groupreplay.streaming.cli.options import flag, groups_flag, known_names_fla
 from groupreplay.streaming.cli.time_range import TimeRange, given_flags, print_heading
 
 if TYPE_CHECKING:
-    from groupreplay.streaming.cli.nothing_found import LogRead
+    from groupreplay.streaming.cli.nothing_found import LogRead, Nothing
     from groupreplay.streaming.engine.group_choice import GroupChoice
 
 
@@ -106,7 +106,7 @@ def _nothing(
     existing: Sequence[Mapping[str, Any]],
     shown: Sequence[Mapping[str, Any]],
     log: LogRead,
-) -> str | None:
+) -> Nothing | None:
     """The line about what was not found; None if everything was."""
     from groupreplay.state.display.phrases import milliseconds
     from groupreplay.streaming.cli.nothing_found import no_group, no_such

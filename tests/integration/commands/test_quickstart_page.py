@@ -29,7 +29,7 @@ from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.check import cluster_checks
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.kafka import clients
-from groupreplay.streaming.kafka.rights import SETTINGS, sink_rights, source_rights
+from groupreplay.streaming.kafka.rights import sink_rights, source_rights
 from support.job.captures import invoke
 from support.kafka.clients import commit_once, make_topics
 from support.kafka.kafka_classes import java_command
@@ -249,13 +249,14 @@ def test_the_right_to_create_is_needed_for_each_topic(guarded: SecuredBroker, lo
 
 
 def test_no_other_right_is_too_much(guarded: SecuredBroker, login: Path) -> None:
-    """Any one right less, and `check` names it: it fails, or warns of the two that the page calls sparable."""
+    """Any one right less, and `check` names it: it fails, or warns of the three that the page calls optional."""
     make_topics(guarded.broker.bootstrap_servers, dict.fromkeys(OUTPUT_TOPICS, 1))
     rights = [one for one in granted(guarded) if one.operation != AclOperation.CREATE]
     for right in rights:
         with without(guarded, right):
             code, wrong = checked(guarded, login)
-        sparable = [str(one) for one in source_rights(probe=True, ask_retention=True) if not one.needed]
+        asked = [*source_rights(probe=True, ask_retention=True), *sink_rights(TOPICS)]
+        sparable = [str(one) for one in asked if not one.needed]
         # What the right brings along, unless another one does.
         others = {one.name for one in rights if one.operation in CONTAINING and one != right}
         alone = right.operation in CONTAINING and right.name not in others
@@ -263,7 +264,8 @@ def test_no_other_right_is_too_much(guarded: SecuredBroker, login: Path) -> None
         contained |= {SPARK_GROUPS} if named(right) == EVERY_GROUP else set()
         assert {one for one in wrong if " on " in one} == {named(right), *contained}
         assert wrong[named(right)] == ("warning" if named(right) in sparable else "failed")
-        assert code == (ExitCode.OK if named(right) == str(SETTINGS) else ExitCode.AUTHORISATION)
+        is_spared = named(right) in sparable and named(right) != EVERY_GROUP
+        assert code == (ExitCode.OK if is_spared else ExitCode.AUTHORISATION)
 
 
 def test_the_groups_of_spark_are_enough(guarded: SecuredBroker, login: Path) -> None:

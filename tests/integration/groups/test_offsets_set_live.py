@@ -133,8 +133,9 @@ def test_what_is_no_set(server: str) -> None:
 def commit_while_reading(client: Consumer, place: TopicPartition) -> None:
     """Reads a partition with ``assign()`` to its end, and commits after each record."""
     client.assign([place])
-    read = place.offset
+    read, deadline = place.offset, time.monotonic() + 60
     while read < RECORDS:
+        assert time.monotonic() < deadline, f"no record arrives at {read}"
         message = client.poll(1.0)
         if message is not None and message.error() is None:
             client.commit(message=message, asynchronous=False)

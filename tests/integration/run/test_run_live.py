@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import astuple
 from pathlib import Path
 
 import psutil
@@ -68,6 +69,14 @@ def test_a_life_of_the_job(tmp_path: Path) -> None:
             # The first start says nothing about the past and writes every group's document.
             job.wait_caught_up()
             assert job.events() == {}
+            told = job.log.read_text()
+            names = ", ".join(sorted(astuple(topics)))
+            stages = (
+                f"created the topics {names}",
+                "starting Spark",
+                "a first start: reads all of __consumer_offsets, ",
+            )
+            assert [told.count(f"groupreplay: {stage}") for stage in stages] == [1, 1, 1]
             assert {group: document["state"] for group, document in job.documents().items()} == {
                 "old": "Empty"
             }
@@ -100,6 +109,8 @@ def test_a_life_of_the_job(tmp_path: Path) -> None:
                 wait_until(lambda: second.process.exit_code is not None, 240)
                 assert second.process.exit_code == 2
                 assert "another job is using this checkpoint" in second.process.tail(200)
+                # Spark was not started for that: the log of both has only the first start.
+                assert second.log.read_text().count("groupreplay: starting Spark") == 1
 
             # An outage is ridden out in the same process.
             pid, before = job.process.pid, run_id(job)

@@ -110,7 +110,7 @@ def test_every_text_is_hidden_or_public() -> None:
     shown |= document_fields()
     assert {"client_host", "members", "topic"} <= shown
     # Fields that hold other fields.
-    nested = {"members", "blockers", "suspects", "cause", "connect", "truncated", "old", "new"}
+    nested = {"members", "blockers", "suspects", "candidates", "cause", "connect", "truncated", "old", "new"}
     assert shown - hidden - public - nested == set()
     assert hidden & public == set()
 

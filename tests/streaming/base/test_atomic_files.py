@@ -15,6 +15,7 @@ import pytest
 from groupreplay.streaming.base.atomic_files import atomic_file, is_written_into, require_new
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from support.job.captures import invoke
+from support.tools.small_disks import filled, small_disk
 
 
 def test_a_complete_file(tmp_path: Path) -> None:
@@ -81,7 +82,7 @@ def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
     assert refused.value.exit_code is ExitCode.USAGE
     assert str(refused.value) == (
         f"cannot write the report, No such file or directory ({path}): "
-        "check that the folder exists, is writable and has free space"
+        "check that the folder exists and is writable"
     )
 
 
@@ -117,9 +118,22 @@ def test_a_device(tmp_path: Path) -> None:
         with pytest.raises(GroupReplayError) as refused, atomic_file(path, force=True) as file:
             file.write("text")
         assert str(refused.value) == (
-            f"cannot write the file, No space left on device ({path}): check what reads it"
+            f"cannot write the file, No space left on device ({path}): "
+            "free some space, or write to another place; it holds only a part"
         )
     assert (os.stat("/dev/full").st_ino, link.is_symlink()) == (before.st_ino, True)
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    """A capture that does not fit: the disk is named as full, and nothing of the file is left."""
+    with small_disk(tmp_path / "disk", 1) as disk:
+        path = disk / "a.parquet"
+        with filled(disk):
+            done = invoke("simulate", "--groups", 20, "--seconds", 600, "-o", path)
+            assert [one.name for one in disk.iterdir()] == ["filler"]
+    assert done.exit_code == ExitCode.USAGE
+    assert f"No space left on device ({path})" in done.stderr
+    assert "free some space, or write to another place; nothing of it was kept" in done.stderr
 
 
 def test_what_is_written_into(tmp_path: Path) -> None:

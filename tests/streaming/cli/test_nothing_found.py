@@ -57,8 +57,14 @@ def unassumed(stderr: str) -> list[str]:
 
 
 def nothing(found: tuple[int, str, str], line: str) -> None:
-    """Exit code 5, nothing on stdout, and one line on stderr."""
+    """Flags have selected nothing: exit code 5, nothing on stdout, and one line on stderr."""
     assert found == (5, "", f"nothing found: {line}\n")
+
+
+def all_quiet(found: tuple[int, str, str], line: str) -> None:
+    """An answer that is empty and whole: exit code 0, no row on stdout, and the line on stderr."""
+    assert (found[0], found[2]) == (0, f"{line}\n")
+    assert len(found[1].splitlines()) <= 1  # the heading of a table
 
 
 @pytest.fixture
@@ -69,10 +75,13 @@ def empty(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_an_empty_capture(name: str, empty: Path, tmp_path: Path) -> None:
-    """It says that there are no records, whether a group is asked for or not."""
-    nothing(run(name, empty, tmp_path), f"there are no records in {empty}")
-    if name != "timeline":
-        nothing(run(name, empty, tmp_path, group=None), f"there are no records in {empty}")
+    """It says that there are no records: an empty answer if no group is asked for, and a picture is not drawn."""
+    line = f"there are no records in {empty}, and so no group"
+    nothing(run(name, empty, tmp_path), line)
+    if name == "report":
+        nothing(run(name, empty, tmp_path, group=None), line)
+    elif name != "timeline":
+        all_quiet(run(name, empty, tmp_path, group=None), line)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -139,7 +148,7 @@ def test_no_such_time(name: str, flag: str, text: str, shown: str, capture: Path
 def test_before_the_first_record(name: str, capture: Path, tmp_path: Path) -> None:
     """At that time there was no group."""
     found = run(name, capture, tmp_path, "--at", "2025-12-31", group=None)
-    nothing(found, f"there is no group in {capture}; {EXTENT}")
+    nothing(found, f"no group for --at 2025-12-31 00:00:00.000 in {capture}: none existed then; {EXTENT}")
 
 
 @pytest.mark.parametrize("name", [*PAST, "report", "timeline"])
@@ -205,13 +214,13 @@ def test_one_and_several_of_a_kind(count: int, there: str) -> None:
     log = LogRead("night", extent, UTC)
     groups = [{"type": "classic", "state": "Stable"}] * count
     at = "2026-01-01 00:00:00.000"
-    assert no_such("group", [], groups, log) == (
+    assert no_such("group", [], groups, log).text == (
         f"no group in night: {there.format('group')} (classic Stable {count}); {log.text()}"
     )
-    assert no_record(["--offset", "9"], log) == (
+    assert no_record(["--offset", "9"], log).text == (
         f"no record for --offset 9 in night: {there.format('record')}"
     )
-    assert no_event(["--type", "a.b"], tally, log) == (
+    assert no_event(["--type", "a.b"], tally, log).text == (
         f"no event for --type a.b in night: {there.format('event')}: group.created {count}; INFO {count}; "
         f"from {at} to {at} (UTC)"
     )
@@ -231,13 +240,30 @@ def test_a_deleted_group(tmp_path: Path) -> None:
 
 
 def test_records_without_events(tmp_path: Path) -> None:
-    """A commit whose group may be older is no event: that is said."""
+    """A commit whose group may be older is no event: a healthy log, also of one group; 5 for an event or a time."""
     capture = write_capture(tmp_path / "a.parquet", raw([commit("t", 0, 5, at=AT)]))
-    nothing(
-        run("replay", capture, tmp_path, group=None),
-        f"no event in {capture}: none follows from 1 record from 2026-01-01 00:00:00.000 to "
-        "2026-01-01 00:00:00.000 (UTC)",
-    )
+    why = "none follows from 1 record from 2026-01-01 00:00:00.000 to 2026-01-01 00:00:00.000 (UTC)"
+    all_quiet(run("replay", capture, tmp_path, group=None), f"no event in {capture}: {why}")
+    all_quiet(run("replay", capture, tmp_path), f"no event for --group g in {capture}: {why}")
+    for flag, value in (("--type", "rebalance.stuck"), ("--since", "2025-12-31")):
+        code, stdout, stderr = run("replay", capture, tmp_path, flag, value)
+        assert (code, stdout) == (5, "")
+        assert stderr.startswith(f"nothing found: no event for --group g {flag} {value}")
+        assert stderr.endswith(f" in {capture}: {why}\n")
+
+
+def test_all_groups_are_gone(tmp_path: Path) -> None:
+    """Records of groups that no longer exist: an empty list is the whole answer."""
+    from support.histories.builders import emptied, gone
+
+    life = [generation(1, member("a", [0]), at=AT), emptied(2, at=AT + 1_000), gone(at=AT + 2_000)]
+    capture = write_capture(tmp_path / "a.parquet", raw(life))
+    for name in PRESENT:
+        code, _, stderr = run(name, capture, tmp_path, group=None)
+        assert (code, stderr.startswith(f"no group in {capture}: none exists at the end; 3 records")) == (
+            0,
+            True,
+        )
 
 
 def test_a_glob_that_matches_several(tmp_path: Path) -> None:

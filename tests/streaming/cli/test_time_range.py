@@ -86,4 +86,12 @@ def test_the_heading() -> None:
         "from 2026-01-01 00:30:00.000 (UTC), counted back from now, 2026-01-01 02:30:00.000"
     )
     assert time_range(given("5"), None, UTC, lambda: END).heading() is None
+    # A time of day is not counted back.
+    assert time_range(given("02:00"), None, UTC, lambda: live).heading() == (
+        "from 2026-01-01 02:00:00.000 (UTC), the latest such time before now, 2026-01-01 02:30:00.000"
+    )
+    assert time_range(given("02:00"), given("02:20"), UTC, lambda: END).heading() == (
+        "from 2026-01-01 02:00:00.000 until 2026-01-01 02:20:00.000 (UTC), "
+        "the latest such time before the last record of the capture, 2026-01-01 02:30:00.000"
+    )
     assert live_end().is_live

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from groupreplay.streaming.base.errors import ExitCode
+from support.job.captures import invoke
 
 
 @pytest.mark.parametrize(
@@ -59,3 +60,14 @@ def test_hints(words: str, lines: list[str], tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (ExitCode.USAGE, "")
     # Other releases of click put other quotes around names.
     assert done.stderr.replace('"', "'").splitlines()[3:] == lines
+
+
+def test_a_misspelt_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has no effect, which is said; a right one, one of Kubernetes and one of another program are left alone."""
+    for name in ("GROUPREPLAY_BOOTSTRAP_SERVR", "GROUPREPLAY_PORT_9408_TCP_ADDR", "GROUPREPLAY_SERVICE_HOST"):
+        monkeypatch.setenv(name, "x")
+    monkeypatch.setenv("GROUPREPLAY_CHECKPOINT", "x")
+    result = invoke("coordinator", "g")
+    assert [line for line in result.stderr.splitlines() if "GROUPREPLAY" in line] == [
+        "warning: GROUPREPLAY_BOOTSTRAP_SERVR has no effect: did you mean GROUPREPLAY_BOOTSTRAP_SERVER?"
+    ]

@@ -138,7 +138,7 @@ def test_words_of_spark() -> None:
             "a PKCS12 trust store",
             "ssl.truststore.type=PEM",
         ),
-        ({"ssl.keystore.location": "/k.jks"}, "a JKS key store", "ssl.keystore.type=PEM"),
+        ({"ssl.keystore.location": "/k.jks"}, "a JKS key store", "ssl.keystore.type=PKCS12"),
         ({"sasl.mechanism": "AWS_MSK_IAM", "sasl.jaas.config": "x"}, "AWS_MSK_IAM", "SCRAM-SHA-512"),
         ({"sasl.mechanism": "PLAIN", "sasl.jaas.config": "x y;"}, "no username", "password="),
     ],

@@ -86,18 +86,19 @@ def test_a_client_that_sends_nothing_more(monkeypatch: pytest.MonkeyPatch) -> No
     with connected(made) as silent, connected(made) as slow:
         for one in (silent, slow):
             one.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-            while not one.recv(4_096).endswith(b"hello"):
-                pass
+            wait_until(lambda one=one: one.recv(4_096).endswith(b"hello"), 30)
         slow.settimeout(0.1)
-        ended = False
-        while not ended:
+
+        def has_ended() -> bool:
             try:
                 slow.sendall(b"X")
-                ended = slow.recv(1) == b""
+                return slow.recv(1) == b""
             except TimeoutError:
-                continue
+                return False
             except OSError:
-                ended = True
+                return True
+
+        wait_until(has_ended, 30)
         assert silent.recv(1) == b""
     assert status(made) == 200
     made.close()
@@ -153,8 +154,7 @@ def test_what_is_no_request(server: HttpServer, head: bytes) -> None:
     with connected(server) as client:
         client.sendall(head + b"\r\n\r\n")
         client.shutdown(socket.SHUT_WR)
-        while client.recv(4_096):
-            pass
+        wait_until(lambda: not client.recv(4_096), 30)
     assert status(server) == 200
 
 
@@ -166,10 +166,8 @@ def test_too_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
     with ExitStack() as clients:
         for _ in range(8):
             clients.enter_context(connected(made))
-        while status(made) != 503:
-            pass
-    while status(made) != 200:
-        pass
+        wait_until(lambda: status(made) == 503, 30)
+    wait_until(lambda: status(made) == 200, 30)
     made.close()
 
 

@@ -171,14 +171,40 @@ def test_how_far_the_probes_were_read() -> None:
 
 def test_the_line_for_a_person() -> None:
     """Before, during and after the catch-up: what a person wants to know in one line."""
-    report = JobReport(IDENTITY, ends={0: 100})
-    assert report.line(0) == "starting: no batch has finished yet"
+    clock, tasks = Clock(), [None, (3, 8)]
+    report = JobReport(IDENTITY, ends={0: 100}, seconds=clock, tasks=lambda: tasks[-1])
+    begun = "starting: the first batch has not finished after "
+    ended = ", 3 of 8 tasks of its present stage have ended"
+    assert report.line(0) == f"{begun}0 s{ended}"
+    clock.now += 36
+    tasks.append(None)
+    assert report.line(0) == f"{begun}36 s"
     report.take([batch(0, {0: 0})])
     assert report.line(0) == "catching up: 0% read, 100 records to go, last batch 1.5 s, 0 events so far"
     report.take([batch(1, {0: 75})])
     assert report.line(0) == "catching up: 75% read, 25 records to go, last batch 1.5 s, 0 events so far"
     report.caught_up_ms = 1_000
     assert report.line(2_000) == ("caught up to 1970-01-01T00:00:01.000Z, last batch 1.5 s, 0 events so far")
+
+
+def test_what_a_log_gets_a_line_for() -> None:
+    """Ten seconds of a start, a tenth of what is to be read, and each phase; not each batch."""
+    clock = Clock()
+    report = JobReport(IDENTITY, ends={0: 100}, seconds=clock)
+    steps = [report.step(0)]
+    for seconds in (9, 1, 10):
+        clock.now += seconds
+        steps.append(report.step(0))
+    for number, offset in enumerate((0, 5, 9, 75)):
+        report.take([batch(number, {0: offset})])
+        steps.append(report.step(0))
+    report.caught_up_ms = 1_000
+    steps.append(report.step(2_000))
+    assert steps == [
+        *("starting 0", "starting 0", "starting 1", "starting 2"),
+        *("catching_up 0", "catching_up 0", "catching_up 0", "catching_up 7"),
+        "caught_up",
+    ]
 
 
 class Clock:

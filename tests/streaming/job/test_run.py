@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -122,3 +124,27 @@ def test_a_stop_ends_the_wait(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     starts.stop.wait = wait  # type: ignore[method-assign]
     assert run(starts.settings) == 143
     assert starts.tries == 1
+
+
+@pytest.mark.parametrize(
+    ("file", "lock"), [("groupreplay.lock", "lockf"), ("groupreplay-driver.lock", "flock")]
+)
+def test_a_checkpoint_that_is_in_use(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: str, lock: str
+) -> None:
+    """Neither a broker nor Spark is asked for anything; a driver or a JVM that is left of the other job is enough."""
+    for name in ("Connection", "_session"):
+        monkeypatch.setattr(run_module, name, lambda *_: pytest.fail("asked"))
+    for name in ("LOCK_SECONDS", "_DRIVER_END_SECONDS"):
+        monkeypatch.setattr(run_module, name, 0.5)
+    monkeypatch.setattr("groupreplay.streaming.spark.checkpoint.jvm_runs_already", lambda: False)
+    (tmp_path / "groupreplay.lock").write_text("host h, process 1\n")
+    code = f"import fcntl, sys; fcntl.{lock}(file := open(sys.argv[1], 'a'), fcntl.LOCK_EX); print(flush=True); input()"
+    command = [sys.executable, "-c", code, str(tmp_path / file)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        other.stdout.readline()
+        with pytest.raises(GroupReplayError, match="another job is using this checkpoint") as caught:
+            run(RunSettings(source=Cluster(bootstrap_servers="b:9092"), checkpoint=str(tmp_path)))
+        other.kill()
+    assert (caught.value.exit_code, "host h, process 1" in str(caught.value.fix)) == (ExitCode.USAGE, True)

@@ -29,7 +29,7 @@ HIDDEN = "the topic does not exist, or this login may not see it"
     [
         (KafkaError._AUTHENTICATION, "the broker refused the login", ExitCode.CONNECTION),
         (KafkaError.SASL_AUTHENTICATION_FAILED, "the broker refused the login", ExitCode.CONNECTION),
-        (KafkaError._SSL, "the broker refused the login", ExitCode.CONNECTION),
+        (KafkaError._SSL, "the connection with TLS failed", ExitCode.CONNECTION),
         (KafkaError.TOPIC_AUTHORIZATION_FAILED, "not authorised", ExitCode.AUTHORISATION),
         (KafkaError.CLUSTER_AUTHORIZATION_FAILED, "not authorised", ExitCode.AUTHORISATION),
         (KafkaError.UNKNOWN_TOPIC_OR_PART, HIDDEN, ExitCode.DATA),
@@ -67,8 +67,8 @@ def test_what_may_pass_by_itself(code: int, passes: bool) -> None:
 def test_the_noted_cause_is_told() -> None:
     """A time-out says little: what librdkafka noted meanwhile is the reason."""
     connection = Connection(CLUSTER)
-    connection._note(KafkaError(KafkaError.SASL_AUTHENTICATION_FAILED, "bad password"))
-    connection._note(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
+    connection.notes.take(KafkaError(KafkaError.SASL_AUTHENTICATION_FAILED, "bad password"))
+    connection.notes.take(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
     told = connection.explain(KafkaException(KafkaError(KafkaError._TIMED_OUT, "timed out")), "t")
     assert told.what == "the broker refused the login: bad password"
 

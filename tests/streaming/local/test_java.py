@@ -40,13 +40,29 @@ def test_java_home_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_path_comes_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A JAVA_HOME that Spark cannot use is passed over; the PATH's `java` tells its own home."""
-    monkeypatch.setenv("JAVA_HOME", str(fake_java(tmp_path / "eleven", "11")))
+    """The PATH's `java` tells its own home."""
     home = fake_java(tmp_path / "other", "21")
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "java").symlink_to(home / "bin" / "java")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     assert find_java() == JavaHome(home, 21, "PATH")
+
+
+@pytest.mark.parametrize("version", ["11", None])
+def test_a_java_home_that_cannot_be_used_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, version: str | None
+) -> None:
+    """It is passed over, which is said once; an empty one is none."""
+    home = fake_java(tmp_path / "eleven", version) if version else tmp_path / "gone"
+    other = fake_java(tmp_path / "other", "21")
+    monkeypatch.setenv("PATH", str(other / "bin"))
+    monkeypatch.setenv("JAVA_HOME", "")
+    assert find_java() == JavaHome(other, 21, "PATH")
+    assert caplog.messages == []
+    monkeypatch.setenv("JAVA_HOME", str(home))
+    assert [find_java(), find_java()] == [JavaHome(other, 21, "PATH")] * 2
+    what = "is Java 11" if version else "does not start"
+    assert caplog.messages == [f"JAVA_HOME: {home}/bin/java {what}; Java 21 is used (PATH: {other})"]
 
 
 def test_packaged_java_comes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

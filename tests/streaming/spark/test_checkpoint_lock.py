@@ -19,7 +19,7 @@ pytestmark = pytest.mark.spark
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkpoint that does not exist yet; a job waits half a second for its lock."""
-    monkeypatch.setattr(checkpoint_module, "_LOCK_SECONDS", 0.5)
+    monkeypatch.setattr(checkpoint_module, "LOCK_SECONDS", 0.5)
     return tmp_path / "check point"
 
 

@@ -248,12 +248,20 @@ ROUND = {"generation": 3, "member_count": 2, "joined": [], "left": [], "trigger"
             "rebalance.stuck",
             {**STUCK, "blockers": [{**MEMBER, "revoking": {"orders": "0-3"}, "fenced_at_ms": 400_000}]},
             "Reconciling for 3 min 0 s, not revoked, blocked by pods-7 on 10.0.0.7 "
-            "(holds orders 0-3, will be fenced at 00:06:40.000)",
+            "(holds orders 0-3, will be fenced at 00:06:40.000); next: take a thread dump of the first",
         ),
         (
             "rebalance.stuck",
             {**STUCK, "blockers": [{**MEMBER, "revoking": {}, "fenced_at_ms": None}] * 5},
-            f"Reconciling for 3 min 0 s, not revoked, blocked by {'; '.join([UNTIMED] * 3)} and 2 more",
+            f"Reconciling for 3 min 0 s, not revoked, blocked by {'; '.join([UNTIMED] * 3)} and 2 more; "
+            "next: take a thread dump of the first",
+        ),
+        (
+            "rebalance.stuck",
+            {**STUCK, "reason": "not_assigned", "candidates": [MEMBER] * 10},
+            f"Reconciling for 3 min 0 s, not assigned, waits for one of {'; '.join(['pods-7 on 10.0.0.7'] * 3)} "
+            "and at least 7 more, or for a new member; "
+            "next: look at the log of the coordinator, whose broker groupreplay coordinator names",
         ),
         (
             "rebalance.stuck",

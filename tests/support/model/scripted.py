@@ -6,6 +6,7 @@ A script is a function of a ``ScriptWorld``. The comparison replaces ids by name
 from __future__ import annotations
 
 import itertools
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, is_dataclass, replace
@@ -130,13 +131,19 @@ class ScriptWorld(ABC):
 
     def until_told(self, member: ScriptMember, request: Request, error: Error) -> None:
         """Repeat a request until its answer has this error; the answers are not compared."""
-        while self.send(member.name, request).answer().error is not error:
+
+        def is_answered() -> bool:
             self.pause()
+            return self.send(member.name, request).answer().error is error
+
+        wait_until(is_answered, pause=0)
 
     def until_epoch(self, member: ScriptMember, epoch: int) -> None:
         """Repeat a member's heartbeat until it has this epoch; only the last answer is compared."""
+        deadline = time.monotonic() + 120
         while (answer := self.send(member.name, self.living(member)).answer()).generation < epoch:
             assert answer.error is Error.NONE
+            assert time.monotonic() < deadline, f"{member.name} does not get the epoch {epoch}"
             self.pause()
         self.note(member, answer)
         member.epoch, member.owned = answer.generation, answer.assigned or member.owned

@@ -105,7 +105,9 @@ class OffsetsLog:
         """The group's records up to the end of the log at this moment."""
         number = partition_for(group, self._partitions)
         _, end = self._consumer.get_watermark_offsets(TopicPartition(OFFSETS_TOPIC, number), timeout=10)
+        deadline = time.monotonic() + 60
         while self._read[number] < end:
+            assert time.monotonic() < deadline, f"no record arrives at {self._read[number]} of {end}"
             for message in self._consumer.consume(500, 0.05):
                 self._take(message)
         return self._records.get(group, [])

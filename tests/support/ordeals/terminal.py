@@ -158,11 +158,10 @@ def ends_as_documented(terminal: Terminal, way: Way) -> Ended:
     """Ends it in this way: one sentence, the exit code, and nothing is left; returns how."""
     ended = terminal.end(way)
     # A line of progress may have been written while the signal was sent.
-    said = "".join(
-        line
-        for line in ended.said.splitlines(keepends=True)
-        if not line.startswith(("groupreplay: caught", "groupreplay: starting"))
+    progress = tuple(
+        f"groupreplay: {word}" for word in ("caught", "starting", "created the topics", "a first start")
     )
+    said = "".join(line for line in ended.said.splitlines(keepends=True) if not line.startswith(progress))
     assert (ended.exit_code, said) == WAYS[way], terminal.printed.decode(errors="replace")
     wait_until(lambda: not terminal.left(), 30.0)
     return ended

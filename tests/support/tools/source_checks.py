@@ -173,6 +173,21 @@ def long_functions(root: Path) -> list[str]:
     ]
 
 
+def endless_waits(root: Path) -> list[str]:
+    """Loops of tests and benchmarks that only ask again until the answer changes: ``wait_until`` has a deadline."""
+    return [
+        f"{module.path} {node.lineno}"
+        for module in modules(root, "tests", "benchmarks")
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.While)
+        and all(isinstance(line, ast.Pass | ast.Expr) for line in node.body)
+        and any(isinstance(part, ast.Call) for part in ast.walk(node.test))
+        # What was asked and named, the loop uses; the others have a deadline, or are ended by an event.
+        and not any(isinstance(part, ast.NamedExpr) for part in ast.walk(node.test))
+        and not re.search(r"\b(monotonic|wait)\(", ast.unparse(node.test))
+    ]
+
+
 def repeated_class_names(root: Path) -> list[str]:
     """Names of classes that occur more than once in the rooms."""
     places = defaultdict(list)

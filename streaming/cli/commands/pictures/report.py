@@ -104,7 +104,8 @@ def _overview(settings: ReportSettings, times: TimeRange) -> str | ExitCode:
         found = all_strips(log.rows, log.context, times.since_ms, times.until_ms, log.end_ms)
     if not found.strips:
         where = log_read(settings.log, log.rows, settings.zone)
-        return nothing_found(no_such("group", given_flags({}, times), [], where))
+        # No file is written, which was asked for.
+        return nothing_found(replace(no_such("group", given_flags({}, times), [], where), is_selection=True))
     worst = [one.group_id for one in found.strips[: settings.worst]]
     times = replace(times, until_ms=times.until_ms or found.until_ms)
     limits = TimelineLimits().of_many(len(worst))

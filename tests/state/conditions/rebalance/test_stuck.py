@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from msgspec import structs
+from msgspec import structs, to_builtins
 
 from groupreplay.state import Event, Evidence, Group, Observations, Severity
 from groupreplay.state.conditions.rebalance.stuck import RebalanceStuck
@@ -171,7 +171,7 @@ def test_the_silent_member_is_suspected() -> None:
     (fact,) = stuck(events)
     client = {"client_id": "client-a", "client_host": "/10.0.0.1", "instance_id": None}
     suspect = Suspect(member_id="a", **client, reason="no_commit_since_start", last_commit_ms=began - 30_000)
-    check(fact, suspects=(suspect,), suspects_note=None, blockers=None)
+    check(fact, suspects=(suspect,), suspects_note=None, blockers=None, candidates=None)
     check(fact, reason="not_joined", state="PreparingRebalance")
 
 
@@ -193,10 +193,20 @@ def test_a_rebalance_that_was_seen_late() -> None:
 
 
 def test_without_commits_nobody_is_suspected() -> None:
-    """And the event says so."""
+    """And the event says so, and names the members of whom one has not rejoined."""
     began = START + MINUTE
     _, events = told([TWO], rounds(began, began + 4 * MINUTE), began + 4 * MINUTE)
     (fact,) = stuck(events)
+    assert [one.member_id for one in fact.candidates] == ["a", "b"]
+    assert fact.firing_text(to_builtins(fact)).endswith(
+        "commits do not show who blocks, waits for one of client-a on 10.0.0.1; client-b on 10.0.0.1, or for a new "
+        "member; next: a thread dump of each member shows which one does not return to poll()"
+    )
+    # The broker has removed one of them.
+    (fact,) = stuck(
+        told([TWO], rounds(began, began + 4 * MINUTE, "PreparingRebalance", "b"), began + 4 * MINUTE)[1]
+    )
+    assert [one.member_id for one in fact.candidates] == ["b"]
     assert (fact.suspects, fact.suspects_note) == (
         (),
         "no member has committed since the rebalance began, so commits do not show who blocks",
@@ -210,7 +220,7 @@ def test_a_leader_that_never_syncs() -> None:
     _, events = told([TWO], probes, began + 4 * MINUTE)
     (fact,) = stuck(events)
     assert [(one.member_id, one.reason) for one in fact.suspects] == [("a", "leader_has_not_synced")]
-    assert fact.reason == "not_synced"
+    check(fact, reason="not_synced", candidates=None)
     probes = rounds(began, began + 4 * MINUTE, "CompletingRebalance", "b")
     (fact,) = stuck(told([TWO], probes, began + 4 * MINUTE)[1])
     check(fact, suspects=(), suspects_note="the leader of the last generation is not in the group any more")

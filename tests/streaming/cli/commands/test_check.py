@@ -12,7 +12,7 @@ import pytest
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.check import checklist as check_module
 from groupreplay.streaming.check.checklist import _Check
-from groupreplay.streaming.check.result import failed, ok
+from groupreplay.streaming.check.result import failed, ok, unknown
 from support.job.captures import invoke
 
 
@@ -47,3 +47,24 @@ def test_every_format_has_every_answer(monkeypatch: pytest.MonkeyPatch, output: 
         assert json.loads(result.stdout) == wanted
     else:
         assert list(map(json.loads, result.stdout.splitlines())) == wanted
+
+
+def test_what_was_skipped_is_one_line_for_each_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the job's topics exist, many rights cannot be known: one line names them all, JSON has each."""
+    soon, not_yet = "unknown until the topic exists", "needs this check to be ok first: offsets topic"
+    answers = [
+        unknown("Write on topic group-events", soon),
+        ok("Read on topic group-job", "held"),
+        unknown("Describe on topic group-events", soon),
+        unknown("clock", not_yet),
+        unknown("Write on topic group-probes", soon),
+        unknown("transactions", not_yet),
+    ]
+    monkeypatch.setattr(check_module, "_CHECKS", (_Check("x", lambda _: answers),))
+    words = ("check", "--bootstrap-server", "127.0.0.1:1")
+    assert invoke(*words).stdout.splitlines() == [
+        "ok       Read on topic group-job: held",
+        f"skipped  Write, Describe on topic group-events; Write on topic group-probes: {soon}",
+        f"skipped  clock, transactions: {not_yet}",
+    ]
+    assert len(json.loads(invoke(*words, "-o", "json").stdout)) == 6

@@ -1,0 +1,74 @@
+"""Every benchmark runs, in the smallest form that its docstring names: nobody starts most of them for months."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from support.paths import ROOT
+from support.pictures.report_pages import NO_BROWSER, browser_program
+
+FOLDER = ROOT / "benchmarks"
+#: A line of the docstring, below those of the usage: the flags of a form that takes seconds.
+SMALL = re.compile(r"^    small: (.*)$", re.MULTILINE)
+#: Those without a form that is cheap enough for `make test` -> why; `make test-long` runs them.
+LONG = {"spark_cluster.py": "three Spark applications and a cluster of three JVMs take a minute of CPU time"}
+
+
+def scripts(folder: Path) -> Iterator[tuple[str, list[str]]]:
+    """(path, small forms) of every program below the folder."""
+    for path in sorted(folder.rglob("*.py")):
+        text = path.read_text(encoding="utf-8")
+        if '__name__ == "__main__"' in text:
+            docstring = ast.get_docstring(ast.parse(text), clean=False) or ""
+            yield path.relative_to(folder).as_posix(), SMALL.findall(docstring)
+
+
+FORMS = [(name, form) for name, forms in scripts(FOLDER) for form in forms]
+
+
+def run(name: str, form: str) -> str:
+    """What the benchmark prints."""
+    if name.startswith("browser/") and browser_program() is None:
+        pytest.skip(NO_BROWSER)
+    command = [sys.executable, FOLDER / name, *shlex.split(form)]
+    done = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True, timeout=800)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_every_benchmark_has_a_small_form(tmp_path: Path) -> None:
+    """A script without one is found; modules that are only imported need none."""
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "new.py").write_text('"""A benchmark."""\nif __name__ == "__main__":\n    main()\n')
+    (tmp_path / "module.py").write_text('"""A module."""\n')
+    assert list(scripts(tmp_path)) == [("deep/new.py", [])]
+    without = [name for name, forms in scripts(FOLDER) if not forms]
+    assert without == [], "add a line `    small: --flags of a form that takes seconds` to the docstring"
+    assert LONG.keys() <= {name for name, _ in FORMS}
+
+
+@pytest.mark.broker
+@pytest.mark.spark
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(("name", "form"), [one for one in FORMS if one[0] not in LONG])
+def test_a_benchmark_runs(name: str, form: str) -> None:
+    """It ends without a failure and prints figures."""
+    assert re.search(r"\d", run(name, form))
+
+
+@pytest.mark.broker
+@pytest.mark.spark
+@pytest.mark.timeout(900)
+@pytest.mark.long
+@pytest.mark.parametrize(("name", "form"), [one for one in FORMS if one[0] in LONG])
+def test_a_long_benchmark_runs(name: str, form: str) -> None:
+    """The same of those that no form makes cheap."""
+    assert re.search(r"\d", run(name, form))
