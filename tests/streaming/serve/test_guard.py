@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.serve.guard import BURST, Rates, is_loopback, read_token
+from groupreplay.streaming.serve.guard import BURST, is_loopback, read_token
 from groupreplay.streaming.serve.pages import POLICY
 from groupreplay.streaming.serve.watched_cluster import WatchedCluster
 from support.job.sink_messages import SINCE_MS
@@ -140,20 +140,6 @@ def test_files_by_name(cluster: WatchedCluster) -> None:
     assert not etag.startswith("W/")
     for name in ("..%2f__init__.py", "%2e%2e/guard.py", "page.css%00", "echarts.LICENSE", "board.html", ""):
         assert client.get(f"/static/{name}").status_code == 404
-
-
-def test_rates() -> None:
-    """Each address has its own bucket, which fills again; the number of addresses is bounded."""
-    now = [0.0]
-    rates = Rates(lambda: now[0])
-    assert [rates.allow("a") for _ in range(int(BURST) + 2)].count(True) == BURST
-    assert rates.allow("b")
-    assert not rates.allow("a")
-    now[0] += 0.1
-    assert [rates.allow("a") for _ in range(10)].count(True) == 5
-    for number in range(10_000):
-        rates.allow(str(number))
-    assert len(rates._buckets) == 4_096
 
 
 def test_too_many_requests(cluster: WatchedCluster) -> None:
