@@ -76,7 +76,9 @@ def checkpoint(subject: Subject) -> Sequence[CheckResult]:
                 "let that job run, or stop it before starting another one with this checkpoint",
             )
         ]
-    return [_belongs(_latest(folder), subject)]
+    belongs = _belongs(_latest(folder), subject)
+    others = checkpoints.writable_by_others(folder)
+    return [belongs] if others is None else [belongs, warning("checkpoint", *others)]
 
 
 def _version(package: str) -> str | None:

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from groupreplay.streaming.base.errors import unusable
+from groupreplay.streaming.base.file_modes import warn_readable
 from groupreplay.streaming.exporter.rates import Rates, client_network
 from groupreplay.streaming.serve.pages import POLICY
 
@@ -52,6 +53,7 @@ def read_token(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise unusable(f"cannot read the token, {why}", path, fix) from None
+    warn_readable(path, "token")
     if not LEAST_TOKEN <= len(token) <= _MOST_TOKEN or not token.isprintable() or not token.isascii():
         what = f"the token must have {LEAST_TOKEN} to {_MOST_TOKEN} printable ASCII characters"
         raise unusable(what, path, fix)

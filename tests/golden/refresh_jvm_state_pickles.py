@@ -1,4 +1,4 @@
-"""Writes the pickle that the JVM of the installed Spark hands to a worker: ``python -m golden.refresh_jvm_state_pickles``.
+"""Writes the pickle that the JVM of Spark hands to a worker: ``python -m golden.refresh_jvm_state_pickles``.
 
 Run it in ``tests/`` with the Python of each line (``.venv``, ``.lines/3.5`` and so on). A query of two batches stores a
 state; in the second batch the worker writes down what it is given to unpickle.

@@ -21,6 +21,7 @@ from groupreplay.streaming.spark import session
 from groupreplay.streaming.spark.checkpoint_identity import IDENTITY_FILE, Identity
 from groupreplay.streaming.spark.checkpoint_lock import DRIVER_FILE, LOCK_FILE
 from support.fake_java import fake_java
+from support.reachable import reachable_folder
 
 SETTINGS = CheckSettings(source=Cluster(bootstrap_servers="127.0.0.1:1"))
 TOPIC = TopicIdentity(
@@ -120,6 +121,19 @@ def test_a_checkpoint_that_can_be_used(tmp_path: Path) -> None:
     assert look_at(f"file://{tmp_path}") == [("ok", ours)]
     [(status, text)] = look_at("s3a://bucket/checkpoint")
     assert (status, text.partition(":")[0]) == ("skipped", "s3a")
+
+
+def test_a_checkpoint_that_others_can_change() -> None:
+    """A warning beside what is said of it, with the mode; the remedy is the command."""
+    with reachable_folder() as folder:
+        folder.chmod(0o775)
+        [first, (status, text)] = look_at(folder)
+        assert first[0] == "ok"
+        assert (status, text) == (
+            "warning",
+            f"every user of its group can write into the checkpoint {folder} (mode 0775) and so decide what the job "
+            "does",
+        )
 
 
 def test_a_checkpoint_of_another_life_of_the_topic(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from groupreplay.streaming.serve.guard import BURST, is_loopback, read_token
 from groupreplay.streaming.serve.pages import POLICY
 from groupreplay.streaming.serve.watched_cluster import WatchedCluster
 from support.job.sink_messages import SINCE_MS
+from support.reachable import reachable_folder
 from support.serve.asked_site import TOKEN, AskedSite
 from support.serve.written_clusters import served_cluster
 
@@ -186,3 +187,14 @@ def test_a_token(tmp_path: Path) -> None:
 def test_loopback(host: str, local: bool) -> None:
     """A name could lead anywhere."""
     assert is_loopback(host) is local
+
+
+def test_a_token_that_others_can_read(caplog: pytest.LogCaptureFixture) -> None:
+    """It works, with a warning that has the mode and the remedy."""
+    with reachable_folder() as folder:
+        file = folder / "token"
+        file.write_text("x" * 32)
+        file.chmod(0o644)
+        assert read_token(file) == "x" * 32
+        warning = f"every user of this machine can read the token in {file} (mode 0644): chmod 600 {file}"
+        assert caplog.messages == [warning]
