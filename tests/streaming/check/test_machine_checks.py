@@ -17,6 +17,7 @@ from groupreplay.streaming.check import machine_checks
 from groupreplay.streaming.check.result import CheckSettings, Status, Subject
 from groupreplay.streaming.config.settings import Cluster, RunSettings
 from groupreplay.streaming.kafka.clients import TopicIdentity
+from groupreplay.streaming.local import jars
 from groupreplay.streaming.spark import session
 from groupreplay.streaming.spark.checkpoint_identity import IDENTITY_FILE, Identity
 from groupreplay.streaming.spark.checkpoint_lock import DRIVER_FILE, LOCK_FILE
@@ -60,6 +61,23 @@ def test_a_release_that_was_not_tested_is_said(monkeypatch: pytest.MonkeyPatch) 
     (found,) = machine_checks.versions(Subject(SETTINGS))
     assert found.status is Status.WARNING
     assert "pyarrow 26.0.0" in found.found
+
+
+@pytest.mark.parametrize(
+    ("release", "status"), [("4.2.0", Status.OK), ("4.2.1", Status.OK), ("4.2.9", Status.WARNING)]
+)
+def test_a_pair_that_was_not_run(monkeypatch: pytest.MonkeyPatch, release: str, status: Status) -> None:
+    """Of pyspark and the connector: both are named, and a release with which the connector was run."""
+    real = machine_checks._version
+    monkeypatch.setattr(machine_checks, "_version", lambda name: release if name == "pyspark" else real(name))
+    monkeypatch.setattr(jars.spark_lines, "installed_release", lambda: release)
+    (found,) = machine_checks.versions(Subject(SETTINGS))
+    assert found.status is status
+    if status is Status.WARNING:
+        assert found.found.startswith(
+            "pyspark 4.2.9 was not run with the Kafka connector 4.2.0; groupreplay "
+        )
+        assert found.fix == "pip install 'pyspark==4.2.1', with which it was run"
 
 
 def refused_by_check() -> GroupReplayError:
