@@ -17,10 +17,10 @@ _RELEASE: Final = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 class SparkLine:
     """One line, for example 4.1.
 
-    ``connector`` is the release of the Kafka connector in `jars.json`, and ``run_with`` are the releases of pyspark with
-    which it was run: not every maintenance release has a connector that could be resolved. ``scalas`` are the versions
-    of Scala that Spark is built for, that of pip's pyspark first. ``javas`` are the feature versions of Java that
-    Spark's documentation names, ``pythons`` the versions of Python on which both Spark and groupreplay run.
+    ``connector`` is the release of the Kafka connector in `jars.json`, and ``run_with`` are the releases of pyspark
+    with which it was run: not every maintenance release has a connector that could be resolved. ``scalas`` are the
+    versions of Scala that Spark is built for, that of pip's pyspark first. ``javas`` are the feature versions of Java
+    that Spark's documentation names, ``pythons`` the versions of Python on which both Spark and groupreplay run.
     ``libraries`` are narrower ranges of groupreplay's libraries than its own.
     """
 
