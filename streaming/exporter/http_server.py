@@ -122,10 +122,10 @@ def _timed_protocol() -> type[asyncio.Protocol]:
     """
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
-    return type("TimedProtocol", (_Limits, H11Protocol), {"table": _Table(MOST_CONNECTIONS)})
+    return type("TimedProtocol", (_Limits, H11Protocol), {"table": _OpenConnections(MOST_CONNECTIONS)})
 
 
-class _Table:
+class _OpenConnections:
     """The connections of one server, and the line in the log about those that were dropped."""
 
     def __init__(self, most: int) -> None:
@@ -149,7 +149,7 @@ class _Table:
 class _Limits:
     """Comes before uvicorn's protocol, which calls these methods when something changes."""
 
-    table: _Table
+    table: _OpenConnections
     loop: asyncio.AbstractEventLoop
     transport: asyncio.Transport
     #: The connections that uvicorn counts.

@@ -30,8 +30,8 @@ from support.job.captures import invoke
 from support.kafka.clients import commit_once, make_topics
 from support.kafka.secured import ADMINISTRATOR, SecuredBroker, secured_broker
 from support.kafka.waiting import wait_until
+from support.pages.page_shell import END_SECONDS, HOOK, Terminal, blocks_of, terminal
 from support.paths import ROOT
-from support.tools.page_shell import END_SECONDS, HOOK, Terminal, blocks_of, terminal
 from support.tools.project_copy import copy_project
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(900)]

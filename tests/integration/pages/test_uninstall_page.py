@@ -20,8 +20,8 @@ from groupreplay.streaming.config.settings import TopicNames
 from support.kafka.clients import commit_once, make_topics
 from support.kafka.secured import ADMINISTRATOR, SecuredBroker, secured_broker
 from support.kafka.waiting import wait_until
+from support.pages.page_shell import blocks_of, terminal
 from support.paths import ROOT
-from support.tools.page_shell import blocks_of, terminal
 
 PAGE = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
 QUICK_START = (ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")

@@ -17,8 +17,8 @@ from support.job.sink_messages import events, expired
 from support.kafka.clients import make_topics, produce
 from support.kafka.secured import ADMINISTRATOR, SecuredBroker, secured_broker
 from support.kafka.waiting import wait_until
+from support.pages.page_shell import HOOK, blocks_of, terminal
 from support.paths import ROOT
-from support.tools.page_shell import HOOK, blocks_of, terminal
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
 
