@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import re
 import socket
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
 
@@ -87,11 +88,15 @@ def test_a_client_that_sends_nothing_more(monkeypatch: pytest.MonkeyPatch) -> No
     with connected(made) as silent, connected(made) as slow:
         for one in (silent, slow):
             one.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-            while not one.recv(4_096).endswith(b"hello"):
-                pass
+            answer = b""
+            while not answer.endswith(b"hello"):
+                part = one.recv(4_096)
+                assert part
+                answer += part
         slow.settimeout(0.1)
-        ended = False
+        ended, deadline = False, time.monotonic() + 60
         while not ended:
+            assert time.monotonic() < deadline
             try:
                 slow.sendall(b"X")
                 ended = slow.recv(1) == b""
