@@ -64,13 +64,14 @@ def place_of(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def new_file(path: Path, what: str = "file", *, force: bool) -> Iterator[Path]:
+def new_file(path: Path, what: str = "file", *, force: bool, private: bool = False) -> Iterator[Path]:
     """``place_of`` a file that is new, whose content is on the disk when it gets its name.
 
     Args:
         path: the file to write; without ``force`` it must not exist, neither now nor at the end of the block.
         what: name of the file in errors.
         force: replace a file that exists.
+        private: nobody but its owner may read it (mode 0600, whatever the umask is).
 
     Raises:
         GroupReplayError: the file exists or cannot be written.
@@ -79,6 +80,8 @@ def new_file(path: Path, what: str = "file", *, force: bool) -> Iterator[Path]:
     into = is_written_into(path)
     try:
         with place_of(path) as part:
+            if private and not into:
+                os.close(os.open(part, os.O_WRONLY | os.O_CREAT, 0o600))
             yield part
             if not into:
                 with part.open("rb") as written:

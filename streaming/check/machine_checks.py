@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from groupreplay import __version__
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.check.result import CheckResult, Subject, failed, ok, unknown, warning
-from groupreplay.streaming.local.spark_lines import javas_of
+from groupreplay.streaming.local.spark_lines import find_line, javas_of
 from groupreplay.streaming.spark import checkpoint as checkpoints
 from groupreplay.streaming.spark import checkpoint_identity
 from groupreplay.streaming.spark.checkpoint_files import in_folder
@@ -51,6 +51,12 @@ def versions(_: Subject) -> Sequence[CheckResult]:
             fix = f"{error.fix} (on a cluster: use the platform's Spark)"
             return [failed("versions", GroupReplayError(error.what, fix=fix, exit_code=ExitCode.USAGE))]
         return [warning("versions", f"{error.what}; {listed}", str(error.fix))]
+    line = find_line(found["pyspark"])
+    if line is not None and not line.was_run(found["pyspark"]):
+        what = f"pyspark {found['pyspark']} was not run with the Kafka connector {line.connector}; {listed}"
+        return [
+            warning("versions", what, f"pip install 'pyspark=={line.run_with[-1]}', with which it was run")
+        ]
     return [ok("versions", listed)]
 
 
@@ -76,7 +82,9 @@ def checkpoint(subject: Subject) -> Sequence[CheckResult]:
                 "let that job run, or stop it before starting another one with this checkpoint",
             )
         ]
-    return [_belongs(_latest(folder), subject)]
+    belongs = _belongs(_latest(folder), subject)
+    others = checkpoints.writable_by_others(folder)
+    return [belongs] if others is None else [belongs, warning("checkpoint", *others)]
 
 
 def _version(package: str) -> str | None:

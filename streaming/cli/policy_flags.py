@@ -36,8 +36,8 @@ def rules_flags() -> Any:
     """A field with the rules of a file and single thresholds."""
     return rules_file_flag(
         thresholds=flag(
-            "Set one number of the rules for all groups, for example rebalance.stuck.threshold_ms=3000; "
-            "overrides the file; may be repeated.",
+            "Set one number of the rules for all groups, for example rebalance.stuck.threshold_ms=3000, or the page "
+            "that events link to, runbook=ADDRESS; overrides the file; may be repeated.",
             "--rule",
             type=pair,
             multiple=True,

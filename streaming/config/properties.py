@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from groupreplay.streaming.base.errors import unusable
+from groupreplay.streaming.base.file_modes import warn_readable
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +30,8 @@ SECRET_KEYS: Final = (
     "*ssl.keystore.*",
     "*ssl.*.pem",
 )
+#: Those of them whose value itself lets somebody log in.
+_SECRET_TEXTS: Final = ("ssl.key*.password", "ssl.keystore.key", "*.secret", "sasl.*password")
 
 #: Settings with the same meaning in the Java client and in librdkafka: Java name -> librdkafka name.
 RENAMED: Final[Mapping[str, str]] = {
@@ -156,7 +159,9 @@ def load_properties(path: str | Path | None) -> ClientProperties:
         return ClientProperties()
     text = _read(Path(path), "client properties file")
     settings = parse_properties(text)
-    return ClientProperties({key: _resolve(key, value, path) for key, value in settings.items()}, str(path))
+    resolved = {key: _resolve(key, value, path) for key, value in settings.items()}
+    _warn_of_modes(Path(path), settings, resolved)
+    return ClientProperties(resolved, str(path))
 
 
 def parse_properties(text: str) -> dict[str, str]:
@@ -197,6 +202,28 @@ def _unescape(text: str) -> str:
     unescaped = re.sub(r"\\(u[0-9a-fA-F]{4}|.)", replace, text, flags=re.DOTALL)
     # Java writes a character outside the Basic Multilingual Plane as two escapes.
     return unescaped.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def _warn_of_modes(path: Path, written: Mapping[str, str], resolved: Mapping[str, str]) -> None:
+    """Warns of secrets that others can read: in the file itself, and in files that it names."""
+    if any(_is_secret_text(key, _REFERENCE.sub("", value)) for key, value in written.items()):
+        warn_readable(path, "login")
+    for key, value in written.items():
+        if _is_secret_text(key, resolved[key]):
+            for provider, reference in _REFERENCE.findall(value):
+                if provider == "file":
+                    warn_readable(Path(reference.partition(":")[0]), "login")
+    if store := resolved.get("ssl.keystore.location"):
+        warn_readable(Path(store), "private key")
+    if table := _jaas_options(resolved.get("sasl.jaas.config", "")).get("keyTab"):
+        warn_readable(Path(table), "key table")
+
+
+def _is_secret_text(key: str, text: str) -> bool:
+    """Whether the value of a setting lets somebody log in; passwords of trust stores and names of files do not."""
+    if key == "sasl.jaas.config":
+        return any(_jaas_options(text).get(option) for option in ("password", "clientSecret"))
+    return bool(text.strip()) and any(fnmatchcase(key, pattern) for pattern in _SECRET_TEXTS)
 
 
 def _resolve(key: str, value: str, path: str | Path) -> str:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from groupreplay.state.policy.redaction import FIELDS, LEAST_KEY_BYTES, Redaction
 from groupreplay.streaming.base.errors import unusable
+from groupreplay.streaming.base.file_modes import warn_readable
 
 
 def need_redaction(what: str | None, key_file: Path | None) -> Redaction:
@@ -31,10 +32,11 @@ def _read(file: Path) -> bytes:
     except OSError as error:
         what = f"cannot read the key, {error.strerror}"
         raise unusable(what, file, "check the path and its permissions") from None
+    warn_readable(file, "key of --redact")
     if len(key) < LEAST_KEY_BYTES:
         raise unusable(f"the key is too short: {len(key)} bytes", file, f"create another: {_make(str(file))}")
     return key
 
 
 def _make(file: str) -> str:
-    return f"openssl rand -hex 32 > {file}"
+    return f"(umask 077; openssl rand -hex 32 > {file})"

@@ -77,11 +77,15 @@ _FILE: Final = _struct(
 )
 
 
+#: What ``--rule`` sets beside thresholds.
+RUNBOOK: Final = "runbook"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RulesSource:
     """Where the policy comes from: a file, if there is one, and thresholds that win over it for every group.
 
-    ``thresholds`` are pairs such as ``("rebalance.stuck.threshold_ms", "3000")``.
+    ``thresholds`` are pairs such as ``("rebalance.stuck.threshold_ms", "3000")``; that of ``RUNBOOK`` has an address.
     """
 
     path: Path | None = None
@@ -96,7 +100,10 @@ class RulesSource:
         policy = Policy() if self.path is None else parse_rules(_read(self.path), str(self.path))
         given: Thresholds = {}
         for name, text in self.thresholds:
-            given = merged(given, _given(name, text))
+            if name == RUNBOOK:
+                policy = replace(policy, runbook=text)
+            else:
+                given = merged(given, _given(name, text))
         of_groups = {name: values for name, values in given.items() if name not in OF_THE_JOB}
         if of_groups:
             policy = replace(policy, groups=(*policy.groups, GroupRule(groups="*", thresholds=of_groups)))
@@ -226,9 +233,8 @@ def _given(name: str, text: str) -> Thresholds:
     """The threshold of a ``--rule`` flag."""
     where, words = f"--rule {name}={text}", name.split(".")
     if len(words) != 3:
-        raise unusable(
-            f"{name!r} is not the name of a threshold", where, "such as rebalance.stuck.threshold_ms"
-        )
+        fix = "such as rebalance.stuck.threshold_ms; runbook=ADDRESS sets the page that events link to"
+        raise unusable(f"{name!r} is not the name of a threshold", where, fix)
     family, word, threshold = words
     return _checked(_thresholds(_converted({family: {word: {threshold: text}}}, where, strict=False)), where)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -12,6 +13,7 @@ from groupreplay.state.display.safe_text import safe_text
 from groupreplay.streaming.exporter.collector import measure
 from groupreplay.streaming.exporter.feed import SinkFeed
 from groupreplay.streaming.exporter.freshness import Limits, is_fresh
+from groupreplay.streaming.exporter.rates import Rates, client_network
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 
 if TYPE_CHECKING:
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
 
 #: Scrapes that are computed at once.
 _MOST_SCRAPES: Final = 2
+#: Requests of one client for one of the open paths: so many at once, and so many each second after that. Each path has
+#: its own: whoever asks for metrics all the time keeps no probe of the same address from its answer.
+BURST: Final = 60.0
+A_SECOND: Final = 5.0
 _TEXT: Final = "text/plain; charset=utf-8"
 
 
@@ -108,17 +114,28 @@ def _text(status: HTTPStatus, text: str) -> Page:
     return Page(status, _TEXT, f"{text}\n".encode())
 
 
-def exporter_routes(exporter: Exporter) -> list[Route]:
-    """Metrics, health and readiness as routes; the pages are computed in threads, a few at a time."""
+def exporter_routes(exporter: Exporter, seconds: Callable[[], float] = time.monotonic) -> list[Route]:
+    """Metrics, health and readiness as routes; the pages are computed in threads, a few at a time.
+
+    ``seconds`` is a clock that nobody can set.
+    """
     from anyio import CapacityLimiter, to_thread
     from starlette.routing import Route
 
     # A scrape of many groups needs the processor: many at once would only slow each other down.
     few = CapacityLimiter(_MOST_SCRAPES)
+    rates = Rates(seconds, burst=BURST, a_second=A_SECOND)
 
     async def answer(request: Request) -> Response:
         accept = request.headers.get("accept", "")
         path = request.url.path
+        client = client_network("" if request.client is None else request.client.host)
+        if not rates.allow(f"{path} {client}"):
+            page = _text(HTTPStatus.TOO_MANY_REQUESTS, "too many requests from this address")
+            return response(page, {"Retry-After": "1"})
+        if path == "/healthz":
+            # Asks nothing that could wait: no thread has to be free for it.
+            return response(exporter.page(path, accept))
         limiter = few if path == "/metrics" else None
         page = await to_thread.run_sync(exporter.page, path, accept, limiter=limiter)
         return response(page)
@@ -141,9 +158,9 @@ def exporter_application(exporter: Exporter) -> Starlette:
     return Starlette(routes=routes, exception_handlers={404: missing})
 
 
-def response(page: Page) -> Response:
+def response(page: Page, headers: Mapping[str, str] | None = None) -> Response:
     """The page as an answer of Starlette, which leaves out the body for HEAD."""
     from starlette.responses import Response
 
     # As a header, not as media_type: Starlette would append a charset.
-    return Response(page.body, page.status, {"Content-Type": page.content_type})
+    return Response(page.body, page.status, {"Content-Type": page.content_type, **(headers or {})})

@@ -78,7 +78,7 @@ class CaptureWriter:
 
     def __enter__(self) -> CaptureWriter:
         with ExitStack() as place:
-            part = place.enter_context(new_file(self.path, "capture", force=self._force))
+            part = place.enter_context(new_file(self.path, "capture", force=self._force, private=True))
             # Arrow asks a file for its position, which a FIFO does not know.
             sink = place.enter_context(_Unpositioned(part.open("wb", 0))) if is_written_into(part) else part
             self._file = pq.ParquetWriter(sink, self._schema, compression="zstd")

@@ -1,6 +1,7 @@
 """The cache folder of groupreplay: downloaded jars, trust stores, Java wrappers.
 
-Everything in it can be deleted at any time and is created again when needed.
+Everything in it can be deleted at any time and is created again when needed. Some of it is executed, so the folders are
+writable for their owner only, whatever the umask is; others may read them, such as the user of a container.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ def cache_folder() -> Path:
         folder = Path(named).expanduser()
     else:
         folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "groupreplay"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(0o755, parents=True, exist_ok=True)
     return folder.absolute()
 
 
@@ -27,7 +28,7 @@ def write_once(path: Path, content: bytes, mode: int = 0o644) -> Path:
     """
     if path.is_file() and path.read_bytes() == content:
         return path
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(0o755, parents=True, exist_ok=True)
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:

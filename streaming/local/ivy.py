@@ -16,6 +16,7 @@ from typing import Final
 from xml.sax.saxutils import quoteattr
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.file_modes import warn_readable
 from groupreplay.streaming.local.cache import cache_folder
 from groupreplay.streaming.local.java import find_java, network_options
 from groupreplay.streaming.local.spark_lines import JAVAS
@@ -131,6 +132,9 @@ def _settings_file(staging: Path, named: Path | None, poms: bool) -> Path:
                 where=str(named),
                 fix=f"correct --ivy-settings or {IVY_SETTINGS_VARIABLE}",
             )
+        # <credentials … passwd="…"/>: the login of a repository.
+        if b"passwd" in named.read_bytes():
+            warn_readable(named, "login")
         return named
     default = staging / "ivysettings.xml"
     default.write_text(_SETTINGS.format(poms=str(poms).lower()), encoding="utf-8")

@@ -200,7 +200,7 @@ def _sha256(path: Path) -> str | None:
 @contextlib.contextmanager
 def _exclusive(store: Path) -> Iterator[None]:
     """Lock the folder against other processes; the operating system releases the lock if this process dies."""
-    store.mkdir(parents=True, exist_ok=True)
+    store.mkdir(0o755, parents=True, exist_ok=True)
     with (store / ".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -17,14 +17,16 @@ _RELEASE: Final = re.compile(r"(\d+)\.(\d+)(?:\.(\d+))?")
 class SparkLine:
     """One line, for example 4.1.
 
-    ``connector`` is the release of the Kafka connector in `jars.json`. ``scalas`` are the versions of Scala that Spark
-    is built for, that of pip's pyspark first. ``javas`` are the feature versions of Java that Spark's documentation
-    names, ``pythons`` the versions of Python on which both Spark and groupreplay run. ``libraries`` are narrower ranges
-    of groupreplay's libraries than its own.
+    ``connector`` is the release of the Kafka connector in `jars.json`, and ``run_with`` are the releases of pyspark
+    with which it was run: not every maintenance release has a connector that could be resolved. ``scalas`` are the
+    versions of Scala that Spark is built for, that of pip's pyspark first. ``javas`` are the feature versions of Java
+    that Spark's documentation names, ``pythons`` the versions of Python on which both Spark and groupreplay run.
+    ``libraries`` are narrower ranges of groupreplay's libraries than its own.
     """
 
     name: str
     connector: str
+    run_with: tuple[str, ...]
     scalas: tuple[str, ...] = ("2.13",)
     javas: tuple[int, ...] = (17, 21)
     pythons: tuple[str, ...] = ("3.10", "3.11", "3.12", "3.13", "3.14")
@@ -34,6 +36,10 @@ class SparkLine:
     def scala(self) -> str:
         """The Scala of pip's pyspark."""
         return self.scalas[0]
+
+    def was_run(self, release: str) -> bool:
+        """Whether the connector was run with this release of pyspark, or is of the same release."""
+        return release == self.connector or release in self.run_with
 
     @property
     def jar_set(self) -> str:
@@ -46,6 +52,7 @@ LINES: Final = (
     SparkLine(
         name="3.5",
         connector="3.5.7",
+        run_with=("3.5.7", "3.5.9"),
         scalas=("2.12", "2.13"),
         javas=(8, 11, 17),
         # On 3.12 it needs the module distutils, which is gone from Python: setuptools and archives have a substitute.
@@ -53,9 +60,9 @@ LINES: Final = (
         # pyspark 3.5 declares this limit.
         libraries={"numpy": ">=1.26,<2"},
     ),
-    SparkLine(name="4.0", connector="4.0.0", pythons=("3.10", "3.11", "3.12", "3.13")),
-    SparkLine(name="4.1", connector="4.1.2"),
-    SparkLine(name="4.2", connector="4.2.0"),
+    SparkLine(name="4.0", connector="4.0.0", run_with=("4.0.5",), pythons=("3.10", "3.11", "3.12", "3.13")),
+    SparkLine(name="4.1", connector="4.1.2", run_with=("4.1.2", "4.1.4")),
+    SparkLine(name="4.2", connector="4.2.0", run_with=("4.2.0", "4.2.1")),
 )
 NEWEST: Final = LINES[-1]
 #: What any of them runs on; programs beside Spark that run on all of these need no Java of their own.

@@ -7,6 +7,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Final
@@ -19,6 +20,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from groupreplay.streaming.exporter.rates import client_network
 from groupreplay.streaming.exporter.server import exporter_routes
 from groupreplay.streaming.exporter.several import SeveralExporters
 from groupreplay.streaming.serve.api import Api
@@ -28,6 +30,7 @@ from groupreplay.streaming.serve.guard import Guard
 from groupreplay.streaming.serve.openapi import openapi_document
 from groupreplay.streaming.serve.pages import board_page, group_page, static_files
 from groupreplay.streaming.serve.parameters import Parameters, RequestError, path_parts
+from groupreplay.streaming.serve.shares import Shares
 from groupreplay.streaming.serve.watched_cluster import WatchedCluster
 
 log = logging.getLogger(__name__)
@@ -80,10 +83,10 @@ PATHS: Final = (
     ("/api/groups/{id}/timeline", _TIMELINE),
     ("/api/events/stream", _STREAM_PARAMETERS),
 )
-#: Answers that read the offsets topic: few at once, and so many may wait.
+#: Answers that read the offsets topic: few at once; so many, with those that wait.
 _FROM_LOG: Final = frozenset({"/api/committers"})
 _READERS: Final = 2
-_MOST_WAITING: Final = 32
+_MOST_READINGS: Final = 34
 
 
 def serve_application(
@@ -99,7 +102,7 @@ def serve_application(
     exporters = {one.name: one.exporter for one in clusters}
     only = clusters[0].exporter if len(clusters) == 1 else SeveralExporters(exporters)
     application = Starlette(
-        routes=[*exporter_routes(only), *site.routes()],
+        routes=[*exporter_routes(only, seconds), *site.routes()],
         exception_handlers={404: _missing, RequestError: _refused, Exception: _failed},
     )
     application.router.redirect_slashes = False
@@ -114,7 +117,10 @@ class _Site:
         self._questions = CapacityLimiter(_QUESTIONS)
         # Each cluster has its own: one that does not answer must not hold up the others.
         self._readers = {one.name: CapacityLimiter(_READERS) for one in api.clusters}
-        self._open_streams = _StreamCount()
+        self._streams = Shares(MOST_STREAMS, "open streams")
+        self._readings = {
+            one.name: Shares(_MOST_READINGS, "requests that read the offsets topic") for one in api.clusters
+        }
 
     def routes(self) -> list[Route]:
         return [
@@ -131,7 +137,9 @@ class _Site:
         async def answer(request: Request) -> Response:
             given = Parameters(request.query_params.multi_items(), endpoint.parameters)
             ask = partial(endpoint.answer, self._api, given)
-            return await (self._read_log(given, ask) if endpoint.path in _FROM_LOG else self._answer(ask))
+            if endpoint.path in _FROM_LOG:
+                return await self._read_log(_client(request), given, ask)
+            return await self._answer(ask)
 
         return answer
 
@@ -142,14 +150,16 @@ class _Site:
                 return await self._answer(lambda: self._api.one_group(given, group_id))
             case [group_id, "timeline"]:
                 given = Parameters(request.query_params.multi_items(), _TIMELINE)
-                return await self._read_log(given, lambda: self._api.timeline(given, group_id))
+                ask = partial(self._api.timeline, given, group_id)
+                return await self._read_log(_client(request), given, ask)
         raise RequestError(404, "there is nothing at this path")
 
-    async def _read_log(self, given: Parameters, ask: Callable[[], Any]) -> Response:
-        readers = self._readers[self._api.cluster(given).name]
-        if readers.statistics().tasks_waiting >= _MOST_WAITING:
-            raise RequestError(503, "too many requests that read the offsets topic are waiting")
-        found = await to_thread.run_sync(lambda: msgspec.json.encode(ask()), limiter=readers)
+    async def _read_log(self, client: str, given: Parameters, ask: Callable[[], Any]) -> Response:
+        cluster = self._api.cluster(given).name
+        with self._readings[cluster].place(client):
+            found = await to_thread.run_sync(
+                lambda: msgspec.json.encode(ask()), limiter=self._readers[cluster]
+            )
         return _json(200, found)
 
     async def _answer(self, ask: Callable[[], Any]) -> Response:
@@ -167,7 +177,7 @@ class _Site:
         if request.method == "HEAD":
             return Response(headers=_STREAM_HEADERS)
         lines = event_feed(cluster, wanted, read_place(request.headers.get("last-event-id")), self._questions)
-        return _CountedStream(self._open_streams, lines)
+        return _CountedStream(self._streams, _client(request), lines)
 
 
 class _CountedStream(StreamingResponse):
@@ -176,26 +186,20 @@ class _CountedStream(StreamingResponse):
     Asked when it begins, not before: many clients may connect before the first of them has got anything.
     """
 
-    def __init__(self, counts: _StreamCount, lines: AsyncIterator[bytes]) -> None:
+    def __init__(self, shares: Shares, client: str, lines: AsyncIterator[bytes]) -> None:
         super().__init__(lines, headers=_STREAM_HEADERS)
-        self._counts = counts
+        self._shares, self._client = shares, client
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Sends the events until the client or the server ends."""
-        if self._counts.open >= MOST_STREAMS:
-            refused = _json(503, _error("too many streams are open"), {"Retry-After": "5"})
-            await refused(scope, receive, send)
-            return
-        self._counts.open += 1
-        try:
+        with ExitStack() as place:
+            try:
+                place.enter_context(self._shares.place(self._client))
+            except RequestError as error:
+                refused = _json(error.status, _error(error.why), {"Retry-After": "5"})
+                await refused(scope, receive, send)
+                return
             await super().__call__(scope, receive, send)
-        finally:
-            self._counts.open -= 1
-
-
-@dataclass(slots=True)
-class _StreamCount:
-    open: int = 0
 
 
 _STREAM_HEADERS: Final = {
@@ -204,6 +208,10 @@ _STREAM_HEADERS: Final = {
     # nginx would collect the events before it sends them on.
     "X-Accel-Buffering": "no",
 }
+
+
+def _client(request: Request) -> str:
+    return client_network("" if request.client is None else request.client.host)
 
 
 def _shell(page: Callable[[], str]) -> Callable[[Request], Any]:
@@ -274,7 +282,9 @@ async def _missing(request: Request, _: Exception) -> Response:
 
 async def _refused(_: Request, error: Exception) -> Response:
     assert isinstance(error, RequestError)
-    return _json(error.status, _error(error.why), {"Retry-After": "2"} if error.status == 503 else None)
+    return _json(
+        error.status, _error(error.why), {"Retry-After": "2"} if error.status in (429, 503) else None
+    )
 
 
 async def _failed(request: Request, error: Exception) -> Response:

@@ -6,7 +6,6 @@ import hashlib
 import hmac
 import ipaddress
 import re
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +13,8 @@ from typing import Any, Final
 import msgspec
 
 from groupreplay.streaming.base.errors import unusable
+from groupreplay.streaming.base.file_modes import warn_readable
+from groupreplay.streaming.exporter.rates import Rates, client_network
 from groupreplay.streaming.serve.pages import POLICY
 
 Scope = MutableMapping[str, Any]
@@ -28,7 +29,6 @@ _MOST_TOKEN: Final = 4_096
 #: Requests of one client address: so many at once, and so many each second after that.
 BURST: Final = 300.0
 A_SECOND: Final = 50.0
-_MOST_CLIENTS: Final = 4_096
 _HEADERS: Final = {
     "content-security-policy": POLICY,
     "cross-origin-opener-policy": "same-origin",
@@ -53,6 +53,7 @@ def read_token(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise unusable(f"cannot read the token, {why}", path, fix) from None
+    warn_readable(path, "token")
     if not LEAST_TOKEN <= len(token) <= _MOST_TOKEN or not token.isprintable() or not token.isascii():
         what = f"the token must have {LEAST_TOKEN} to {_MOST_TOKEN} printable ASCII characters"
         raise unusable(what, path, fix)
@@ -84,25 +85,6 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-class Rates:
-    """A bucket of requests for each client address; ``seconds`` is a clock that nobody can set."""
-
-    def __init__(self, seconds: Callable[[], float]) -> None:
-        self._seconds = seconds
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
-
-    def allow(self, client: str) -> bool:
-        """Whether a client may ask once more."""
-        now = self._seconds()
-        left, at = self._buckets.pop(client, (BURST, now))
-        left = min(BURST, left + (now - at) * A_SECOND)
-        allowed = left >= 1
-        self._buckets[client] = (left - allowed, now)
-        if len(self._buckets) > _MOST_CLIENTS:
-            self._buckets.popitem(last=False)
-        return allowed
-
-
 class Guard:
     """An ASGI application before another one.
 
@@ -122,7 +104,7 @@ class Guard:
         self._application = application
         self._token = None if token is None else _digest(token.encode())
         self._hosts = frozenset(host.lower().rstrip(".") for host in hosts)
-        self._rates = Rates(seconds)
+        self._rates = Rates(seconds, burst=BURST, a_second=A_SECOND)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request."""
@@ -140,10 +122,11 @@ class Guard:
         if refused := _bad_form(scope, headers):
             return refused
         if scope["path"] in OPEN_PATHS:
+            # These routes count by themselves, also with `export`.
             return None
         if not self._knows(headers.get("host", "")):
             return 400, "the Host header names another server; --allowed-host NAME allows a name", {}
-        if not self._rates.allow(str((scope.get("client") or ("",))[0])):
+        if not self._rates.allow(client_network(str((scope.get("client") or ("",))[0]))):
             return 429, "too many requests from this address", {"retry-after": "1"}
         if scope["path"].startswith("/api/") and not self._is_authorised(headers.get("authorization", "")):
             return 401, "a token is needed: Authorization: Bearer TOKEN", {"www-authenticate": "Bearer"}

@@ -235,7 +235,7 @@ _ERRORS: Final = {
     "400": "A parameter or the Host header is not accepted.",
     "401": "The token is missing or wrong.",
     "404": "There is no such group, cluster or path.",
-    "429": "Too many requests from this address.",
+    "429": "Too many requests, streams or readers of the log from this address.",
     "503": "The history gives no answer now, or too many streams or readers of the log are open.",
 }
 

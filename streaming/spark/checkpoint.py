@@ -18,6 +18,7 @@ import msgspec
 
 from groupreplay.state.events.job_events import JobGap
 from groupreplay.streaming.base.errors import GroupReplayError, UnwritableError
+from groupreplay.streaming.base.file_modes import mode_of, writers
 from groupreplay.streaming.kafka.log_marks import LogMarks
 from groupreplay.streaming.sinks.document_topics import SyncRecord
 from groupreplay.streaming.spark.checkpoint_errors import reading, writing
@@ -61,6 +62,24 @@ def local_folder(location: str, spark_conf: Mapping[str, str]) -> Path | None:
         return Path("/" + path.lstrip("/"))
     is_local = not scheme and "spark.hadoop.fs.defaultFS" not in spark_conf and not jvm_runs_already()
     return Path(location) if is_local else None
+
+
+def make_private(folder: Path) -> None:
+    """Makes a folder of this machine, for its owner alone; warns of one that exists and that others can write into."""
+    # Hadoop, which is asked next, names whatever keeps it from being made.
+    with contextlib.suppress(OSError):
+        folder.mkdir(0o700, parents=True, exist_ok=True)
+    if warning := writable_by_others(folder):
+        log.warning("%s: %s", *warning)
+
+
+def writable_by_others(folder: Path) -> tuple[str, str] | None:
+    """(what is wrong, what to do) with a checkpoint into which others can write; None if nobody can."""
+    who = writers(folder)
+    if who is None:
+        return None
+    what = f"{who} can write into the checkpoint {folder} (mode {mode_of(folder)}) and so decide what the job does"
+    return what, f"chmod -R go-rwx {folder}"
 
 
 class Checkpoint:
@@ -114,6 +133,8 @@ class Checkpoint:
     @contextlib.contextmanager
     def lock(self) -> Iterator[Lock]:
         """The lock, which is not taken yet; gives it back in the end. A file system without locks is always free."""
+        if self.is_lockable:
+            make_private(Path(self._path.toUri().getPath()))
         with writing(self.location):
             self._files.mkdirs(self._path)
         if not self.is_lockable:

@@ -108,7 +108,9 @@ def opened_lock(jvm: Any, folder: Path, location: str) -> Iterator[CheckpointLoc
     with contextlib.ExitStack() as stack:
         # Not within `writing`: there, an OSError is the end of the JVM.
         try:
-            driver_file = os.open(folder / DRIVER_FILE, os.O_RDWR | os.O_CREAT, 0o644)
+            driver_file = _private_file(folder / DRIVER_FILE)
+            # The JVM opens it again: so it has this mode from its beginning.
+            os.close(_private_file(folder / LOCK_FILE))
         except OSError as error:
             raise unwritable(str(error.strerror), location) from None
         stack.callback(os.close, driver_file)
@@ -126,6 +128,15 @@ def in_use(location: str, owner: str) -> GroupReplayError:
         fix=f"stop it (its owner: {owner}), or use another --checkpoint",
         exit_code=ExitCode.USAGE,
     )
+
+
+def _private_file(path: Path) -> int:
+    """The file, opened; whoever can read a file can lock it, and so keep the job from starting."""
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    # Of an earlier release, or of another owner.
+    with contextlib.suppress(OSError):
+        os.fchmod(file, 0o600)
+    return file
 
 
 def holder_of(folder: Path) -> str | None:

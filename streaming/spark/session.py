@@ -33,6 +33,7 @@ from groupreplay.streaming.spark.session_checks import (
     need_no_connect,
     need_pyspark,
     need_same_release,
+    warn_of_untried_pair,
 )
 
 if TYPE_CHECKING:
@@ -196,6 +197,7 @@ def _own(settings: RunSettings, release: str) -> SparkSession:
     from groupreplay.streaming.local.jars import jar_paths
     from groupreplay.streaming.local.java import java_environment
 
+    warn_of_untried_pair(release)
     os.environ.update(java_environment(javas_of(release)))
     # Spark would use the first python3 of the PATH for its workers.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

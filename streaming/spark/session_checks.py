@@ -73,6 +73,18 @@ def need_pyspark() -> str:
     return release
 
 
+def warn_of_untried_pair(release: str) -> None:
+    """Warns when the connector that the job brings was never run with this maintenance release of pyspark."""
+    line = find_line(release)
+    if line is not None and not line.was_run(release):
+        log.warning(
+            "pyspark %s was not run with the Kafka connector %s; it was run with pyspark %s",
+            release,
+            line.connector,
+            ", ".join(line.run_with),
+        )
+
+
 def need_classic(spark: SparkSession) -> None:
     """Refuses a session of Spark Connect, in which no Python can reach Spark's file systems.
 

@@ -115,7 +115,10 @@ def test_one_pod_owns_the_checkpoint() -> None:
     claim = volumes[mounts[mount]]["persistentVolumeClaim"]["claimName"]
     assert list(objects("PersistentVolumeClaim")) == [claim]
     login = container["args"][container["args"].index("--command-config") + 1]
-    assert volumes[mounts[str(Path(login).parent)]]["secret"] == {"secretName": "groupreplay-login"}
+    assert volumes[mounts[str(Path(login).parent)]]["secret"] == {
+        "secretName": "groupreplay-login",
+        "defaultMode": 0o440,
+    }
 
 
 @pytest.mark.parametrize("name", ["groupreplay", "groupreplay-exporter"])
@@ -164,7 +167,7 @@ def test_the_pages_have_a_key_and_room() -> None:
         found: dict[str, Any] = volumes[mounts[str(Path(path).parent)]]
         return found
 
-    assert volume("--auth-token-file")["secret"] == {"secretName": "groupreplay-pages"}
+    assert volume("--auth-token-file")["secret"] == {"secretName": "groupreplay-pages", "defaultMode": 0o440}
     assert volume("--history-file")["emptyDir"] == {"sizeLimit": "2Gi"}
 
 

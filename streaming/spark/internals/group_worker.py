@@ -19,7 +19,7 @@ from typing import IO, Any, Final
 import msgspec
 import pyarrow as pa
 import pyspark.worker
-from pyspark.serializers import CPickleSerializer, write_int
+from pyspark.serializers import write_int
 from pyspark.sql.pandas.serializers import (
     ApplyInPandasWithStateSerializer,
     ArrowStreamSerializer,
@@ -27,6 +27,7 @@ from pyspark.sql.pandas.serializers import (
 )
 from pyspark.sql.streaming.state import GroupState
 
+from groupreplay.streaming.spark.internals.state_pickles import read_state
 from groupreplay.streaming.spark.operator import OUTPUT_SCHEMA, Job, OutputCells, rows_of_call, step
 
 #: The Arrow types of the columns of a result.
@@ -50,7 +51,6 @@ def install() -> None:
 
 
 _worker: Final[Any] = pyspark.worker
-_pickle: Final[Any] = CPickleSerializer()
 _plain_fail_on_stopiteration: Final = _worker.fail_on_stopiteration
 _plain_wrap: Final = _worker.wrap_grouped_map_pandas_udf_with_state
 
@@ -103,7 +103,7 @@ class GroupSerializer(ApplyInPandasWithStateSerializer):
                 chunks = []
 
     def _state(self, row: dict[str, Any]) -> GroupState:
-        stored = _pickle.loads(row["object"]) if row["object"] else None
+        stored = read_state(row["object"]) if row["object"] else None
         return GroupState(
             **{**msgspec.json.decode(row["properties"]), "optionalValue": stored},
             keyAsUnsafe=row["keyRowAsUnsafe"],

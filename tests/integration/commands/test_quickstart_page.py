@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import http.server
 import json
-import os
 import re
-import shlex
-import subprocess
-import sys
 import sysconfig
 import threading
 from collections.abc import Iterator
@@ -32,27 +28,18 @@ from groupreplay.streaming.kafka import clients
 from groupreplay.streaming.kafka.rights import sink_rights, source_rights
 from support.job.captures import invoke
 from support.kafka.clients import commit_once, make_topics
-from support.kafka.kafka_classes import java_command
 from support.kafka.secured import ADMINISTRATOR, SecuredBroker, secured_broker
 from support.kafka.waiting import wait_until
+from support.pages.page_shell import END_SECONDS, HOOK, Terminal, blocks_of, terminal
 from support.paths import ROOT
 from support.tools.project_copy import copy_project
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(900)]
 
 PAGE = (ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")
-#: The scripts of Kafka that the page calls -> the classes that they start.
-TOOLS = {
-    "kafka-acls.sh": "org.apache.kafka.tools.AclCommand",
-    "kafka-configs.sh": "kafka.admin.ConfigCommand",
-    "kafka-console-consumer.sh": "org.apache.kafka.tools.consumer.ConsoleConsumer",
-    "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
-}
-HOOK = "https://hooks.example.com/kafka"
 LOGIN = "User:groupreplay"
 TOPICS = TopicNames()
 OUTPUT_TOPICS = (TOPICS.events, TOPICS.states, TOPICS.dead_letters, TOPICS.job, TOPICS.probes)
-END_SECONDS = 240.0
 #: Operations on a topic that bring Describe along.
 CONTAINING = {AclOperation.READ, AclOperation.WRITE}
 #: The line that `events` prints at the end of the condition.
@@ -63,82 +50,7 @@ EVERY_GROUP = "Describe on group *"
 
 def blocks(heading: str) -> list[str]:
     """The shell blocks of a section of the page."""
-    section = PAGE.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-    found = re.findall(r"```sh\n(.*?)```", section, re.DOTALL)
-    assert found, heading
-    return found
-
-
-class Terminal:
-    """A shell in which the blocks of the page run one after the other, in a folder with a checkout."""
-
-    def __init__(self, guarded: SecuredBroker, folder: Path, hook: str = HOOK) -> None:
-        self._server, self._hook, self._folder = guarded.checked, hook, folder
-        programs = folder / "programs"
-        programs.mkdir()
-        for name, java_class in TOOLS.items():
-            _script(programs / name, f'exec {shlex.join(java_command(java_class))} "$@"')
-        _script(programs / "groupreplay", f'exec {sys.executable} -m groupreplay.streaming "$@"')
-        _script(programs / "python3", f'exec {sys.executable} "$@"')
-        guarded.properties(folder, user=ADMINISTRATOR)
-        (folder / "ca.pem").write_bytes(guarded.ca.read_bytes())
-        self.log = folder / "terminal.log"
-        environment = {
-            **os.environ,
-            "PATH": os.pathsep.join([str(programs), os.environ["PATH"]]),
-            "SPARK_LOCAL_IP": "127.0.0.1",
-            # The libraries are those of the tests; pip installs the package alone.
-            "PIP_NO_DEPS": "1",
-            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
-        }
-        self._shell = subprocess.Popen(
-            ["bash", "--norc"],
-            cwd=folder,
-            env=environment,
-            text=True,
-            stdin=subprocess.PIPE,
-            stdout=self.log.open("w"),
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-
-    def type(self, text: str) -> None:
-        """Gives lines to the shell."""
-        assert self._shell.stdin is not None
-        self._shell.stdin.write(text.replace("broker:9092", self._server).replace(HOOK, self._hook))
-        self._shell.stdin.flush()
-
-    def run(self, block: str, code: int = 0) -> None:
-        """Runs a block to its end; the exit code is that of its last command."""
-        mark = self._folder / "mark"
-        mark.unlink(missing_ok=True)
-        self.type(f"{block}\necho $? > mark.new && mv mark.new mark\n")
-        wait_until(lambda: mark.exists() or self._shell.poll() is not None, END_SECONDS, pause=0.1)
-        assert mark.exists(), self.log.read_text()
-        assert int(mark.read_text()) == code, self.log.read_text()
-
-    def follow(self, block: str, output: str) -> Path:
-        """Runs a block that does not end in the background, with its output in a file."""
-        self.run(f"{{ {block.strip()}\n}} > {output} 2>&1 &\n")
-        return self._folder / output
-
-    def close(self) -> None:
-        """Ends the shell and everything that it has started."""
-        if self._shell.stdin is not None:
-            self._shell.stdin.close()
-        for word in ("TERM", "KILL"):
-            subprocess.run(
-                ["kill", f"-{word}", "--", f"-{self._shell.pid}"], capture_output=True, check=False
-            )
-            try:
-                self._shell.wait(20)
-            except subprocess.TimeoutExpired:
-                continue
-
-
-def _script(path: Path, line: str) -> None:
-    path.write_text(f"#!/bin/bash\n{line}\n")
-    path.chmod(0o755)
+    return blocks_of(PAGE, heading)
 
 
 @pytest.fixture(scope="module")
@@ -149,16 +61,6 @@ def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]
         make_topics(broker.broker.bootstrap_servers, {"orders": 1})
         commit_once(broker.broker.bootstrap_servers, "first")
         yield broker
-
-
-@contextmanager
-def terminal(guarded: SecuredBroker, folder: Path, hook: str = HOOK) -> Iterator[Terminal]:
-    """A shell that ends with everything in it."""
-    found = Terminal(guarded, folder, hook)
-    try:
-        yield found
-    finally:
-        found.close()
 
 
 @pytest.fixture(scope="module")
@@ -319,7 +221,7 @@ def test_the_whole_page(guarded: SecuredBroker, tmp_path: Path) -> None:
     """From the installation to the alert: the stuck rebalance is printed and sent, and so is its end."""
     delete_topics(guarded)
     folder = copy_project(tmp_path / "checkout")
-    with web_hook() as (address, came), terminal(guarded, folder, address) as shell:
+    with web_hook() as (address, came), terminal(guarded, folder, {HOOK: address}) as shell:
         install(shell, folder)
         for heading in ("2. A login with the least rights", "3. Check", "4. Run"):
             for block in blocks(heading):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from groupreplay.streaming.base.atomic_files import atomic_file, is_written_into, require_new
+from groupreplay.streaming.base.atomic_files import atomic_file, is_written_into, new_file, require_new
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from support.job.captures import invoke
 from support.tools.small_disks import filled, small_disk
@@ -168,3 +168,17 @@ def test_captures_and_reports_through_a_pipe(fifo: Callable[[], bytes], tmp_path
         )
     assert (tmp_path / "out.html").read_text().startswith("<!doctype html>")
     assert Path("/dev/stdout").is_symlink()
+
+
+def test_a_private_file(tmp_path: Path) -> None:
+    """Nobody else can read it, also while it is written, whatever the umask is and whatever it replaces."""
+    path = tmp_path / "capture.parquet"
+    path.touch(0o644)
+    before = os.umask(0)
+    try:
+        with new_file(path, force=True, private=True) as part:
+            part.write_bytes(b"x")
+            assert part.stat().st_mode & 0o777 == 0o600
+    finally:
+        os.umask(before)
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"x", 0o600)

@@ -17,10 +17,12 @@ from groupreplay.streaming.check import machine_checks
 from groupreplay.streaming.check.result import CheckSettings, Status, Subject
 from groupreplay.streaming.config.settings import Cluster, RunSettings
 from groupreplay.streaming.kafka.clients import TopicIdentity
+from groupreplay.streaming.local import jars
 from groupreplay.streaming.spark import session
 from groupreplay.streaming.spark.checkpoint_identity import IDENTITY_FILE, Identity
 from groupreplay.streaming.spark.checkpoint_lock import DRIVER_FILE, LOCK_FILE
 from support.fake_java import fake_java
+from support.reachable import reachable_folder
 
 SETTINGS = CheckSettings(source=Cluster(bootstrap_servers="127.0.0.1:1"))
 TOPIC = TopicIdentity(
@@ -59,6 +61,23 @@ def test_a_release_that_was_not_tested_is_said(monkeypatch: pytest.MonkeyPatch) 
     (found,) = machine_checks.versions(Subject(SETTINGS))
     assert found.status is Status.WARNING
     assert "pyarrow 26.0.0" in found.found
+
+
+@pytest.mark.parametrize(
+    ("release", "status"), [("4.2.0", Status.OK), ("4.2.1", Status.OK), ("4.2.9", Status.WARNING)]
+)
+def test_a_pair_that_was_not_run(monkeypatch: pytest.MonkeyPatch, release: str, status: Status) -> None:
+    """Of pyspark and the connector: both are named, and a release with which the connector was run."""
+    real = machine_checks._version
+    monkeypatch.setattr(machine_checks, "_version", lambda name: release if name == "pyspark" else real(name))
+    monkeypatch.setattr(jars.spark_lines, "installed_release", lambda: release)
+    (found,) = machine_checks.versions(Subject(SETTINGS))
+    assert found.status is status
+    if status is Status.WARNING:
+        assert found.found.startswith(
+            "pyspark 4.2.9 was not run with the Kafka connector 4.2.0; groupreplay "
+        )
+        assert found.fix == "pip install 'pyspark==4.2.1', with which it was run"
 
 
 def refused_by_check() -> GroupReplayError:
@@ -120,6 +139,19 @@ def test_a_checkpoint_that_can_be_used(tmp_path: Path) -> None:
     assert look_at(f"file://{tmp_path}") == [("ok", ours)]
     [(status, text)] = look_at("s3a://bucket/checkpoint")
     assert (status, text.partition(":")[0]) == ("skipped", "s3a")
+
+
+def test_a_checkpoint_that_others_can_change() -> None:
+    """A warning beside what is said of it, with the mode; the remedy is the command."""
+    with reachable_folder() as folder:
+        folder.chmod(0o775)
+        [first, (status, text)] = look_at(folder)
+        assert first[0] == "ok"
+        assert (status, text) == (
+            "warning",
+            f"every user of its group can write into the checkpoint {folder} (mode 0775) and so decide what the job "
+            "does",
+        )
 
 
 def test_a_checkpoint_of_another_life_of_the_topic(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from groupreplay.streaming.config.properties import (
     parse_properties,
     redact,
 )
+from support.reachable import reachable_folder
 
 JAAS = 'org.apache.kafka.common.security.{module} required username="alice" password="p\\"w d";'
 
@@ -220,3 +221,47 @@ def test_no_text_form_shows_a_secret(
     assert redact(settings)["sasl.password"] == MASK
     assert secret not in repr(properties) + caplog.text
     assert "setting unheard.of of built-in defaults is not used by the Python client" in caplog.messages
+
+
+LOGIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="u" password="{}";'
+
+
+@pytest.mark.parametrize(
+    ("text", "warned"),
+    [
+        ("security.protocol=PLAINTEXT\nssl.truststore.password=changeit", []),
+        ("sasl.jaas.config=" + LOGIN.format("s"), ["login in client.properties"]),
+        ("sasl.jaas.config=" + LOGIN.format("${env:LOGIN}"), []),
+        (
+            "sasl.jaas.config=" + LOGIN.format("${file:FOLDER/part.properties:key}"),
+            ["login in part.properties"],
+        ),
+        ("ssl.key.password=x", ["login in client.properties"]),
+        ("ssl.keystore.location=FOLDER/client.pem", ["private key in client.pem"]),
+        ('sasl.jaas.config=Krb5LoginModule required keyTab="FOLDER/key.tab";', ["key table in key.tab"]),
+    ],
+)
+def test_secrets_that_others_can_read(
+    text: str, warned: list[str], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A warning for each file of a login that every user can read; not for a file without a secret."""
+    monkeypatch.setenv("LOGIN", "s")
+    with reachable_folder() as folder:
+        files = {
+            "client.properties": text.replace("FOLDER", str(folder)),
+            "part.properties": "key=s",
+            "client.pem": "key",
+            "key.tab": "key",
+        }
+        for name, content in files.items():
+            (folder / name).write_text(content)
+            (folder / name).chmod(0o644)
+        load_properties(folder / "client.properties")
+        found = [one.partition("can read the ")[2].replace(f"{folder}/", "") for one in caplog.messages]
+        expected = [f"{one} (mode 0644): chmod 600 {one.rpartition(' ')[2]}" for one in warned]
+        assert found == expected
+        caplog.clear()
+        for file in folder.iterdir():
+            file.chmod(0o600)
+        load_properties(folder / "client.properties")
+        assert caplog.messages == []

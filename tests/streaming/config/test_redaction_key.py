@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.redaction_key import need_redaction
 from support.job.captures import invoke
+from support.reachable import reachable_folder
 
 
 @pytest.mark.parametrize(
@@ -36,3 +38,18 @@ def test_the_key_without_the_blanks_around_it(tmp_path: Path) -> None:
     file.write_bytes(b" sixteen bytes or more\r\n")
     redaction = need_redaction("hosts, member-id", file)
     assert (redaction.hidden, redaction.key) == ({"hosts", "member-id"}, b"sixteen bytes or more")
+
+
+def test_a_key_that_others_can_read(caplog: pytest.LogCaptureFixture) -> None:
+    """It works, with a warning that has the mode and the remedy; the key that an error proposes would be private."""
+    with reachable_folder() as folder:
+        file = folder / "key"
+        file.write_bytes(b"sixteen bytes or more")
+        file.chmod(0o640)
+        need_redaction("hosts", file)
+        assert caplog.messages == [
+            f"every user of its group can read the key of --redact in {file} (mode 0640): chmod 600 {file}"
+        ]
+    with pytest.raises(GroupReplayError) as caught:
+        need_redaction("hosts", None)
+    assert caught.value.fix == "create a key: (umask 077; openssl rand -hex 32 > redact.key)"

@@ -279,3 +279,13 @@ def test_differences() -> None:
         "*-test: ignore: as shipped -> True",
         "*-test: severity_cap: as shipped -> INFO",
     ]
+
+
+def test_the_runbook_of_a_flag(tmp_path: Path) -> None:
+    """It wins over the file, and events link to its sections; of two flags the last one counts."""
+    path = tmp_path / "rules.toml"
+    path.write_text('runbook = "https://file.example.com/"')
+    assert RulesSource(path=path).load().runbook == "https://file.example.com/"
+    flags = (("runbook", "https://first.example.com/"), ("runbook", "https://wiki.example.com/groups"))
+    policy = RulesSource(path=path, thresholds=flags).load()
+    assert policy == Policy(runbook="https://wiki.example.com/groups")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import re
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack
@@ -86,7 +87,11 @@ def test_a_client_that_sends_nothing_more(monkeypatch: pytest.MonkeyPatch) -> No
     with connected(made) as silent, connected(made) as slow:
         for one in (silent, slow):
             one.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-            wait_until(lambda one=one: one.recv(4_096).endswith(b"hello"), 30)
+            answer = b""
+            while not answer.endswith(b"hello"):
+                part = one.recv(4_096)
+                assert part
+                answer += part
         slow.settimeout(0.1)
 
         def has_ended() -> bool:
@@ -158,16 +163,65 @@ def test_what_is_no_request(server: HttpServer, head: bytes) -> None:
     assert status(server) == 200
 
 
-def test_too_many_connections(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A further one is answered with 503; when one ends there is room again."""
+async def _waiting(_: Request) -> StreamingResponse:
+    async def lines() -> AsyncIterator[bytes]:
+        yield b"begun"
+        await asyncio.sleep(600)
+
+    return StreamingResponse(lines())
+
+
+def test_too_many_connections(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """With all places taken by requests in progress a further one gets 503; when one ends there is room again."""
     monkeypatch.setattr(http_server, "MOST_CONNECTIONS", 4)
-    made = open_server(APPLICATION, "127.0.0.1", 0)
+    monkeypatch.setattr(http_server, "FIRST_LINE_SECONDS", 0.0)
+    application = Starlette(routes=[Route("/", _hello), Route("/waiting", _waiting)])
+    made = open_server(application, "127.0.0.1", 0)
     made.start()
     with ExitStack() as clients:
-        for _ in range(8):
-            clients.enter_context(connected(made))
-        wait_until(lambda: status(made) == 503, 30)
-    wait_until(lambda: status(made) == 200, 30)
+        for _ in range(4):
+            client = clients.enter_context(connected(made))
+            client.sendall(b"GET /waiting HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert client.recv(12) == b"HTTP/1.1 200"
+        assert status(made) == 503
+        wait_until(lambda: caplog.messages != [], seconds=30)
+        assert caplog.messages[0].startswith("dropped or refused 1 connections, from 127.0.0.1 (1): ")
+    wait_until(lambda: status(made) == 200, seconds=30)
+    made.close()
+
+
+def _half(server: HttpServer, address: str) -> socket.socket:
+    """A client at an address of this machine that has sent half of a request."""
+    host, _, port = server.address.rpartition(":")
+    client = socket.create_connection((host, int(port)), timeout=30, source_address=(address, 0))
+    client.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Half: ")
+    return client
+
+
+@pytest.mark.parametrize("addresses", [1, 600], ids=["one address", "an address each"])
+def test_halves_of_requests(
+    addresses: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """600 clients that hold a half each keep nobody from an answer; the log says how many, and from where.
+
+    The deadline is longer than the test: only new connections end the old ones.
+    """
+    monkeypatch.setattr(http_server, "CLIENT_SECONDS", 300.0)
+    made = open_server(APPLICATION, "127.0.0.1", 0)
+    made.start()
+    with ExitStack() as halves:
+        for number in range(600):
+            address = f"127.0.{1 + number % addresses // 200}.{1 + number % addresses % 200}"
+            halves.enter_context(_half(made, address))
+            if number % 60 == 59:
+                assert status(made) == 200
+        assert [status(made) for _ in range(20)] == [200] * 20
+        assert len(made._server.server_state.connections) <= http_server.MOST_CONNECTIONS + 1
+        wait_until(lambda: caplog.messages != [], seconds=30)
+        assert len(caplog.messages) == 1
+        assert re.match(
+            r"dropped or refused \d+ connections, from 127\.0\.1\.\d+ \(\d+\)", caplog.messages[0]
+        )
     made.close()
 
 

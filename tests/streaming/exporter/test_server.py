@@ -15,7 +15,7 @@ from groupreplay.streaming.contract.job_document import JOB_KEY
 from groupreplay.streaming.exporter.feed import SinkFeed
 from groupreplay.streaming.exporter.freshness import Limits
 from groupreplay.streaming.exporter.http_server import open_server
-from groupreplay.streaming.exporter.server import Exporter, exporter_application
+from groupreplay.streaming.exporter.server import BURST, Exporter, exporter_application
 from groupreplay.streaming.sinks.held_conditions import Holding
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from support.job.sink_messages import SINCE_MS, document, job_document, stuck
@@ -154,3 +154,18 @@ def test_metrics_over_http() -> None:
         assert ask("/metrics", "POST").status == 405
         assert ask("/healthz").read() == b"ok\n"
         assert (ask("/").status, ask("/api/clusters").status, ask("/readyz").status) == (200, 404, 200)
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+def test_open_paths_have_a_rate(path: str) -> None:
+    """429 with a time to wait; each path has its own, so that requests for one of them do not close the others."""
+    with served(exporter(snapshot())) as ask:
+        answers = [ask(path) for _ in range(int(BURST) + 60)]
+        refused = next(answer for answer in answers if answer.status == 429)
+        assert (refused.getheader("Retry-After"), refused.read()) == (
+            "1",
+            b"too many requests from this address\n",
+        )
+        assert [answer.status for answer in answers[: int(BURST)]] == [200] * int(BURST)
+        others = {"/healthz", "/readyz", "/metrics"} - {path}
+        assert {ask(other).status for other in others} == {200}

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from groupreplay.streaming.local.cache import cache_folder, write_once
+from support.reachable import other_umask
 
 
 def test_own_variable_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,3 +38,12 @@ def test_write_once_heals_and_leaves_nothing_beside(tmp_path: Path) -> None:
     assert write_once(path, b"whole").read_bytes() == b"whole"
     assert (path.stat().st_ino, path.stat().st_mode & 0o777) == (before.st_ino, 0o755)
     assert os.listdir(path.parent) == ["file"]
+
+
+def test_nobody_else_writes_into_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs in it are run: not even a group may write there, where the umask would let it."""
+    monkeypatch.setenv("GROUPREPLAY_CACHE", str(tmp_path / "cache"))
+    with other_umask(0o002):
+        program = write_once(cache_folder() / "java" / "bin" / "java", b"#!", mode=0o755)
+    modes = {path: path.stat().st_mode & 0o777 for path in (program, program.parent, tmp_path / "cache")}
+    assert set(modes.values()) == {0o755}

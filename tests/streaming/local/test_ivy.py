@@ -10,6 +10,7 @@ import pytest
 import trustme
 
 from groupreplay.streaming.local.ivy import Coordinate, JarError, retrieve
+from support.reachable import reachable_folder
 from support.tools.maven_repository import MavenRepository, jar, serve
 
 #: Ivy is a JVM, and its jar comes with pyspark.
@@ -85,6 +86,23 @@ def test_missing_settings_file(tmp_path: Path, staging: Path) -> None:
     with pytest.raises(JarError) as error:
         fetch(staging, tmp_path / "absent.xml", SEED)
     assert error.value.where == str(tmp_path / "absent.xml")
+
+
+@pytest.mark.parametrize(("passwd", "warned"), [(' passwd="secret"', True), ("", False)])
+def test_settings_with_a_login(
+    repository: MavenRepository, staging: Path, passwd: str, warned: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A warning if others can read the password in them, and none if there is no password."""
+    with reachable_folder() as folder:
+        settings = folder / "ivysettings.xml"
+        login = f'<credentials host="repository.invalid" realm="r" username="u"{passwd}/><resolvers>'
+        settings.write_text(repository.settings.read_text().replace("<resolvers>", login, 1))
+        settings.chmod(0o644)
+        assert contents(fetch(staging, settings, SEED)) == {SEED: jar("seed")}
+        text = (
+            f"every user of this machine can read the login in {settings} (mode 0644): chmod 600 {settings}"
+        )
+        assert caplog.messages == [text] * warned
 
 
 def test_unreachable_repository(repository: MavenRepository, staging: Path, tmp_path: Path) -> None:

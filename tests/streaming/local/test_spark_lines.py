@@ -17,6 +17,7 @@ from groupreplay.streaming.local.spark_lines import (
     javas_of,
     line_name,
 )
+from support.paths import ROOT
 
 
 @pytest.mark.parametrize(
@@ -89,3 +90,16 @@ def test_each_python_can_install_the_package() -> None:
     """The oldest one is the package's own limit; platforms' older ones are replaced."""
     assert {line.pythons[0] for line in LINES} == {"3.10"}
     assert metadata.metadata("groupreplay")["Requires-Python"] == ">=3.10"
+
+
+def test_which_pairs_were_run() -> None:
+    """The connector with itself, and with the releases that docs/operations.md names."""
+    page = (ROOT / "docs" / "operations.md").read_text("utf-8")
+    section = page.partition("What was run, each with the connector above:")[2].partition("\n## ")[0]
+    for line in LINES:
+        assert {line_name(release) for release in line.run_with} == {line.name}
+        assert [release for release in line.run_with if release not in section] == []
+        assert [line.was_run(release) for release in (line.connector, *line.run_with, f"{line.name}.99")] == [
+            *[True] * (1 + len(line.run_with)),
+            False,
+        ]

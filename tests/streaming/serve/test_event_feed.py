@@ -119,14 +119,16 @@ def test_a_hundred_streams(cluster: WatchedCluster) -> None:
 
 
 def test_too_many_streams(cluster: WatchedCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One more is refused; when one ends there is room again."""
-    monkeypatch.setattr(application, "MOST_STREAMS", 2)
+    """One address gets half of them, and others the rest; when one ends there is room again."""
+    monkeypatch.setattr(application, "MOST_STREAMS", 4)
     with served_over_http(NOW, cluster) as port:
         with FollowedStream(port) as first, FollowedStream(port) as second:
             first.frame()
             second.frame()
             status, body = asked(port, "/api/events/stream")
-            assert (status, body) == (503, b'{"error":"too many streams are open"}')
+            assert (status, body) == (429, b'{"error":"too many open streams of this address"}')
+            with FollowedStream(port, source="127.0.0.2") as other:
+                assert other.answer.status == 200
         for number in range(200):
             with FollowedStream(port) as again:
                 if again.answer.status == 200:
@@ -140,7 +142,12 @@ def test_many_streams_at_one_moment(cluster: WatchedCluster, monkeypatch: pytest
     monkeypatch.setattr(application, "MOST_STREAMS", 5)
     request = b"GET /api/events/stream HTTP/1.1\r\nHost: localhost\r\n\r\n"
     with served_over_http(NOW, cluster) as port, ExitStack() as opened:
-        clients = [opened.enter_context(socket.create_connection(("127.0.0.1", port), 30)) for _ in range(40)]
+        clients = [
+            opened.enter_context(
+                socket.create_connection(("127.0.0.1", port), 30, source_address=(f"127.0.0.{number + 1}", 0))
+            )
+            for number in range(40)
+        ]
         for one in clients:
             one.sendall(request)
         answers = Counter(one.recv(12).decode()[-3:] for one in clients)

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.serve.guard import BURST, Rates, is_loopback, read_token
+from groupreplay.streaming.serve.guard import BURST, is_loopback, read_token
 from groupreplay.streaming.serve.pages import POLICY
 from groupreplay.streaming.serve.watched_cluster import WatchedCluster
 from support.job.sink_messages import SINCE_MS
+from support.reachable import reachable_folder
 from support.serve.asked_site import TOKEN, AskedSite
 from support.serve.written_clusters import served_cluster
 
@@ -142,20 +143,6 @@ def test_files_by_name(cluster: WatchedCluster) -> None:
         assert client.get(f"/static/{name}").status_code == 404
 
 
-def test_rates() -> None:
-    """Each address has its own bucket, which fills again; the number of addresses is bounded."""
-    now = [0.0]
-    rates = Rates(lambda: now[0])
-    assert [rates.allow("a") for _ in range(int(BURST) + 2)].count(True) == BURST
-    assert rates.allow("b")
-    assert not rates.allow("a")
-    now[0] += 0.1
-    assert [rates.allow("a") for _ in range(10)].count(True) == 5
-    for number in range(10_000):
-        rates.allow(str(number))
-    assert len(rates._buckets) == 4_096
-
-
 def test_too_many_requests(cluster: WatchedCluster) -> None:
     """429 with a time to wait; metrics are answered still."""
     site = AskedSite(NOW, cluster, seconds=lambda: 0.0)
@@ -200,3 +187,14 @@ def test_a_token(tmp_path: Path) -> None:
 def test_loopback(host: str, local: bool) -> None:
     """A name could lead anywhere."""
     assert is_loopback(host) is local
+
+
+def test_a_token_that_others_can_read(caplog: pytest.LogCaptureFixture) -> None:
+    """It works, with a warning that has the mode and the remedy."""
+    with reachable_folder() as folder:
+        file = folder / "token"
+        file.write_text("x" * 32)
+        file.chmod(0o644)
+        assert read_token(file) == "x" * 32
+        warning = f"every user of this machine can read the token in {file} (mode 0644): chmod 600 {file}"
+        assert caplog.messages == [warning]

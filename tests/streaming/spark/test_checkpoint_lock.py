@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from groupreplay.streaming.base.errors import GroupReplayError, UnwritableError
 from groupreplay.streaming.spark import checkpoint as checkpoint_module
 from groupreplay.streaming.spark.checkpoint import Checkpoint
 from support.job.spark_sessions import small_session
+from support.reachable import other_umask, reachable_folder
 
 pytestmark = pytest.mark.spark
 
@@ -38,6 +40,49 @@ def test_a_lock_that_is_waited_for(folder: Path) -> None:
         assert (folder / "groupreplay.lock").read_text() == written
     with opened(folder).lock() as third:
         assert third.take()
+
+
+def test_modes(folder: Path) -> None:
+    """A new folder is for its owner alone, without those above it, and so are locks, which every reader could hold."""
+    with other_umask(0o002), opened(folder / "inside").locked():
+        modes = {one.name: stat.S_IMODE(one.stat().st_mode) for one in [folder, *folder.rglob("*")]}
+    assert modes.pop("inside") == 0o700
+    assert modes.pop("check point") == 0o775
+    assert {name: mode for name, mode in modes.items() if name.endswith(".lock")} == {
+        "groupreplay.lock": 0o600,
+        "groupreplay-driver.lock": 0o600,
+    }
+
+
+def test_locks_of_an_earlier_release(folder: Path) -> None:
+    """They get the new mode, and the folder keeps its own."""
+    folder.mkdir(0o755)
+    for name in ("groupreplay.lock", "groupreplay-driver.lock"):
+        (folder / name).touch(0o644)
+    with opened(folder).locked():
+        assert {stat.S_IMODE(file.stat().st_mode) for file in folder.glob("*.lock")} == {0o600}
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o755
+
+
+@pytest.mark.parametrize(
+    ("mode", "who"),
+    [(0o755, None), (0o775, "every user of its group"), (0o777, "every user of this machine")],
+)
+def test_a_folder_into_which_others_can_write(
+    mode: int, who: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A warning with the mode and the remedy."""
+    with reachable_folder() as outside:
+        folder = outside / "checkpoint"
+        folder.mkdir()
+        folder.chmod(mode)
+        with opened(folder).lock():
+            pass
+        warning = (
+            f"{who} can write into the checkpoint {folder} (mode 0{mode:o}) and so decide what the job does: "
+            f"chmod -R go-rwx {folder}"
+        )
+        assert caplog.messages == ([] if who is None else [warning])
 
 
 def test_a_second_job_in_this_jvm_is_refused(folder: Path) -> None:

@@ -199,3 +199,11 @@ def test_a_real_jvm_with_other_jars(has_jars: bool) -> None:
     else:
         what = f"the Kafka connector is made for Spark {other.connector}, and this is Spark {release}"
     assert said == [f"SAID {what}: {fix}"], done.stderr[-2000:]
+
+
+@pytest.mark.parametrize(("release", "warned"), [("4.2.1", False), ("4.1.99", True), ("4.3.0", False)])
+def test_a_pair_that_was_not_run(release: str, warned: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """A warning with both releases; of a newer line another one speaks."""
+    checks.warn_of_untried_pair(release)
+    text = "pyspark 4.1.99 was not run with the Kafka connector 4.1.2; it was run with pyspark 4.1.2, 4.1.4"
+    assert caplog.messages == [text] * warned

@@ -29,8 +29,17 @@ def served_over_http(now_ms: int, *clusters: WatchedCluster, **more: Any) -> Ite
 class FollowedStream:
     """One stream of events; ``frames`` are read from the connection as they are asked for."""
 
-    def __init__(self, port: int, query: str = "", last: str | None = None, seconds: float = 20) -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=seconds)
+    def __init__(
+        self,
+        port: int,
+        query: str = "",
+        last: str | None = None,
+        seconds: float = 20,
+        source: str = "127.0.0.1",
+    ) -> None:
+        self._connection = http.client.HTTPConnection(
+            "127.0.0.1", port, timeout=seconds, source_address=(source, 0)
+        )
         headers = {} if last is None else {"Last-Event-ID": last}
         self._connection.request("GET", f"/api/events/stream?{query}", headers=headers)
         self.answer = self._connection.getresponse()

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import pickle
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -20,7 +24,10 @@ from pyspark.serializers import CPickleSerializer, read_int, write_int, write_lo
 from pyspark.sql.types import StructType
 
 from groupreplay.state import Context
+from groupreplay.state.stored_form import SnapshotError
+from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.config.settings import TopicNames
+from groupreplay.streaming.job.faults import known_fault
 from groupreplay.streaming.local.spark_lines import line_name
 from groupreplay.streaming.spark.internals import group_worker
 from groupreplay.streaming.spark.operator import OUTPUT_COLUMNS, OUTPUT_SCHEMA, Job, step
@@ -318,3 +325,28 @@ def test_a_call_that_fails_fails_before_any_batch(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(group_worker, "rows_of_call", stops)
     with pytest.raises(PySparkRuntimeError, match="STOP_ITERATION_OCCURRED"):
         spoken(partial(step, job=JOB), history())
+
+
+def test_a_state_that_runs_code(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """It is refused, and nothing runs; the job ends with the error of a damaged state. PySpark's own worker runs it."""
+    made = tmp_path / "made"
+
+    class Evil:
+        def __reduce__(self) -> tuple[Any, ...]:
+            return os.mkdir, (str(made),)
+
+    evil = {**state_row(b"", False, 0, 1, True), "object": pickle.dumps((Evil(),))}
+    given = [batch(packed_rows()[:1], [evil])]
+    with monkeypatch.context() as ours:
+        install_until_the_end(ours)
+        with pytest.raises(SnapshotError) as caught:
+            spoken(partial(step, job=JOB), given)
+    assert not made.exists()
+    text = f"groupreplay.state.stored_form.SnapshotError: {caught.value}"
+    fault = known_fault(text, "/checkpoint")
+    assert fault is not None
+    assert (fault.exit_code, fault.where) == (ExitCode.DATA, "/checkpoint")
+    assert fault.what.startswith("the state in the checkpoint is damaged: ")
+    with suppress(Exception):
+        spoken(partial(step, job=JOB), given)
+    assert made.exists()

@@ -1,0 +1,75 @@
+"""Writes the locks of the Python packages: versions with the hashes of their files, for ``pip --require-hashes``.
+
+    python release/lock.py              keeps the versions that are locked, where pyproject.toml still allows them
+    python release/lock.py --upgrade    takes the newest ones: run all tests with them before you commit
+
+``deploy/requirements.txt`` has what groupreplay with the extra ``spark`` needs on every Python that it supports,
+``deploy/requirements-build.txt`` what builds a wheel. The image and the installation in docs/operations.md take them.
+Needs ``uv`` (``pip install uv``), which resolves for all Pythons at once; the index is uv's own setting.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+RUN: Final = ROOT / "deploy" / "requirements.txt"
+BUILD: Final = ROOT / "deploy" / "requirements-build.txt"
+_HEADER: Final = "# Written by release/lock.py from pyproject.toml. Do not edit.\n"
+_OLDEST_PYTHON: Final = "3.10"
+_OPTIONS: Final = ("--generate-hashes", "--no-header", "--no-annotate", "--quiet", "--no-emit-index-url")
+
+
+def main(arguments: list[str]) -> int:
+    """Writes both files."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--upgrade", action="store_true", help="take the newest versions that pyproject.toml allows"
+    )
+    given = parser.parse_args(arguments)
+    if importlib.util.find_spec("uv") is None:
+        sys.stderr.write("uv is not installed: pip install uv\n")
+        return 2
+    more = ["--upgrade"] if given.upgrade else []
+    _compile(RUN, ["pyproject.toml", "--extra", "spark", *more])
+    _compile(BUILD, ["-", *more], "\n".join(build_requirements()))
+    return 0
+
+
+def build_requirements() -> list[str]:
+    """What pyproject.toml names to build a wheel; pyspark, which has no wheel, is built with the same."""
+    found: list[str] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["build-system"]["requires"]
+    return found
+
+
+def _compile(target: Path, source: list[str], text: str | None = None) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "uv",
+        "pip",
+        "compile",
+        *source,
+        "--universal",
+        "--python-version",
+        _OLDEST_PYTHON,
+    ]
+    command += [*_OPTIONS, "--output-file", str(target.relative_to(ROOT))]
+    subprocess.run(command, check=True, cwd=ROOT, input=text, text=True)
+    target.write_text(_HEADER + target.read_text("utf-8"), "utf-8")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,1 @@
+"""Pages of the docs whose commands are run as they stand there."""
