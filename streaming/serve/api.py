@@ -84,8 +84,8 @@ class Api:
         """``/api/groups/{id}``: a group with its document; the id may also be the group's label."""
 
         def find(db: sqlite3.Connection) -> Json | None:
-            label = queries.label_of(db, group_id)
-            found, document = queries.group(db, label), queries.document(db, label)
+            label, sample = queries.label_of(db, group_id), queries.commit_sample(db)
+            found, document = queries.group(db, label, sample), queries.document(db, label)
             if found is None or document is None:
                 return None
             return {"group": found, "document": msgspec.Raw(document)}

@@ -77,10 +77,13 @@ _SCHEMAS: Final[Mapping[str, Json]] = {
         since_ms=_or_null(_TIME),
         expires_ms={**_or_null(_TIME), "description": "When its first offset may be removed."},
         offsets={"type": "integer", "description": "Committed partitions."},
-        newest_commit_ms=_or_null(_TIME),
         conditions=_list(_ref("Condition")),
         rebalanced_ms={**_or_null(_TIME), "description": "The last completed rebalance in the history."},
-        commits={**_or_null(_WHOLE), "description": "In the sample of /api/committers, if one was taken."},
+        commits={
+            **_or_null(_WHOLE),
+            "description": "In the last sample of /api/committers, which is of commits_since_ms to commits_until_ms "
+            "in /api/groups; null: none was taken, or the group's partition was not read.",
+        },
         topics=_list(_TEXT),
     ),
     "Event": _object(
@@ -150,7 +153,6 @@ _SCHEMAS: Final[Mapping[str, Json]] = {
                 state=_TEXT,
                 members=_WHOLE,
                 severity=_or_null(_SEVERITY),
-                last_commit_ms=_or_null(_TIME),
             )
         ),
     ),
@@ -171,10 +173,13 @@ _ANSWERS: Final[Mapping[str, tuple[str, Json]]] = {
             matching=_WHOLE,
             facets=_object(state=_COUNTS, type=_COUNTS, risk=_COUNTS),
             next=_CURSOR,
+            commits_since_ms=_or_null(_TIME),
+            commits_until_ms=_or_null(_TIME),
         ),
     ),
     "/api/groups/{id}": (
-        "A group, and its document in group-states.",
+        "A group, and its document in group-states as the job wrote it when something else than commits changed: its "
+        "commit times and log_position are of then.",
         _object(group=_ref("Group"), document={"type": "object"}),
     ),
     "/api/groups/{id}/timeline": (
