@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -178,30 +178,37 @@ class Api:
         return {"events": shown, "next": following}
 
     def _cluster(self, one: WatchedCluster, now_ms: int) -> Json:
+        kafka, log_kafka = one.watch.answers, one.log_watch.answers
+        trouble = kafka.error or one.feed.trouble
+
         def summary(snapshot: Any) -> Json:
-            return job_summary(snapshot, now_ms, one.limits, one.feed.trouble)
+            return job_summary(snapshot, now_ms, one.limits, trouble, kafka.since_ms)
 
         job = one.feed.evaluate(summary)
         cluster_id = _cluster_id(one)
-        first_ms, counts = self._history(one)
+        first_ms, last_ms, counts = self._history(one)
         return {
             "name": one.name,
             "cluster_id": cluster_id,
-            "error": one.feed.trouble or None,
+            "error": trouble or None,
+            "kafka": asdict(kafka),
+            "log_kafka": None if one.log_watch is one.watch else asdict(log_kafka),
+            "known_until_ms": one.known_until_ms(),
             "caught_up_ms": job["caught_up_ms"],
             "job": job,
             "conditions": counts,
             "history_ms": one.history.bounds.age_ms,
             "history_since_ms": first_ms,
+            "history_until_ms": last_ms,
             "history_error": one.history.trouble or None,
         }
 
-    def _history(self, one: WatchedCluster) -> tuple[int | None, dict[str, int]]:
+    def _history(self, one: WatchedCluster) -> tuple[int | None, int | None, dict[str, int]]:
         try:
-            return one.ask(lambda db: (queries.first_event_ms(db), queries.condition_counts(db)))
+            return one.ask(lambda db: (*queries.event_bounds_ms(db), queries.condition_counts(db)))
         except sqlite3.Error:
             # The health of the job is known without the history.
-            return None, {}
+            return None, None, {}
 
 
 def _cluster_id(cluster: WatchedCluster) -> str | None:

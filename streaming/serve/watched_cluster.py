@@ -15,6 +15,7 @@ from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.exporter.feed import SinkFeed, TopicIds
 from groupreplay.streaming.exporter.freshness import Limits
 from groupreplay.streaming.exporter.server import Exporter
+from groupreplay.streaming.serve.broker_watch import BrokerWatch
 from groupreplay.streaming.serve.event_streams import EventStreams
 from groupreplay.streaming.serve.history.file import HistoryFile
 from groupreplay.streaming.serve.history.writer import Bounds, HistoryWriter, TopicMessage
@@ -113,20 +114,38 @@ class WatchedCluster:
             served.sink, served.topics, clock, check_seconds=_CHECK_SECONDS, recorder=recorder
         )
         self.exporter = Exporter(self.feed, limits, clock)
+        self.watch = BrokerWatch(served.sink, lambda: self.feed.places, clock)
+        #: Of the offsets topic, where it is in another cluster.
+        self.log_watch = self.watch
+        if served.source != served.sink:
+            self.log_watch = BrokerWatch(served.source, tuple, clock)
 
     def start(self) -> None:
         """Begins to read the topics."""
         self.feed.start()
+        for one in {self.watch, self.log_watch}:
+            one.start()
 
     def close(self) -> None:
         """Ends reading, streams and the history."""
         self.streams.close()
+        self.watch.close()
+        self.log_watch.close()
         self.feed.close()
         if self.feed.alive:
             # Its thread may still write: the end of the process closes the file.
             log.warning("the topics of %s are still being read", self.name)
         else:
             self.file.close()
+
+    def known_until_ms(self) -> int | None:
+        """Up to when documents, conditions and events are known.
+
+        None: the job has not said it, or they cannot be stored.
+        """
+        if self.history.trouble:
+            return None
+        return self.feed.evaluate(lambda seen: seen.job.caught_up_ms if seen and seen.job else None)
 
     def ask(self, question: Callable[[sqlite3.Connection], _Answer]) -> _Answer:
         """The answer of the history; asked again while the file is made anew.

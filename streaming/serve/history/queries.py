@@ -214,6 +214,11 @@ def first_event_ms(db: sqlite3.Connection) -> int | None:
     return found
 
 
+def event_bounds_ms(db: sqlite3.Connection) -> tuple[int | None, int | None]:
+    """When the oldest event happened that the history has, and when the newest one was written to its topic."""
+    return first_event_ms(db), db.execute("SELECT max(written_ms) FROM events").fetchone()[0]
+
+
 def incarnation(db: sqlite3.Connection) -> str:
     """That of the file that is read."""
     return str(db.execute("SELECT value FROM about WHERE name = 'incarnation'").fetchone()[0])
