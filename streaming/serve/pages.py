@@ -18,7 +18,15 @@ POLICY: Final = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 #: Scripts in the order in which they are loaded.
-_BOARD: Final = (PICTURE_SCRIPTS[0], "elements.js", "strips.js", "live.js", "knowledge.js", "board_parts.js", "board.js")
+_BOARD: Final = (
+    PICTURE_SCRIPTS[0],
+    "elements.js",
+    "strips.js",
+    "live.js",
+    "knowledge.js",
+    "board_parts.js",
+    "board.js",
+)
 _GROUP: Final = (ECHARTS, *PAGE_SCRIPTS, "live.js", "knowledge.js", "group.js")
 
 

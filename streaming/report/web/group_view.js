@@ -25,9 +25,9 @@ const GroupView = (() => {
       if (statement.since_ms !== null) line.append(button("Show", () => zoomTo(statement.since_ms, statement.until_ms, 0.25), { "aria-label": "Show this time in the picture" }));
       return line;
     }));
-    const unread = Picture.unreadLog(state.doc), partial = "history: partial", warned = new Set([partial]);
+    const unread = Unread.ofLog(state.doc), partial = "history: partial", warned = new Set([partial]);
     const badges = [`evidence: ${state.doc.basis.evidence.join(", ") || "none"}`];
-    if (unread) warned.add(badges[badges.push(`log: ${unread.since_ms === null ? "" : `read up to ${clock(unread.since_ms, state.zone)}, then `}${Picture.UNREAD[unread.reason]}`) - 1]);
+    if (unread) warned.add(badges[badges.push(`log: ${unread.since_ms === null ? "" : `read up to ${clock(unread.since_ms, state.zone)}, then `}${Unread.WORDS[unread.reason]}`) - 1]);
     if (!unread || unread.since_ms !== null || state.doc.basis.history === "partial") badges.push(`history: ${state.doc.basis.history}`);
     badges.push(askedText(state.doc));
     if (state.doc.conditions.some(bar => bar.name === "rebalance.stuck") && state.doc.slots.some(lane => lane.blames.some(blame => !blame.proven))) badges.push("suspects are inferred");
@@ -44,7 +44,7 @@ const GroupView = (() => {
   // Whether the brokers were asked about classic groups: yes, from when to when; no; or it is not known.
   function askedText({ basis, unread, since_ms, known_until_ms }) {
     const missing = unread.find(one => one.what === "probes"), SLACK_MS = 120000;
-    if (!basis.probed) return missing ? `whether brokers were asked ${Picture.UNREAD[missing.reason]}` : "brokers were not asked";
+    if (!basis.probed) return missing ? `whether brokers were asked ${Unread.WORDS[missing.reason]}` : "brokers were not asked";
     const [from, to] = basis.asked || [since_ms, known_until_ms];
     return `brokers were asked${from > since_ms + SLACK_MS ? ` from ${clock(from, state.zone)}` : ""}${missing || to < known_until_ms - SLACK_MS ? ` up to ${clock(to, state.zone)}` : ""}`;
   }

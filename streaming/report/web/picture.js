@@ -1,6 +1,6 @@
 // The picture of one timeline document: a list of shapes, and an ECharts option that draws them.
 // Pure: it reads the document and the view, and touches neither the page nor the network. The program draws SVG with it.
-// Needs format.js.
+// Needs format.js and unread.js.
 "use strict";
 const Picture = (() => {
   // The labels of a narrow picture, as on a phone, have less room, so that the times have some.
@@ -92,33 +92,6 @@ const Picture = (() => {
     }
   }
 
-  // What could not be read: no lane may look as if nothing had happened.
-  const UNREAD = { unreachable: "could not be read: no broker answers", refused: "could not be read: not allowed", reading: "is still being read", hidden: "not read: names are hidden", absent: "could not be read: no such topic", other: "could not be read" };
-  const unreadLog = doc => doc.unread.find(one => one.what === "log") || null;
-  // The words for a lane without anything in this view: `nothing` only if this time was read.
-  function emptyText(drawing, nothing) {
-    const { doc, view } = drawing, unread = unreadLog(doc);
-    if (!unread) return nothing;
-    if (unread.since_ms === null || unread.since_ms <= view.since) return `the log ${UNREAD[unread.reason]}`;
-    return view.until > unread.since_ms ? `${nothing} up to ${clock(unread.since_ms, view.zone)}; the log ${UNREAD[unread.reason]} after that` : nothing;
-  }
-  // The time at the end of which nothing is known, hatched, with the reason: of the log, then of events alone.
-  function drawGap(drawing, top, bottom, since, reason, tip) {
-    const end = Math.max(drawing.doc.until_ms, drawing.view.end || 0), span = reason && end > since ? drawing.span(since, end) : null;
-    if (!span || span[1] - span[0] < 1) return;
-    const [a, b] = span, { colours } = drawing;
-    drawing.rect(a, top, b - a, bottom - top, colours.hole, { opacity: 0.35, tip: [reason, ...tip], z: 0 });
-    drawing.hatch(a, top, b - a, bottom - top, colours.hole, { silent: true, z: 0 });
-    const right = b - a > reason.length * 6 + 12;
-    if (right || a - drawing.left > reason.length * 6 + 12) drawing.text(right ? b - 5 : a - 5, top + 9, reason, { align: "right", fill: colours.text, silent: true });
-  }
-  function drawGaps(drawing, told, height) {
-    const { doc, view } = drawing, unread = unreadLog(doc), zone = view.zone;
-    const reason = unread ? UNREAD[unread.reason] : view.gap;
-    drawGap(drawing, TOP, told, doc.known_until_ms, reason && `not known: ${reason}`, [`known up to ${exact(doc.known_until_ms, zone)}`, ...(unread ? [safe(unread.text, 300)] : [])]);
-    drawGap(drawing, told, height, doc.events_until_ms, view.eventsGap && `not known: ${view.eventsGap}`, [`known up to ${exact(doc.events_until_ms, zone)}`]);
-  }
-
   // Spans [since, until, ...] in view, with pixels; neighbours that are both narrower than a width are one of several.
   function joined(drawing, spans, width) {
     const found = [];
@@ -150,7 +123,7 @@ const Picture = (() => {
       else drawManyStates(drawing, group, y, h);
     }
     later.forEach(draw => draw());
-    if (!doc.states.length) drawing.text(drawing.left, y + h / 2, emptyText(drawing, "not known: there is no record of it"), { fill: colours.faint });
+    if (!doc.states.length) drawing.text(drawing.left, y + h / 2, Unread.emptyText(drawing, "not known: there is no record of it"), { fill: colours.faint });
     drawing.y += h;
   }
 
@@ -262,7 +235,7 @@ const Picture = (() => {
       && lane.tenures.some(one => drawing.span(one.since_ms, one.until_ms)));
     drawing.section("MEMBERS", pageNote(drawing, "members", SHOWN.members, rows.length));
     if (!rows.length) {
-      drawing.text(drawing.left, drawing.y + 8, view.filter ? "no member fits the filter here" : emptyText(drawing, "no member in this time"), { fill: colours.faint });
+      drawing.text(drawing.left, drawing.y + 8, view.filter ? "no member fits the filter here" : Unread.emptyText(drawing, "no member in this time"), { fill: colours.faint });
       drawing.y += 18;
     }
     const begin = drawing.y, shown = paged(drawing, "members", rows, SHOWN.members);
@@ -377,7 +350,7 @@ const Picture = (() => {
     const total = doc.topics.reduce((sum, topic) => sum + topic.partitions.length, 0);
     drawing.section("PARTITIONS", pageNote(drawing, "partitions", SHOWN.partitions, rows.length) || (total ? `${counted(total, "partition")}, coloured by owner; pale: no commit for unusually long` : ""));
     if (!rows.length) {
-      drawing.text(drawing.left, drawing.y + 8, view.filter ? "no partition fits the filter" : emptyText(drawing, "no partition is known"), { fill: colours.faint });
+      drawing.text(drawing.left, drawing.y + 8, view.filter ? "no partition fits the filter" : Unread.emptyText(drawing, "no partition is known"), { fill: colours.faint });
       drawing.y += 18;
       return;
     }
@@ -504,7 +477,7 @@ const Picture = (() => {
     const { doc, view, colours } = drawing, topics = doc.topics.filter(topic => topic.commits.length);
     const shown = topics.length <= 5 ? topics : [...topics].sort((a, b) => sum(b.commits) - sum(a.commits)).slice(0, 4);
     drawing.section("COMMITS", topics.length ? `per second, in buckets of ${lasted(doc.bucket_ms)}` : "");
-    if (!topics.length) { drawing.text(drawing.left, drawing.y + 8, emptyText(drawing, "no commit in this time"), { fill: colours.faint }); drawing.y += 18; }
+    if (!topics.length) { drawing.text(drawing.left, drawing.y + 8, Unread.emptyText(drawing, "no commit in this time"), { fill: colours.faint }); drawing.y += 18; }
     const rows = shown.map(topic => [safe(topic.topic, 60), topic.commits]);
     if (topics.length > shown.length) {
       const rest = topics.filter(topic => !shown.includes(topic)), length = Math.max(...rest.map(topic => topic.commits.length));
@@ -638,7 +611,7 @@ const Picture = (() => {
     drawConditions(drawing); drawEvents(drawing);
     const body = drawing.items;
     drawing.items = [];
-    drawHoles(drawing, drawing.y); drawGaps(drawing, told, drawing.y);
+    drawHoles(drawing, drawing.y); Unread.drawGaps(drawing, TOP, told, drawing.y);
     drawing.items.push(...body);
     drawing.dropped = Math.max(drawing.items.length - MOST_ITEMS, 0);
     if (drawing.dropped) drawing.items.length = MOST_ITEMS;
@@ -703,5 +676,5 @@ const Picture = (() => {
     return text;
   }
 
-  return { draw, option, firstView, svg, partitionRows, unreadLog, UNREAD, LEFT: LABEL, RIGHT, MOST_ITEMS };
+  return { draw, option, firstView, svg, partitionRows, LEFT: LABEL, RIGHT, MOST_ITEMS };
 })();

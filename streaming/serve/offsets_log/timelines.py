@@ -224,4 +224,6 @@ def _remarked(document: TimelineDocument, told: _FromHistory) -> TimelineDocumen
     elif first_ms is None or first_ms > document.since_ms:
         since = "yet" if first_ms is None else f"before {timestamp(first_ms)}"
         found.append(Remark(kind="history", text=f"The history of this server has no events {since}."))
-    return replace(document, remarks=(*found, *document.remarks))
+    # First what could not be read: it is not to be taken for the end of what happened.
+    remarks = sorted((*found, *document.remarks), key=lambda one: not one.kind.startswith("unread"))
+    return replace(document, remarks=tuple(remarks))

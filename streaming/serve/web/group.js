@@ -129,8 +129,8 @@
   }
   // The newest commit in the log, with the time up to which the log was read: what came later is not known.
   function commitBadge() {
-    const { doc } = state, unread = doc && Picture.unreadLog(doc);
-    if (!doc || unread && unread.since_ms === null) return doc ? [element("span", `last commit: ${Picture.UNREAD[unread.reason]}`, { class: "badge warn" })] : [];
+    const { doc } = state, unread = doc && Unread.ofLog(doc);
+    if (!doc || unread && unread.since_ms === null) return doc ? [element("span", `last commit: ${Unread.WORDS[unread.reason]}`, { class: "badge warn" })] : [];
     const known = clock(doc.known_until_ms, state.zone);
     if (doc.last_commit_ms === null) return [element("span", `no commit in the log up to ${known}`, { class: "badge" })];
     return [element("span", `last commit ${Format.lasted(Math.max(0, doc.known_until_ms - doc.last_commit_ms))} before ${known}`, { class: unread ? "badge warn" : "badge", title: `at ${Knowledge.moment(doc.last_commit_ms, state.zone)}; the log was read up to ${known}` })];
@@ -149,7 +149,7 @@
   // Why the picture ends before now; a document that was just read needs no reason.
   function showGaps(why) {
     const log = cluster && (cluster.log_kafka || cluster.kafka), old = Live.now() - state.doc.known_until_ms > OLD_MS;
-    const gap = !following ? null : log && log.error ? Picture.UNREAD.unreachable : !streaming && old ? "this page has no connection" : old ? "not read yet" : null;
+    const gap = !following ? null : log && log.error ? Unread.WORDS.unreachable : !streaming && old ? "this page has no connection" : old ? "not read yet" : null;
     const eventsGap = !following ? null : why ? why.short : gap;
     if (state.view.gap === gap && state.view.eventsGap === eventsGap) return;
     Object.assign(state.view, { gap, eventsGap });
