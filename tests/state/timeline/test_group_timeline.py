@@ -170,7 +170,7 @@ def test_a_condition_whose_end_is_not_known() -> None:
     event = {"id": "1", "type": "groupreplay.rebalance.stuck.v1", "severitytext": "ERROR", "data": told}
     given = {"events": [{**event, "time": "2026-01-01T00:00:30Z"}], "until_ms": BEGIN + 60 * MINUTE}
     found = timeline_of(two_members()[:1], **given, events_until_ms=BEGIN + 40 * SECOND)
-    assert "still at the end after 40 s" in found.verdict[0].text
+    assert "still at the end after 40.0 s" in found.verdict[0].text
     assert "still at the end after 1 h" in timeline_of(two_members()[:1], **given).verdict[0].text
 
 
