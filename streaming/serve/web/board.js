@@ -101,7 +101,7 @@
     for (const each of errors) warns.delete(each);
     const listed = set => { const names = [...set].slice(0, 3).map(shownName); return `${names.join(", ")}${set.size > 3 ? ` and ${set.size - 3} more` : ""}`; };
     const lines = [];
-    if (why) lines.push([why.tone, `${why.text} What is shown of groups is ${Knowledge.asOf(one, state.zone)}.`]);
+    if (why) lines.push([why.tone, `${why.text}${Knowledge.asOfText("What is shown of groups is", one, state.zone)}`]);
     if (errors.size) lines.push(["error", `${counted(errors.size, "group")} in an error: ${listed(errors)}`]);
     if (warns.size) lines.push(["warn", `${counted(warns.size, "group")} with a warning: ${listed(warns)}`]);
     const infos = groups("INFO");

@@ -139,7 +139,7 @@
     const why = cluster && Knowledge.doubt(cluster, state.zone), down = why && why.tone === "error";
     byId("live-state").textContent = !streaming ? "not connected" : !cluster ? "" : down ? `connected, but: ${why.short}` : `live, caught up to ${cluster.caught_up_ms === null ? "nothing yet" : clock(cluster.caught_up_ms, state.zone)}`;
     byId("stale").classList.toggle("hidden", !why);
-    if (why) byId("stale").textContent = `${why.text} Conditions and events are ${Knowledge.asOf(cluster, state.zone)}${state.doc && opened ? `, members, partitions and commits as of ${Knowledge.moment(state.doc.known_until_ms, state.zone)}` : ""}.`;
+    if (why) byId("stale").textContent = `${why.text}${Knowledge.asOfText("Conditions and events are", cluster, state.zone)}${state.doc && opened ? ` Members, partitions and commits are as of ${Knowledge.moment(state.doc.known_until_ms, state.zone)}.` : ""}`;
     if (state.view) showGaps(why);
     byId("follow").setAttribute("aria-pressed", String(following));
     for (const each of document.querySelectorAll("[data-length]")) each.setAttribute("aria-pressed", String(following && !from_moment && Number(each.dataset.length) === length_ms));

@@ -9,9 +9,10 @@ const Knowledge = (() => {
   const heldFor = (since_ms, one, zone) => one.known_until_ms === null ? `since ${moment(since_ms, zone)}` : `for ${age(one.known_until_ms - since_ms)}`;
   const wasRead = one => one.job.heartbeat_ms !== null;
 
+  // Of when what is shown of groups is; empty: nothing is shown of them.
   function asOf(one, zone) {
     if (one.known_until_ms !== null) return `as of ${moment(one.known_until_ms, zone)}`;
-    return one.history_until_ms === null ? "not known" : `from the history of this server, whose newest event was written ${moment(one.history_until_ms, zone)}`;
+    return one.history_until_ms === null ? "" : `from the history of this server, whose newest event was written ${moment(one.history_until_ms, zone)}`;
   }
   const noAnswer = (answers, zone) => `${answers.answered_ms === null ? "gets no answer" : `has had no answer since ${moment(answers.answered_ms, zone)}`} (${safe(answers.error, 400)}). It tries again every few seconds`;
   // Why what is shown may not be what is: null when the job is up and has caught up. `text` says since when, and what to do.
@@ -31,5 +32,7 @@ const Knowledge = (() => {
     if (job.behind_ms > 60000) return made("warn", `${age(job.behind_ms)} behind`, `The job is ${age(job.behind_ms)} behind the offsets topic.`);
     return null;
   }
-  return { moment, age, heldFor, asOf, doubt, wasRead };
+  // A sentence of it about something; empty if it is not known.
+  function asOfText(what, one, zone) { const text = asOf(one, zone); return text ? ` ${what} ${text}.` : ""; }
+  return { moment, age, heldFor, asOf, asOfText, doubt, wasRead };
 })();
