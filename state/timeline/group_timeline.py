@@ -118,7 +118,9 @@ def timeline_document(
     )
     return replace(
         document,
-        verdict=tuple(verdict(_verdict_facts(document, given.commits, flags, changes, told.here))),
+        verdict=tuple(
+            verdict(_verdict_facts(document, given.commits, flags, changes, told.here), document.unread)
+        ),
         remarks=tuple(remarks(given, told.here, sums, unread=members.lanes.unread)),
         generations=tuple(shown_flags),
         offset_changes=tuple(changes[: limits.offset_changes]),

@@ -63,9 +63,8 @@ class Api:
 
     def list_clusters(self, given: Parameters) -> Json:
         """``/api/clusters``: each cluster with the health of its job."""
-        now_ms = self.now_ms()
         del given
-        return {"clusters": [self._cluster(one, now_ms) for one in self.clusters], "now_ms": now_ms}
+        return {"clusters": [self._cluster(one) for one in self.clusters], "now_ms": self.now_ms()}
 
     def list_groups(self, given: Parameters) -> Json:
         """``/api/groups``: a page of groups."""
@@ -177,7 +176,8 @@ class Api:
         shown, following = ask(self.cluster(given), lambda db: queries.events(db, query))
         return {"events": shown, "next": following}
 
-    def _cluster(self, one: WatchedCluster, now_ms: int) -> Json:
+    def _cluster(self, one: WatchedCluster) -> Json:
+        now_ms = one.clock()
         kafka, log_kafka = one.watch.answers, one.log_watch.answers
         trouble = kafka.error or one.feed.trouble
 
@@ -190,6 +190,8 @@ class Api:
         return {
             "name": one.name,
             "cluster_id": cluster_id,
+            "now_ms": now_ms,
+            "clock_off_ms": one.server_clock.off_ms,
             "error": trouble or None,
             "kafka": asdict(kafka),
             "log_kafka": None if one.log_watch is one.watch else asdict(log_kafka),

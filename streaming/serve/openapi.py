@@ -132,6 +132,15 @@ _SCHEMAS: Final[Mapping[str, Json]] = {
     "Cluster": _object(
         name=_TEXT,
         cluster_id=_or_null(_TEXT),
+        now_ms={
+            "type": "integer",
+            "description": "The present by the brokers' clock, as far as it is known.",
+        },
+        clock_off_ms={
+            **_or_null(_WHOLE),
+            "description": "How far this server's clock is ahead of the brokers'; more than 5 s is corrected in all "
+            "times. null: no message has shown it yet.",
+        },
         error={**_or_null(_TEXT), "description": "Why the job's topics cannot be read at this moment."},
         kafka={**_ref("Answers"), "description": "Of the cluster with the job's topics."},
         log_kafka={

@@ -19,6 +19,7 @@ from groupreplay.streaming.serve.broker_watch import BrokerWatch
 from groupreplay.streaming.serve.event_streams import EventStreams
 from groupreplay.streaming.serve.history.file import HistoryFile
 from groupreplay.streaming.serve.history.writer import Bounds, HistoryWriter, TopicMessage
+from groupreplay.streaming.serve.server_clock import ServerClock
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -47,11 +48,12 @@ class ClusterToServe:
 class TopicRecorder:
     """Passes the messages of the feed on to the history."""
 
-    def __init__(self, history: HistoryWriter, topics: TopicNames, clock: Callable[[], int]) -> None:
+    def __init__(self, history: HistoryWriter, topics: TopicNames, clock: ServerClock) -> None:
         self.age_ms = history.bounds.age_ms
         self._history = history
         self._topics = topics
         self._clock = clock
+        self._follows = False
 
     @property
     def wants_again(self) -> bool:
@@ -60,11 +62,18 @@ class TopicRecorder:
 
     def begin(self, topics: TopicIds) -> Mapping[tuple[str, int], int]:
         """Reading begins."""
+        self._follows = False
         names = (self._topics.events, self._topics.states)
         return self._history.begin({name: topics[name][0] for name in names})
 
     def take(self, messages: Sequence[Message]) -> None:
         """Stores events and documents."""
+        from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME
+
+        for one in messages if self._follows else ():
+            kind, written_ms = one.timestamp()
+            if kind == TIMESTAMP_LOG_APPEND_TIME:
+                self._clock.note((one.topic(), one.partition()), written_ms)
         taken = [
             TopicMessage(
                 is_event=one.topic() == self._topics.events,
@@ -82,6 +91,8 @@ class TopicRecorder:
     def complete(self) -> None:
         """The topics were read to their ends."""
         self._history.complete()
+        # From here on messages are new when they arrive.
+        self._follows = True
 
 
 class WatchedCluster:
@@ -104,21 +115,22 @@ class WatchedCluster:
         self.served = served
         self.name = served.name
         self.limits = limits
-        self.clock = clock
+        self.server_clock = ServerClock(clock)
+        self.clock: Callable[[], int] = self.server_clock
         self.redaction = redaction
         self.streams = EventStreams()
         self.file = HistoryFile(path)
         self.history = HistoryWriter(self.file, bounds, self.streams.publish)
-        recorder = TopicRecorder(self.history, served.topics, clock)
+        recorder = TopicRecorder(self.history, served.topics, self.server_clock)
         self.feed = SinkFeed(
-            served.sink, served.topics, clock, check_seconds=_CHECK_SECONDS, recorder=recorder
+            served.sink, served.topics, self.clock, check_seconds=_CHECK_SECONDS, recorder=recorder
         )
-        self.exporter = Exporter(self.feed, limits, clock)
-        self.watch = BrokerWatch(served.sink, lambda: self.feed.places, clock)
+        self.exporter = Exporter(self.feed, limits, self.clock)
+        self.watch = BrokerWatch(served.sink, lambda: self.feed.places, self.clock)
         #: Of the offsets topic, where it is in another cluster.
         self.log_watch = self.watch
         if served.source != served.sink:
-            self.log_watch = BrokerWatch(served.source, tuple, clock)
+            self.log_watch = BrokerWatch(served.source, tuple, self.clock)
 
     def start(self) -> None:
         """Begins to read the topics."""

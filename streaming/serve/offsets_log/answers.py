@@ -16,6 +16,7 @@ from groupreplay.streaming.contract.probe_messages import GroupAnswer, RoundSumm
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, group_probe, placed_messages
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.topic_reader import read_messages
+from groupreplay.streaming.serve.offsets_log.group_logs import SILENCE_SECONDS
 from groupreplay.streaming.sinks.day_counts import DAY_MS
 
 #: Answers of one group, and groups with answers; the oldest are dropped.
@@ -57,19 +58,23 @@ class LiveAnswers:
 
     def of_group(self, group_id: str, cluster_id: str, now_ms: int) -> GroupAnswers:
         """The answers about a group of this cluster up to now, or as far as they could be read."""
-        error = None
+        error = self._update(cluster_id, now_ms)
+        states = tuple(sorted(self._by_group.get(group_id, ())))
+        return GroupAnswers(states, self._rounds, self._known_ms, error, self._misdated[group_id])
+
+    def _update(self, cluster_id: str, now_ms: int) -> GroupReplayError | None:
+        # Without the lock: whoever holds it may wait for brokers that are gone.
+        if (trouble := self.trouble()) is not None:
+            return UnreachableError(trouble)
         with self._lock:
             try:
                 self._read(cluster_id, now_ms)
-                self._known_ms = now_ms
-            except GroupReplayError as failure:
-                error = failure
-            states = tuple(sorted(self._by_group.get(group_id, ())))
-            return GroupAnswers(states, self._rounds, self._known_ms, error, self._misdated[group_id])
+            except GroupReplayError as error:
+                return error
+            self._known_ms = now_ms
+            return None
 
     def _read(self, cluster_id: str, now_ms: int) -> None:
-        if (trouble := self.trouble()) is not None:
-            raise UnreachableError(trouble)
         connection = self._connection = self._connection or Connection(self.cluster)
         topic_id, partitions = connection.topic_id(self.topic)
         ends = connection.end_offsets(self.topic, partitions)
@@ -81,7 +86,7 @@ class LiveAnswers:
             self._next = {number: end if since[number] < 0 else since[number] for number, end in ends.items()}
         probe_filter = ProbeFilter(topic=self.topic, cluster_id=cluster_id)
         starts = {number: self._next.get(number, 0) for number in ends}
-        for batch in read_messages(connection, self.topic, starts, ends):
+        for batch in read_messages(connection, self.topic, starts, ends, SILENCE_SECONDS):
             for message, place, append_ms in placed_messages(batch, self.topic):
                 if isinstance(message, RoundSummary):
                     if message.cluster_id == cluster_id:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from confluent_kafka import IsolationLevel
 
 from groupreplay.state import OFFSETS_TOPIC, Context
 from groupreplay.state.kafka_terms import partition_for
@@ -32,6 +33,9 @@ _MOST_GROUPS: Final = 32
 _MOST_ROWS: Final = 4_000_000
 #: A request reads for this long at most; the next one goes on from there.
 READ_SECONDS: Final = 8.0
+#: A page waits for an answer of the brokers for this long, and for records that they have announced.
+ANSWER_SECONDS: Final = 3.0
+SILENCE_SECONDS: Final = 5.0
 #: Names of topics and the retention are asked for again after this time.
 _ASK_AGAIN_SECONDS: Final = 300.0
 #: After an error the cluster is left alone for this long: every page would wait for it.
@@ -177,14 +181,13 @@ class LiveLogs:
             self._groups.popitem(last=False)
 
     def _catch_up(self, found: LiveGroupLog, now_ms: int) -> None:
-        end = self._connection.partition_offsets([(OFFSETS_TOPIC, found.partition)], first=False).get(
-            (OFFSETS_TOPIC, found.partition)
-        )
-        if end is None:
+        place = OFFSETS_TOPIC, found.partition
+        ends_at = self._connection.partition_ends([place], IsolationLevel.READ_UNCOMMITTED, ANSWER_SECONDS)
+        if place not in ends_at:
             # librdkafka may ask the leader that it knew before.
             self._connection.forget_admin()
             raise UnreachableError("the group's partition gives no answer", where=OFFSETS_TOPIC)
-        ends = time.monotonic() + READ_SECONDS
+        end, ends = ends_at[place].offset, time.monotonic() + READ_SECONDS
         kept: list[pa.RecordBatch] = []
         try:
             with closing(self._batches(found, end)) as batches:
@@ -209,7 +212,9 @@ class LiveLogs:
     def _batches(self, found: LiveGroupLog, end: int) -> Generator[pa.RecordBatch, None, None]:
         """The new records of the partition; moves on while they are read."""
         place = {found.partition: found.following}
-        for batch in read_messages(self._connection, OFFSETS_TOPIC, place, {found.partition: end}):
+        for batch in read_messages(
+            self._connection, OFFSETS_TOPIC, place, {found.partition: end}, SILENCE_SECONDS
+        ):
             found.following = batch.column("offset")[-1].as_py() + 1
             yield batch
         # Behind the last record may be markers of transactions.

@@ -24,12 +24,18 @@
   // ---- clusters and the job
 
   const readClusters = Live.reader(() => tried(null, async () => {
-    const found = await Live.get("/api/clusters");
-    Live.setNow(found.now_ms);
+    let found;
+    try { found = await Live.get("/api/clusters"); } catch (error) {
+      // The stream may be open all the same: nothing else says that this page is old.
+      byId("stale").textContent = `Not read: ${error.message}. Nothing here is newer than ${state.as_of === null ? "what was shown before" : moment(state.as_of)}.`;
+      byId("stale").classList.remove("hidden");
+      throw error;
+    }
+    byId("stale").classList.add("hidden");
     clusters = found.clusters;
     state.several = clusters.length > 1;
     if (!chosen()) state.cluster = (clusters.find(one => one.name === new URLSearchParams(location.search).get("cluster")) || clusters[0]).name;
-    state.as_of = chosen().known_until_ms;
+    Live.setNow(chosen().now_ms); state.as_of = chosen().known_until_ms;
     showClusters(); showJob(); showHeadline(); BoardParts.showAges();
     document.documentElement.dataset.ready = "true";
   }), 2000);
@@ -46,7 +52,7 @@
   }
   function choose(name) {
     if (name === state.cluster) return;
-    state.cluster = name; state.as_of = chosen().known_until_ms;
+    state.cluster = name; Live.setNow(chosen().now_ms); state.as_of = chosen().known_until_ms;
     history.replaceState(null, "", `/?${new URLSearchParams({ cluster: name })}`);
     conditions = null; page = { after: [], next: null, groups: [] }; strips = new Map(); days = null; latest = []; severities = new Map();
     for (const one of Object.values(facets)) one.clear();
@@ -223,12 +229,11 @@
   // The cluster must be known before anything else is read.
   async function first() {
     const found = await Live.get("/api/clusters");
-    Live.setNow(found.now_ms);
     clusters = found.clusters;
     state.several = clusters.length > 1;
     const asked = new URLSearchParams(location.search).get("cluster");
     if (!chosen()) state.cluster = (clusters.find(one => one.name === asked) || clusters[0]).name;
-    state.as_of = chosen().known_until_ms;
+    Live.setNow(chosen().now_ms); state.as_of = chosen().known_until_ms;
   }
   function setZone(zone) {
     state.zone = zone;

@@ -123,7 +123,7 @@ const BoardParts = (() => {
     for (let at = first; at < first + 14 * DAY_MS; at += DAY_MS) {
       const found = byDay.get(at), name = day(at, "utc");
       const one = element("button", null, { type: "button", class: `day${at < today ? " past" : ""}${found ? " some" : ""}${at === today ? " today" : ""}`, "aria-pressed": String(chosen === at), "aria-label": `${name}: ${found ? `${counted(found.offsets, "offset")} of ${counted(found.group_count, "group")}` : "none"}` });
-      one.append(element("span", String(new Date(at).getUTCDate())), element("span", found ? String(found.offsets) : "", { class: "many" }));
+      one.append(element("span", name.slice(8)), element("span", found ? String(found.offsets) : "", { class: "many" }));
       if (found) { one.style.setProperty("--weight", `${Math.round(15 + 60 * found.offsets / most)}%`); one.addEventListener("click", () => choose(at)); } else one.disabled = true;
       nodes.push(one);
     }

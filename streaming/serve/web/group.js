@@ -56,8 +56,8 @@
   }), 1000);
   async function askClusters() {
     const found = await Live.get("/api/clusters");
-    Live.setNow(found.now_ms);
     cluster = found.clusters.find(one => one.name === own.cluster) || found.clusters[0];
+    Live.setNow(cluster.now_ms);
     byId("cluster-name").textContent = `cluster ${safe(cluster.name, 80)}`;
     byId("back").href = own.cluster ? `/?${new URLSearchParams(own)}` : "/";
     showState(); showNow();

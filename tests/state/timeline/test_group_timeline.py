@@ -159,6 +159,13 @@ def test_a_log_that_is_known_in_part() -> None:
         text="The offsets topic could not be read after 2026-01-01T00:01:00.000Z: nothing later is known. No broker "
         "answers.",
     )
+    assert found.verdict[0] == Statement(
+        tone="warn",
+        text="The log could not be read after 00:01:00: what happened then is not known.",
+        parts=("The log could not be read after ", known, ": what happened then is not known."),
+        since_ms=None,
+        until_ms=None,
+    )
     # The same log without that knowledge: an hour of silence.
     assert [len(row.pauses) for row in whole.topics[0].partitions] == [1, 0, 0]
     assert (whole.known_until_ms, whole.events_until_ms, whole.unread) == (asked, asked, ())
