@@ -17,6 +17,8 @@ class ServerClock:
 
     def __init__(self, own: Callable[[], int]) -> None:
         self._own = own
+        #: How far the machine is ahead of all brokers, with the shortest delay of a message; None: not known.
+        self.off_ms: int | None = None
         self._ahead: dict[tuple[str, int], deque[int]] = {}
 
     def __call__(self) -> int:
@@ -24,15 +26,11 @@ class ServerClock:
         off_ms = self.off_ms
         return self._own() - (off_ms if off_ms is not None and abs(off_ms) > MOST_OFF_MS else 0)
 
-    @property
-    def off_ms(self) -> int | None:
-        """How far the machine is ahead of all brokers, with the shortest delay of a message; None: not known.
+    def note(self, place: tuple[str, int], append_ms: int) -> None:
+        """A message has arrived that the leader of a partition appended at this time; one thread calls this.
 
         Of several brokers that differ the nearest one counts: it may be another one whose clock is off.
         """
-        return min((min(one) for one in self._ahead.values()), key=abs, default=None)
-
-    def note(self, place: tuple[str, int], append_ms: int) -> None:
-        """A message has arrived that the leader of a partition appended at this time."""
         known = self._ahead.setdefault(place, deque(maxlen=_MESSAGES))
         known.append(self._own() - append_ms)
+        self.off_ms = min((min(one) for one in self._ahead.values()), key=abs)
