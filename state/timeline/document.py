@@ -325,5 +325,5 @@ class TimelineDocument:
         Meta(
             description="The newest commit in the log, up to known_until_ms; null: none, or the log was not read."
         ),
-    ]
-    unread: tuple[Unread, ...]
+    ] = None
+    unread: tuple[Unread, ...] = ()

@@ -98,14 +98,7 @@ def timeline_document(
     told = _read(events, window, limits)
     members = _members(given, told, known, text_of, limits)
     document, sums = _document(given, told, members, known, limits)
-    document = replace(
-        document,
-        until_ms=window.until_ms,
-        known_until_ms=_until_ms(window, given.known_until_ms),
-        events_until_ms=_until_ms(window, given.events_until_ms),
-        last_commit_ms=_last_commit_ms(given.commits, known),
-        unread=tuple(given.unread),
-    )
+    document = _dated(document, given, window)
     rows = _rows(told.kept, members.lanes, members.sums.renumbered, text_of, limits)
     changes = findings.offset_changes(told.here, told.row_of)
     flags = findings.generation_flags(told.here, told.row_of)
@@ -131,10 +124,7 @@ def timeline_document(
 def _document(
     given: TimelineInput, told: _Told, members: _Members, window: Window, limits: TimelineLimits
 ) -> tuple[TimelineDocument, DocumentSums]:
-    """The document without verdict, remarks, generations, offsets and events; and what it leaves out.
-
-    ``window`` is the time of which the log is known.
-    """
+    """The document of the time that is known, without verdict, remarks and events; and what it leaves out."""
     slots, bucket_ms = members.sums.renumbered, _bucket_ms(given.commits, window, limits)
     counts = commit_counts(given.commits, window.since_ms, window.until_ms, bucket_ms)
     topics, row_sums = topic_rows(members.lanes, given.commits, counts, slots, window, limits)
@@ -166,11 +156,22 @@ def _document(
         trace=tuple(trace),
         known_until_ms=window.until_ms,
         events_until_ms=window.until_ms,
-        last_commit_ms=None,
-        unread=(),
     )
     sums = _sums(told, members, states_ms, trace_left_out, row_sums)
     return document, replace(sums, deadlines=max(len(deadlines) - limits.deadlines, 0))
+
+
+def _dated(document: TimelineDocument, given: TimelineInput, window: Window) -> TimelineDocument:
+    """The document with the whole time that was asked for, and up to when what is known."""
+    known = _known(window, given.known_until_ms)
+    return replace(
+        document,
+        until_ms=window.until_ms,
+        known_until_ms=_until_ms(window, given.known_until_ms),
+        events_until_ms=_until_ms(window, given.events_until_ms),
+        last_commit_ms=_last_commit_ms(given.commits, known),
+        unread=tuple(given.unread),
+    )
 
 
 def _sums(told: _Told, members: _Members, states_ms: int, trace_left_out: int, rows: RowSums) -> DocumentSums:

@@ -11,7 +11,7 @@ import msgspec
 
 from groupreplay.state.events.event import Severity
 from groupreplay.state.events.group_events import RebalanceCompleted
-from groupreplay.streaming.serve.history.rows import MOST_TOPICS, CommitCounts, shown_event, unpacked
+from groupreplay.streaming.serve.history.rows import COUNTS, MOST_TOPICS, CommitCounts, shown_event, unpacked
 from groupreplay.streaming.sinks.known_groups import group_label
 
 Json = dict[str, Any]
@@ -95,7 +95,7 @@ def groups(db: sqlite3.Connection, query: GroupsPage) -> Json:
 def commit_sample(db: sqlite3.Connection) -> CommitCounts | None:
     """The last count of commits, without the numbers; None before the first one."""
     found = db.execute("SELECT value FROM about WHERE name = 'commits'").fetchone()
-    return None if found is None else msgspec.json.decode(found[0], type=CommitCounts)
+    return None if found is None else COUNTS.decode(found[0])
 
 
 def group(db: sqlite3.Connection, label: str, sample: CommitCounts | None = None) -> Json | None:

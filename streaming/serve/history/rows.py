@@ -144,6 +144,9 @@ class CommitCounts(msgspec.Struct, frozen=True):
     error: str | None = None
 
 
+COUNTS: Final = MessageDecoder[CommitCounts](CommitCounts)
+
+
 def event_row(value: bytes | None) -> HistoryEvent | None:
     """The row of a message of ``group-events``; None when it is no event."""
     # Events are sent on as lines of text: the job writes none with a line end.

@@ -196,7 +196,7 @@ class HistoryWriter:
         if counts is not None:
             db.execute("DELETE FROM commits")
             db.executemany("INSERT INTO commits VALUES (?, ?)", counts.commits.items())
-            about = msgspec.json.encode(msgspec.structs.replace(counts, commits={})).decode()
+            about = msgspec.json.encode(msgspec.structs.replace(counts, commits={}))
             db.execute("INSERT OR REPLACE INTO about VALUES ('commits', ?)", (about,))
 
     def _tidy(self, db: sqlite3.Connection, now_ms: int) -> None:
