@@ -102,7 +102,7 @@ def test_kafka_gives_no_answer(site: LiveSite, pages: tuple[OpenedPage, OpenedPa
     board.wait_for("document.querySelector('#headline').textContent.includes('Kafka cannot be reached')")
     group.wait_for("document.querySelector('#stale').textContent.includes('Kafka cannot be reached')")
     for text in (board.page.inner_text("#headline p:first-child"), group.page.inner_text("#stale")):
-        assert "it has had no answer since 1970-01-01 " in text
+        assert "no answer since 1970-01-01 " in text
         assert "(cannot reach the cluster: refused)" in text
         assert "Whether the job runs is not known." in text
         assert "The job is down" not in text
