@@ -39,7 +39,7 @@ class Api:
 
     def __post_init__(self) -> None:
         samples = {
-            one.name: CommitSample(one.served.source, self.now_ms, one.history.offer_counts)
+            one.name: CommitSample(one.served.source, one.clock, one.history.offer_counts)
             for one in self.clusters
         }
         object.__setattr__(self, "_by_name", {one.name: one for one in self.clusters})
