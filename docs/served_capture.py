@@ -27,12 +27,8 @@ from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.inspection.capture_file import read_captures
 from groupreplay.streaming.kafka.topic_reader import Rows
 from groupreplay.streaming.report.timelines import TimelineQuery, group_timelines
-from groupreplay.streaming.serve.offsets_log.commit_sample import (
-    SAMPLE_MS,
-    CommitCounts,
-    CommitSample,
-    batch_commits,
-)
+from groupreplay.streaming.serve.history.rows import CommitCounts
+from groupreplay.streaming.serve.offsets_log.commit_sample import SAMPLE_MS, CommitSample, batch_commits
 from groupreplay.streaming.serve.offsets_log.timelines import LiveTimelines
 from support.pictures.live_pages import live_site
 from support.pictures.timelines import SOURCE

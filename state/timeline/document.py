@@ -1,7 +1,8 @@
 """The timeline document of a group: everything that a page draws, and what is missing from it.
 
 Times are integer milliseconds since 1970. A span ends before ``until_ms``; ``until_ms`` null: it holds at the end of
-the document. ``slot`` is an index of ``slots``, ``event`` one of ``events``.
+what is known (``known_until_ms``, for conditions ``events_until_ms``). ``slot`` is an index of ``slots``, ``event`` one
+of ``events``.
 """
 
 from __future__ import annotations
@@ -67,6 +68,9 @@ class Basis:
         int, Meta(description="Number of events that were recorded long after they happened.")
     ]
     probed: Annotated[bool, Meta(description="Whether a prober asked the brokers about classic groups.")]
+    asked: Annotated[
+        tuple[int, int] | None, Meta(description="Its first and last round that are known; null: not known.")
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +82,28 @@ class Remark:
         Meta(
             description="no_commits, no_probes, no_records, no_assignments, cut_lists, undated_records, history, "
             "shared_partitions, summed_owners, summed_events, summed_members, summed_pauses, summed_trace, "
-            "summed_offsets, summed_states, summed_generations, summed_conditions, summed_partitions."
+            "summed_offsets, summed_states, summed_generations, summed_conditions, summed_partitions, unread_log, "
+            "unread_probes, misdated_probes."
         ),
     ]
     text: str
+
+
+#: Why something is not known: no broker answers; the brokers refuse; it is still being read; it would show names that
+#: are hidden on purpose; there is no such topic, or this login may not see it.
+UnreadReason = Literal["unreachable", "refused", "reading", "hidden", "absent", "other"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unread:
+    """What could not be read, so that nobody may conclude that nothing happened."""
+
+    what: Annotated[Literal["log", "probes"], Meta(description="The offsets topic, or the prober's answers.")]
+    reason: UnreadReason
+    since_ms: Annotated[
+        int | None, Meta(description="It was read up to this time; null: nothing of it was read.")
+    ]
+    text: Annotated[str, Meta(description="The reason in words.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -289,3 +311,19 @@ class TimelineDocument:
     conditions: tuple[ConditionBar, ...]
     events: tuple[EventRow, ...]
     trace: tuple[TraceMark, ...]
+    known_until_ms: Annotated[
+        int,
+        Meta(
+            description="States, members, owners and commits are known up to this time. Open spans end here."
+        ),
+    ]
+    events_until_ms: Annotated[
+        int, Meta(description="Events and conditions are known up to this time. Open conditions end here.")
+    ]
+    last_commit_ms: Annotated[
+        int | None,
+        Meta(
+            description="The newest commit in the log, up to known_until_ms; null: none, or the log was not read."
+        ),
+    ] = None
+    unread: tuple[Unread, ...] = ()

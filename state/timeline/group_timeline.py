@@ -25,6 +25,7 @@ from groupreplay.state.timeline.document import (
     StateBar,
     TimelineDocument,
     TimelineSource,
+    Unread,
 )
 from groupreplay.state.timeline.event_reading import ReadEvent, read_events, whole, words
 from groupreplay.state.timeline.findings import TextOf
@@ -55,7 +56,9 @@ class TimelineInput:
     group's records in log order without its commits, except the first commit after each of them; ``commits`` are all of
     them, and ``answers`` those of a prober. ``offsets`` are those of ``Group.describe()`` at the end; ``trace`` are
     lines of ``simulate --trace``. ``end_ms`` is the end of the log; ``undated`` counts records without a usable time.
-    ``redaction`` is the one that the events were made with.
+    ``redaction`` is the one that the events were made with. The log is known up to ``known_until_ms``, the events up to
+    ``events_until_ms`` (None: the end of the document); ``unread`` is what could not be read. ``asked``: the prober's
+    first and last round that are known; ``misdated`` counts answers that are not used for the sake of their times.
     """
 
     group_id: str
@@ -74,6 +77,11 @@ class TimelineInput:
     trace: Sequence[Mapping[str, Any]] = ()
     undated: int = 0
     redaction: Redaction | None = None
+    known_until_ms: int | None = None
+    events_until_ms: int | None = None
+    unread: Sequence[Unread] = ()
+    asked: tuple[int, int] | None = None
+    misdated: int = 0
 
 
 def timeline_document(
@@ -86,9 +94,11 @@ def timeline_document(
     limits = limits or TimelineLimits()
     events = read_events(given.events)
     window = _window(given, events)
+    known = _known(window, given.known_until_ms)
     told = _read(events, window, limits)
-    members = _members(given, told, window, text_of, limits)
-    document, sums = _document(given, told, members, window, limits)
+    members = _members(given, told, known, text_of, limits)
+    document, sums = _document(given, told, members, known, limits)
+    document = _dated(document, given, window)
     rows = _rows(told.kept, members.lanes, members.sums.renumbered, text_of, limits)
     changes = findings.offset_changes(told.here, told.row_of)
     flags = findings.generation_flags(told.here, told.row_of)
@@ -101,7 +111,9 @@ def timeline_document(
     )
     return replace(
         document,
-        verdict=tuple(verdict(_verdict_facts(document, given.commits, flags, changes, told.here))),
+        verdict=tuple(
+            verdict(_verdict_facts(document, given.commits, flags, changes, told.here), document.unread)
+        ),
         remarks=tuple(remarks(given, told.here, sums, unread=members.lanes.unread)),
         generations=tuple(shown_flags),
         offset_changes=tuple(changes[: limits.offset_changes]),
@@ -112,7 +124,7 @@ def timeline_document(
 def _document(
     given: TimelineInput, told: _Told, members: _Members, window: Window, limits: TimelineLimits
 ) -> tuple[TimelineDocument, DocumentSums]:
-    """The document without verdict, remarks, generations, offsets and events; and what it leaves out."""
+    """The document of the time that is known, without verdict, remarks and events; and what it leaves out."""
     slots, bucket_ms = members.sums.renumbered, _bucket_ms(given.commits, window, limits)
     counts = commit_counts(given.commits, window.since_ms, window.until_ms, bucket_ms)
     topics, row_sums = topic_rows(members.lanes, given.commits, counts, slots, window, limits)
@@ -142,9 +154,24 @@ def _document(
         conditions=tuple(members.conditions),
         events=(),
         trace=tuple(trace),
+        known_until_ms=window.until_ms,
+        events_until_ms=window.until_ms,
     )
     sums = _sums(told, members, states_ms, trace_left_out, row_sums)
     return document, replace(sums, deadlines=max(len(deadlines) - limits.deadlines, 0))
+
+
+def _dated(document: TimelineDocument, given: TimelineInput, window: Window) -> TimelineDocument:
+    """The document with the whole time that was asked for, and up to when what is known."""
+    known = _known(window, given.known_until_ms)
+    return replace(
+        document,
+        until_ms=window.until_ms,
+        known_until_ms=_until_ms(window, given.known_until_ms),
+        events_until_ms=_until_ms(window, given.events_until_ms),
+        last_commit_ms=_last_commit_ms(given.commits, known),
+        unread=tuple(given.unread),
+    )
 
 
 def _sums(told: _Told, members: _Members, states_ms: int, trace_left_out: int, rows: RowSums) -> DocumentSums:
@@ -231,7 +258,7 @@ def _verdict_facts(
     holding = [lane for lane in document.slots if lane.tenures and lane.tenures[-1].until_ms is None]
     return VerdictFacts(
         since_ms=document.since_ms,
-        until_ms=document.until_ms,
+        until_ms=max(document.events_until_ms, document.since_ms + 1),
         conditions=document.conditions,
         generations=flags,
         slots=document.slots,
@@ -252,6 +279,20 @@ def _window(given: TimelineInput, events: Sequence[ReadEvent]) -> Window:
     until_ms = max([given.end_ms, *times]) + 1 if given.until_ms is None else given.until_ms
     since_ms = min(times, default=until_ms) if given.since_ms is None else given.since_ms
     return Window(since_ms, max(until_ms, since_ms + 1))
+
+
+def _known(window: Window, until_ms: int | None) -> Window:
+    """The part of the time that is known up to a moment."""
+    return Window(window.since_ms, max(_until_ms(window, until_ms), window.since_ms + 1))
+
+
+def _until_ms(window: Window, until_ms: int | None) -> int:
+    return window.until_ms if until_ms is None else min(window.until_ms, until_ms)
+
+
+def _last_commit_ms(commits: CommitLog, known: Window) -> int | None:
+    at_ms = commits.at_ms[commits.at_ms < known.until_ms]
+    return int(at_ms.max()) if len(at_ms) else None
 
 
 def _states(given: TimelineInput, window: Window) -> list[StateBar]:
@@ -287,6 +328,7 @@ def _basis(given: TimelineInput, events: Sequence[ReadEvent]) -> Basis:
         history="partial" if "partial" in told else "full",
         catch_up=sum(event.data.get("catch_up") is True for event in events),
         probed=given.probed,
+        asked=given.asked,
     )
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from groupreplay.state.display.phrases import counted, milliseconds
-from groupreplay.state.timeline.document import Remark
+from groupreplay.state.display.phrases import counted, milliseconds, timestamp
+from groupreplay.state.timeline.document import Remark, Unread
 from groupreplay.state.timeline.event_reading import ReadEvent
 from groupreplay.state.timeline.rows import RowSums
 
@@ -128,22 +128,22 @@ def _events_left_out(sums: DocumentSums) -> tuple[tuple[int, str, str], ...]:
     )
 
 
+def _unread_text(one: Unread) -> str:
+    what = {"log": "The offsets topic", "probes": "What the prober was answered"}[one.what]
+    if one.since_ms is None:
+        missing = {
+            "log": "members and states are those of events, and partitions and commits are not known",
+            "probes": "whether the brokers were asked about classic groups is not known",
+        }[one.what]
+        return f"{what} could not be read: {missing}. {one.text}"
+    return f"{what} could not be read after {timestamp(one.since_ms)}: nothing later is known. {one.text}"
+
+
 def _missing(
     given: TimelineInput, events: Sequence[ReadEvent], *, unread: bool, shared: bool
 ) -> Iterator[Remark]:
-    if not given.has_log:
-        yield Remark(kind="no_records", text="Made from events alone: states and commits are not known.")
-    elif not given.records:
-        yield Remark(kind="no_records", text="The log has no record of this group's members or generations.")
-    if given.has_log and not len(given.commits.at_ms):
-        yield Remark(kind="no_commits", text="The log has no offset commit of this group.")
-    is_classic = any(event.text("group_type") == "classic" for event in events)
-    if is_classic and not given.probed:
-        yield Remark(
-            kind="no_probes",
-            text="No prober asked the brokers: a classic rebalance is seen when it has ended, and one that never "
-            "ended is not seen.",
-        )
+    yield from _missing_log(given)
+    yield from _missing_probes(given, events)
     if any(event.text("history") == "partial" for event in events):
         yield Remark(
             kind="history", text="Compaction has removed records of this group; grey times are unknown."
@@ -166,4 +166,37 @@ def _missing(
         yield Remark(
             kind="undated_records",
             text=f"{counted(given.undated, 'record')} without a usable time are left out.",
+        )
+
+
+def _missing_log(given: TimelineInput) -> Iterator[Remark]:
+    unread = [one for one in given.unread if one.what == "log"]
+    for one in unread:
+        yield Remark(kind="unread_log", text=_unread_text(one))
+    if not given.has_log:
+        if not unread:
+            yield Remark(kind="no_records", text="Made from events alone: states and commits are not known.")
+        return
+    if not given.records:
+        yield Remark(kind="no_records", text="The log has no record of this group's members or generations.")
+    if not len(given.commits.at_ms):
+        yield Remark(kind="no_commits", text="The log has no offset commit of this group.")
+
+
+def _missing_probes(given: TimelineInput, events: Sequence[ReadEvent]) -> Iterator[Remark]:
+    unread = [one for one in given.unread if one.what == "probes"]
+    for one in unread:
+        yield Remark(kind="unread_probes", text=_unread_text(one))
+    is_classic = any(event.text("group_type") == "classic" for event in events)
+    if is_classic and not given.probed and not unread:
+        yield Remark(
+            kind="no_probes",
+            text="No prober asked the brokers: a classic rebalance is seen when it has ended, and one that never "
+            "ended is not seen.",
+        )
+    if given.misdated:
+        yield Remark(
+            kind="misdated_probes",
+            text=f"{counted(given.misdated, 'answer')} to the prober are not used: dated more than a minute ahead of "
+            "the broker's append time. Check the clock of the job's machine.",
         )

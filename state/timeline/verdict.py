@@ -17,6 +17,7 @@ from groupreplay.state.timeline.document import (
     SlotLane,
     Statement,
     Tone,
+    Unread,
 )
 from groupreplay.state.timeline.event_reading import clock, day
 
@@ -73,14 +74,26 @@ class VerdictFacts:
         return self.since_ms, self.until_ms
 
 
-def verdict(found: VerdictFacts) -> list[Statement]:
-    """The sentences, at least one."""
-    told = [*_conditions(found), *_changes(found)]
+def verdict(found: VerdictFacts, unread: Sequence[Unread] = ()) -> list[Statement]:
+    """The sentences, at least one; ``unread`` is what could not be read, so that nothing is said of it."""
+    told = [*_conditions(found), *_changes(found), *_unread(found, unread)]
     order: Sequence[Tone] = ("error", "warn", "info", "ok")
     told.sort(key=lambda one: order.index(one.tone))
     if not any(one.tone in ("error", "warn") for one in told):
         told.append(_statement("ok", [f"No event of severity WARN or ERROR{_now(found)}."]))
     return [*told, _rebalances(found)]
+
+
+def _unread(found: VerdictFacts, unread: Sequence[Unread]) -> Iterator[Statement]:
+    for one in unread:
+        if one.what != "log":
+            continue
+        # Whoever may not read the log knows that; an outage is news.
+        tone: Tone = "warn" if one.reason == "unreachable" else "info"
+        parts: list[str | int] = ["The log could not be read: only what the events say is known."]
+        if one.since_ms is not None:
+            parts = ["The log could not be read after ", one.since_ms, ": what happened then is not known."]
+        yield _statement(tone, parts, None, found.window)
 
 
 def _now(found: VerdictFacts) -> str:

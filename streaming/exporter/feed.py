@@ -67,6 +67,8 @@ class SinkFeed:
     ) -> None:
         #: Why the topics cannot be read at this moment; empty when they can.
         self.trouble = ""
+        #: Topics and partitions that are read; empty before they are known.
+        self.places: Sequence[tuple[str, int]] = ()
         self._connection = Connection(cluster)
         self._check_seconds = check_seconds
         self._topics = topics
@@ -117,7 +119,8 @@ class SinkFeed:
         with closing(self._connection.consumer()) as consumer:
             topics = self._topic_ids()
             recorded = {} if self._recorder is None else self._recorder.begin(topics)
-            unfinished = set(_partitions(topics))
+            self.places = _partitions(topics)
+            unfinished = set(self.places)
             consumer.assign(self._starts(topics, recorded))
             checked = time.monotonic()
             while not self._closed.is_set():

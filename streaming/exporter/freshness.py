@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from groupreplay.streaming.contract.job_document import STOPPED
+from groupreplay.streaming.contract.job_document import STOPPED, JobDocument
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 
 #: A single run counts as fresh for this long after the time up to which it has read: schedules are shorter.
@@ -37,14 +37,23 @@ def heartbeat_age(snapshot: TopicsSnapshot, now_ms: int) -> float:
     return max(0, now_ms - snapshot.heartbeat_ms) / 1000
 
 
+def silence_seconds(job: JobDocument, limits: Limits) -> float:
+    """For how long a job that runs may write nothing until it is down."""
+    return limits.timeout_seconds or _timeout_seconds(job)
+
+
+def _timeout_seconds(job: JobDocument) -> float:
+    return max(3 * job.trigger_seconds, _LEAST_TIMEOUT_SECONDS)
+
+
 def is_fresh(snapshot: TopicsSnapshot, now_ms: int, limits: Limits) -> bool:
     """Whether the job's heartbeat is not late; between single runs, whether one has caught up not long ago."""
     job = snapshot.job
     if job is None:
         return False
-    timeout = max(3 * job.trigger_seconds, _LEAST_TIMEOUT_SECONDS)
+    timeout = _timeout_seconds(job)
     if not job.once:
-        return heartbeat_age(snapshot, now_ms) <= (limits.timeout_seconds or timeout)
+        return heartbeat_age(snapshot, now_ms) <= silence_seconds(job, limits)
     # Runs that fail write heartbeats, too: between runs only what they have read counts.
     if job.phase != STOPPED and heartbeat_age(snapshot, now_ms) <= timeout:
         return True

@@ -83,7 +83,8 @@ METERS: Final = (
     ),
     _of_group(
         "offsets_expire_timestamp_seconds",
-        "When the broker may remove the first committed offset if nothing happens until then.",
+        "The broker removes no committed offset before this time if nothing happens until then; rounded down by at "
+        "most a 28th of the retention.",
     ),
     _of_group(
         "offsets_expired_total",

@@ -100,9 +100,14 @@ class Exporter:
         if snapshot.job is None:
             return "the job has written nothing about itself yet"
         if not is_fresh(snapshot, self._clock(), self._limits):
-            if snapshot.job.once:
-                return "no single run has caught up for too long"
-            return "the job's heartbeat is late"
+            # While the topics cannot be read nobody knows whether it writes.
+            unread = self._feed.trouble and f"the job's topics cannot be read now: {self._feed.trouble}"
+            late = (
+                "no single run has caught up for too long"
+                if snapshot.job.once
+                else "the job's heartbeat is late"
+            )
+            return safe_text(unread, None) if unread else late
         query = snapshot.job.query
         if not query.running:
             since = "" if query.since_ms is None else f" since {timestamp(query.since_ms)}"

@@ -239,6 +239,24 @@ class Connection:
             for at, one in self._answers(places, OffsetSpec.latest(), level, seconds).items()
         }
 
+    def unanswered(self, places: Collection[tuple[str, int]], seconds: float) -> GroupReplayError | None:
+        """Why one of these partitions, or without any a broker, gives no answer in time; None when all of them do."""
+        where = "cluster"
+        try:
+            if not places:
+                self.admin().describe_cluster(request_timeout=seconds).result(2 * seconds)
+                return None
+            for at, answer in self._list_offsets(
+                places, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED, seconds
+            ).items():
+                where = f"{at.topic}-{at.partition}"
+                _answered(answer)
+        except KafkaException as error:
+            explained = self.explain(error, where)
+            self.forget_admin()
+            return explained
+        return None
+
     def _answers(
         self, places: Collection[tuple[str, int]], which: OffsetSpec, level: IsolationLevel, seconds: float
     ) -> dict[tuple[str, int], ListOffsetsResultInfo]:

@@ -19,7 +19,7 @@ from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.kafka_terms import partition_for
 from groupreplay.state.plausible_times import LATEST_MS
 from groupreplay.streaming.base.clock import now_ms
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.client_errors import ends_reading
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
@@ -157,11 +157,19 @@ def read_topic(
 
 
 def read_messages(
-    connection: Connection, topic: str, starts: Mapping[int, int], ends: Mapping[int, int]
+    connection: Connection,
+    topic: str,
+    starts: Mapping[int, int],
+    ends: Mapping[int, int],
+    silence_seconds: float = _SILENCE_SECONDS,
 ) -> Iterator[pa.RecordBatch]:
-    """The messages of any topic between these offsets; a start of -1 means that there are none."""
+    """The messages of any topic between these offsets; a start of -1 means that there are none.
+
+    Raises:
+        UnreachableError: nothing arrived for ``silence_seconds``; also while iterating.
+    """
     spans = [(number, starts[number], end) for number, end in sorted(ends.items()) if starts[number] >= 0]
-    return _read_spans(connection, topic, spans, no_progress)
+    return _read_spans(connection, topic, spans, no_progress, silence_seconds)
 
 
 def keys_and_values(batch: pa.RecordBatch) -> Iterator[tuple[bytes | None, bytes | None]]:
@@ -201,14 +209,19 @@ def follow_topic(
 
 
 def _read_spans(
-    connection: Connection, topic: str, spans: Sequence[tuple[int, int, int]], progress: ProgressCallback
+    connection: Connection,
+    topic: str,
+    spans: Sequence[tuple[int, int, int]],
+    progress: ProgressCallback,
+    silence_seconds: float = _SILENCE_SECONDS,
 ) -> Iterator[pa.RecordBatch]:
     spans = [(number, start, end) for number, start, end in spans if start < end]
     total = sum(end - start for _, start, end in spans)
     done = 0
     with closing(connection.consumer()) as consumer:
         for number, start, end in spans:
-            for batch in _read_span(consumer, connection, TopicPartition(topic, number, start), end):
+            place = TopicPartition(topic, number, start)
+            for batch in _read_span(consumer, connection, place, end, silence_seconds):
                 last = batch.column("offset")[-1].as_py()
                 progress(done + last + 1 - start, total)
                 yield batch
@@ -217,7 +230,7 @@ def _read_spans(
 
 
 def _read_span(
-    consumer: Consumer, connection: Connection, place: TopicPartition, end: int
+    consumer: Consumer, connection: Connection, place: TopicPartition, end: int, silence_seconds: float
 ) -> Iterator[pa.RecordBatch]:
     consumer.assign([place])
     pending: list[Message] = []
@@ -238,9 +251,9 @@ def _read_span(
         if finished:
             return
         received = time.monotonic() if messages else received
-        if time.monotonic() - received > _SILENCE_SECONDS:
-            raise GroupReplayError(
-                f"no record arrived for {_SILENCE_SECONDS:.0f} s at offset {position} of {end}",
+        if time.monotonic() - received > silence_seconds:
+            raise UnreachableError(
+                f"no record arrived for {silence_seconds:.0f} s at offset {position} of {end}",
                 where=f"{place.topic}-{place.partition}",
                 fix="check that the partition has a leader (groupreplay coordinator GROUP)",
                 exit_code=ExitCode.CONNECTION,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -39,7 +39,7 @@ class Api:
 
     def __post_init__(self) -> None:
         samples = {
-            one.name: CommitSample(one.served.source, self.now_ms, one.history.offer_counts)
+            one.name: CommitSample(one.served.source, one.clock, one.history.offer_counts)
             for one in self.clusters
         }
         object.__setattr__(self, "_by_name", {one.name: one for one in self.clusters})
@@ -63,9 +63,8 @@ class Api:
 
     def list_clusters(self, given: Parameters) -> Json:
         """``/api/clusters``: each cluster with the health of its job."""
-        now_ms = self.now_ms()
         del given
-        return {"clusters": [self._cluster(one, now_ms) for one in self.clusters], "now_ms": now_ms}
+        return {"clusters": [self._cluster(one) for one in self.clusters], "now_ms": self.now_ms()}
 
     def list_groups(self, given: Parameters) -> Json:
         """``/api/groups``: a page of groups."""
@@ -84,8 +83,8 @@ class Api:
         """``/api/groups/{id}``: a group with its document; the id may also be the group's label."""
 
         def find(db: sqlite3.Connection) -> Json | None:
-            label = queries.label_of(db, group_id)
-            found, document = queries.group(db, label), queries.document(db, label)
+            label, sample = queries.label_of(db, group_id), queries.commit_sample(db)
+            found, document = queries.group(db, label, sample), queries.document(db, label)
             if found is None or document is None:
                 return None
             return {"group": found, "document": msgspec.Raw(document)}
@@ -177,31 +176,41 @@ class Api:
         shown, following = ask(self.cluster(given), lambda db: queries.events(db, query))
         return {"events": shown, "next": following}
 
-    def _cluster(self, one: WatchedCluster, now_ms: int) -> Json:
+    def _cluster(self, one: WatchedCluster) -> Json:
+        now_ms = one.clock()
+        kafka, log_kafka = one.watch.answers, one.log_watch.answers
+        trouble = kafka.error or one.feed.trouble
+
         def summary(snapshot: Any) -> Json:
-            return job_summary(snapshot, now_ms, one.limits, one.feed.trouble)
+            return job_summary(snapshot, now_ms, one.limits, trouble, kafka.since_ms)
 
         job = one.feed.evaluate(summary)
         cluster_id = _cluster_id(one)
-        first_ms, counts = self._history(one)
+        first_ms, last_ms, counts = self._history(one)
         return {
             "name": one.name,
             "cluster_id": cluster_id,
-            "error": one.feed.trouble or None,
+            "now_ms": now_ms,
+            "clock_off_ms": one.server_clock.off_ms,
+            "error": trouble or None,
+            "kafka": asdict(kafka),
+            "log_kafka": None if one.log_watch is one.watch else asdict(log_kafka),
+            "known_until_ms": one.known_until_ms(),
             "caught_up_ms": job["caught_up_ms"],
             "job": job,
             "conditions": counts,
             "history_ms": one.history.bounds.age_ms,
             "history_since_ms": first_ms,
+            "history_until_ms": last_ms,
             "history_error": one.history.trouble or None,
         }
 
-    def _history(self, one: WatchedCluster) -> tuple[int | None, dict[str, int]]:
+    def _history(self, one: WatchedCluster) -> tuple[int | None, int | None, dict[str, int]]:
         try:
-            return one.ask(lambda db: (queries.first_event_ms(db), queries.condition_counts(db)))
+            return one.ask(lambda db: (*queries.event_bounds_ms(db), queries.condition_counts(db)))
         except sqlite3.Error:
             # The health of the job is known without the history.
-            return None, {}
+            return None, None, {}
 
 
 def _cluster_id(cluster: WatchedCluster) -> str | None:

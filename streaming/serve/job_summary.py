@@ -6,14 +6,23 @@ from collections import Counter
 from typing import Any
 
 from groupreplay.streaming.contract.job_document import JobDocument
-from groupreplay.streaming.exporter.freshness import Limits, is_up
+from groupreplay.streaming.exporter.freshness import Limits, is_fresh, is_up, silence_seconds
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 
 Json = dict[str, Any]
 
 
-def job_summary(snapshot: TopicsSnapshot | None, now_ms: int, limits: Limits, trouble: str) -> Json:
-    """The job's own health; ``trouble`` is why the topics cannot be read at this moment, empty when they can."""
+def job_summary(
+    snapshot: TopicsSnapshot | None,
+    now_ms: int,
+    limits: Limits,
+    trouble: str,
+    answering_ms: int | None = None,
+) -> Json:
+    """The job's own health; ``trouble`` is why the topics cannot be read at this moment, empty when they can.
+
+    They could be read since ``answering_ms`` without a gap (None: not known).
+    """
     job = None if snapshot is None else snapshot.job
     if snapshot is None or job is None:
         missing = (
@@ -21,7 +30,7 @@ def job_summary(snapshot: TopicsSnapshot | None, now_ms: int, limits: Limits, tr
             if snapshot is None
             else "there is no job yet"
         )
-        return {**_UNKNOWN, "error": trouble or missing}
+        return {**_UNKNOWN, "up": None if trouble or snapshot is None else False, "error": trouble or missing}
     held = [
         {"name": one.condition, "severity": one.severity, "what": one.what}
         for one in dict.fromkeys(snapshot.job_conditions)
@@ -29,7 +38,8 @@ def job_summary(snapshot: TopicsSnapshot | None, now_ms: int, limits: Limits, tr
     return {
         **_UNKNOWN,
         **_of_document(job),
-        "up": is_up(snapshot, now_ms, limits),
+        "up": None if trouble else _is_up(snapshot, job, now_ms, limits, answering_ms),
+        "silent": None if trouble else not is_fresh(snapshot, now_ms, limits),
         "heartbeat_ms": snapshot.heartbeat_ms,
         "behind_ms": None if job.caught_up_ms is None else max(0, snapshot.heartbeat_ms - job.caught_up_ms),
         "error": trouble or job.query.error or None,
@@ -39,8 +49,19 @@ def job_summary(snapshot: TopicsSnapshot | None, now_ms: int, limits: Limits, tr
     }
 
 
+def _is_up(
+    snapshot: TopicsSnapshot, job: JobDocument, now_ms: int, limits: Limits, answering_ms: int | None
+) -> bool | None:
+    """None: nobody could have written a heartbeat, or read it, for as long as a job may be silent."""
+    if is_up(snapshot, now_ms, limits):
+        return True
+    is_new = answering_ms is not None and now_ms - answering_ms <= 1_000 * silence_seconds(job, limits)
+    return None if is_new and not is_fresh(snapshot, now_ms, limits) else False
+
+
 _UNKNOWN: Json = {
-    "up": False,
+    "up": None,
+    "silent": None,
     "query_running": None,
     "phase": None,
     "once": None,

@@ -74,13 +74,19 @@ _SCHEMAS: Final[Mapping[str, Json]] = {
         members=_WHOLE,
         severity={**_or_null(_SEVERITY), "description": "The highest severity of its conditions."},
         risk={**_or_null(_TEXT), "description": "The name of its worst condition."},
-        since_ms=_or_null(_TIME),
-        expires_ms={**_or_null(_TIME), "description": "When its first offset may be removed."},
+        since_ms={**_or_null(_TIME), "description": "Since when it is in this state."},
+        expires_ms={
+            **_or_null(_TIME),
+            "description": "Its first offset is not removed before; rounded down.",
+        },
         offsets={"type": "integer", "description": "Committed partitions."},
-        newest_commit_ms=_or_null(_TIME),
         conditions=_list(_ref("Condition")),
         rebalanced_ms={**_or_null(_TIME), "description": "The last completed rebalance in the history."},
-        commits={**_or_null(_WHOLE), "description": "In the sample of /api/committers, if one was taken."},
+        commits={
+            **_or_null(_WHOLE),
+            "description": "In the last sample of /api/committers, which is of commits_since_ms to commits_until_ms "
+            "in /api/groups; null: none was taken, or the group's partition was not read.",
+        },
         topics=_list(_TEXT),
     ),
     "Event": _object(
@@ -90,7 +96,12 @@ _SCHEMAS: Final[Mapping[str, Json]] = {
     ),
     "Job": _object(
         "The job's own health; null where it is not known.",
-        up={"type": "boolean", "description": "Heartbeats are fresh and a query reads the log."},
+        up={
+            **_or_null(_YES_NO),
+            "description": "Heartbeats are fresh and a query reads the log; null: the job's topics cannot be read, or "
+            "can be read again for less time than a job may be silent.",
+        },
+        silent={**_or_null(_YES_NO), "description": "Its heartbeat is late, or no single run has caught up."},
         query_running=_or_null(_YES_NO),
         phase=_or_null(_TEXT),
         once=_or_null(_YES_NO),
@@ -112,15 +123,41 @@ _SCHEMAS: Final[Mapping[str, Json]] = {
         prober=_or_null(_object(round_ms=_TIME, groups=_WHOLE, brokers=_WHOLE, silent_brokers=_list(_TEXT))),
         bad_records=_COUNTS,
     ),
+    "Answers": _object(
+        "Whether the brokers answer, asked every few seconds.",
+        answered_ms={**_or_null(_TIME), "description": "When everything that is read could be read last."},
+        since_ms={**_or_null(_TIME), "description": "Since when without a gap, up to answered_ms."},
+        error={**_or_null(_TEXT), "description": "Why not now; null: it can."},
+    ),
     "Cluster": _object(
         name=_TEXT,
         cluster_id=_or_null(_TEXT),
+        now_ms={
+            "type": "integer",
+            "description": "The present by the brokers' clock, as far as it is known.",
+        },
+        clock_off_ms={
+            **_or_null(_WHOLE),
+            "description": "How far this server's clock is ahead of the brokers'; more than 5 s is corrected in all "
+            "times. null: no message has shown it yet.",
+        },
         error={**_or_null(_TEXT), "description": "Why the job's topics cannot be read at this moment."},
+        kafka={**_ref("Answers"), "description": "Of the cluster with the job's topics."},
+        log_kafka={
+            **_or_null(_ref("Answers")),
+            "description": "Of the cluster with the offsets topic; null: it is the same one.",
+        },
+        known_until_ms={
+            **_or_null(_TIME),
+            "description": "Groups, conditions and events are known up to this time, by the job's clock; ages count to "
+            "here. null: not known.",
+        },
         caught_up_ms=_or_null(_TIME),
         job=_ref("Job"),
         conditions={**_COUNTS, "description": "Conditions of groups by severity."},
         history_ms={"type": "integer", "description": "How long events stay in the history."},
-        history_since_ms=_or_null(_TIME),
+        history_since_ms={**_or_null(_TIME), "description": "When its oldest event happened."},
+        history_until_ms={**_or_null(_TIME), "description": "When its newest event was written."},
         history_error=_or_null(_TEXT),
     ),
     "Strip": _object(
@@ -150,7 +187,6 @@ _SCHEMAS: Final[Mapping[str, Json]] = {
                 state=_TEXT,
                 members=_WHOLE,
                 severity=_or_null(_SEVERITY),
-                last_commit_ms=_or_null(_TIME),
             )
         ),
     ),
@@ -171,10 +207,13 @@ _ANSWERS: Final[Mapping[str, tuple[str, Json]]] = {
             matching=_WHOLE,
             facets=_object(state=_COUNTS, type=_COUNTS, risk=_COUNTS),
             next=_CURSOR,
+            commits_since_ms=_or_null(_TIME),
+            commits_until_ms=_or_null(_TIME),
         ),
     ),
     "/api/groups/{id}": (
-        "A group, and its document in group-states.",
+        "A group, and its document in group-states as the job wrote it when something else than commits changed: its "
+        "commit times and log_position are of then.",
         _object(group=_ref("Group"), document={"type": "object"}),
     ),
     "/api/groups/{id}/timeline": (

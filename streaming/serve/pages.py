@@ -18,8 +18,16 @@ POLICY: Final = (
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
 #: Scripts in the order in which they are loaded.
-_BOARD: Final = (PICTURE_SCRIPTS[0], "elements.js", "strips.js", "live.js", "board_parts.js", "board.js")
-_GROUP: Final = (ECHARTS, *PAGE_SCRIPTS, "live.js", "group.js")
+_BOARD: Final = (
+    PICTURE_SCRIPTS[0],
+    "elements.js",
+    "strips.js",
+    "live.js",
+    "knowledge.js",
+    "board_parts.js",
+    "board.js",
+)
+_GROUP: Final = (ECHARTS, *PAGE_SCRIPTS, "live.js", "knowledge.js", "group.js")
 
 
 def board_page() -> str:

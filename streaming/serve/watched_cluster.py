@@ -15,9 +15,11 @@ from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.exporter.feed import SinkFeed, TopicIds
 from groupreplay.streaming.exporter.freshness import Limits
 from groupreplay.streaming.exporter.server import Exporter
+from groupreplay.streaming.serve.broker_watch import BrokerWatch
 from groupreplay.streaming.serve.event_streams import EventStreams
 from groupreplay.streaming.serve.history.file import HistoryFile
 from groupreplay.streaming.serve.history.writer import Bounds, HistoryWriter, TopicMessage
+from groupreplay.streaming.serve.server_clock import ServerClock
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -46,11 +48,12 @@ class ClusterToServe:
 class TopicRecorder:
     """Passes the messages of the feed on to the history."""
 
-    def __init__(self, history: HistoryWriter, topics: TopicNames, clock: Callable[[], int]) -> None:
+    def __init__(self, history: HistoryWriter, topics: TopicNames, clock: ServerClock) -> None:
         self.age_ms = history.bounds.age_ms
         self._history = history
         self._topics = topics
         self._clock = clock
+        self._follows = False
 
     @property
     def wants_again(self) -> bool:
@@ -59,11 +62,18 @@ class TopicRecorder:
 
     def begin(self, topics: TopicIds) -> Mapping[tuple[str, int], int]:
         """Reading begins."""
+        self._follows = False
         names = (self._topics.events, self._topics.states)
         return self._history.begin({name: topics[name][0] for name in names})
 
     def take(self, messages: Sequence[Message]) -> None:
         """Stores events and documents."""
+        from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME
+
+        for one in messages if self._follows else ():
+            kind, written_ms = one.timestamp()
+            if kind == TIMESTAMP_LOG_APPEND_TIME:
+                self._clock.note((one.topic(), one.partition()), written_ms)
         taken = [
             TopicMessage(
                 is_event=one.topic() == self._topics.events,
@@ -81,6 +91,8 @@ class TopicRecorder:
     def complete(self) -> None:
         """The topics were read to their ends."""
         self._history.complete()
+        # From here on messages are new when they arrive.
+        self._follows = True
 
 
 class WatchedCluster:
@@ -103,30 +115,49 @@ class WatchedCluster:
         self.served = served
         self.name = served.name
         self.limits = limits
-        self.clock = clock
+        self.server_clock = ServerClock(clock)
+        self.clock: Callable[[], int] = self.server_clock
         self.redaction = redaction
         self.streams = EventStreams()
         self.file = HistoryFile(path)
         self.history = HistoryWriter(self.file, bounds, self.streams.publish)
-        recorder = TopicRecorder(self.history, served.topics, clock)
+        recorder = TopicRecorder(self.history, served.topics, self.server_clock)
         self.feed = SinkFeed(
-            served.sink, served.topics, clock, check_seconds=_CHECK_SECONDS, recorder=recorder
+            served.sink, served.topics, self.clock, check_seconds=_CHECK_SECONDS, recorder=recorder
         )
-        self.exporter = Exporter(self.feed, limits, clock)
+        self.exporter = Exporter(self.feed, limits, self.clock)
+        self.watch = BrokerWatch(served.sink, lambda: self.feed.places, self.clock)
+        #: Of the offsets topic, where it is in another cluster.
+        self.log_watch = self.watch
+        if served.source != served.sink:
+            self.log_watch = BrokerWatch(served.source, tuple, self.clock)
 
     def start(self) -> None:
         """Begins to read the topics."""
         self.feed.start()
+        for one in {self.watch, self.log_watch}:
+            one.start()
 
     def close(self) -> None:
         """Ends reading, streams and the history."""
         self.streams.close()
+        self.watch.close()
+        self.log_watch.close()
         self.feed.close()
         if self.feed.alive:
             # Its thread may still write: the end of the process closes the file.
             log.warning("the topics of %s are still being read", self.name)
         else:
             self.file.close()
+
+    def known_until_ms(self) -> int | None:
+        """Up to when documents, conditions and events are known.
+
+        None: the job has not said it, or they cannot be stored.
+        """
+        if self.history.trouble:
+            return None
+        return self.feed.evaluate(lambda seen: seen.job.caught_up_ms if seen and seen.job else None)
 
     def ask(self, question: Callable[[sqlite3.Connection], _Answer]) -> _Answer:
         """The answer of the history; asked again while the file is made anew.

@@ -69,8 +69,6 @@ COVERED_BY = {
     "streaming/serve/history/queries.py": "tests/streaming/serve/test_api.py",
     "streaming/serve/history/rows.py": "tests/streaming/serve/history/test_writer.py",
     "streaming/serve/job_summary.py": "tests/streaming/serve/test_api.py",
-    "streaming/serve/offsets_log/answers.py": "tests/streaming/serve/test_watched_cluster.py",
-    "streaming/serve/offsets_log/group_logs.py": "tests/streaming/serve/test_watched_cluster.py",
     "streaming/serve/parameters.py": "tests/streaming/serve/test_api.py",
     "streaming/simulate/scenario_errors.py": "tests/streaming/simulate/test_scenario_files.py",
     "streaming/simulate/topics.py": "tests/integration/commands/test_simulate_topic.py",

@@ -2,7 +2,7 @@
 // A report has one document; a live page reads it again, and moves its end with the time.
 "use strict";
 const GroupView = (() => {
-  const { safe, moment, lasted, zoneName, counted, rangeText } = Format;
+  const { safe, moment, clock, lasted, zoneName, counted, rangeText } = Format;
   const { byId, element, button, copy } = Elements;
   const SMALLEST_MS = 1000;
   const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -25,16 +25,28 @@ const GroupView = (() => {
       if (statement.since_ms !== null) line.append(button("Show", () => zoomTo(statement.since_ms, statement.until_ms, 0.25), { "aria-label": "Show this time in the picture" }));
       return line;
     }));
-    const badges = [`evidence: ${state.doc.basis.evidence.join(", ") || "none"}`, `history: ${state.doc.basis.history}`, state.doc.basis.probed ? "brokers were asked" : "brokers were not asked"];
+    const unread = Unread.ofLog(state.doc), partial = "history: partial", warned = new Set([partial]);
+    const badges = [`evidence: ${state.doc.basis.evidence.join(", ") || "none"}`];
+    if (unread) warned.add(badges[badges.push(`log: ${unread.since_ms === null ? "" : `read up to ${clock(unread.since_ms, state.zone)}, then `}${Unread.WORDS[unread.reason]}`) - 1]);
+    if (!unread || unread.since_ms !== null || state.doc.basis.history === "partial") badges.push(`history: ${state.doc.basis.history}`);
+    badges.push(askedText(state.doc));
     if (state.doc.conditions.some(bar => bar.name === "rebalance.stuck") && state.doc.slots.some(lane => lane.blames.some(blame => !blame.proven))) badges.push("suspects are inferred");
     if (state.doc.basis.catch_up) badges.push(`${state.doc.basis.catch_up} events recorded late`);
     if (state.doc.source.redacted.length) badges.push(`redacted: ${state.doc.source.redacted.join(", ")}`);
-    byId("badges").replaceChildren(...badges.map(text => element("span", text, { class: text === "history: partial" ? "badge warn" : "badge" })));
+    byId("badges").replaceChildren(...badges.map(text => element("span", text, { class: warned.has(text) ? "badge warn" : "badge" })));
     const remarks = byId("remarks");
     remarks.classList.toggle("hidden", !state.doc.remarks.length);
     remarks.replaceChildren(element("summary", `${counted(state.doc.remarks.length, "remark")}: what is not here, or in sums only`), element("ul"));
     remarks.lastChild.append(...state.doc.remarks.map(one => element("li", safe(one.text, 600))));
     remarks.open = state.doc.remarks.length > 0 && state.doc.remarks.length < 3;
+  }
+
+  // Whether the brokers were asked about classic groups: yes, from when to when; no; or it is not known.
+  function askedText({ basis, unread, since_ms, known_until_ms }) {
+    const missing = unread.find(one => one.what === "probes"), SLACK_MS = 120000;
+    if (!basis.probed) return missing ? `whether brokers were asked ${Unread.WORDS[missing.reason]}` : "brokers were not asked";
+    const [from, to] = basis.asked || [since_ms, known_until_ms];
+    return `brokers were asked${from > since_ms + SLACK_MS ? ` from ${clock(from, state.zone)}` : ""}${missing || to < known_until_ms - SLACK_MS ? ` up to ${clock(to, state.zone)}` : ""}`;
   }
 
   function showFoot(source = state.doc.source) {
@@ -47,7 +59,7 @@ const GroupView = (() => {
 
   function width() { return state.printing ? 1040 : Math.max(byId("picture").clientWidth, 320); }
   function render() {
-    state.view.width = width(); state.view.dark = dark.matches && !state.printing; state.view.zone = state.zone;
+    state.view.end = state.end_ms; state.view.width = width(); state.view.dark = dark.matches && !state.printing; state.view.zone = state.zone;
     drawing = Picture.draw(state.doc, state.view);
     const holder = byId("canvas");
     if (!chart) {

@@ -1,6 +1,6 @@
 // The picture of one timeline document: a list of shapes, and an ECharts option that draws them.
 // Pure: it reads the document and the view, and touches neither the page nor the network. The program draws SVG with it.
-// Needs format.js.
+// Needs format.js and unread.js.
 "use strict";
 const Picture = (() => {
   // The labels of a narrow picture, as on a phone, have less room, so that the times have some.
@@ -57,9 +57,9 @@ const Picture = (() => {
       this.scale = (this.right - this.left) / Math.max(view.until - view.since, 1);
     }
     x(ms) { return this.left + (ms - this.view.since) * this.scale; }
-    // The pixels of a span inside of the picture; null: it is outside.
-    span(since, until) {
-      const a = Math.max(this.x(since), this.left), b = Math.min(this.x(until === null ? this.doc.until_ms : until), this.right);
+    // The pixels of a span inside of the picture; null: it is outside. An open one ends where the knowledge does.
+    span(since, until, end = this.doc.known_until_ms) {
+      const a = Math.max(this.x(since), this.left), b = Math.min(this.x(until === null ? end : until), this.right);
       return b < this.left || a > this.right || b < a ? null : [a, b];
     }
     inside(ms) { return ms >= this.view.since && ms <= this.view.until; }
@@ -116,26 +116,26 @@ const Picture = (() => {
   function drawStates(drawing) {
     const { doc, colours } = drawing;
     drawing.section("STATE");
-    const y = drawing.y, h = 22, later = [], bars = doc.states.map(bar => [bar.since_ms, bar.until_ms === null ? doc.until_ms : bar.until_ms, bar]);
+    const y = drawing.y, h = 22, later = [], bars = doc.states.map(bar => [bar.since_ms, bar.until_ms === null ? doc.known_until_ms : bar.until_ms, bar]);
     const width = narrowest(500, one => joined(drawing, bars, one).length);
     for (const group of joined(drawing, bars, width)) {
       if (group.spans.length === 1) drawState(drawing, group.spans[0][2], y, h, later);
       else drawManyStates(drawing, group, y, h);
     }
     later.forEach(draw => draw());
-    if (!doc.states.length) drawing.text(drawing.left, y + h / 2, "not known: the document was made without the records", { fill: colours.faint });
+    if (!doc.states.length) drawing.text(drawing.left, y + h / 2, Unread.emptyText(drawing, "not known: there is no record of it"), { fill: colours.faint });
     drawing.y += h;
   }
 
   function drawState(drawing, bar, y, h, later) {
     const { doc, view, colours } = drawing;
-    const until = bar.until_ms === null ? doc.until_ms : bar.until_ms, earliest = bar.earliest_ms === null ? doc.since_ms : bar.earliest_ms;
+    const until = bar.until_ms === null ? doc.known_until_ms : bar.until_ms, earliest = bar.earliest_ms === null ? doc.since_ms : bar.earliest_ms;
     const span = drawing.span(bar.since_ms, until), fill = colours.states[bar.state] || colours.states.NotReady;
     const unsure = earliest < bar.since_ms ? drawing.span(earliest, bar.since_ms) : null;
     const began = bar.earliest_ms === bar.since_ms ? exact(bar.since_ms, view.zone)
       : bar.earliest_ms === null ? `before ${exact(bar.since_ms, view.zone)}` : `between ${exact(earliest, view.zone)} and ${exact(bar.since_ms, view.zone)}`;
     const least = until - bar.since_ms, most = until - earliest;
-    const tip = [bar.state, `since ${began}`, bar.until_ms === null ? "holds at the end" : least === most ? `for ${lasted(least)}` : `for ${lasted(least)} to ${lasted(most)}`,
+    const tip = [bar.state, `since ${began}`, bar.until_ms === null ? `holds at ${exact(until, view.zone)}` : least === most ? `for ${lasted(least)}` : `for ${lasted(least)} to ${lasted(most)}`,
       bar.evidence === "record" ? "a record of the log proves it" : bar.evidence === "probe" ? "an answer of a broker proves it" : bar.evidence === "summed" ? "several short states, summed up" : "inferred: no record has its begin",
       ...(bar.generation === null ? [] : [`generation ${bar.generation}`])];
     if (unsure && unsure[1] - unsure[0] > 2) {
@@ -191,7 +191,7 @@ const Picture = (() => {
       const shown = [skipped ? `${name} (${skipped} skipped)` : name, name].find(text => next - x > text.length * 6.5 + 16);
       if (shown) drawing.text(x + 8, y + 8, shown, { fill: colour, silent: true });
     });
-    if (!doc.generations.length) drawing.text(drawing.left, y + 8, "no rebalance was completed", { fill: colours.faint });
+    if (!doc.generations.length) drawing.text(drawing.left, y + 8, doc.events_until_ms <= doc.since_ms ? "not known" : "no rebalance was completed", { fill: colours.faint });
     drawing.y += 20;
   }
 
@@ -235,7 +235,7 @@ const Picture = (() => {
       && lane.tenures.some(one => drawing.span(one.since_ms, one.until_ms)));
     drawing.section("MEMBERS", pageNote(drawing, "members", SHOWN.members, rows.length));
     if (!rows.length) {
-      drawing.text(drawing.left, drawing.y + 8, view.filter ? "no member fits the filter here" : "no member in this time", { fill: colours.faint });
+      drawing.text(drawing.left, drawing.y + 8, view.filter ? "no member fits the filter here" : Unread.emptyText(drawing, "no member in this time"), { fill: colours.faint });
       drawing.y += 18;
     }
     const begin = drawing.y, shown = paged(drawing, "members", rows, SHOWN.members);
@@ -290,9 +290,9 @@ const Picture = (() => {
         tip: [`${safe(lane.name)} ${REASONS[stay.reason] || "left"}`, exact(stay.until_ms, view.zone)] });
     }
     for (const blame of lane.blames) {
-      const span = drawing.span(blame.since_ms, blame.until_ms);
+      const span = drawing.span(blame.since_ms, blame.until_ms, doc.events_until_ms);
       if (!span) continue;
-      const until = blame.until_ms === null ? doc.until_ms : blame.until_ms;
+      const until = blame.until_ms === null ? doc.events_until_ms : blame.until_ms;
       drawing.add({ kind: "rect", x: span[0], y: y - 2, w: Math.max(span[1] - span[0], 3), h: h + 4, fill: "transparent", stroke: wrong(blame) ? colours.bad : colours.text, width: 2, dash: !blame.proven, radius: 3,
         tip: [safe(lane.name), safe(blame.text), blame.proven ? "the log proves it" : "inferred, not proven (dashed)", `${exact(blame.since_ms, view.zone)} to ${exact(until, view.zone)} (${lasted(until - blame.since_ms)})`], act: { go: [blame.since_ms, until] } });
     }
@@ -350,7 +350,7 @@ const Picture = (() => {
     const total = doc.topics.reduce((sum, topic) => sum + topic.partitions.length, 0);
     drawing.section("PARTITIONS", pageNote(drawing, "partitions", SHOWN.partitions, rows.length) || (total ? `${counted(total, "partition")}, coloured by owner; pale: no commit for unusually long` : ""));
     if (!rows.length) {
-      drawing.text(drawing.left, drawing.y + 8, view.filter ? "no partition fits the filter" : "no partition is known", { fill: colours.faint });
+      drawing.text(drawing.left, drawing.y + 8, view.filter ? "no partition fits the filter" : Unread.emptyText(drawing, "no partition is known"), { fill: colours.faint });
       drawing.y += 18;
       return;
     }
@@ -428,9 +428,9 @@ const Picture = (() => {
         tip: [name, group.spans.length > 1 ? `${group.spans.length} pauses of commits` : "no commit for unusually long", `${exact(since, view.zone)} to ${exact(until, view.zone)} (${lasted(until - since)})`] });
     }
     for (const bar of drawing.about.get(`${topic.topic}-${row.partition}`) || []) {
-      const span = drawing.span(bar.since_ms, bar.until_ms);
+      const span = drawing.span(bar.since_ms, bar.until_ms, doc.events_until_ms);
       if (span) drawing.add({ kind: "rect", x: span[0], y: y - 1, w: Math.max(span[1] - span[0], 3), h: h + 2, fill: "transparent", stroke: bar.severity === "INFO" ? colours.text : colours.bad, width: 1.6,
-        tip: [name, safe(bar.name.replace(".", " ")), safe(bar.text, 400)], act: { go: [bar.since_ms, bar.until_ms === null ? doc.until_ms : bar.until_ms] } });
+        tip: [name, safe(bar.name.replace(".", " ")), safe(bar.text, 400)], act: { go: [bar.since_ms, bar.until_ms === null ? doc.events_until_ms : bar.until_ms] } });
     }
     drawing.y += height;
   }
@@ -457,7 +457,7 @@ const Picture = (() => {
     drawing.rect(drawing.left, y, drawing.right - drawing.left, h, colours.band, { silent: true });
     let lastX = -10, drawn = 0;
     for (let at = 0; at < steps.length; at++) {
-      const since = steps[at][0], until = at + 1 < steps.length ? steps[at + 1][0] : doc.until_ms, span = drawing.span(since, until);
+      const since = steps[at][0], until = at + 1 < steps.length ? steps[at + 1][0] : doc.known_until_ms, span = drawing.span(since, until);
       if (!span || (span[1] - span[0] < 1 && span[0] - lastX < 1)) continue;
       lastX = span[1];
       const held = [...steps[at][1]].sort((a, b) => a[0] - b[0]), total = held.reduce((sum, one) => sum + one[1], 0), each = held.length > 24 || drawn > 900;
@@ -477,7 +477,7 @@ const Picture = (() => {
     const { doc, view, colours } = drawing, topics = doc.topics.filter(topic => topic.commits.length);
     const shown = topics.length <= 5 ? topics : [...topics].sort((a, b) => sum(b.commits) - sum(a.commits)).slice(0, 4);
     drawing.section("COMMITS", topics.length ? `per second, in buckets of ${lasted(doc.bucket_ms)}` : "");
-    if (!topics.length) { drawing.text(drawing.left, drawing.y + 8, "no commit in this time", { fill: colours.faint }); drawing.y += 18; }
+    if (!topics.length) { drawing.text(drawing.left, drawing.y + 8, Unread.emptyText(drawing, "no commit in this time"), { fill: colours.faint }); drawing.y += 18; }
     const rows = shown.map(topic => [safe(topic.topic, 60), topic.commits]);
     if (topics.length > shown.length) {
       const rest = topics.filter(topic => !shown.includes(topic)), length = Math.max(...rest.map(topic => topic.commits.length));
@@ -496,7 +496,7 @@ const Picture = (() => {
     drawing.rect(drawing.left, y + h, drawing.right - drawing.left, 1, colours.line, { silent: true });
     const points = [];
     for (let at = first; at < last; at++) {
-      const span = drawing.span(doc.since_ms + at * width, Math.min(doc.since_ms + (at + 1) * width, doc.until_ms));
+      const span = drawing.span(doc.since_ms + at * width, Math.min(doc.since_ms + (at + 1) * width, doc.known_until_ms));
       if (span) points.push([span[0], y + h - h * counts[at] / most], [span[1], y + h - h * counts[at] / most]);
     }
     if (points.length) {
@@ -507,8 +507,9 @@ const Picture = (() => {
     const rate = most / (width / 1000);
     drawing.text(drawing.right + 3, y + 3, rate >= 10 ? String(Math.round(rate)) : rate.toPrecision(2), { size: 9, fill: colours.faint, silent: true });
     drawing.add({ kind: "rect", x: drawing.left, y, w: drawing.right - drawing.left, h, fill: "transparent", hover: ms => {
-      const at = Math.floor((ms - doc.since_ms) / width), count = counts[at] || 0;
-      return [name, `${counted(count, "commit")} in ${lasted(width)} (${(count / (width / 1000)).toPrecision(3)} per second)`, `from ${clock(doc.since_ms + at * width, view.zone)}`];
+      const at = Math.floor((ms - doc.since_ms) / width), count = counts[at] || 0, from = doc.since_ms + at * width, length = Math.min(from + width, doc.known_until_ms) - from;
+      if (length <= 0) return [name, `not known after ${exact(doc.known_until_ms, view.zone)}`];
+      return [name, `${counted(count, "commit")} in ${lasted(length)} (${(count / (length / 1000)).toPrecision(3)} per second)`, `from ${clock(from, view.zone)}`];
     } });
     drawing.y += ROW.rate;
   }
@@ -549,7 +550,7 @@ const Picture = (() => {
     }
     if (ahead.length) {
       const first = ahead[0], tip = ["the next deadlines", ...ahead.slice(0, 10).map(one => `${day(one.at_ms, view.zone)} ${clock(one.at_ms, view.zone)}: ${safe(one.topic, 60)} ${one.partitions}`), ...(ahead.length > 10 ? [`and ${ahead.length - 10} more`] : [])];
-      drawing.text(drawing.right, y + 8, `${drawing.left < LABEL ? "" : "first deadline "}${day(first.at_ms, view.zone)} ${clock(first.at_ms, view.zone)}, ${lasted(first.at_ms - doc.until_ms)} after the end →`, { align: "right", fill: colours.muted, tip });
+      drawing.text(drawing.right, y + 8, `${drawing.left < LABEL ? "" : "first deadline "}${day(first.at_ms, view.zone)} ${clock(first.at_ms, view.zone)}, ${lasted(first.at_ms - doc.known_until_ms)} after ${doc.known_until_ms < doc.until_ms ? "what is known" : "the end"} →`, { align: "right", fill: colours.muted, tip });
     }
     drawing.y += 18;
   }
@@ -567,11 +568,11 @@ const Picture = (() => {
       drawing.rect(drawing.left, y + h / 2, drawing.right - drawing.left, 1, colours.line, { silent: true });
       let edge = -10;
       for (const bar of doc.conditions) {
-        const until = bar.until_ms === null ? doc.until_ms : bar.until_ms, span = bar.name === name ? drawing.span(bar.since_ms, until) : null;
+        const until = bar.until_ms === null ? doc.events_until_ms : bar.until_ms, span = bar.name === name ? drawing.span(bar.since_ms, until) : null;
         if (!span || Math.max(span[1], span[0] + 3) < edge + 2) continue;
         edge = Math.max(span[1], span[0] + 3);
         drawing.rect(span[0], y, Math.max(span[1] - span[0], 3), h, colours[SEVERITY[bar.severity]], { radius: 2, gap: true,
-          tip: [`${safe(name)}, ${bar.severity}`, ...(bar.subject ? [safe(bar.subject)] : []), safe(bar.text, 400), `${exact(bar.since_ms, view.zone)} to ${bar.until_ms === null ? "the end" : exact(until, view.zone)} (${lasted(until - bar.since_ms)})`, "click: zoom to it"], act: { go: [bar.since_ms, until], event: bar.events[0] } });
+          tip: [`${safe(name)}, ${bar.severity}`, ...(bar.subject ? [safe(bar.subject)] : []), safe(bar.text, 400), `${exact(bar.since_ms, view.zone)} to ${bar.until_ms === null ? `${exact(until, view.zone)} and still held` : exact(until, view.zone)} (${lasted(until - bar.since_ms)})`, "click: zoom to it"], act: { go: [bar.since_ms, until], event: bar.events[0] } });
       }
       drawing.y += ROW.condition;
     }
@@ -605,10 +606,12 @@ const Picture = (() => {
     drawing.about = new Map();
     for (const bar of doc.conditions) if (bar.subject) drawing.about.set(bar.subject, [...(drawing.about.get(bar.subject) || []), bar]);
     drawStates(drawing); drawGenerations(drawing); drawMembers(drawing); drawPartitions(drawing);
-    drawCommits(drawing); drawConditions(drawing); drawEvents(drawing);
+    drawCommits(drawing);
+    const told = drawing.y;
+    drawConditions(drawing); drawEvents(drawing);
     const body = drawing.items;
     drawing.items = [];
-    drawHoles(drawing, drawing.y);
+    drawHoles(drawing, drawing.y); Unread.drawGaps(drawing, TOP, told, drawing.y);
     drawing.items.push(...body);
     drawing.dropped = Math.max(drawing.items.length - MOST_ITEMS, 0);
     if (drawing.dropped) drawing.items.length = MOST_ITEMS;
@@ -653,7 +656,7 @@ const Picture = (() => {
   }
 
   function firstView(doc, width, more) {
-    return { since: doc.since_ms, until: doc.until_ms, width, dark: false, zone: "utc", folds: new Map(), tops: {}, slot: null, filter: "", ...more };
+    return { since: doc.since_ms, until: doc.until_ms, width, dark: false, zone: "utc", folds: new Map(), tops: {}, slot: null, filter: "", end: null, gap: null, eventsGap: null, ...more };
   }
 
   // The whole picture as SVG, without a page.

@@ -21,7 +21,7 @@ from groupreplay.streaming.base.errors import GroupReplayError, unusable
 log = logging.getLogger(__name__)
 
 #: Raised with every change of the tables: a file of another version is made anew.
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 _APPLICATION_ID: Final = 0x67726F75
 #: A question that takes longer is ended with an error.
 QUERY_SECONDS: Final = 5.0
@@ -71,7 +71,6 @@ CREATE TABLE groups (
     since_ms INTEGER,
     expires_ms INTEGER,
     offsets INTEGER NOT NULL,
-    newest_commit_ms INTEGER,
     searched TEXT NOT NULL,
     body BLOB NOT NULL
 ) WITHOUT ROWID;

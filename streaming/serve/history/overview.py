@@ -114,7 +114,7 @@ def topics(db: sqlite3.Connection, search: str, limit: int) -> tuple[list[Json],
 
 def _readers(db: sqlite3.Connection, topic: str) -> list[Json]:
     rows = db.execute(
-        "SELECT g.label, g.state, g.members, g.severity, g.newest_commit_ms FROM topics t "
+        "SELECT g.label, g.state, g.members, g.severity FROM topics t "
         "JOIN groups g ON g.label = t.label WHERE t.topic = ? ORDER BY g.severity DESC, g.label LIMIT ?",
         (topic, _MOST_READERS),
     )
@@ -124,9 +124,8 @@ def _readers(db: sqlite3.Connection, topic: str) -> list[Json]:
             "state": state,
             "members": members,
             "severity": severity_name(severity),
-            "last_commit_ms": newest_ms,
         }
-        for label, state, members, severity, newest_ms in rows
+        for label, state, members, severity in rows
     ]
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from groupreplay.state.events.event import Severity
 from groupreplay.state.events.group_events import RebalanceCompleted
-from groupreplay.streaming.serve.history.rows import MOST_TOPICS, shown_event, unpacked
+from groupreplay.streaming.serve.history.rows import COUNTS, MOST_TOPICS, CommitCounts, shown_event, unpacked
 from groupreplay.streaming.sinks.known_groups import group_label
 
 Json = dict[str, Any]
@@ -31,7 +31,7 @@ _SEVERITIES: Final = {int(severity): severity.name for severity in Severity}
 COMPLETED: Final = RebalanceCompleted.NAME
 _GROUP: Final = (
     *("label", "group_id", "type", "state", "generation", "members", "severity", "risk"),
-    *("since_ms", "expires_ms", "offsets", "newest_commit_ms"),
+    *("since_ms", "expires_ms", "offsets"),
 )
 
 
@@ -72,13 +72,14 @@ def groups(db: sqlite3.Connection, query: GroupsPage) -> Json:
         for name in ("state", "type", "risk")
     }
     matching = sum(facets["state"].values())
+    sample = commit_sample(db)
     labels = db.execute(
         "SELECT label, (SELECT commits FROM commits c WHERE c.label = g.label) AS commits, "
         "(SELECT min(since_ms) FROM conditions c WHERE c.label = g.label AND c.severity = g.severity) AS worst_since "
         f"FROM groups g {where} ORDER BY {SORTS[query.sort]} LIMIT ? OFFSET ?",
         (*values, query.limit, query.after),
     ).fetchall()
-    shown = [group(db, label) for label, *_ in labels]
+    shown = [group(db, label, sample) for label, *_ in labels]
     following = query.after + len(labels)
     return {
         "groups": [one for one in shown if one is not None],
@@ -86,17 +87,27 @@ def groups(db: sqlite3.Connection, query: GroupsPage) -> Json:
         "matching": matching,
         "facets": facets,
         "next": str(following) if labels and following < matching else None,
+        "commits_since_ms": None if sample is None else sample.since_ms,
+        "commits_until_ms": None if sample is None else sample.until_ms,
     }
 
 
-def group(db: sqlite3.Connection, label: str) -> Json | None:
-    """A group by its label; None when there is none."""
+def commit_sample(db: sqlite3.Connection) -> CommitCounts | None:
+    """The last count of commits, without the numbers; None before the first one."""
+    found = db.execute("SELECT value FROM about WHERE name = 'commits'").fetchone()
+    return None if found is None else COUNTS.decode(found[0])
+
+
+def group(db: sqlite3.Connection, label: str, sample: CommitCounts | None = None) -> Json | None:
+    """A group by its label, with its commits in the last sample; None when there is none."""
     found = db.execute(f"SELECT {', '.join(_GROUP)} FROM groups WHERE label = ?", (label,)).fetchone()
     if found is None:
         return None
     one = dict(zip(_GROUP, found, strict=True))
     topics = db.execute("SELECT topic FROM topics WHERE label = ? LIMIT ?", (label, MOST_TOPICS))
-    commits = db.execute("SELECT commits FROM commits WHERE label = ?", (label,)).fetchone()
+    counted = db.execute("SELECT commits FROM commits WHERE label = ?", (label,)).fetchone()
+    # A group without commits is not in a sample; nor is one whose partition was not read.
+    none = 0 if sample is not None and sample.complete else None
     held = db.execute(
         "SELECT body FROM conditions WHERE label = ? ORDER BY severity DESC, since_ms", (label,)
     )
@@ -107,7 +118,7 @@ def group(db: sqlite3.Connection, label: str) -> Json | None:
         "risk": one["risk"] or None,
         "conditions": [msgspec.Raw(body) for (body,) in held],
         "rebalanced_ms": db.execute(last, (label, COMPLETED)).fetchone()[0],
-        "commits": None if commits is None else commits[0],
+        "commits": none if counted is None else counted[0],
         "topics": [topic for (topic,) in topics],
     }
 
@@ -201,6 +212,11 @@ def first_event_ms(db: sqlite3.Connection) -> int | None:
     """When the oldest event happened that the history has."""
     found: int | None = db.execute("SELECT min(time_ms) FROM events").fetchone()[0]
     return found
+
+
+def event_bounds_ms(db: sqlite3.Connection) -> tuple[int | None, int | None]:
+    """When the oldest event happened that the history has, and when the newest one was written to its topic."""
+    return first_event_ms(db), db.execute("SELECT max(written_ms) FROM events").fetchone()[0]
 
 
 def incarnation(db: sqlite3.Connection) -> str:

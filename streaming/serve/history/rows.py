@@ -63,7 +63,6 @@ class _HeldCondition(msgspec.Struct):
 
 class _OffsetSums(msgspec.Struct):
     partitions: Integer = 0
-    newest_commit_ms: Integer | None = None
     next_expiry_ms: Integer | None = None
 
 
@@ -126,11 +125,26 @@ class HistoryGroup(NamedTuple):
     since_ms: int | None
     expires_ms: int | None
     offsets: int
-    newest_commit_ms: int | None
     searched: str
     body: bytes
     topics: tuple[str, ...]
     conditions: tuple[HistoryCondition, ...]
+
+
+class CommitCounts(msgspec.Struct, frozen=True):
+    """Commits by the label of a group between two times; ``complete``: all partitions were read to their ends.
+
+    ``error``: why there are none.
+    """
+
+    since_ms: int
+    until_ms: int
+    commits: dict[str, int] = {}
+    complete: bool = True
+    error: str | None = None
+
+
+COUNTS: Final = MessageDecoder[CommitCounts](CommitCounts)
 
 
 def event_row(value: bytes | None) -> HistoryEvent | None:
@@ -179,7 +193,6 @@ def group_row(key: bytes, value: bytes) -> HistoryGroup | None:
         since_ms=found.since_ms,
         expires_ms=found.offsets.next_expiry_ms,
         offsets=found.offsets.partitions,
-        newest_commit_ms=found.offsets.newest_commit_ms,
         searched=_searched(found, topics),
         body=packed(value),
         topics=topics[:MOST_TOPICS],

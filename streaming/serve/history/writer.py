@@ -13,8 +13,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
+import msgspec
+
 from groupreplay.streaming.serve.history.file import HistoryFile
-from groupreplay.streaming.serve.history.rows import HistoryEvent, HistoryGroup, event_row, group_row
+from groupreplay.streaming.serve.history.rows import (
+    CommitCounts,
+    HistoryEvent,
+    HistoryGroup,
+    event_row,
+    group_row,
+)
 from groupreplay.streaming.sinks.known_groups import group_label
 
 log = logging.getLogger(__name__)
@@ -74,7 +82,7 @@ class HistoryWriter:
         self._pass = 0
         self._tidied_ms = 0
         self._lock = threading.Lock()
-        self._counts: Mapping[str, int] | None = None
+        self._counts: CommitCounts | None = None
         self._incarnation = file.incarnation
 
     def begin(self, topic_ids: Mapping[str, str]) -> dict[tuple[str, int], int]:
@@ -124,10 +132,10 @@ class HistoryWriter:
             for label in gone:
                 _drop_group(db, label)
 
-    def offer_counts(self, commits: Mapping[str, int]) -> None:
+    def offer_counts(self, counts: CommitCounts) -> None:
         """Numbers of commits by group, from another thread; stored with the next messages."""
         with self._lock:
-            self._counts = dict(commits)
+            self._counts = counts
 
     def _store(self, topic: str, messages: Sequence[TopicMessage], now_ms: int) -> None:
         db = self.file.writer
@@ -187,7 +195,9 @@ class HistoryWriter:
             counts, self._counts = self._counts, None
         if counts is not None:
             db.execute("DELETE FROM commits")
-            db.executemany("INSERT INTO commits VALUES (?, ?)", counts.items())
+            db.executemany("INSERT INTO commits VALUES (?, ?)", counts.commits.items())
+            about = msgspec.json.encode(msgspec.structs.replace(counts, commits={}))
+            db.execute("INSERT OR REPLACE INTO about VALUES ('commits', ?)", (about,))
 
     def _tidy(self, db: sqlite3.Connection, now_ms: int) -> None:
         """Removes what is too old, and the oldest events while the file is too large."""
@@ -263,7 +273,7 @@ def _take_span(db: sqlite3.Connection, row: HistoryEvent, written_ms: int) -> No
 def _put_group(db: sqlite3.Connection, row: HistoryGroup, number: int) -> None:
     _drop_group(db, row.label)
     db.execute(
-        "INSERT INTO groups VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO groups VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (row.label, number, *row[1:-2]),
     )
     db.executemany("INSERT INTO topics VALUES (?, ?)", [(topic, row.label) for topic in row.topics])

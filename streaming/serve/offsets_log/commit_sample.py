@@ -6,8 +6,7 @@ import logging
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from groupreplay.state import OFFSETS_TOPIC
@@ -15,6 +14,7 @@ from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.topic_reader import read_messages
+from groupreplay.streaming.serve.history.rows import CommitCounts
 from groupreplay.streaming.sinks.known_groups import group_label
 
 if TYPE_CHECKING:
@@ -31,25 +31,11 @@ _MOST_RECORDS: Final = 1_000_000
 _MOST_SECONDS: Final = 15.0
 
 
-@dataclass(frozen=True, slots=True)
-class CommitCounts:
-    """Commits by the label of a group since a time; ``complete``: all partitions were read to their ends.
-
-    ``error``: why there are none.
-    """
-
-    since_ms: int
-    until_ms: int
-    commits: Mapping[str, int]
-    complete: bool = True
-    error: str | None = None
-
-
 class CommitSample:
     """The last sample of one cluster. It is renewed when somebody asks, by one thread at a time."""
 
     def __init__(
-        self, cluster: Cluster, now_ms: Callable[[], int], on_counts: Callable[[Mapping[str, int]], None]
+        self, cluster: Cluster, now_ms: Callable[[], int], on_counts: Callable[[CommitCounts], None]
     ) -> None:
         self._cluster = cluster
         self._now_ms = now_ms
@@ -69,7 +55,7 @@ class CommitSample:
             if self._last is None or time.monotonic() - self._taken >= _FRESH_SECONDS:
                 self._last, self._taken = self._take(), time.monotonic()
                 if self._last.error is None:
-                    self._on_counts(self._last.commits)
+                    self._on_counts(self._last)
             return self._last
         finally:
             self._lock.release()
@@ -88,19 +74,27 @@ class CommitSample:
 def count_commits(connection: Connection, since_ms: int) -> tuple[dict[str, int], bool]:
     """Offset commits by the label of the group since a time, and whether all of them were read.
 
+    Of a partition that was not read to its end nothing counts: the numbers of its groups would be too small.
+
     Raises:
         GroupReplayError: this login may not read the offsets topic, or no broker answers.
     """
     partitions = connection.identify(OFFSETS_TOPIC).partitions
     ends = connection.end_offsets(OFFSETS_TOPIC, partitions)
     starts = connection.offsets_since(OFFSETS_TOPIC, partitions, since_ms)
-    found, records, began = Counter[str](), 0, time.monotonic()
+    found, records, began = dict[int, Counter[str]](), 0, time.monotonic()
+    complete = True
     for batch in read_messages(connection, OFFSETS_TOPIC, starts, ends):
-        found.update(batch_commits(batch))
+        number = batch.column("partition")[0].as_py()
+        found.setdefault(number, Counter()).update(batch_commits(batch))
         records += batch.num_rows
         if records > _MOST_RECORDS or time.monotonic() - began > _MOST_SECONDS:
-            return dict(found), False
-    return dict(found), True
+            if batch.column("offset")[-1].as_py() + 1 < ends[number]:
+                del found[number]
+            complete = False
+            break
+    # All commits of a group are in one partition.
+    return {label: count for part in found.values() for label, count in part.items()}, complete
 
 
 def batch_commits(batch: pa.RecordBatch) -> Counter[str]:

@@ -6,18 +6,19 @@ import json
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from confluent_kafka import IsolationLevel
 
 from groupreplay.state import OFFSETS_TOPIC, Context
 from groupreplay.state.kafka_terms import partition_for
 from groupreplay.state.policy.redaction import Redaction
-from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.base.errors import GroupReplayError, UnreachableError
 from groupreplay.streaming.config.settings import Cluster, RetentionFlags
 from groupreplay.streaming.contract.output import Output
 from groupreplay.streaming.engine.replay import Replay
@@ -32,6 +33,9 @@ _MOST_GROUPS: Final = 32
 _MOST_ROWS: Final = 4_000_000
 #: A request reads for this long at most; the next one goes on from there.
 READ_SECONDS: Final = 8.0
+#: A page waits for an answer of the brokers for this long, and for records that they have announced.
+ANSWER_SECONDS: Final = 3.0
+SILENCE_SECONDS: Final = 5.0
 #: Names of topics and the retention are asked for again after this time.
 _ASK_AGAIN_SECONDS: Final = 300.0
 #: After an error the cluster is left alone for this long: every page would wait for it.
@@ -46,7 +50,10 @@ class LogUnreadError(GroupReplayError):
 
 @dataclass(slots=True)
 class LiveGroupLog:
-    """One group's part of the log, up to ``following``; ``rows`` counts its commits and records."""
+    """One group's part of the log, up to ``following``; ``rows`` counts its commits and records.
+
+    It has every record that was written before ``known_ms`` (None: it was never read to its end).
+    """
 
     group_id: str
     era: str
@@ -56,6 +63,7 @@ class LiveGroupLog:
     first: int
     following: int
     rows: int = 0
+    known_ms: int | None = None
     member_events: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=_MEMBER_EVENTS))
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -81,15 +89,33 @@ class _About:
 class LiveLogs:
     """The groups of one cluster whose pages are open."""
 
-    def __init__(self, cluster: Cluster, redaction: Redaction | None = None) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        redaction: Redaction | None = None,
+        trouble: Callable[[], str | None] = lambda: None,
+    ) -> None:
+        """``trouble``: why no broker answers, None when one does."""
         self._connection = Connection(cluster)
+        self._trouble = trouble
         self._redaction = redaction
         self._groups: OrderedDict[str, LiveGroupLog] = OrderedDict()
         self._about: _About | None = None
         self._refused: tuple[GroupReplayError, float] | None = None
         self._lock = threading.Lock()
 
-    def read(self, group_id: str, now_ms: int) -> tuple[LiveGroupLog, Context]:
+    @property
+    def context(self) -> Context | None:
+        """What was asked of the cluster last; None before the first answer."""
+        return None if self._about is None else self._about.context
+
+    def kept(self, group_id: str) -> LiveGroupLog | None:
+        """What was read before of the log of a group, if it was read to its end once."""
+        with self._lock:
+            found = self._groups.get(group_id)
+        return None if found is None or found.known_ms is None else found
+
+    def read(self, group_id: str, now_ms: int) -> LiveGroupLog:
         """The log of a group up to its present end. Hold its ``lock`` while it is used.
 
         Raises:
@@ -105,10 +131,12 @@ class LiveLogs:
             self._shrink()
         with found.lock:
             self._catch_up(found, now_ms)
-        return found, about.context
+        return found
 
     def _ask(self) -> _About:
         about = self._about
+        if (trouble := self._trouble()) is not None:
+            raise UnreachableError(trouble)
         if self._refused is not None and time.monotonic() - self._refused[1] < _PAUSE_SECONDS:
             raise self._refused[0]
         if about is None or time.monotonic() - about.asked > _ASK_AGAIN_SECONDS:
@@ -153,22 +181,29 @@ class LiveLogs:
             self._groups.popitem(last=False)
 
     def _catch_up(self, found: LiveGroupLog, now_ms: int) -> None:
-        end = self._connection.partition_offsets([(OFFSETS_TOPIC, found.partition)], first=False).get(
-            (OFFSETS_TOPIC, found.partition)
-        )
-        if end is None:
-            raise GroupReplayError("the group's partition gives no answer", where=OFFSETS_TOPIC)
-        ends = time.monotonic() + READ_SECONDS
-        kept = []
-        with closing(self._batches(found, end)) as batches:
-            for batch in batches:
-                mine = of_group(batch, found.group_id)
-                found.rows += mine.num_rows
-                kept.append(mine)
-                if time.monotonic() > ends:
-                    break
-        self._replay(found, kept, now_ms)
-        if found.following < end:
+        place = OFFSETS_TOPIC, found.partition
+        ends_at = self._connection.partition_ends([place], IsolationLevel.READ_UNCOMMITTED, ANSWER_SECONDS)
+        if place not in ends_at:
+            # librdkafka may ask the leader that it knew before.
+            self._connection.forget_admin()
+            raise UnreachableError("the group's partition gives no answer", where=OFFSETS_TOPIC)
+        end, ends = ends_at[place].offset, time.monotonic() + READ_SECONDS
+        kept: list[pa.RecordBatch] = []
+        try:
+            with closing(self._batches(found, end)) as batches:
+                for batch in batches:
+                    mine = of_group(batch, found.group_id)
+                    found.rows += mine.num_rows
+                    kept.append(mine)
+                    if time.monotonic() > ends:
+                        break
+        finally:
+            # Also when the brokers go away meanwhile: what was read is not read again.
+            is_whole = found.following >= end
+            self._replay(found, kept, now_ms if is_whole else None)
+            if is_whole:
+                found.known_ms = now_ms
+        if not is_whole:
             raise LogUnreadError(
                 f"{found.following - found.first} of {end - found.first} records of its partition were read so far",
                 fix="ask again",
@@ -177,15 +212,17 @@ class LiveLogs:
     def _batches(self, found: LiveGroupLog, end: int) -> Generator[pa.RecordBatch, None, None]:
         """The new records of the partition; moves on while they are read."""
         place = {found.partition: found.following}
-        for batch in read_messages(self._connection, OFFSETS_TOPIC, place, {found.partition: end}):
+        for batch in read_messages(
+            self._connection, OFFSETS_TOPIC, place, {found.partition: end}, SILENCE_SECONDS
+        ):
             found.following = batch.column("offset")[-1].as_py() + 1
             yield batch
         # Behind the last record may be markers of transactions.
         found.following = max(end, found.following)
 
-    def _replay(self, found: LiveGroupLog, kept: Sequence[pa.RecordBatch], now_ms: int) -> None:
-        """Applies records; deadlines up to now take effect."""
-        found.replay.latest_ms = max(found.replay.latest_ms, now_ms)
+    def _replay(self, found: LiveGroupLog, kept: Sequence[pa.RecordBatch], now_ms: int | None) -> None:
+        """Applies records; deadlines up to now take effect (None: those up to the last record)."""
+        found.replay.latest_ms = max(found.replay.latest_ms, now_ms or 0)
         context = found.replay.context
         rows = Rows(context.cluster_id, context.era, found.logs.reading(iter(kept)))
         for row in found.replay.feed(rows):

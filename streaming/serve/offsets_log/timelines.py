@@ -6,20 +6,26 @@ import shlex
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from groupreplay import __version__
 from groupreplay.state.display.phrases import timestamp
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.policy.redaction import MARK, Redaction
-from groupreplay.state.timeline.document import Remark, TimelineDocument, TimelineSource
+from groupreplay.state.timeline.document import (
+    Remark,
+    TimelineDocument,
+    TimelineSource,
+    Unread,
+    UnreadReason,
+)
+from groupreplay.state.timeline.event_reading import moment_ms
 from groupreplay.state.timeline.group_timeline import TimelineInput, timeline_document
-from groupreplay.state.timeline.states import ProbedState
-from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.contract.message_decoder import OBJECTS
 from groupreplay.streaming.serve.history import queries
 from groupreplay.streaming.serve.offsets_log.answers import LiveAnswers
-from groupreplay.streaming.serve.offsets_log.group_logs import LiveLogs, LogUnreadError
+from groupreplay.streaming.serve.offsets_log.group_logs import LiveGroupLog, LiveLogs, LogUnreadError
 from groupreplay.streaming.serve.watched_cluster import WatchedCluster
 from groupreplay.streaming.text.event_text import text_of
 
@@ -40,7 +46,13 @@ class _FromHistory:
     events: Sequence[Json]
     cut: bool
     first_ms: int | None
+    newest_ms: int | None
     hides_names: bool
+
+    def until_ms(self, known_ms: int | None) -> int | None:
+        """Up to when the events are known: what the job says, or the newest one; None: there is none."""
+        times = [moment_ms(str(one.get("time"))) for one in self.events[:1]]
+        return max((one for one in (*times, known_ms or self.newest_ms) if one is not None), default=None)
 
 
 @dataclass(slots=True)
@@ -52,9 +64,9 @@ class LiveTimelines:
     _answers: LiveAnswers = field(init=False)
 
     def __post_init__(self) -> None:
-        served = self.cluster.served
-        self._logs = LiveLogs(served.source, self.cluster.redaction)
-        self._answers = LiveAnswers(served.sink, served.topics.probes)
+        served, cluster = self.cluster.served, self.cluster
+        self._logs = LiveLogs(served.source, cluster.redaction, lambda: cluster.log_watch.answers.error)
+        self._answers = LiveAnswers(served.sink, served.topics.probes, lambda: cluster.watch.answers.error)
 
     def document(self, group: str, since_ms: int, until_ms: int | None) -> TimelineDocument | None:
         """The timeline of a group from a time on; None when neither the history nor the log has the group.
@@ -74,20 +86,29 @@ class LiveTimelines:
             since_ms=since_ms,
             until_ms=until_ms or max(now_ms, since_ms) + 1,
             redaction=self.cluster.redaction,
+            events_until_ms=told.until_ms(self.cluster.known_until_ms()),
         )
         if told.hides_names and self.cluster.redaction is None:
-            why = "the job hides names, and this server has no --redact-key-file to hide them in the log"
-            return _without_log(given, told, why)
+            why = "The job hides names, and this server has no --redact-key-file to hide them in the log."
+            return _without_log(given, told, Unread(what="log", reason="hidden", since_ms=None, text=why))
         try:
-            return self._with_log(given, told, now_ms)
-        except LogUnreadError as error:
-            return _without_log(given, told, f"it is still being read ({error.what})")
+            return self._with_log(given, told, self._logs.read(group_id, now_ms), now_ms)
         except GroupReplayError as error:
-            return _without_log(given, told, str(error))
+            kept = self._logs.kept(group_id)
+            if kept is None:
+                return _without_log(given, told, _unread("log", error, None))
+            unread = (_unread("log", error, kept.known_ms),)
+        return self._with_log(replace(given, unread=unread), told, kept, now_ms)
 
-    def _with_log(self, given: TimelineInput, told: _FromHistory, now_ms: int) -> TimelineDocument | None:
-        found, context = self._logs.read(given.group_id, now_ms)
-        answers, probed = self._probed(given.group_id, context.cluster_id, now_ms)
+    def _with_log(
+        self, given: TimelineInput, told: _FromHistory, found: LiveGroupLog, now_ms: int
+    ) -> TimelineDocument | None:
+        context = self._logs.context
+        assert context is not None, "a log that was read has one"
+        answers = self._answers.of_group(given.group_id, context.cluster_id, now_ms)
+        unread = list(given.unread)
+        if answers.error is not None:
+            unread.append(_unread("probes", answers.error, answers.known_ms))
         with found.lock:
             log = found.log
             if not (told.events or log.records or found.rows or told.group_id):
@@ -98,22 +119,33 @@ class LiveTimelines:
                 source=source,
                 events=_joined(given.events, found.member_events),
                 has_log=True,
-                probed=probed,
+                probed=answers.rounds is not None,
+                asked=answers.rounds,
+                misdated=answers.misdated,
                 records=log.records,
                 commits=log.commits(),
-                answers=answers,
+                answers=answers.states,
                 offsets=found.offsets(),
                 topic_names=context.topic_names,
                 undated=log.undated,
+                known_until_ms=found.known_ms,
+                unread=unread,
             )
             return _remarked(timeline_document(made, text_of), told)
 
-    def _probed(self, group_id: str, cluster_id: str, now_ms: int) -> tuple[Sequence[ProbedState], bool]:
-        try:
-            return self._answers.of_group(group_id, cluster_id, now_ms), self._answers.probed
-        except GroupReplayError:
-            # The remarks of a document say that there are no probes.
-            return (), False
+
+def _unread(what: Literal["log", "probes"], error: GroupReplayError, known_ms: int | None) -> Unread:
+    reason: UnreadReason = "other"
+    if isinstance(error, LogUnreadError):
+        reason = "reading"
+    elif isinstance(error, UnreachableError):
+        reason = "unreachable"
+    elif error.exit_code is ExitCode.AUTHORISATION:
+        reason = "refused"
+    elif error.exit_code is ExitCode.DATA:
+        reason = "absent"
+    text = safe_text(str(error), 500)
+    return Unread(what=what, reason=reason, since_ms=known_ms, text=f"{text[:1].upper()}{text[1:]}.")
 
 
 def _from_history(db: sqlite3.Connection, group: str, end_ms: int) -> _FromHistory:
@@ -126,7 +158,8 @@ def _from_history(db: sqlite3.Connection, group: str, end_ms: int) -> _FromHisto
         group_id = next(
             (data["group_id"] for one in events if "group_id" in (data := one.get("data") or {})), None
         )
-    return _FromHistory(group_id, events, cut, queries.first_event_ms(db), hides_names(known, *events))
+    first_ms, newest_ms = queries.event_bounds_ms(db)
+    return _FromHistory(group_id, events, cut, first_ms, newest_ms, hides_names(known, *events))
 
 
 def hides_names(*documents: Mapping[str, Any]) -> bool:
@@ -175,19 +208,22 @@ def _joined(events: Sequence[Mapping[str, Any]], members: Iterable[Json]) -> lis
     return [*events, *(event for event in members if event["id"] not in known)]
 
 
-def _without_log(given: TimelineInput, told: _FromHistory, why: str) -> TimelineDocument | None:
+def _without_log(given: TimelineInput, told: _FromHistory, missing: Unread) -> TimelineDocument | None:
     if not (told.events or told.group_id):
         return None
-    missing = Remark(kind="no_records", text=f"No partitions and commits: {safe_text(why, 500)}.")
-    return _remarked(timeline_document(given, text_of), told, missing)
+    # States and members are those of events.
+    made = replace(given, unread=(missing,), known_until_ms=given.events_until_ms)
+    return _remarked(timeline_document(made, text_of), told)
 
 
-def _remarked(document: TimelineDocument, told: _FromHistory, *more: Remark) -> TimelineDocument:
+def _remarked(document: TimelineDocument, told: _FromHistory) -> TimelineDocument:
     """The document with what the history does not have."""
-    first_ms, found = told.first_ms, list(more)
+    first_ms, found = told.first_ms, list[Remark]()
     if told.cut:
         found.append(Remark(kind="summed_events", text="Only the newest events before the end were read."))
     elif first_ms is None or first_ms > document.since_ms:
         since = "yet" if first_ms is None else f"before {timestamp(first_ms)}"
         found.append(Remark(kind="history", text=f"The history of this server has no events {since}."))
-    return replace(document, remarks=(*found, *document.remarks))
+    # First what could not be read: it is not to be taken for the end of what happened.
+    remarks = sorted((*found, *document.remarks), key=lambda one: not one.kind.startswith("unread"))
+    return replace(document, remarks=tuple(remarks))

@@ -3,7 +3,8 @@
 (() => {
   const { safe, clock, lasted, counted } = Format;
   const { byId, element, arrange } = Elements;
-  const { state, keyed, empty, moment, shownName, age } = BoardParts;
+  const { state, keyed, empty, moment, shownName } = BoardParts;
+  const { age } = Knowledge;
   const PAGE = 25, EVENTS = 40, STRIP_MS = 86400000, WEEKS_MS = 15 * 86400000;
   let clusters = [], conditions = null, shownConditions = 12, page = { after: [], next: null, groups: [] }, strips = new Map(), days = null, chosenDay = null, latest = [], severities = new Map();
   const facets = { state: new Set(), type: new Set(), risk: new Set() };
@@ -23,25 +24,22 @@
   // ---- clusters and the job
 
   const readClusters = Live.reader(() => tried(null, async () => {
-    const found = await Live.get("/api/clusters");
-    Live.setNow(found.now_ms);
+    let found;
+    try { found = await Live.get("/api/clusters"); } catch (error) {
+      // The stream may be open all the same: nothing else says that this page is old.
+      byId("stale").textContent = `Not read: ${error.message}. Nothing here is newer than ${state.as_of === null ? "what was shown before" : moment(state.as_of)}.`;
+      byId("stale").classList.remove("hidden");
+      throw error;
+    }
+    byId("stale").classList.add("hidden");
     clusters = found.clusters;
     state.several = clusters.length > 1;
     if (!chosen()) state.cluster = (clusters.find(one => one.name === new URLSearchParams(location.search).get("cluster")) || clusters[0]).name;
-    showClusters(); showJob(); showHeadline();
+    Live.setNow(chosen().now_ms); state.as_of = chosen().known_until_ms;
+    showClusters(); showJob(); showHeadline(); BoardParts.showAges();
     document.documentElement.dataset.ready = "true";
   }), 2000);
-  const known = one => one.job.heartbeat_ms !== null;
-  // Why what is shown may not be what is: null when the job is up and has caught up.
-  function doubt(one) {
-    if (one.error) return { tone: "error", short: "not readable", text: `The job's topics cannot be read now: ${safe(one.error, 300)}. This server tries again every few seconds. ${known(one) ? `Everything here is as of ${clock(one.job.heartbeat_ms, state.zone)}.` : "Nothing is known of this cluster yet."}` };
-    if (!known(one)) return { tone: "error", short: "no job", text: `Nothing is known of this cluster: ${one.job.error}.${one.job.error === "there is no job yet" ? " Start groupreplay run." : ""}` };
-    if (!one.job.up) return { tone: "error", short: "job down", text: `The job is down: its last heartbeat was ${age(Live.now() - one.job.heartbeat_ms)} ago (${clock(one.job.heartbeat_ms, state.zone)}). Everything here is as of then.` };
-    if (one.job.error) return { tone: "warn", short: "job in trouble", text: `The job reports: ${safe(one.job.error, 300)}` };
-    if (one.caught_up_ms === null) return { tone: "warn", short: "not caught up", text: "The job has not caught up with the offsets topic yet: what it has not read is missing here." };
-    if (one.job.behind_ms > 60000) return { tone: "warn", short: `${age(one.job.behind_ms)} behind`, text: `The job is ${age(one.job.behind_ms)} behind the offsets topic: everything here is as of ${clock(one.caught_up_ms, state.zone)}.` };
-    return null;
-  }
+  const known = Knowledge.wasRead, doubt = one => Knowledge.doubt(one, state.zone);
   function showClusters() {
     byId("clusters").classList.toggle("hidden", !state.several);
     keyed(byId("clusters"), clusters.map(one => ({ name: one.name, counts: one.conditions, groups: one.job.groups, doubt: doubt(one), chosen: one.name === state.cluster })), one => one.name, one => {
@@ -54,7 +52,7 @@
   }
   function choose(name) {
     if (name === state.cluster) return;
-    state.cluster = name;
+    state.cluster = name; Live.setNow(chosen().now_ms); state.as_of = chosen().known_until_ms;
     history.replaceState(null, "", `/?${new URLSearchParams({ cluster: name })}`);
     conditions = null; page = { after: [], next: null, groups: [] }; strips = new Map(); days = null; latest = []; severities = new Map();
     for (const one of Object.values(facets)) one.clear();
@@ -62,8 +60,9 @@
   }
   function showJob() {
     const one = chosen(), job = one.job, why = doubt(one);
-    const at = ms => ms === null ? "–" : `${moment(ms)} (${age(Live.now() - ms)} ago)`;
-    const facts = [["state", why ? why.short : "up, caught up"], ["phase", job.phase], ["caught up to", at(one.caught_up_ms)], ["heartbeat", at(job.heartbeat_ms)], ["groups", job.groups],
+    // Of the job itself this server knows what it has read: up to the last answer of Kafka.
+    const at = ms => ms === null ? "–" : `${moment(ms)}${one.kafka.answered_ms === null ? "" : ` (${age(one.kafka.answered_ms - ms)} before ${clock(one.kafka.answered_ms, state.zone)})`}`;
+    const facts = [["state", why ? why.short : "up, caught up"], ["Kafka", answersText(one.kafka)], ["offsets topic", one.log_kafka && answersText(one.log_kafka)], ["phase", job.phase], ["caught up to", at(one.caught_up_ms)], ["heartbeat", at(job.heartbeat_ms)], ["groups", job.groups],
       ["batch", job.batch ? `${job.batch.rows} records in ${lasted(job.batch.seconds * 1000)}` : null], ["lag", job.lag_offsets === null ? null : counted(job.lag_offsets, "record")], ["started", job.started_ms === null ? null : at(job.started_ms)],
       ["restarts", job.restarts], ["release", job.version], ["host", job.host], ["prober", proberText(job.prober)], ["rules", job.rules_error],
       ["history here", one.history_error ? `in trouble: ${one.history_error}` : one.history_since_ms === null ? "no events yet" : `from ${moment(one.history_since_ms)} on, at most ${lasted(one.history_ms)}`],
@@ -71,6 +70,7 @@
     keyed(byId("job-facts"), facts.flatMap(([name, value]) => [["dt", name, name], ["dd", name, safe(value, 300)]]), item => item[0] + item[1], ([kind, , text]) => element(kind, text));
     keyed(byId("job-conditions"), job.conditions, item => `${item.name} ${item.what}`, item => element("li", `${item.severity} ${item.name}: ${safe(item.what, 200)}`, { class: item.severity }));
   }
+  const answersText = ({ answered_ms, error }) => error ? `no answer${answered_ms === null ? "" : ` since ${moment(answered_ms)}`}` : answered_ms === null ? "not asked yet" : `answered ${clock(answered_ms, state.zone)}`;
   function proberText(prober) {
     if (!prober) return "none: classic groups that rebalance are not asked for";
     if (typeof prober !== "object") return String(prober);
@@ -107,7 +107,7 @@
     for (const each of errors) warns.delete(each);
     const listed = set => { const names = [...set].slice(0, 3).map(shownName); return `${names.join(", ")}${set.size > 3 ? ` and ${set.size - 3} more` : ""}`; };
     const lines = [];
-    if (why) lines.push([why.tone, why.text]);
+    if (why) lines.push([why.tone, `${why.text}${Knowledge.asOfText("What is shown of groups is", one, state.zone)}`]);
     if (errors.size) lines.push(["error", `${counted(errors.size, "group")} in an error: ${listed(errors)}`]);
     if (warns.size) lines.push(["warn", `${counted(warns.size, "group")} with a warning: ${listed(warns)}`]);
     const infos = groups("INFO");
@@ -126,13 +126,14 @@
     const found = await Live.get("/api/groups", own(query));
     page.groups = found.groups; page.next = found.next;
     showFacets(found.facets || {});
+    byId("commits-title").textContent = found.commits_until_ms === null ? "commits" : `commits, ${clock(found.commits_since_ms, state.zone).slice(0, 5)} to ${clock(found.commits_until_ms, state.zone)}`;
     showGroups(found, query);
     readStrips();
   }), 1500);
   const readStrips = Live.reader(() => tried(null, async () => {
     const labels = page.groups.map(one => one.label);
     if (!labels.length) return;
-    const until = Live.now(), found = await Live.get("/api/strips", own({ since: Math.max(0, Math.round(until - STRIP_MS)), until: Math.round(until), groups: labels, limit: labels.length }));
+    const until = state.as_of === null ? Live.now() : state.as_of, found = await Live.get("/api/strips", own({ since: Math.max(0, Math.round(until - STRIP_MS)), until: Math.round(until), groups: labels, limit: labels.length }));
     strips = new Map(found.strips.map(one => [one.group_id, { one, since: found.since_ms, until: found.until_ms }]));
     showStrips();
   }), 5000);
@@ -170,7 +171,7 @@
   // ---- cards
 
   const readExpiring = Live.reader(() => tried("days-empty", async () => {
-    days = (await Live.get("/api/expiring", own({ until: Math.round(Live.now() + WEEKS_MS) }))).days;
+    days = (await Live.get("/api/expiring", own({ until: Math.round((state.as_of === null ? Live.now() : state.as_of) + WEEKS_MS) }))).days;
     showDays();
   }), 20000);
   function showDays() {
@@ -189,7 +190,7 @@
   const readCommitters = Live.reader(() => tried("committers-empty", async () => {
     const found = await Live.get("/api/committers", own({ limit: 10 })), most = Math.max(1, ...found.committers.map(one => one.commits));
     keyed(byId("committer-rows"), found.committers.map(one => ({ ...one, share: one.commits / most })), one => one.group_id, BoardParts.committerRow);
-    empty("committers-empty", found.error ? `Not known: ${safe(found.error, 300)}` : found.committers.length ? `Since ${clock(found.since_ms, state.zone)}${found.complete === false ? "; not all records were read" : ""}.` : `Nobody has committed since ${clock(found.since_ms, state.zone)}.`);
+    empty("committers-empty", found.error ? `Not known: ${safe(found.error, 300)}` : found.committers.length ? `From ${clock(found.since_ms, state.zone)} to ${clock(found.until_ms, state.zone)}${found.complete ? "" : "; not all partitions were read: the other groups are missing"}.` : found.complete ? `Nobody committed from ${clock(found.since_ms, state.zone)} to ${clock(found.until_ms, state.zone)}.` : "Not known: no partition was read to its end.");
   }), 15000);
 
   // ---- events
@@ -228,11 +229,11 @@
   // The cluster must be known before anything else is read.
   async function first() {
     const found = await Live.get("/api/clusters");
-    Live.setNow(found.now_ms);
     clusters = found.clusters;
     state.several = clusters.length > 1;
     const asked = new URLSearchParams(location.search).get("cluster");
     if (!chosen()) state.cluster = (clusters.find(one => one.name === asked) || clusters[0]).name;
+    Live.setNow(chosen().now_ms); state.as_of = chosen().known_until_ms;
   }
   function setZone(zone) {
     state.zone = zone;
@@ -251,7 +252,7 @@
   byId("topic-search").addEventListener("input", readTopics);
   byId("more-conditions").addEventListener("click", () => { shownConditions += 100; showConditions(); });
   document.addEventListener("keydown", event => { if (event.key === "/" && !/^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName)) { event.preventDefault(); byId("search").focus(); } });
-  setInterval(() => { if (!document.hidden) { BoardParts.tick(); Live.showBar(state.zone); } }, 1000);
+  setInterval(() => { if (!document.hidden) Live.showBar(state.zone); }, 1000);
   setInterval(() => { if (chosen()) { readClusters(); readConditions(); readGroups(); } }, 5000);
   setInterval(() => { if (chosen()) { readExpiring(); readTopics(); readCommitters(); readStrips(); } }, 30000);
   begin();

@@ -1,9 +1,11 @@
 // Parts of the board: each makes the elements of one kind of data, and keeps those whose data did not change.
 "use strict";
 const BoardParts = (() => {
-  const { safe, day, clock, lasted, counted } = Format;
+  const { safe, day, clock, counted } = Format;
+  const { age } = Knowledge;
   const { byId, element, arrange, isLink } = Elements;
-  const state = { zone: "utc", cluster: "", several: false };
+  // `as_of`: the time up to which groups are known; null: not known.
+  const state = { zone: "utc", cluster: "", several: false, as_of: null };
   const TONES = { ERROR: "error", WARN: "warn", INFO: "info", OK: "ok" }, DAY_MS = 86400000;
   // Conditions by what a strip draws them as; others by their severity.
   const KINDS = { "rebalance.stuck": "stuck", "rebalance.slow": "slow", "rebalance.suspected": "pause", "commits.paused": "pause", "owner.silent": "pause", "partition.poison": "pause", "offsets.expiring": "expiry" };
@@ -15,19 +17,26 @@ const BoardParts = (() => {
     return `/groups/${encodeURIComponent(label)}${given ? `?${given}` : ""}`;
   }
   const groupLink = (label, text, more) => element("a", shownName(text === undefined ? label : text), { href: groupAddress(label, more), class: "group" });
-  // How long ago, in its largest units; the page counts on by itself.
-  const age = ms => { const seconds = Math.max(0, Math.floor(ms / 1000)); return lasted(1000 * (seconds < 3600 ? seconds : seconds - seconds % 60)); };
-  function since(ms, more = "") {
-    const text = element("time", ms === null ? "–" : age(Live.now() - ms) + more, ms === null ? {} : { "data-since": ms, "data-more": more });
+  const moment = ms => Knowledge.moment(ms, state.zone);
+  // How long before the time up to which groups are known; where that is not known, the moment itself.
+  const ago = ms => state.as_of === null ? moment(ms) : age(state.as_of - ms);
+  function ahead(ms) {
+    if (state.as_of === null) return moment(ms);
+    const left = ms - state.as_of;
+    return left <= 0 ? "may be due" : left < DAY_MS ? `${age(left)}` : `${Math.floor(left / DAY_MS)} d`;
+  }
+  function since(ms) {
+    const text = element("time", ms === null ? "–" : ago(ms), ms === null ? {} : { "data-since": ms });
     if (ms !== null) text.title = moment(ms);
     return text;
   }
-  const moment = ms => `${day(ms, state.zone)} ${clock(ms, state.zone)}`;
-  function tick() {
-    const now = Live.now();
-    for (const one of document.querySelectorAll("time[data-since]")) {
-      const text = age(now - Number(one.dataset.since)) + one.dataset.more;
-      if (one.textContent !== text) one.textContent = text;
+  function showAges() {
+    const write = (one, text) => { if (one.textContent !== text) one.textContent = text; };
+    for (const one of document.querySelectorAll("time[data-since]")) write(one, ago(Number(one.dataset.since)));
+    for (const one of document.querySelectorAll("time[data-expires]")) {
+      const ms = Number(one.dataset.expires);
+      write(one, ahead(ms));
+      one.classList.toggle("soon", state.as_of !== null && ms - state.as_of < DAY_MS);
     }
   }
   function cell(content, attributes = {}) {
@@ -85,14 +94,11 @@ const BoardParts = (() => {
     words.forEach((word, at) => risk.append(...(at ? [element("wbr")] : []), at < words.length - 1 ? `${word}.` : word));
     if (one.conditions.length > 1) risk.append(element("span", ` +${one.conditions.length - 1}`, { class: "quiet", title: one.conditions.map(each => each.name).join(", ") }));
     row.append(name, cell(one.type), cell(one.state, { class: `state ${/Rebalanc|Reconcil|Assigning|NotReady/.test(one.state) ? "moving" : ""}` }), cell(one.members === null ? "–" : String(one.members), { class: "number" }), risk,
-      element("td", null, { class: "wide" }), cell(since(one.rebalanced_ms), { class: "number" }), cell(since(one.newest_commit_ms), { class: "number" }), cell(expiry(one.expires_ms), { class: "number" }));
+      element("td", null, { class: "wide" }), cell(since(one.rebalanced_ms), { class: "number" }), cell(one.commits === null ? "–" : String(one.commits), { class: "number" }), cell(expiry(one.expires_ms), { class: "number" }));
     return row;
   }
   function expiry(ms) {
-    if (ms === null) return "–";
-    const left = ms - Live.now(), text = element("span", left <= 0 ? "due" : left < DAY_MS ? `in ${age(left)}` : `in ${Math.floor(left / DAY_MS)} d`, { title: `not before ${moment(ms)}` });
-    if (left < DAY_MS) text.className = "soon";
-    return text;
+    return ms === null ? "–" : element("time", ahead(ms), { "data-expires": ms, title: `not before ${moment(ms)}` });
   }
 
   // ---- cards
@@ -107,7 +113,7 @@ const BoardParts = (() => {
   const dayMs = text => Date.parse(`${text}T00:00:00Z`);
   // A calendar of weeks that begin on Monday, from today (UTC) on; what is overdue is part of today.
   function calendar(days, chosen, choose) {
-    const today = Math.floor(Live.now() / DAY_MS) * DAY_MS, byDay = new Map();
+    const today = Math.floor((state.as_of === null ? Live.now() : state.as_of) / DAY_MS) * DAY_MS, byDay = new Map();
     for (const one of days) {
       const at = Math.max(dayMs(one.day), today), known = byDay.get(at) || { offsets: 0, groups: [], group_count: 0 };
       byDay.set(at, { offsets: known.offsets + one.offsets, groups: [...known.groups, ...one.groups], group_count: known.group_count + (one.group_count || one.groups.length) });
@@ -117,7 +123,7 @@ const BoardParts = (() => {
     for (let at = first; at < first + 14 * DAY_MS; at += DAY_MS) {
       const found = byDay.get(at), name = day(at, "utc");
       const one = element("button", null, { type: "button", class: `day${at < today ? " past" : ""}${found ? " some" : ""}${at === today ? " today" : ""}`, "aria-pressed": String(chosen === at), "aria-label": `${name}: ${found ? `${counted(found.offsets, "offset")} of ${counted(found.group_count, "group")}` : "none"}` });
-      one.append(element("span", String(new Date(at).getUTCDate())), element("span", found ? String(found.offsets) : "", { class: "many" }));
+      one.append(element("span", name.slice(8)), element("span", found ? String(found.offsets) : "", { class: "many" }));
       if (found) { one.style.setProperty("--weight", `${Math.round(15 + 60 * found.offsets / most)}%`); one.addEventListener("click", () => choose(at)); } else one.disabled = true;
       nodes.push(one);
     }
@@ -134,7 +140,6 @@ const BoardParts = (() => {
     list.append(...one.readers.slice(0, 12).map(reader => {
       const item = element("li");
       item.append(element("span", null, { class: `tone ${TONES[reader.severity] || "ok"}`, role: "img", "aria-label": reader.severity || "no condition" }), groupLink(reader.group_id), element("span", reader.state, { class: "quiet" }));
-      if (reader.last_commit_ms !== null) { item.append(element("span", "last commit ", { class: "quiet" })); item.lastChild.append(since(reader.last_commit_ms, " ago")); }
       return item;
     }));
     if (all > 12) list.append(element("li", `and ${all - 12} more`, { class: "quiet" }));
@@ -149,5 +154,5 @@ const BoardParts = (() => {
     return row;
   }
 
-  return { state, shownName, age, since, moment, tick, keyed, empty, conditionRow, groupRow, strip, eventItem, calendar, expiryItem, topicPart, committerRow };
+  return { state, shownName, since, moment, showAges, keyed, empty, conditionRow, groupRow, strip, eventItem, calendar, expiryItem, topicPart, committerRow };
 })();

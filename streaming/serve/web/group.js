@@ -5,11 +5,12 @@
   const { byId, element } = Elements;
   const label = decodeURIComponent(location.pathname.slice("/groups/".length)), asked = new URLSearchParams(location.search);
   const own = asked.get("cluster") ? { cluster: asked.get("cluster") } : {};
-  const LENGTH_MS = 3600000, AROUND_MS = 1800000, TICK_MS = 1000;
+  // A document is read again every few seconds: an older one says that something is wrong.
+  const LENGTH_MS = 3600000, AROUND_MS = 1800000, TICK_MS = 1000, OLD_MS = 20000;
   const at = asked.has("at") ? Number(asked.get("at")) : null, since = asked.has("since") ? Number(asked.get("since")) : null, until = asked.has("until") ? Number(asked.get("until")) : null;
   // A page that follows from a moment on, until a length is chosen.
   let from_moment = since !== null && until === null;
-  let following = at === null && until === null, length_ms = LENGTH_MS, span = null, group = null, cluster = null, opened = false, streaming = false, added = new Map(), marked = false;
+  let following = at === null && until === null, length_ms = LENGTH_MS, span = null, group, cluster = null, opened = false, streaming = false, added = new Map(), marked = false;
   // The span of a page that does not follow; a page that follows has its end at this moment.
   if (at !== null) span = [at - AROUND_MS, at + AROUND_MS];
   else if (since !== null && until !== null) span = [since, until];
@@ -47,17 +48,19 @@
     take(doc);
   }), 1500);
   const readGroup = Live.reader(() => tried(async () => {
-    const found = await Live.get(path, own);
-    group = found.group;
+    try { group = (await Live.get(path, own)).group; } catch (error) {
+      if (!(error instanceof Live.Failure) || error.status !== 404 || !opened) throw error;
+      group = null;
+    }
     showNow();
   }), 1000);
   async function askClusters() {
     const found = await Live.get("/api/clusters");
-    Live.setNow(found.now_ms);
     cluster = found.clusters.find(one => one.name === own.cluster) || found.clusters[0];
+    Live.setNow(cluster.now_ms);
     byId("cluster-name").textContent = `cluster ${safe(cluster.name, 80)}`;
     byId("back").href = own.cluster ? `/?${new URLSearchParams(own)}` : "/";
-    showState();
+    showState(); showNow();
   }
   const readClusters = Live.reader(() => tried(askClusters), 2000);
 
@@ -78,7 +81,7 @@
       GroupView.update(merged);
       if (following) move();
     }
-    showState();
+    showState(); showNow();
     document.documentElement.dataset.ready = "true";
   }
   const joined = events => [...events, ...added.values()].sort((a, b) => a.time_ms - b.time_ms);
@@ -106,38 +109,58 @@
   // ---- what the group is now
 
   function showNow() {
+    // Undefined: not asked yet; null: the job's topics have none.
+    if (!cluster || group === undefined) return;
+    if (group === null) {
+      // Its topics may not have been read yet, or again.
+      const known = Knowledge.wasRead(cluster) && !cluster.kafka.error && !cluster.error;
+      byId("group-now").replaceChildren(element("span", known ? `the job has no such group ${Knowledge.asOf(cluster, state.zone)}` : "not known whether the group exists", { class: "badge strong" }), ...commitBadge());
+      byId("group-why").replaceChildren();
+      return;
+    }
     const parts = [group.state, counted(group.members || 0, "member"), ...(group.generation === null ? [] : [`generation ${group.generation}`])];
     const nodes = parts.map((text, index) => element("span", text, { class: index ? "badge" : "badge strong" }));
     for (const one of group.conditions) {
-      const badge = element("span", `${one.name} for `, { class: `badge ${one.severity === "ERROR" ? "error" : one.severity === "WARN" ? "warn" : ""}`, title: safe(one.summary || "", 400) });
-      badge.append(element("time", "", { "data-since": one.since_ms }));
-      nodes.push(badge);
+      nodes.push(element("span", `${one.name} ${Knowledge.heldFor(one.since_ms, cluster, state.zone)}`, { class: `badge ${one.severity === "ERROR" ? "error" : one.severity === "WARN" ? "warn" : ""}`, title: safe(one.summary || "", 400) }));
     }
-    if (!group.conditions.length) nodes.push(element("span", "no condition holds", { class: "badge ok" }));
-    byId("group-now").replaceChildren(...nodes);
-    byId("group-why").replaceChildren(...group.conditions.filter(one => one.severity !== "INFO" && one.summary).slice(0, 3).map(one => element("li", safe(one.summary, 600), { class: one.severity })));
-    tickAges();
+    if (!group.conditions.length) nodes.push(element("span", Knowledge.doubt(cluster, state.zone) ? "no condition is known to hold" : "no condition holds", { class: "badge ok" }));
+    byId("group-now").replaceChildren(...nodes, ...commitBadge(), element("span", Knowledge.asOf(cluster, state.zone), { class: "quiet" }));
+    byId("group-why").replaceChildren(...group.conditions.filter(one => one.severity !== "INFO" && one.summary).slice(0, 3).map(one => element("li", `When it was reported: ${safe(one.summary, 600)}`, { class: one.severity })));
   }
-  function tickAges() {
-    for (const one of document.querySelectorAll("time[data-since]")) one.textContent = Format.lasted(1000 * Math.max(0, Math.floor((Live.now() - Number(one.dataset.since)) / 1000)));
+  // The newest commit in the log, with the time up to which the log was read: what came later is not known.
+  function commitBadge() {
+    const { doc } = state, unread = doc && Unread.ofLog(doc);
+    if (!doc || unread && unread.since_ms === null) return doc ? [element("span", `last commit: ${Unread.WORDS[unread.reason]}`, { class: "badge warn" })] : [];
+    const known = clock(doc.known_until_ms, state.zone);
+    if (doc.last_commit_ms === null) return [element("span", `no commit in the log up to ${known}`, { class: "badge" })];
+    return [element("span", `last commit ${Format.lasted(Math.max(0, doc.known_until_ms - doc.last_commit_ms))} before ${known}`, { class: unread ? "badge warn" : "badge", title: `at ${Knowledge.moment(doc.last_commit_ms, state.zone)}; the log was read up to ${known}` })];
   }
   function showState() {
-    const job = cluster && cluster.job, fresh = job && job.up;
-    byId("live-state").textContent = !streaming ? "not connected" : !job ? "" : fresh ? `live, caught up to ${cluster.caught_up_ms === null ? "nothing yet" : clock(cluster.caught_up_ms, state.zone)}` : "connected, but the job is down";
-    byId("stale").classList.toggle("hidden", !job || (fresh && !cluster.error));
-    if (job && cluster.error) byId("stale").textContent = `The job's topics cannot be read now: ${safe(cluster.error, 300)}. ${job.heartbeat_ms === null ? "" : `Nothing after ${clock(job.heartbeat_ms, state.zone)} is known.`}`;
-    else if (job && !fresh) byId("stale").textContent = job.heartbeat_ms === null ? `Nothing new can appear: ${job.error || "there is no job"}.` : `The job is down since ${clock(job.heartbeat_ms, state.zone)}: nothing after that is known.`;
+    const why = cluster && Knowledge.doubt(cluster, state.zone), down = why && why.tone === "error";
+    byId("live-state").textContent = !streaming ? "not connected" : !cluster ? "" : down ? `connected, but: ${why.short}` : `live, caught up to ${cluster.caught_up_ms === null ? "nothing yet" : clock(cluster.caught_up_ms, state.zone)}`;
+    byId("stale").classList.toggle("hidden", !why);
+    if (why) byId("stale").textContent = `${why.text}${Knowledge.asOfText("Conditions and events are", cluster, state.zone)}${state.doc && opened ? ` Members, partitions and commits are as of ${Knowledge.moment(state.doc.known_until_ms, state.zone)}.` : ""}`;
+    if (state.view) showGaps(why);
     byId("follow").setAttribute("aria-pressed", String(following));
     for (const each of document.querySelectorAll("[data-length]")) each.setAttribute("aria-pressed", String(following && !from_moment && Number(each.dataset.length) === length_ms));
     document.documentElement.dataset.following = String(following);
   }
 
+  // Why the picture ends before now; a document that was just read needs no reason.
+  function showGaps(why) {
+    const log = cluster && (cluster.log_kafka || cluster.kafka), old = Live.now() - state.doc.known_until_ms > OLD_MS;
+    const gap = !following ? null : log && log.error ? Unread.WORDS.unreachable : !streaming && old ? "this page has no connection" : old ? "not read yet" : null;
+    const eventsGap = !following ? null : why ? why.short : gap;
+    if (state.view.gap === gap && state.view.eventsGap === eventsGap) return;
+    Object.assign(state.view, { gap, eventsGap });
+    GroupView.later();
+  }
+
   // ---- following
 
-  // States and owners go on until now only while the job is up and the stream is open: else it is not known that they do.
+  // The axis goes on until now. States and owners end where the log was read to: it is not known that they go on.
   function move() {
     const now = Live.now();
-    if (streaming && cluster && cluster.job.up && state.doc.until_ms < now) state.doc = { ...state.doc, until_ms: Math.round(now) };
     state.end_ms = Math.round(now);
     GroupView.frame(Math.round(now - length()), Math.round(now));
   }
@@ -155,7 +178,8 @@
   // Redraws when the axis has moved by a pixel.
   function tick() {
     if (document.hidden) return;
-    tickAges(); Live.showBar(state.zone);
+    Live.showBar(state.zone);
+    if (opened) showState();
     if (!following || !opened) return;
     const pixel_ms = length() / Math.max(state.view.width, 1);
     if (Live.now() - state.view.until >= pixel_ms) move();
@@ -182,7 +206,7 @@
   function readAll() { readClusters(); readGroup(); readDocument(); }
   function setZone(zone) {
     GroupView.setZone(zone);
-    showState();
+    showState(); showNow();
   }
 
   state.newestFirst = true;

@@ -4,8 +4,10 @@ const Live = (() => {
   const { clock, lasted } = Format;
   const { byId } = Elements;
   const KEY = "groupreplay.token", TIMEOUT_MS = 30000, SILENT_MS = 45000, SHORTEST_MS = 1000, LONGEST_MS = 30000;
-  // The server's clock minus that of this browser.
-  let skew_ms = 0;
+  // The server's clock, carried on by the page's own: that of the machine may be wrong, or be set. [ms, performance.now()]
+  let server = null;
+  // When this page received something last, by performance.now().
+  let heard = performance.now();
 
   class Failure extends Error {
     constructor(text, status = 0, wait_ms = 0) { super(text); this.status = status; this.wait_ms = wait_ms; }
@@ -48,10 +50,11 @@ const Live = (() => {
       throw new Failure(error.name === "TimeoutError" ? "the server did not answer in time" : "the server cannot be reached");
     }
     if (!response.ok) throw await failure(response);
+    heard = performance.now();
     try { return await response.json(); } catch (error) { throw new Failure("the answer of the server ended early"); }
   }
-  const now = () => Date.now() + skew_ms;
-  function setNow(ms) { skew_ms = ms - Date.now(); }
+  const now = () => server === null ? Date.now() : server[0] + performance.now() - server[1];
+  function setNow(ms) { server = [ms, performance.now()]; }
 
   // A function that reads something again when it is called: one request at a time, not sooner than `least_ms` after the last one
   // began, and later when the server is slow. A hidden page reads when it is shown again.
@@ -100,9 +103,9 @@ const Live = (() => {
     return rest;
   }
 
-  // Follows a stream until `stop` is called. `on` has opened(), event({event, text}), reset(), lost(since_ms, retry_ms, why), denied(failure).
+  // Follows a stream until `stop` is called. `on` has opened(), event({event, text}), reset(), lost(retry, why), denied(failure).
   function follow(parameters, on) {
-    let stopped = false, control = null, place = null, wait_ms = SHORTEST_MS, lost_ms = null, wake = () => {};
+    let stopped = false, control = null, place = null, wait_ms = SHORTEST_MS, wake = () => {};
     const pause = ms => new Promise(done => { const timer = setTimeout(done, ms); wake = () => { clearTimeout(timer); done(); }; });
     function take(frame) {
       if (frame.id !== null) place = frame.id;
@@ -115,7 +118,7 @@ const Live = (() => {
       try {
         const response = await fetch(address("/api/events/stream", parameters), { headers: headers(place === null ? {} : { "Last-Event-ID": place }), cache: "no-store", signal: control.signal });
         if (!response.ok) throw await failure(response);
-        lost_ms = null; wait_ms = SHORTEST_MS;
+        wait_ms = SHORTEST_MS; heard = performance.now();
         on.opened();
         const decoder = new TextDecoder(), body = response.body.getReader();
         for (;;) {
@@ -123,6 +126,7 @@ const Live = (() => {
           if (done) return;
           clearTimeout(timer);
           timer = setTimeout(() => control.abort(), SILENT_MS);
+          heard = performance.now();
           rest = frames(rest + decoder.decode(value, { stream: true }), take);
         }
       } finally { clearTimeout(timer); control.abort(); }
@@ -139,10 +143,9 @@ const Live = (() => {
           else why = String(error);
         }
         if (stopped) return;
-        if (lost_ms === null) lost_ms = now();
         const retry_ms = Math.max(wait_ms * (0.75 + 0.5 * Math.random()), longest);
         wait_ms = Math.min(wait_ms * 2, LONGEST_MS);
-        on.lost(lost_ms, now() + retry_ms, why);
+        on.lost(performance.now() + retry_ms, why);
         await pause(retry_ms);
       }
     }
@@ -158,8 +161,10 @@ const Live = (() => {
   function showBar(zone = "utc") {
     byId("connection").classList.toggle("hidden", !lost);
     if (!lost) return;
-    const left = Math.max(0, Math.ceil((lost.retry_ms - now()) / 1000));
-    byId("connection-text").textContent = `Connection lost since ${clock(lost.since_ms, zone)} (${lasted(Math.max(0, Math.floor((now() - lost.since_ms) / 1000)) * 1000)}): ${lost.why}. ${left ? `Next try in ${left} s.` : "Trying now."} What is shown is as of then.`;
+    const left = Math.max(0, Math.ceil((lost.retry - performance.now()) / 1000)), silent_ms = performance.now() - heard;
+    // Without an answer this page does not know the time: that of the machine may be wrong.
+    const since = server === null ? "Not connected" : `Connection lost since ${clock(now() - silent_ms, zone)} (${lasted(Math.floor(silent_ms / 1000) * 1000)})`;
+    byId("connection-text").textContent = `${since}: ${lost.why}. ${left ? `Next try in ${left} s.` : "Trying now."}${server === null ? "" : " Nothing on this page is newer."}`;
   }
   // Follows events for the page; it reads everything again after a reset.
   function connect(parameters, on) {
@@ -167,7 +172,7 @@ const Live = (() => {
     stream = follow(parameters, {
       opened: () => { const back = lost; lost = null; showBar(); document.documentElement.dataset.stream = "open"; on.opened(Boolean(back)); },
       event: on.event, reset: on.reset,
-      lost: (since_ms, retry_ms, why) => { lost = { since_ms, retry_ms, why }; document.documentElement.dataset.stream = "lost"; showBar(); },
+      lost: (retry, why) => { lost = { retry, why }; document.documentElement.dataset.stream = "lost"; showBar(); },
       denied: askForToken,
     });
   }

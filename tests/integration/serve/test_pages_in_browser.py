@@ -70,7 +70,7 @@ def test_a_cluster_that_cannot_be_read(site: LiveSite, browser: Browser) -> None
     with live_page(browser, site.url()) as board, live_page(browser, site.url(f"/groups/{SICK}")) as group:
         shown(board).wait_for("document.querySelector('#headline').textContent.includes('no broker answers')")
         shown(group).wait_for("document.querySelector('#stale').textContent.includes('no broker answers')")
-        assert "Everything here is as of " in board.page.inner_text("#headline p:first-child")
+        assert "What is shown of groups is as of " in board.page.inner_text("#headline p:first-child")
         feed.trouble = ""
         board.wait_for("!document.querySelector('#headline').textContent.includes('no broker answers')")
         group.wait_for("document.querySelector('#stale').classList.contains('hidden')")
@@ -231,7 +231,9 @@ def test_a_group_live(site: LiveSite, browser: Browser) -> None:
         shown(page)
         assert page.page.inner_text("#title") == SICK
         assert "rebalance.stuck" in page.page.inner_text("#rows")
-        assert "No partitions and commits" in page.value("document.querySelector('#remarks').textContent")
+        assert "The offsets topic could not be read" in page.value(
+            "document.querySelector('#remarks').textContent"
+        )
         page.wait_for("document.querySelector('#group-now').textContent.includes('rebalance.stuck for')")
         page.wait_for("document.documentElement.dataset.stream === 'open'")
         before = page.value("GroupView.state.view.until")

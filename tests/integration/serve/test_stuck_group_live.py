@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,13 +11,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from groupreplay.streaming.local.process_guard import GuardedProcess
-from support.job.jobs import PATIENCE_SECONDS, RunningJob, running_job, topic_names
-from support.kafka.clients import make_topics, produce
-from support.kafka.polled_members import PolledMembers
-from support.kafka.waiting import wait_until
+from support.job.jobs import PATIENCE_SECONDS
 from support.pictures.live_pages import live_page
-from support.pictures.report_pages import NO_BROWSER, OpenedPage, browser_program, running_browser
+from support.pictures.report_pages import NO_BROWSER, browser_program, running_browser
+from support.serve.live_job import PARTITIONS, LiveJob
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -32,7 +27,6 @@ pytestmark = [
     pytest.mark.skipif(browser_program() is None, reason=NO_BROWSER),
 ]
 
-GROUP, TOPIC, PARTITIONS = "serve-live-orders", "serve-live-topic", 4
 #: The commits that the page shows.
 COMMITS = "GroupView.state.doc.topics[0].commits.reduce((sum, one) => sum + one, 0)"
 LOWERED = ("--rule", "rebalance.stuck.threshold_ms=6000", "--rule", "rebalance.slow.threshold_ms=3000")
@@ -49,46 +43,6 @@ DELAYS = """() => Object.entries(window.seen).flatMap(([id, at]) => {
 })"""
 
 
-class Watched:
-    """A job, the members of a group, and the site."""
-
-    def __init__(self, broker: EmbeddedBroker, folder: Path, exit_: ExitStack) -> None:
-        servers, topics = broker.bootstrap_servers, topic_names("serve-live")
-        make_topics(servers, {TOPIC: PARTITIONS})
-        self.servers = servers
-        self.members = PolledMembers(servers, timeout_ms=240_000)
-        exit_.callback(self.members.close)
-        self.job: RunningJob = exit_.enter_context(
-            running_job(servers, folder / "checkpoint", topics, "--probe-interval", "1", *LOWERED)
-        )
-        command = [sys.executable, "-m", "groupreplay.streaming", "serve", "--bootstrap-server", servers]
-        command += ["--listen", "127.0.0.1:0", "--history-file", str(folder / "history.db")]
-        command += [
-            "--events-topic",
-            topics.events,
-            "--states-topic",
-            topics.states,
-            "--job-topic",
-            topics.job,
-        ]
-        command += ["--probes-topic", topics.probes]
-        self.server = exit_.enter_context(GuardedProcess(command, folder / "serve.log"))
-        wait_until(lambda: re.search(r"http://127\.0\.0\.1:\d+", self.server.tail()))
-        self.address = re.findall(r"http://127\.0\.0\.1:\d+", self.server.tail())[0]
-
-    def wait(self, page: OpenedPage, expression: str) -> None:
-        """Polls the members until an expression of the page is true; they have records to commit."""
-
-        def checked() -> bool:
-            for number in range(PARTITIONS):
-                produce(self.servers, TOPIC, [(None, b"order")], number)
-            assert self.job.process.exit_code is None, self.job.process.tail()
-            assert self.server.exit_code is None, self.server.tail()
-            return bool(page.value(expression))
-
-        self.members.wait_until(checked, PATIENCE_SECONDS)
-
-
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """One browser for all tests."""
@@ -97,26 +51,26 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def watched(broker: EmbeddedBroker, tmp_path: Path) -> Iterator[Watched]:
+def watched(broker: EmbeddedBroker, tmp_path: Path) -> Iterator[LiveJob]:
     """Everything, ended hard when the test is over."""
     with ExitStack() as exit_:
-        yield Watched(broker, tmp_path, exit_)
+        yield LiveJob(broker, tmp_path, exit_, "serve-live", *LOWERED)
 
 
-def test_a_stuck_rebalance_appears_and_resolves(watched: Watched, browser: Browser) -> None:
+def test_a_stuck_rebalance_appears_and_resolves(watched: LiveJob, browser: Browser) -> None:
     """The page of the group and the board follow a member that stops polling, without a reload.
 
     The log's lanes are on the page of the group: its partitions with owners, and its commits.
     """
-    members = watched.members
-    members.join("checkout-1", GROUP, TOPIC)
-    members.join("checkout-2", GROUP, TOPIC)
+    members, group, topic = watched.members, watched.group, watched.topic
+    members.join("checkout-1", group, topic)
+    members.join("checkout-2", group, topic)
     members.wait_until(lambda: members.owned("checkout-1", "checkout-2") == [2, 2], PATIENCE_SECONDS)
     with (
         live_page(browser, f"{watched.address}/") as board,
-        live_page(browser, f"{watched.address}/groups/{GROUP}") as page,
+        live_page(browser, f"{watched.address}/groups/{group}") as page,
     ):
-        watched.wait(board, f"document.querySelector('#group-rows').textContent.includes('{GROUP}')")
+        watched.wait(board, f"document.querySelector('#group-rows').textContent.includes('{group}')")
         # The page may have been opened before the job knew the group.
         watched.wait(page, "Boolean(GroupView.state.doc)")
         watched.wait(
@@ -129,7 +83,7 @@ def test_a_stuck_rebalance_appears_and_resolves(watched: Watched, browser: Brows
         page.page.evaluate(WATCH)
 
         members.stuck.add("checkout-1")
-        members.join("checkout-3", GROUP, TOPIC)
+        members.join("checkout-3", group, topic)
         watched.wait(page, "document.querySelector('#group-now').textContent.includes('rebalance.stuck for')")
         watched.wait(page, "document.querySelector('#rows').textContent.includes('rebalance.stuck')")
         watched.wait(board, "document.querySelector('#conditions').textContent.includes('rebalance.stuck')")
@@ -146,7 +100,7 @@ def test_a_stuck_rebalance_appears_and_resolves(watched: Watched, browser: Brows
         watched.wait(page, "GroupView.state.doc.slots.length === 3")
         topics = page.value("GroupView.state.doc.topics.map(one => [one.topic, one.partitions.length])")
         delays = page.value(f"({DELAYS})()")
-        assert topics == [[TOPIC, PARTITIONS]]
+        assert topics == [[topic, PARTITIONS]]
         assert page.value("document.documentElement.dataset.following") == "true"
         assert (board.problems, [one for one in page.problems if "404" not in one]) == ([], [])
     # Of how long each took, for the log of the test: nothing here depends on speed.

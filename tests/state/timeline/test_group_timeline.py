@@ -7,7 +7,7 @@ import pytest
 
 from groupreplay.state.policy.redaction import Redaction
 from groupreplay.state.timeline.commit_rates import CommitLog
-from groupreplay.state.timeline.document import TIMELINE_FORM, Remark, StateBar, Statement
+from groupreplay.state.timeline.document import TIMELINE_FORM, Remark, StateBar, Statement, Unread
 from groupreplay.state.timeline.limits import TimelineLimits
 from support.histories.builders import Raw, commit, emptied, generation, gone, member, placed
 from support.pictures.timelines import BEGIN, MINUTE, SECOND, bodies, timeline_of
@@ -125,6 +125,78 @@ def test_a_window() -> None:
     assert (found.events, found.generations) == ((), ())
     assert [lane.tenures[0].until_ms for lane in found.slots] == [None, None]
     assert [bar.state for bar in found.states] == ["Stable"]
+
+
+def test_a_log_that_is_known_in_part() -> None:
+    """What holds ends where the log was read to; nothing behind that is a pause, a rate of 0 or an age.
+
+    The document still has the time that was asked for, and says why the end of it is not known.
+    """
+    regular = [commit("t", 0, number, at=BEGIN + number * SECOND) for number in range(11, 60)]
+    known, asked = BEGIN + MINUTE, BEGIN + 60 * MINUTE
+    lost = Unread(what="log", reason="unreachable", since_ms=known, text="No broker answers.")
+    found = timeline_of(
+        [*two_members()[:4], *regular],
+        until_ms=asked,
+        known_until_ms=known,
+        events_until_ms=BEGIN + 30 * SECOND,
+        unread=(lost,),
+    )
+    whole = timeline_of([*two_members()[:4], *regular], until_ms=asked)
+    assert (found.until_ms, found.known_until_ms, found.events_until_ms) == (
+        asked,
+        known,
+        BEGIN + 30 * SECOND,
+    )
+    assert (found.last_commit_ms, found.unread) == (BEGIN + 59 * SECOND, (lost,))
+    (topic,) = found.topics
+    assert [row.owners[-1][1] for row in topic.partitions] == [known] * 3
+    assert [row.pauses for row in topic.partitions] == [()] * 3
+    assert len(topic.commits) * found.bucket_ms <= MINUTE
+    assert [lane.holdings[-1][1] for lane in found.slots] == [known]
+    assert found.remarks[0] == Remark(
+        kind="unread_log",
+        text="The offsets topic could not be read after 2026-01-01T00:01:00.000Z: nothing later is known. No broker "
+        "answers.",
+    )
+    assert found.verdict[0] == Statement(
+        tone="warn",
+        text="The log could not be read after 00:01:00: what happened then is not known.",
+        parts=("The log could not be read after ", known, ": what happened then is not known."),
+        since_ms=None,
+        until_ms=None,
+    )
+    # The same log without that knowledge: an hour of silence.
+    assert [len(row.pauses) for row in whole.topics[0].partitions] == [1, 0, 0]
+    assert (whole.known_until_ms, whole.events_until_ms, whole.unread) == (asked, asked, ())
+
+
+def test_a_condition_whose_end_is_not_known() -> None:
+    """The verdict counts it to the last event that is known, not to the end of the time."""
+    told = {"condition_id": "c", "since_ms": BEGIN, "group_id": "g", "status": "active"}
+    event = {"id": "1", "type": "groupreplay.rebalance.stuck.v1", "severitytext": "ERROR", "data": told}
+    given = {"events": [{**event, "time": "2026-01-01T00:00:30Z"}], "until_ms": BEGIN + 60 * MINUTE}
+    found = timeline_of(two_members()[:1], **given, events_until_ms=BEGIN + 40 * SECOND)
+    assert "still at the end after 40.0 s" in found.verdict[0].text
+    assert "still at the end after 1 h" in timeline_of(two_members()[:1], **given).verdict[0].text
+
+
+def test_probes_that_could_not_be_read() -> None:
+    """Whether somebody asked is not known: that is not the same as nobody. Wrongly dated answers are counted."""
+    lost = Unread(what="probes", reason="refused", since_ms=None, text="Not allowed.")
+    found = timeline_of(two_members(), probed=False, unread=(lost,), misdated=2)
+    assert found.remarks == (
+        Remark(
+            kind="unread_probes",
+            text="What the prober was answered could not be read: whether the brokers were asked about classic groups "
+            "is not known. Not allowed.",
+        ),
+        Remark(
+            kind="misdated_probes",
+            text="2 answers to the prober are not used: dated more than a minute ahead of the broker's append time. "
+            "Check the clock of the job's machine.",
+        ),
+    )
 
 
 def test_from_events_alone() -> None:

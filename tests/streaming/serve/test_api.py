@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, JOB_KEY
+from groupreplay.streaming.serve.broker_watch import Answers
 from groupreplay.streaming.serve.watched_cluster import WatchedCluster
 from groupreplay.streaming.sinks.day_counts import DAY_MS
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
@@ -17,6 +19,7 @@ from support.serve.asked_site import AskedSite
 from support.serve.written_clusters import messages, served_cluster, states, take
 
 NOW = SINCE_MS + 400_000
+NOT_ASKED = {"answered_ms": None, "since_ms": None, "error": None}
 STUCK = "cd0aa9856147b6c5-rebalance.stuck-6010000"
 
 
@@ -101,7 +104,6 @@ def test_a_group(site: AskedSite) -> None:
         "since_ms": SINCE_MS,
         "expires_ms": None,
         "offsets": 0,
-        "newest_commit_ms": None,
         "rebalanced_ms": 6_000_000,
         "commits": None,
         "topics": ["t"],
@@ -201,7 +203,9 @@ def test_a_cluster_and_its_job(
 ) -> None:
     """Before the job's topics were read, why nothing is known; then the job's health and its own conditions."""
     (before,) = site.json("/api/clusters")["clusters"]
-    assert (before["name"], before["cluster_id"], before["job"]["up"]) == ("kafka", None, False)
+    assert (before["name"], before["cluster_id"], before["job"]["up"]) == ("kafka", None, None)
+    # Of an old file with events it is known how new they are.
+    assert (before["known_until_ms"], before["history_until_ms"]) == (None, NOW)
     assert before["job"]["error"] == "the job's topics have not been read to their ends yet"
     snapshot = TopicsSnapshot()
     snapshot.take_job(JOB_KEY, job_document(NOW))
@@ -217,8 +221,55 @@ def test_a_cluster_and_its_job(
         NOW - 1_000,
         1_000,
     )
+    assert (after["known_until_ms"], after["kafka"], after["log_kafka"]) == (NOW - 1_000, NOT_ASKED, None)
     assert job["conditions"] == [{"name": "job.blind", "severity": "ERROR", "what": "query_stopped"}]
     assert job["prober"] == {"round_ms": NOW - 2_000, "groups": 1, "brokers": 2, "silent_brokers": ["2"]}
+
+
+@pytest.mark.parametrize(
+    ("answers", "beat_ms", "up", "silent"),
+    [
+        (Answers(NOW, NOW - 90_000), NOW - 5_000, True, False),
+        (Answers(NOW, NOW - 90_000), NOW - 60_000, False, True),
+        # Kafka is back, and a job that runs may not have written yet.
+        (Answers(NOW, NOW - 5_000), NOW - 60_000, None, True),
+        (Answers(NOW - 50_000, NOW - 90_000, "no broker answers"), NOW - 60_000, None, None),
+        (Answers(NOW - 1_000, NOW - 90_000, "no broker answers"), NOW - 5_000, None, None),
+    ],
+)
+def test_whether_the_job_is_up(
+    site: AskedSite,
+    cluster: WatchedCluster,
+    monkeypatch: pytest.MonkeyPatch,
+    answers: Answers,
+    beat_ms: int,
+    up: bool | None,
+    silent: bool | None,
+) -> None:
+    """It is down when Kafka answers and it writes nothing; while Kafka gives no answer, nobody knows.
+
+    What is known of groups stays that of the last heartbeat.
+    """
+    snapshot = TopicsSnapshot()
+    snapshot.take_job(JOB_KEY, job_document(beat_ms))
+    monkeypatch.setattr(cluster.feed, "_snapshot", snapshot)
+    cluster.watch.answers = answers
+    (found,) = site.json("/api/clusters")["clusters"]
+    assert (found["job"]["up"], found["job"]["silent"], found["error"]) == (up, silent, answers.error)
+    assert found["kafka"] == asdict(answers)
+    assert found["known_until_ms"] == beat_ms - 1_000
+
+
+def test_a_history_that_cannot_be_written(
+    site: AskedSite, cluster: WatchedCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The heartbeats are new and the documents are not: nobody knows up to when they are."""
+    snapshot = TopicsSnapshot()
+    snapshot.take_job(JOB_KEY, job_document(NOW))
+    monkeypatch.setattr(cluster.feed, "_snapshot", snapshot)
+    cluster.history.trouble = "database or disk is full"
+    (found,) = site.json("/api/clusters")["clusters"]
+    assert (found["known_until_ms"], found["history_error"]) == (None, "database or disk is full")
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,14 @@ def test_lanes_from_the_log(broker: EmbeddedBroker, unique: Callable[[str], str]
             one.close()
         wait_until(lambda: shown()["states"][-1]["state"] == "Empty", 60)
         live = shown()
-        assert live["remarks"][0]["text"] == "The history of this server has no events yet."
+        remarks = {one["kind"]: one["text"] for one in live["remarks"]}
+        assert remarks["history"] == "The history of this server has no events yet."
+        # There is no topic of probes here: nobody knows whether somebody asked.
+        assert [(one["what"], one["reason"], one["since_ms"]) for one in live["unread"]] == [
+            ("probes", "absent", None)
+        ]
+        assert live["known_until_ms"] == live["until_ms"] - 1
+        assert since_ms < live["last_commit_ms"] < live["known_until_ms"]
         committed = {
             one["group_id"]: one["commits"] for one in site.json("/api/committers?limit=500")["committers"]
         }
@@ -204,5 +211,6 @@ def test_a_log_that_cannot_be_read(
         shown = site.json("/api/groups/g/timeline?since=0")
         assert [one["name"] for one in shown["conditions"]] == ["rebalance.slow", "rebalance.stuck"]
         assert [one["name"] for one in shown["slots"]] == ["client-a", "client-b"]
-        assert shown["remarks"][0]["text"].startswith("No partitions and commits: ")
+        assert shown["remarks"][0]["text"].startswith("The offsets topic could not be read: ")
+        assert [(one["what"], one["since_ms"]) for one in shown["unread"]] == [("log", None)]
         assert "127.0.0.1:1" in str(site.json("/api/committers")["error"])

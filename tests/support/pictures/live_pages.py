@@ -90,6 +90,10 @@ class LiveSite:
         self._heart.join()
         self.stop()
 
+    def silence(self, at: int = 0) -> None:
+        """The job of a cluster writes no more heartbeats."""
+        self._beating.pop(at, None)
+
     def _beat_on(self) -> None:
         while not self._ended.wait(2):
             for at, changes in list(self._beating.items()):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from groupreplay.streaming.serve.history import overview, queries
 from groupreplay.streaming.serve.history.queries import EventsPage, GroupsPage
-from groupreplay.streaming.serve.history.rows import unpacked
+from groupreplay.streaming.serve.history.rows import CommitCounts, unpacked
 from groupreplay.streaming.serve.history.writer import used_bytes
 from groupreplay.streaming.serve.watched_cluster import WatchedCluster
 from support.job.sink_messages import SINCE_MS, document, events, stable, stuck
@@ -196,13 +196,19 @@ def test_readers_do_not_wait(tmp_path: Path) -> None:
 
 
 def test_counts_of_commits(tmp_path: Path) -> None:
-    """They come from another thread, and sort the groups with the next messages."""
+    """They come from another thread, with their time, and sort the groups with the next messages.
+
+    A group that is not in them has no commit only if all partitions were read.
+    """
     with served_cluster(tmp_path, NOW) as cluster:
         take(cluster, states([("a", document(stable()[0], "a")), ("b", document(stable()[0], "b"))]), NOW)
-        cluster.history.offer_counts({"b": 7, "gone": 1})
-        take(cluster, [], NOW)
-        found = cluster.ask(lambda db: queries.groups(db, GroupsPage(sort="commits")))["groups"]
-        assert [(one["label"], one["commits"]) for one in found] == [("b", 7), ("a", None)]
+        for complete, none in ((True, 0), (False, None)):
+            cluster.history.offer_counts(CommitCounts(NOW - 300, NOW, {"b": 7, "gone": 1}, complete))
+            take(cluster, [], NOW)
+            found = cluster.ask(lambda db: queries.groups(db, GroupsPage(sort="commits")))
+            assert (found["commits_since_ms"], found["commits_until_ms"]) == (NOW - 300, NOW)
+            counts = [(one["label"], one["commits"]) for one in found["groups"]]
+            assert counts == [("b", 7), ("a", none)]
 
 
 def test_a_question_that_takes_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,17 +12,18 @@ from groupreplay.codecs import OffsetCommitKey, OffsetCommitValue, encode_key, e
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA
+from groupreplay.streaming.serve.history.rows import CommitCounts
 from groupreplay.streaming.serve.offsets_log import commit_sample
-from groupreplay.streaming.serve.offsets_log.commit_sample import CommitSample, batch_commits
+from groupreplay.streaming.serve.offsets_log.commit_sample import CommitSample, batch_commits, count_commits
 
 HERE = Cluster(bootstrap_servers="127.0.0.1:1")
 
 
-def rows(*pairs: tuple[bytes | None, bytes | None]) -> pa.RecordBatch:
+def rows(*pairs: tuple[bytes | None, bytes | None], partition: int = 0) -> pa.RecordBatch:
     """A batch of the offsets topic."""
     columns = [
         ["__consumer_offsets"] * len(pairs),
-        [0] * len(pairs),
+        [partition] * len(pairs),
         [*range(len(pairs))],
         [0] * len(pairs),
         [0] * len(pairs),
@@ -78,7 +79,36 @@ def test_one_sample_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
         {"g": 3},
         None,
     )
-    assert (taken, offered) == ([700_000], [{"g": 3}])
+    assert (taken, offered) == ([700_000], [CommitCounts(700_000, 1_000_000, {"g": 3})])
+
+
+def test_a_partition_that_is_read_in_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its groups are left out, not told with too few commits; those of the partitions before are exact."""
+    parts = [rows(commit("a"), commit("a")), rows(commit("b"), partition=1)]
+    monkeypatch.setattr(commit_sample, "read_messages", lambda *_: iter(parts))
+    monkeypatch.setattr(commit_sample, "_MOST_RECORDS", 2)
+    assert count_commits(Ends({0: 2, 1: 9}), 0) == ({"a": 2}, False)  # type: ignore[arg-type]
+    monkeypatch.setattr(commit_sample, "_MOST_RECORDS", 3)
+    assert count_commits(Ends({0: 2, 1: 1}), 0) == ({"a": 2, "b": 1}, True)  # type: ignore[arg-type]
+
+
+class Ends:
+    """A cluster whose partitions end here."""
+
+    def __init__(self, ends: Mapping[int, int]) -> None:
+        self.partitions, self._ends = len(ends), ends
+
+    def identify(self, _: str) -> Ends:
+        """The topic."""
+        return self
+
+    def end_offsets(self, *_: object) -> Mapping[int, int]:
+        """The ends."""
+        return self._ends
+
+    def offsets_since(self, *_: object) -> Mapping[int, int]:
+        """The begins."""
+        return dict.fromkeys(self._ends, 0)
 
 
 def test_a_topic_that_may_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,7 +118,7 @@ def test_a_topic_that_may_not_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
         raise GroupReplayError("not allowed to read", where="__consumer_offsets")
 
     monkeypatch.setattr(commit_sample, "count_commits", refuse)
-    offered: list[Mapping[str, int]] = []
+    offered: list[CommitCounts] = []
     found = CommitSample(HERE, lambda: 1_000_000, offered.append).counts()
     assert (found.commits, found.complete, found.error) == (
         {},

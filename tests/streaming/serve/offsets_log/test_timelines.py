@@ -17,6 +17,10 @@ from support.job.sink_messages import SINCE_MS, document, events, stuck
 from support.serve.written_clusters import messages, served_cluster, states, take
 
 NOW = SINCE_MS + 400_000
+NOT_READ = (
+    "The offsets topic could not be read: members and states are those of events, and partitions and commits are not "
+    "known."
+)
 HIDING = Redaction(frozenset({"hosts"}), b"k" * 16)
 
 
@@ -58,8 +62,7 @@ def test_names_that_the_job_hides(tmp_path: Path, opened: Iterator[list[str]]) -
         hosts, remarks = shown(cluster, hides=True)
     assert hosts == [HIDING.hide("/10.0.0.1")] * 2
     assert remarks[0] == (
-        "No partitions and commits: the job hides names, and this server has no --redact-key-file to hide them in the "
-        "log."
+        f"{NOT_READ} The job hides names, and this server has no --redact-key-file to hide them in the log."
     )
     assert asked == []
 
@@ -79,7 +82,7 @@ def test_a_log_that_may_not_be_read(tmp_path: Path, opened: Iterator[list[str]])
         hosts, remarks = shown(cluster, hides=False)
     assert (hosts, asked) == (["/10.0.0.1"] * 2, ["g"])
     assert remarks == [
-        "No partitions and commits: not allowed to read (__consumer_offsets).",
+        f"{NOT_READ} Not allowed to read (__consumer_offsets).",
         "The history of this server has no events before 1970-01-01T01:40:00.000Z.",
     ]
 
@@ -93,9 +96,7 @@ def test_a_long_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LiveLogs, "read", read)
     with served_cluster(tmp_path, NOW) as cluster:
         _, remarks = shown(cluster, hides=False)
-    assert remarks[0] == (
-        "No partitions and commits: it is still being read (7 of 9 records of its partition were read so far)."
-    )
+    assert remarks[0] == (f"{NOT_READ} 7 of 9 records of its partition were read so far: ask again.")
 
 
 def test_a_group_that_nobody_knows(tmp_path: Path, opened: Iterator[list[str]]) -> None:

@@ -1,0 +1,32 @@
+// What a document does not know because it could not be read, in lanes and in words. Pure. Needs format.js.
+"use strict";
+const Unread = (() => {
+  const { safe, clock, exact } = Format;
+  // What could not be read: no lane may look as if nothing had happened.
+  const WORDS = { unreachable: "could not be read: no broker answers", refused: "could not be read: not allowed", reading: "is still being read", hidden: "not read: names are hidden", absent: "could not be read: no such topic", other: "could not be read" };
+  const ofLog = doc => doc.unread.find(one => one.what === "log") || null;
+  // The words for a lane without anything in this view: `nothing` only if this time was read.
+  function emptyText(drawing, nothing) {
+    const { doc, view } = drawing, unread = ofLog(doc);
+    if (!unread) return nothing;
+    if (unread.since_ms === null || unread.since_ms <= view.since) return `the log ${WORDS[unread.reason]}`;
+    return view.until > unread.since_ms ? `${nothing} up to ${clock(unread.since_ms, view.zone)}; the log ${WORDS[unread.reason]} after that` : nothing;
+  }
+  // The time at the end of which nothing is known, hatched, with the reason: of the log, then of events alone.
+  function drawGap(drawing, top, bottom, since, reason, tip) {
+    const end = Math.max(drawing.doc.until_ms, drawing.view.end || 0), span = reason && end > since ? drawing.span(since, end) : null;
+    if (!span || span[1] - span[0] < 1) return;
+    const [a, b] = span, { colours } = drawing;
+    drawing.rect(a, top, b - a, bottom - top, colours.hole, { opacity: 0.35, tip: [reason, ...tip], z: 0 });
+    drawing.hatch(a, top, b - a, bottom - top, colours.hole, { silent: true, z: 0 });
+    const right = b - a > reason.length * 6 + 12;
+    if (right || a - drawing.left > reason.length * 6 + 12) drawing.text(right ? b - 5 : a - 5, top + 9, reason, { align: "right", fill: colours.text, silent: true });
+  }
+  function drawGaps(drawing, top, told, height) {
+    const { doc, view } = drawing, unread = ofLog(doc), zone = view.zone;
+    const reason = unread ? WORDS[unread.reason] : view.gap;
+    drawGap(drawing, top, told, doc.known_until_ms, reason && `not known: ${reason}`, [`known up to ${exact(doc.known_until_ms, zone)}`, ...(unread ? [safe(unread.text, 300)] : [])]);
+    drawGap(drawing, told, height, doc.events_until_ms, view.eventsGap && `not known: ${view.eventsGap}`, [`known up to ${exact(doc.events_until_ms, zone)}`]);
+  }
+  return { WORDS, ofLog, emptyText, drawGaps };
+})();
