@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from groupreplay.state.events.event import Fact, Suppressed
+from groupreplay.state.events.event import Assumed, AssumedRelease, Fact, Suppressed
 
 #: `retention` is the broker's clean-up, `admin` a request to delete offsets; `unknown`: a request or the deletion of
 #: the topic, which look alike in the log.
@@ -17,6 +17,29 @@ LossReason = Literal["retention", "group_deleted", "topic_deleted", "admin", "un
 RewindKind = Literal["topic_recreated", "admin_while_empty", "small", "other"]
 Direction = Literal["forward", "backward", "unchanged", "mixed"]
 SetDirection = Literal["forward", "backward", "mixed"]
+ExpiryBase = Literal["commit", "emptied", "own"]
+Unclear = Annotated[
+    bool,
+    Meta(
+        description="Whether only the coordinator knows if it protects the offsets, because their topic is or was "
+        "subscribed to; docs/reading.md explains when."
+    ),
+]
+#: For events about the end of a retention.
+ExpiryRule = Annotated[
+    str,
+    Meta(
+        description="The broker's rule for the group in its state, as `describe --offsets --verbose` names it. Empty in "
+        "events of earlier releases."
+    ),
+]
+RuleBase = Annotated[
+    ExpiryBase | None,
+    Meta(
+        description="From when on the offset with the first deadline is kept: from its `commit`, from the moment the "
+        "group became Empty (`emptied`), or until its `own` expiry, for which an old client has asked."
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +73,11 @@ class OffsetsExpired(Fact):
     check_interval_ms: Annotated[
         int, Meta(description="Interval of the broker's clean-up; a removal much later than that is unusual.")
     ]
+    rule: ExpiryRule = ""
+    base: RuleBase = None
+    unclear: Unclear = False
+    assumed: Assumed = field(default_factory=dict)
+    assumed_release: AssumedRelease = None
     suppressed: Suppressed = 0
 
     def sameness(self) -> tuple[object, ...]:
@@ -75,6 +103,8 @@ class OffsetsDeleted(Fact):
     deadline_ms: Annotated[
         int | None, Meta(description="When the first of them would have expired; null for never.")
     ]
+    assumed: Assumed = field(default_factory=dict)
+    assumed_release: AssumedRelease = None
     suppressed: Suppressed = 0
 
     def sameness(self) -> tuple[object, ...]:

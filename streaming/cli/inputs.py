@@ -224,16 +224,25 @@ def warn_of_assumptions(context: Context, rows: Rows, *, history: bool = True) -
 
     To be called if something is shown. That a live cluster has no prober is no news to those who run it.
     """
+    from groupreplay.state.replay.retention import NEWEST_RULES
+    from groupreplay.streaming.kafka.retention import contradiction
+
     assumed = []
     if context.retention_ms is None:
         assumed.append("committed offsets are kept for 7 days (--retention-minutes)")
+    if context.broker_release is None:
+        assumed.append(f"the brokers have the rules of Kafka {NEWEST_RULES} (--broker-release)")
     if history and rows.connection is None and not context.probing:
         assumed.append("no prober asked the brokers, so rebalances of classic groups are seen when they end")
     said = click.get_current_context().meta
-    if assumed and not said.get(_ASSUMED):
-        said[_ASSUMED] = True
+    if said.get(_ASSUMED):
+        return
+    said[_ASSUMED] = True
+    if assumed:
         source = "the brokers do not say" if rows.connection else "the capture does not say"
         click.echo(f"assumed, because {source}: {'; '.join(assumed)}", err=True)
+    if odd := contradiction(context.retention_ms, context.retention_check_interval_ms):
+        click.echo(odd, err=True)
 
 
 def open_rows(

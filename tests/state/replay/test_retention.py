@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groupreplay.state.kafka_terms import GroupType, Phase
+from groupreplay.state.policy.context import Context
 from groupreplay.state.replay import retention
 from groupreplay.state.replay.classic import apply_value
 from groupreplay.state.replay.report import Report
@@ -21,6 +23,7 @@ from groupreplay.state.snapshot.offsets import Offsets
 from support.histories import builders
 
 RETENTION_MS = 500
+CONTEXT = replace(builders.CONTEXT, retention_ms=RETENTION_MS)
 TOPICS = ("t", "u", "v")
 
 
@@ -41,11 +44,11 @@ def simple_member(topics: tuple[str, ...] | None) -> Member:
     return Member("m", None, "c", "/h", 1, 1, (), topics, {})
 
 
-def due(group: GroupState, offsets: Offsets) -> dict[tuple[str, int], int | None]:
+def due(group: GroupState, offsets: Offsets, context: Context = CONTEXT) -> dict[tuple[str, int], int | None]:
     """Every deadline by topic partition; ``first_deadline`` finds the first without the others."""
-    times = retention.deadlines(group, offsets, RETENTION_MS).tolist()
+    times = retention.deadlines(group, offsets, context).tolist()
     earliest = min(times, default=retention.NEVER)
-    told = retention.first_deadline(group, offsets, RETENTION_MS)
+    told = retention.first_deadline(group, offsets, context)
     assert told == (None if earliest == retention.NEVER else earliest)
     named = offsets.names(np.arange(len(offsets)))
     return {name: None if at == retention.NEVER else at for name, at in zip(named, times, strict=True)}
@@ -163,8 +166,9 @@ def test_an_expiry_of_its_own_far_ahead(own: int, expected: int | None) -> None:
 def test_a_retention_beyond_all_bounds(retention_ms: int) -> None:
     """Sums do not overflow: the deadline is in another age."""
     offsets = table({("t", 0): (2_000, -1)})
-    (at_ms,) = retention.deadlines(GroupState(), offsets, retention_ms).tolist()
-    assert retention.first_deadline(GroupState(), offsets, retention_ms) == at_ms == 2_000 + 2**60
+    context = replace(CONTEXT, retention_ms=retention_ms)
+    (at_ms,) = retention.deadlines(GroupState(), offsets, context).tolist()
+    assert retention.first_deadline(GroupState(), offsets, context) == at_ms == 2_000 + 2**60
 
 
 @pytest.mark.parametrize(("since", "expected"), [(1_000, 1_500), (-1, 550), (-9, 550), (2**60, 1_510)])
@@ -194,15 +198,16 @@ def test_a_rebalance_that_a_prober_has_seen() -> None:
         phase=Phase.PREPARING_REBALANCE,
         classic=ClassicGeneration(protocol_type="consumer", members=(simple_member(("t",)),)),
     )
-    assert retention.rule_of(group).base is None
+    assert retention.rule_of(group, None).base is None
     assert due(group, table({("u", 0): (50, -1)})) == {("u", 0): None}
 
 
 def test_the_end_of_time() -> None:
     """A very large commit time or retention neither overflows nor expires."""
     offsets = table({("t", 0): ((1 << 63) - 1, -1), ("t", 1): (-(1 << 63), -1)})
-    late, early = retention.deadlines(GroupState(), offsets, 1 << 62).tolist()
-    assert retention.first_deadline(GroupState(), offsets, 1 << 62) == early < late < retention.NEVER
+    context = replace(CONTEXT, retention_ms=1 << 62)
+    late, early = retention.deadlines(GroupState(), offsets, context).tolist()
+    assert retention.first_deadline(GroupState(), offsets, context) == early < late < retention.NEVER
 
 
 def _silent() -> Report:

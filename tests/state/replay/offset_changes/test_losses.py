@@ -74,6 +74,9 @@ def test_expired_with_everything_there_is_to_tell() -> None:
         deadline_ms=1_000 + MINUTE,
         late_ms=700,
         check_interval_ms=600_000,
+        rule="classic, Empty",
+        base="emptied",
+        assumed={"check_interval_ms": 600_000},
     )
     assert (event.evidence, event.severity) == (Evidence.LOG, Severity.INFO)
 
