@@ -29,8 +29,8 @@ Unclear = Annotated[
 ExpiryRule = Annotated[
     str,
     Meta(
-        description="The broker's rule for the group in its state, as `describe --offsets --verbose` names it. Empty in "
-        "events of earlier releases."
+        description="The broker's rule for the group in its state, as `describe --offsets --verbose` names it. Empty "
+        "in events of earlier releases."
     ),
 ]
 RuleBase = Annotated[
@@ -129,7 +129,10 @@ class OffsetsReset(Fact):
     NAME: ClassVar[str] = "offsets.reset"
     DOC: ClassVar[str] = (
         "The first commits after a loss: where the group continues. `forward` may have skipped records, "
-        "`backward` repeats some. A warning if the group mattered and its topic was not deleted."
+        "`backward` repeats some. A warning if the group mattered and its topic was not deleted. Beyond the bounds of "
+        "`[offsets.moved]` in the rules, records that are repeated are a warning for every group, and records that are "
+        "skipped an error, if the group has had a generation since the loss: a member that was there before goes on "
+        "from the offset in its memory."
     )
     partitions: tuple[ResetOffset, ...]
     partition_count: int
@@ -161,7 +164,8 @@ class OffsetRewound(Fact):
     DOC: ClassVar[str] = (
         "A member committed offsets below the ones before: their topic has another id (`topic_recreated`), they went "
         "back by at most one poll (`small`), or `other`. Without members it is `offsets.set`; earlier releases wrote "
-        "`admin_while_empty` here."
+        "`admin_while_empty` here. With `other` it is a warning if more than `offsets.moved.most_repeated` records are "
+        "read again (deploy/rules.toml)."
     )
     kind: RewindKind
     partitions: tuple[RewoundOffset, ...]
@@ -196,7 +200,9 @@ class OffsetsSet(Fact):
     DOC: ClassVar[str] = (
         "Offsets were committed into a group without members: by `kafka-consumer-groups.sh --reset-offsets`, through "
         "the Admin API, or by a consumer with `assign()`. Sets within 10 s of the first one are one event, with the "
-        "offsets before and after all of them. A warning if the group had members before and matters. For a "
+        "offsets before and after all of them. A warning if the group had members before and matters, or if more than "
+        "`offsets.moved.most_repeated` records are read again; an error if more than `offsets.moved.most_skipped` are "
+        "not read (deploy/rules.toml). For a "
         "group that never had members, it is inferred from a commit that its own program does not make: one that "
         "goes back, or one without a leader epoch after commits with one. Sets at a steady pace are reported until the "
         "third one, which has `interval_ms`, and then again when the pace or the direction changes or the group has "

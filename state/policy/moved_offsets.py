@@ -1,4 +1,4 @@
-"""How far offsets may be moved before it is more than information: bounds of the policy, for events and no condition."""
+"""How far offsets may be moved before it is more than information: bounds of the policy, for events."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from groupreplay.state.policy.rules import Rules
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MovedOffsets:
-    """Offsets that `offsets.set`, `offsets.reset` or `offset.rewound` moved: more than `most_repeated` records that
-    are read again are a WARN, more than `most_skipped` records that nobody reads are an ERROR. Both are counted over
-    all partitions of an event.
+    """Offsets are moved by `offsets.set`, `offsets.reset` or `offset.rewound`, in all partitions of the event together.
+
+    It is a WARN if more than `most_repeated` records are read again, and an ERROR if more than `most_skipped` are not
+    read.
     """
 
     name: ClassVar[str] = "offsets.moved"

@@ -79,8 +79,8 @@ def _is_consumers(group: GroupState) -> bool:
     return group.classic.protocol_type == CONSUMER_PROTOCOL_TYPE
 
 
-#: The first that holds is applied. An offset with its own expiry (a v1 record) expires then; never, if that is after the
-#: year 2100.
+#: The first that holds is applied. An offset with its own expiry (a v1 record) expires then; never, if that is after
+#: the year 2100.
 #:
 #: 2.1: KIP-211. 2.4: KIP-496. KAFKA-13636 ended expiry in a rebalance with 3.2, and with 2.8.2, 3.0.1 and 3.1.1: a
 #: broker that calls itself 2.8, 3.0 or 3.1 may have either rule.

@@ -57,7 +57,8 @@ class RawStaticMember:
     @property
     def place(self) -> tuple[str, int]:
         """Member id and generation."""
-        assert self.answer is not None and self.answer.generation is not None
+        assert self.answer is not None
+        assert self.answer.generation is not None
         return self.answer.member_id, self.answer.generation
 
     def sync(self) -> None:
