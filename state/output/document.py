@@ -176,6 +176,7 @@ def _with_deadlines(group: GroupState, offsets: Offsets, context: Context) -> li
         place = place_of[offset["topic"], offset["partition"]]
         own = offset["expire_timestamp_ms"] is not None
         kept = possible[place] == retention.NEVER and (not own or offset["topic"] in protected)
+        safe = kept and basis[own].base is not None
         shown.append(
             {
                 **offset,
@@ -183,8 +184,9 @@ def _with_deadlines(group: GroupState, offsets: Offsets, context: Context) -> li
                 "may_expire_at_ms": _moment(possible[place]),
                 "expiry_rule": basis[own].rule,
                 "expiry_base": None if kept else basis[own].base,
-                "expiry_assumed": basis[own].assumed,
-                "expiry_assumed_release": basis[own].assumed_release,
+                # A topic that members are subscribed to is protected with each retention and by each release.
+                "expiry_assumed": {} if safe else basis[own].assumed,
+                "expiry_assumed_release": None if safe else basis[own].assumed_release,
             }
         )
     return shown

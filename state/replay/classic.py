@@ -300,15 +300,25 @@ def _earlier_topics(known: ClassicGeneration, record: _Record) -> EarlierTopics 
     """Other subscriptions that the record's generation has had: those of members that it replaces."""
     value, members = record.value, record.members
     if not known.members or known.generation != value.generation:
-        complete_since_ms = record.report.context.complete_since_ms
-        is_whole = complete_since_ms is not None and record.report.timestamp_ms >= complete_since_ms
-        seen = is_whole or record.step.history is History.FULL
-        return None if seen or not any(one.instance_id for one in members) else EarlierTopics(unknown=True)
+        return EarlierTopics(unknown=True) if _took_a_place(record) else None
     return earlier_topics(
         known.earlier,
         group_topics(known.members, known.protocol_type),
         group_topics(members, value.protocol_type),
     )
+
+
+def _took_a_place(record: _Record) -> bool:
+    """Whether a static member was replaced in this record, and compaction has removed the generation's first one.
+
+    The leader's sync, in which a generation is first written, comes within the rebalance timeout. A replacement has the
+    time at which the group became Stable.
+    """
+    since_ms, most_ms = record.written_ms, rebalance_timeout_ms(record.members)
+    if since_ms is None or most_ms is None:
+        return False
+    is_static = any(one.instance_id for one in record.members)
+    return is_static and record.report.timestamp_ms - since_ms > most_ms
 
 
 def apply_tombstone(snapshot: GroupSnapshot, report: Report) -> None:

@@ -88,6 +88,9 @@ RULES: Final = (
     Rule("share group", lambda group: group.group_type is GroupType.SHARE, None),
     Rule("consumer group", lambda group: group.group_type is GroupType.CONSUMER, Base.COMMITTED),
     Rule("streams group", lambda group: group.group_type is GroupType.STREAMS, Base.COMMITTED),
+    # With offsets that are left. Since 4.0 the coordinator does not know the group until its next commit, or a load
+    # after the tombstone's compaction; the older one loads the offsets as a group without a protocol type.
+    Rule("deleted", lambda group: group.phase is Phase.DEAD, Base.COMMITTED, sure=False),
     Rule("classic, any state", lambda _: True, Base.COMMITTED, until=(2, 0), protects=False),
     Rule("classic, no protocol type", lambda group: not group.classic.protocol_type, Base.COMMITTED),
     Rule("classic, Empty", lambda group: group.phase is Phase.EMPTY, Base.EMPTIED),
