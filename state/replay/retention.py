@@ -79,6 +79,14 @@ def _is_consumers(group: GroupState) -> bool:
     return group.classic.protocol_type == CONSUMER_PROTOCOL_TYPE
 
 
+_IN_REBALANCE: Final = Rule(
+    "classic consumers, in a rebalance",
+    lambda group: group.phase is not Phase.STABLE,
+    Base.COMMITTED,
+    since=(2, 4),
+    until=(3, 1),
+    sure=False,
+)
 #: The first that holds is applied. An offset with its own expiry (a v1 record) expires then; never, if that is after
 #: the year 2100.
 #:
@@ -102,14 +110,7 @@ RULES: Final = (
         Base.COMMITTED,
         since=(2, 4),
     ),
-    Rule(
-        "classic consumers, in a rebalance",
-        lambda group: group.phase is not Phase.STABLE,
-        Base.COMMITTED,
-        since=(2, 4),
-        until=(3, 1),
-        sure=False,
-    ),
+    _IN_REBALANCE,
     Rule("classic consumers, in a rebalance or unreadable", lambda _: True, None, since=(2, 4)),
 )
 #: The releases whose brokers, or some of them, have the newest rules: those that are assumed.
@@ -135,10 +136,6 @@ def rule_of(group: GroupState, release: BrokerRelease | None) -> Rule:
 
 def _present_topics(group: GroupState) -> frozenset[str] | None:
     return group_topics(group.classic.members, group.classic.protocol_type)
-
-
-def _expires_in_rebalances(release: BrokerRelease | None) -> bool:
-    return any(not rule.sure for rule in rules_of(release))
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +227,7 @@ def possible_deadlines(
     if rule.base is None or not len(offsets):
         return _never(offsets)
     due = _due(group, offsets, context.assumed_retention_ms, rule.base)
-    hidden = unseen and group.phase is Phase.STABLE and _expires_in_rebalances(release)
+    hidden = unseen and group.phase is Phase.STABLE and _IN_REBALANCE in rules_of(release)
     is_open = not rule.sure or (hidden and _is_consumers(group))
     return due if is_open or not rule.protects else _without(due, offsets, surely_protected(group))
 

@@ -306,3 +306,101 @@ def test_a_topic_with_another_id() -> None:
     events += group.expire(9)
     assert names(events) == ["offset.rewound"]
     assert events[0].fact.kind == "topic_recreated"  # type: ignore[attr-defined]
+
+
+def static(topic: str, name: str, at: int) -> Raw:
+    """A record of generation 1 with one static member."""
+    return generation(1, member(name, [0], topic=topic, instance_id="i"), at=at)
+
+
+KNOWN = replace(SHORT, broker_release=(4, 0))
+REPLACED = [
+    asked_for(at=1),
+    static("t", "a", 2),
+    static("u", "b", 3),
+    commit("t", 0, 5, at=4),
+    commit("u", 0, 5, at=4),
+]
+
+
+@pytest.mark.parametrize("topic", ["t", "u"])
+def test_an_expiry_that_only_the_coordinator_can_explain(topic: str) -> None:
+    """A static member came back with u for t: which of them is protected no record says, so neither was deleted."""
+    (event,) = said([*REPLACED, no_offset(topic, 0, at=MINUTE + 5)], KNOWN)
+    check(
+        event.fact, reason="retention", unclear=True, deadline_ms=MINUTE + 4, rule="classic consumers, Stable"
+    )
+    assert event.evidence is Evidence.INFERRED
+    (early,) = said([*REPLACED, no_offset(topic, 0, at=9_000)], KNOWN)
+    assert (early.fact.NAME, early.evidence) == ("offsets.deleted", Evidence.INFERRED)
+
+
+IN_REBALANCE = [
+    generation(1, member("a", [0]), at=1),
+    commit("t", 0, 5, at=2),
+    no_offset("t", 0, at=MINUTE + 5),
+]
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [
+        ((2, 3), ("offsets.deleted", "topic_deleted", Evidence.LOG)),
+        ((2, 8), ("offsets.expired", "retention", Evidence.INFERRED)),
+        ((3, 2), ("offsets.deleted", "topic_deleted", Evidence.LOG)),
+        (None, ("offsets.deleted", "topic_deleted", Evidence.INFERRED)),
+    ],
+)
+def test_an_expiry_in_an_unseen_rebalance(
+    release: tuple[int, int] | None, expected: tuple[str, str, Evidence]
+) -> None:
+    """Old brokers let the offsets of subscribed topics expire then; an unknown release is named as an assumption."""
+    context = replace(SHORT, broker_release=release)
+    assert reasons(IN_REBALANCE, context) == [expected]
+    (event,) = said(IN_REBALANCE, context)
+    assumed = None if release else "3.2 or later"
+    assert event.fact.assumed_release == assumed  # type: ignore[attr-defined]
+
+
+def test_a_group_that_may_have_expired_instead() -> None:
+    """With a retention that nobody has given, a group whose offsets go with it was perhaps not deleted by a request."""
+    history = [*EMPTY, no_offset("t", 0, at=MINUTE + 2_000), gone(at=MINUTE + 2_000)]
+    (event,) = said(history, replace(CONTEXT, broker_release=(4, 0)))
+    check(event.fact, reason="group_deleted", assumed={"retention_ms": 7 * DAY})
+    assert event.evidence is Evidence.INFERRED
+    # Kafka has no retention below a minute.
+    (early,) = said([*EMPTY, no_offset("t", 0, at=9_000), gone(at=9_000)], CONTEXT)
+    check(early.fact, reason="group_deleted", assumed={})
+    assert early.evidence is Evidence.LOG
+
+
+MEMBER = [generation(1, member("a", [0]), at=1), commit("t", 0, 50_000, at=2)]
+
+
+@pytest.mark.parametrize(
+    ("back", "kind", "severity"),
+    [(500, "small", Severity.INFO), (10_000, "other", Severity.INFO), (10_001, "other", Severity.WARN)],
+)
+def test_a_rewind_by_its_consequence(back: int, kind: str, severity: Severity) -> None:
+    """It is a warning beyond the bound of the rules, whatever the group's history."""
+    (event,) = said([*MEMBER, commit("t", 0, 50_000 - back, at=9_000)])
+    assert (event.fact.kind, event.severity) == (kind, severity)  # type: ignore[attr-defined]
+    nobody = replace(SHORT, policy=Policy(groups=(GroupRule(groups="*", matters=False),)))
+    (event,) = said([*MEMBER, commit("t", 0, 50_000 - back, at=9_000)], nobody)
+    assert event.severity is Severity.INFO
+
+
+@pytest.mark.parametrize(
+    ("after", "anew", "severity"),
+    [
+        (505, True, Severity.INFO),
+        (506, True, Severity.ERROR),
+        (506, False, Severity.WARN),
+    ],
+)
+def test_a_reset_by_its_consequence(after: int, anew: bool, severity: Severity) -> None:
+    """Records that nobody reads are an error, unless the member was there before: it has its place in its memory."""
+    lost = [*EMPTY, no_offset("t", 0, at=9_000)]
+    back = [generation(3, member("b", [0]), at=20_000)] if anew else []
+    events = said([*lost, *back, commit("t", 0, after, at=30_000)])
+    assert [one.severity for one in events if one.fact.NAME == "offsets.reset"] == [severity]
