@@ -218,9 +218,15 @@ def _offsets(field: str) -> Callable[[Data], str]:
     return text
 
 
-def _lost(data: Data) -> str:
-    """The same for lost offsets, with the broker's rule and what was assumed."""
+def _expired(data: Data) -> str:
+    """The same for expired offsets, with the broker's rule and what was assumed."""
     return f"{_offsets('reason')(data)}{phrases.expiry(data)}"
+
+
+def _removed(data: Data) -> str:
+    """The same for deleted offsets: without the retention or the release that was assumed, they may have expired."""
+    assumed = phrases.assumed(data)
+    return f"{_offsets('reason')(data)}{'; or they have expired' if assumed else ''}{assumed}"
 
 
 def _place(one: Data) -> str:
@@ -289,8 +295,8 @@ TEXTS: Final[Mapping[str, Callable[[Data], str]]] = {
     "member.joined": phrases.member,
     "member.updated": _updated,
     "static.replaced": _replaced,
-    "offsets.expired": _lost,
-    "offsets.deleted": _lost,
+    "offsets.expired": _expired,
+    "offsets.deleted": _removed,
     "offsets.reset": _offsets("direction"),
     "offsets.set": _set,
     "offset.rewound": _offsets("kind"),
