@@ -13,6 +13,8 @@ from groupreplay.state.policy.rules import Policy
 OFFSETS_TOPIC = "__consumer_offsets"
 #: Major and minor number of a release of Kafka.
 BrokerRelease: TypeAlias = tuple[int, int]
+#: The releases whose rules of expiry are assumed where nobody has given the release.
+NEWEST_RULES = "3.2 or later"
 #: ``offsets.retention.minutes`` and ``offsets.retention.check.interval.ms`` where nobody has set them.
 DEFAULT_RETENTION_MS = 7 * 24 * 3_600_000
 DEFAULT_CHECK_INTERVAL_MS = 600_000

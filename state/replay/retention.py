@@ -30,6 +30,7 @@ from groupreplay.state.events.event import Evidence
 from groupreplay.state.events.offset_events import ExpiryBase
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType, Phase
 from groupreplay.state.plausible_times import LATEST_MS
+from groupreplay.state.policy.context import NEWEST_RULES
 from groupreplay.state.snapshot import modern
 from groupreplay.state.snapshot.members import group_topics
 
@@ -113,8 +114,6 @@ RULES: Final = (
     _IN_REBALANCE,
     Rule("classic consumers, in a rebalance or unreadable", lambda _: True, None, since=(2, 4)),
 )
-#: The releases whose brokers, or some of them, have the newest rules: those that are assumed.
-NEWEST_RULES: Final = "3.2 or later"
 
 
 @lru_cache(maxsize=100)

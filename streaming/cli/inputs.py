@@ -231,7 +231,7 @@ def warn_of_assumptions(
     To be called if something is shown. That a live cluster has no prober is no news to those who run it. ``groups`` are
     the only ones that are shown: the release may not matter for any of their offsets.
     """
-    from groupreplay.state.replay.retention import NEWEST_RULES
+    from groupreplay.state.policy.context import NEWEST_RULES
     from groupreplay.streaming.kafka.retention import contradiction
 
     assumed = []

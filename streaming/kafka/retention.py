@@ -12,7 +12,7 @@ from confluent_kafka import KafkaException
 
 from groupreplay.state.display.phrases import milliseconds
 from groupreplay.state.display.safe_text import safe_text
-from groupreplay.state.policy.context import BrokerRelease
+from groupreplay.state.policy.context import NEWEST_RULES, BrokerRelease
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import RetentionFlags
 from groupreplay.streaming.kafka.broker_release import RELEASE_SETTING, told_release
@@ -121,6 +121,12 @@ class RetentionWatch:
                 "%s cannot be read from a broker; 7 days are assumed and events that depend on it are marked as "
                 "inferred; grant this login DescribeConfigs on the cluster, or give --retention-minutes",
                 RETENTION,
+            )
+        elif self.known.broker_release is None:
+            log.warning(
+                "the release of the brokers cannot be read; the rules of expiry of Kafka %s are assumed; grant this "
+                "login DescribeConfigs on the cluster, or give --broker-release",
+                NEWEST_RULES,
             )
         if odd := contradiction(self.known.retention_ms, self.known.check_interval_ms):
             log.warning("%s", odd)

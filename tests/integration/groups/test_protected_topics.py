@@ -12,10 +12,10 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
+from support.broker_releases.raw_static_members import RawStaticMember, committed_topics
 from support.job.replays import Json, event_name, replayed_log
 from support.kafka.clients import make_topics, new_consumer
 from support.kafka.waiting import wait_until
-from support.model.raw_static_members import RawStaticMember, committed_topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(400)]
 

@@ -15,11 +15,11 @@ from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.kafka.retention import effective_retention
 from groupreplay.streaming.prober.prober import Prober
+from support.broker_releases.raw_static_members import RawStaticMember, commit_kept, committed_topics
 from support.broker_releases.released_broker import released_broker
 from support.job.replays import event_name, replayed_topics
 from support.kafka.clients import make_topics
 from support.kafka.waiting import wait_until
-from support.model.raw_static_members import RawStaticMember, commit_kept, committed_topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.long, pytest.mark.timeout(600)]
 

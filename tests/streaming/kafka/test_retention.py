@@ -133,6 +133,14 @@ def test_an_assumption_is_said_plainly(caplog: pytest.LogCaptureFixture) -> None
     assert "--retention-minutes" in record.getMessage()
 
 
+def test_an_unknown_release_is_said_plainly(caplog: pytest.LogCaptureFixture) -> None:
+    """Where a flag has given the retention."""
+    RetentionWatch(RetentionFlags(retention_minutes=1), lambda: Broker(REFUSED), lambda: 0)  # type: ignore[arg-type,return-value]
+    (record,) = caplog.records
+    assert "Kafka 3.2 or later are assumed" in record.getMessage()
+    assert "--broker-release" in record.getMessage()
+
+
 @pytest.mark.broker
 def test_a_real_broker_tells(broker: EmbeddedBroker) -> None:
     """Under the names that Kafka has; 7 days and 10 minutes are its defaults."""

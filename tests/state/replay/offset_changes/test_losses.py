@@ -372,35 +372,3 @@ def test_a_group_that_may_have_expired_instead() -> None:
     (early,) = said([*EMPTY, no_offset("t", 0, at=9_000), gone(at=9_000)], CONTEXT)
     check(early.fact, reason="group_deleted", assumed={})
     assert early.evidence is Evidence.LOG
-
-
-MEMBER = [generation(1, member("a", [0]), at=1), commit("t", 0, 50_000, at=2)]
-
-
-@pytest.mark.parametrize(
-    ("back", "kind", "severity"),
-    [(500, "small", Severity.INFO), (10_000, "other", Severity.INFO), (10_001, "other", Severity.WARN)],
-)
-def test_a_rewind_by_its_consequence(back: int, kind: str, severity: Severity) -> None:
-    """It is a warning beyond the bound of the rules, whatever the group's history."""
-    (event,) = said([*MEMBER, commit("t", 0, 50_000 - back, at=9_000)])
-    assert (event.fact.kind, event.severity) == (kind, severity)  # type: ignore[attr-defined]
-    nobody = replace(SHORT, policy=Policy(groups=(GroupRule(groups="*", matters=False),)))
-    (event,) = said([*MEMBER, commit("t", 0, 50_000 - back, at=9_000)], nobody)
-    assert event.severity is Severity.INFO
-
-
-@pytest.mark.parametrize(
-    ("after", "anew", "severity"),
-    [
-        (505, True, Severity.INFO),
-        (506, True, Severity.ERROR),
-        (506, False, Severity.WARN),
-    ],
-)
-def test_a_reset_by_its_consequence(after: int, anew: bool, severity: Severity) -> None:
-    """Records that nobody reads are an error, unless the member was there before: it has its place in its memory."""
-    lost = [*EMPTY, no_offset("t", 0, at=9_000)]
-    back = [generation(3, member("b", [0]), at=20_000)] if anew else []
-    events = said([*lost, *back, commit("t", 0, after, at=30_000)])
-    assert [one.severity for one in events if one.fact.NAME == "offsets.reset"] == [severity]

@@ -10,10 +10,10 @@ from confluent_kafka.admin import AdminClient
 
 from groupreplay.codecs import GroupMetadataKey, encode_key
 from groupreplay.streaming.local.broker import EmbeddedBroker
+from support.broker_releases.raw_static_members import committed_topics
 from support.job.captures import invoke
 from support.kafka.clients import commit_once, make_topics
 from support.kafka.waiting import wait_until
-from support.model.raw_static_members import committed_topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
 
