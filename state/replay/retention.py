@@ -168,8 +168,10 @@ def perhaps_protected(group: GroupState) -> frozenset[str] | None:
 
 
 def is_unclear(group: GroupState, release: BrokerRelease | None) -> bool:
-    """Whether ``possible_deadlines`` may differ from ``deadlines``."""
-    return group.classic.earlier is not None or not rule_of(group, release).sure
+    """Whether ``possible_deadlines`` may differ from ``deadlines``; every call asks."""
+    if group.classic.earlier is not None:
+        return True
+    return group.phase not in (Phase.STABLE, Phase.EMPTY) and not rule_of(group, release).sure
 
 
 def _emptied_ms(group: GroupState, base: Base) -> int | None:
