@@ -220,8 +220,8 @@ class Group:
     def _apply_probe(self) -> list[Event]:
         snapshot = self._snapshot
         probe = probing.next_probe(snapshot.probes)
-        self._agenda.note((Dependency.PROBES,))
         self.changed = True
+        self._agenda.note((Dependency.PROBES,))
         if probe.deleted_topics:
             return occasions.apply_answer(snapshot, probe, self._report_here)
         report = replace(
@@ -229,7 +229,10 @@ class Group:
             topic=probe.topic,
             place=(snapshot.log.partition, snapshot.group.record_offset),
         )
+        began = probing.rebalance_begin(snapshot)
         probing.apply_probe(snapshot, probe, report, has_offsets=len(self._offsets) > 0)
+        if probing.rebalance_begin(snapshot) != began:
+            self._agenda.note(RECORD)
         learn_probe(snapshot, probe.taken_ms)
         self._evaluate(replace(report, timestamp_ms=probe.heard_ms))
         return report.events
@@ -240,7 +243,6 @@ class Group:
         report = self._report(run.partition, extent.first_offset, extent.first_ms)
         if self._snapshot.group.group_type is GroupType.CLASSIC:
             classic.apply_commit(self._snapshot.group, report)
-        # A first commit creates the group.
         self._agenda.note(RECORD if report.events else (Dependency.COMMITS,))
         group_activity.note_record(self._snapshot.activity, report.timestamp_ms)
         applied = occasions.apply_commits(self._snapshot, self._offsets, run, self._context)
@@ -300,8 +302,7 @@ class Group:
         snapshot = self._snapshot
         # Not the last commit: commits are read in runs, and the batches decide where a run ends.
         place = (snapshot.log.partition, snapshot.group.record_offset)
-        report = self._report(*place, at_ms)
-        return replace(report, topic=None, place=place, setbacks=snapshot.log.setbacks)
+        return replace(self._report(*place, at_ms), topic=None, place=place, setbacks=snapshot.log.setbacks)
 
     def _complete_operation(self) -> list[Event]:
         """Apply the open operation, whose end is known."""

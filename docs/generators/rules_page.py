@@ -10,6 +10,7 @@ from typing import Final
 
 from groupreplay.state.conditions.detection import Detector
 from groupreplay.state.conditions.registry import DETECTORS
+from groupreplay.state.policy.moved_offsets import MovedOffsets
 from groupreplay.state.policy.rules import EPHEMERAL, Policy
 
 _WIDTH: Final = 110
@@ -67,7 +68,7 @@ def _comment(text: str) -> Iterator[str]:
         )
 
 
-def _section(detector: Detector) -> Iterator[str]:
+def _section(detector: Detector | MovedOffsets) -> Iterator[str]:
     yield from _comment(inspect.getdoc(type(detector)) or "")
     yield f"[{detector.name}]"
     for name in detector.thresholds():
@@ -83,7 +84,7 @@ def _section(detector: Detector) -> Iterator[str]:
 def page() -> str:
     """The whole file, in TOML."""
     lines = [f"{_INTRO}runbook = {json.dumps(Policy().runbook)}", ""]
-    for detector in DETECTORS:
+    for detector in (*DETECTORS, MovedOffsets()):
         lines += _section(detector)
     globs = "".join(f"    {json.dumps(rule.groups)},\n" for rule in EPHEMERAL)
     lines += [f"{_GROUPS}[[group]]\nmatch = [\n{globs}]\nmatters = false\n", _EXAMPLE]

@@ -103,7 +103,26 @@ def assumed(data: Data) -> str:
         f"{safe_text(str(name)).removesuffix('_ms').replace('_', ' ')} {milliseconds(value)}"
         for name, value in numbers.items()
     ]
+    if data.get("assumed_release"):
+        named.append(f"rules of Kafka {safe_text(str(data['assumed_release']))}")
     return f", assumed: {', '.join(named)}" if named else ""
+
+
+#: Since when an offset is kept, by the base of the rule.
+_BASES: Final = {
+    "commit": "counted from the commit",
+    "emptied": "counted from when the group became Empty",
+    "own": "by the commit's own expiry",
+}
+
+
+def expiry(data: Data) -> str:
+    """The broker's rule: ``; rule: classic, Empty, counted from when the group became Empty``, and what was assumed."""
+    rule = f"; rule: {safe_text(str(data['rule']))}" if data.get("rule") else ""
+    if rule and data.get("base") in _BASES:
+        rule += f", {_BASES[str(data['base'])]}"
+    unclear = "; only the coordinator knows whether it protects them" if data.get("unclear") else ""
+    return f"{rule}{unclear}{assumed(data)}"
 
 
 def clock_time(moment: str) -> str:

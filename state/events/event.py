@@ -80,6 +80,15 @@ Assumed = Annotated[
     ),
 ]
 
+#: The same for the release of the brokers, which is no number.
+AssumedRelease = Annotated[
+    str | None,
+    Meta(
+        description="The releases of Kafka whose rule was applied (`3.2 or later`), because neither a broker nor the "
+        "capture nor a flag has given the release, and others have another rule. Null: nothing was assumed."
+    ),
+]
+
 
 LeaveReason = Literal["left", "rebalance_timeout", "session_timeout", "group_emptied", "unknown"]
 

@@ -5,12 +5,13 @@ Times are integer milliseconds since 1970; a field is null where the log does no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta
 
 from groupreplay.state.events.event import (
+    Assumed,
     Fact,
     LeaveReason,
     MemberForm,
@@ -62,6 +63,7 @@ class GroupDeleted(Fact):
     )
     generation: int | None
     since_ms: Annotated[int, Meta(description="When the group was deleted.")]
+    assumed: Assumed = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

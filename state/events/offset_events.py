@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from groupreplay.state.events.event import Fact, Suppressed
+from groupreplay.state.events.event import Assumed, AssumedRelease, Fact, Suppressed
 
 #: `retention` is the broker's clean-up, `admin` a request to delete offsets; `unknown`: a request or the deletion of
 #: the topic, which look alike in the log.
@@ -17,6 +17,29 @@ LossReason = Literal["retention", "group_deleted", "topic_deleted", "admin", "un
 RewindKind = Literal["topic_recreated", "admin_while_empty", "small", "other"]
 Direction = Literal["forward", "backward", "unchanged", "mixed"]
 SetDirection = Literal["forward", "backward", "mixed"]
+ExpiryBase = Literal["commit", "emptied", "own"]
+Unclear = Annotated[
+    bool,
+    Meta(
+        description="Whether only the coordinator knows if it protects the offsets, because their topic is or was "
+        "subscribed to; docs/reading.md explains when."
+    ),
+]
+#: For events about the end of a retention.
+ExpiryRule = Annotated[
+    str,
+    Meta(
+        description="The broker's rule for the group in its state, as `describe --offsets --verbose` names it. Empty "
+        "in events of earlier releases."
+    ),
+]
+RuleBase = Annotated[
+    ExpiryBase | None,
+    Meta(
+        description="From when on the offset with the first deadline is kept: from its `commit`, from the moment the "
+        "group became Empty (`emptied`), or until its `own` expiry, for which an old client has asked."
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +73,11 @@ class OffsetsExpired(Fact):
     check_interval_ms: Annotated[
         int, Meta(description="Interval of the broker's clean-up; a removal much later than that is unusual.")
     ]
+    rule: ExpiryRule = ""
+    base: RuleBase = None
+    unclear: Unclear = False
+    assumed: Assumed = field(default_factory=dict)
+    assumed_release: AssumedRelease = None
     suppressed: Suppressed = 0
 
     def sameness(self) -> tuple[object, ...]:
@@ -75,6 +103,8 @@ class OffsetsDeleted(Fact):
     deadline_ms: Annotated[
         int | None, Meta(description="When the first of them would have expired; null for never.")
     ]
+    assumed: Assumed = field(default_factory=dict)
+    assumed_release: AssumedRelease = None
     suppressed: Suppressed = 0
 
     def sameness(self) -> tuple[object, ...]:
@@ -99,7 +129,10 @@ class OffsetsReset(Fact):
     NAME: ClassVar[str] = "offsets.reset"
     DOC: ClassVar[str] = (
         "The first commits after a loss: where the group continues. `forward` may have skipped records, "
-        "`backward` repeats some. A warning if the group mattered and its topic was not deleted."
+        "`backward` repeats some. A warning if the group mattered and its topic was not deleted. Beyond the bounds of "
+        "`[offsets.moved]` in the rules, records that are repeated are a warning for every group, and records that are "
+        "skipped an error, if the group has had a generation since the loss: a member that was there before goes on "
+        "from the offset in its memory."
     )
     partitions: tuple[ResetOffset, ...]
     partition_count: int
@@ -131,7 +164,8 @@ class OffsetRewound(Fact):
     DOC: ClassVar[str] = (
         "A member committed offsets below the ones before: their topic has another id (`topic_recreated`), they went "
         "back by at most one poll (`small`), or `other`. Without members it is `offsets.set`; earlier releases wrote "
-        "`admin_while_empty` here."
+        "`admin_while_empty` here. With `other` it is a warning if more than `offsets.moved.most_repeated` records are "
+        "read again (deploy/rules.toml)."
     )
     kind: RewindKind
     partitions: tuple[RewoundOffset, ...]
@@ -166,7 +200,9 @@ class OffsetsSet(Fact):
     DOC: ClassVar[str] = (
         "Offsets were committed into a group without members: by `kafka-consumer-groups.sh --reset-offsets`, through "
         "the Admin API, or by a consumer with `assign()`. Sets within 10 s of the first one are one event, with the "
-        "offsets before and after all of them. A warning if the group had members before and matters. For a "
+        "offsets before and after all of them. A warning if the group had members before and matters, or if more than "
+        "`offsets.moved.most_repeated` records are read again; an error if more than `offsets.moved.most_skipped` are "
+        "not read (deploy/rules.toml). For a "
         "group that never had members, it is inferred from a commit that its own program does not make: one that "
         "goes back, or one without a leader epoch after commits with one. Sets at a steady pace are reported until the "
         "third one, which has `interval_ms`, and then again when the pace or the direction changes or the group has "

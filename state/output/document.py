@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -165,40 +165,41 @@ def describe(group_id: str, snapshot: GroupSnapshot, offsets: Offsets, context: 
 
 
 def _with_deadlines(group: GroupState, offsets: Offsets, context: Context) -> list[dict[str, Any]]:
-    due = retention.deadlines(group, offsets, context.assumed_retention_ms)
-    names_ = offsets.names(np.arange(len(offsets)))
-    at = dict(zip(names_, due.tolist(), strict=True))
-    rule, subscribed = retention.rule_of(group), retention.subscribed_topics(group)
+    """Every offset with its deadline, with the one that is possible, and with what decides about them."""
+    due = retention.deadlines(group, offsets, context)
+    possible = retention.possible_deadlines(group, offsets, context)
+    place_of = {name: place for place, name in enumerate(offsets.names(np.arange(len(offsets))))}
+    basis = {own: retention.grounds_of_one(group, context, is_own=own) for own in (False, True)}
+    protected = retention.surely_protected(group)
     shown = []
     for offset in offsets:
-        deadline_ms = at[offset["topic"], offset["partition"]]
+        place = place_of[offset["topic"], offset["partition"]]
+        own = offset["expire_timestamp_ms"] is not None
+        kept = possible[place] == retention.NEVER and (not own or offset["topic"] in protected)
+        safe = kept and basis[own].base is not None
         shown.append(
             {
                 **offset,
-                "expires_at_ms": None if deadline_ms == retention.NEVER else deadline_ms,
-                "expiry_rule": rule.name,
-                "expiry_base": _expiry_base(group, rule, offset, subscribed),
+                "expires_at_ms": _moment(due[place]),
+                "may_expire_at_ms": _moment(possible[place]),
+                "expiry_rule": basis[own].rule,
+                "expiry_base": None if kept else basis[own].base,
+                # A topic that members are subscribed to is protected with each retention and by each release.
+                "expiry_assumed": {} if safe else basis[own].assumed,
+                "expiry_assumed_release": None if safe else basis[own].assumed_release,
             }
         )
     return shown
 
 
-def _expiry_base(
-    group: GroupState, rule: retention.Rule, offset: Mapping[str, Any], subscribed: Collection[str]
-) -> str | None:
-    """From when on the retention counts: ``commit``, ``emptied``, ``own`` (no retention); None: it does not expire."""
-    if rule.base is None or offset["topic"] in subscribed:
-        return None
-    if offset["expire_timestamp_ms"] is not None:
-        return "own"
-    is_emptied = rule.base is retention.Base.EMPTIED and group.classic.emptied_ms is not None
-    return "emptied" if is_emptied else "commit"
+def _moment(deadline_ms: np.int64) -> int | None:
+    return None if deadline_ms == retention.NEVER else int(deadline_ms)
 
 
 def _next_expiry_ms(group: GroupState, offsets: Offsets, context: Context) -> int | None:
     """The first deadline, rounded down: it moves with every commit, and the document must not."""
     retention_ms = context.assumed_retention_ms
-    first = retention.first_deadline(group, offsets, retention_ms)
+    first = retention.first_deadline(group, offsets, context)
     step_ms = max(retention_ms // _EXPIRY_STEPS, 1)
     return None if first is None else first // step_ms * step_ms
 

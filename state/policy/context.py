@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
-from groupreplay.state.events.event import Evidence
 from groupreplay.state.policy.redaction import Redaction
 from groupreplay.state.policy.rules import Policy
 
 #: The topic that is read. Its name is Kafka's own and no setting.
 OFFSETS_TOPIC = "__consumer_offsets"
+#: Major and minor number of a release of Kafka.
+BrokerRelease: TypeAlias = tuple[int, int]
+#: The releases whose rules of expiry are assumed where nobody has given the release.
+NEWEST_RULES = "3.2 or later"
 #: ``offsets.retention.minutes`` and ``offsets.retention.check.interval.ms`` where nobody has set them.
 DEFAULT_RETENTION_MS = 7 * 24 * 3_600_000
 DEFAULT_CHECK_INTERVAL_MS = 600_000
@@ -28,8 +32,9 @@ class Context:
     unknown group proves that the group was created (None: not known).
     ``catch_up_after_ms``: an event emitted later than this after it happened carries ``catch_up``.
     ``topic_names``: names of topic ids (text form), for what the log itself does not name.
-    ``retention_ms`` is how long the brokers keep offsets; None: not known, Kafka's default is assumed. They remove
-    expired offsets every ``retention_check_interval_ms``.
+    ``retention_ms`` is how long the brokers keep offsets, and ``retention_check_interval_ms`` how often they remove the
+    expired ones; None: not known, Kafka's default is assumed. ``broker_release`` is the brokers' release (None: not
+    known, the newest rules are assumed).
     ``release`` is the running release; a group that another one quarantined is tried again. ``retry_run`` (the id of
     this run, or None): groups that another run quarantined are tried again, too.
     ``probing``: a prober asks the brokers which groups rebalance. ``redaction``: what events and documents hide.
@@ -47,7 +52,8 @@ class Context:
     labels: Mapping[str, str] = field(default_factory=dict)
     probing: bool = False
     retention_ms: int | None = None
-    retention_check_interval_ms: int = DEFAULT_CHECK_INTERVAL_MS
+    retention_check_interval_ms: int | None = None
+    broker_release: BrokerRelease | None = None
     policy: Policy = field(default_factory=Policy)
     redaction: Redaction | None = None
     release: str = ""
@@ -67,6 +73,16 @@ class Context:
         return DEFAULT_RETENTION_MS if self.retention_ms is None else self.retention_ms
 
     @property
-    def retention_evidence(self) -> Evidence:
-        """The evidence of a deadline: the log and the brokers' setting, or an assumption."""
-        return Evidence.INFERRED if self.retention_ms is None else Evidence.LOG
+    def assumed_check_interval_ms(self) -> int:
+        """The interval of clean-ups that is expected."""
+        known_ms = self.retention_check_interval_ms
+        return DEFAULT_CHECK_INTERVAL_MS if known_ms is None else known_ms
+
+    @property
+    def assumed_check_interval(self) -> dict[str, int]:
+        """The interval of clean-ups as an event names it (``event.Assumed``) if nobody has given it; else nothing."""
+        return (
+            {}
+            if self.retention_check_interval_ms is not None
+            else {"check_interval_ms": DEFAULT_CHECK_INTERVAL_MS}
+        )

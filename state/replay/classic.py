@@ -32,7 +32,9 @@ from groupreplay.state.replay.report import Report
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
 from groupreplay.state.snapshot.group_state import ClassicGeneration, GroupState
 from groupreplay.state.snapshot.members import (
+    EarlierTopics,
     Member,
+    earlier_topics,
     group_topics,
     pair,
     read_members,
@@ -281,6 +283,7 @@ def _remember(group: GroupState, record: _Record, phase: Phase) -> None:
         leader=value.leader if value.leader or not members else members[0].member_id,
         members=members,
         emptied_ms=None if members else record.written_ms,
+        earlier=_earlier_topics(group.classic, record) if members else None,
     )
     group.record_offset = report.offset
     group.record_timestamp_ms = report.timestamp_ms
@@ -291,6 +294,31 @@ def _remember(group: GroupState, record: _Record, phase: Phase) -> None:
         group.phase = group.in_progress.phase
         group.in_progress.phases = []
         group.in_progress.trigger = "unknown"
+
+
+def _earlier_topics(known: ClassicGeneration, record: _Record) -> EarlierTopics | None:
+    """Other subscriptions that the record's generation has had: those of members that it replaces."""
+    value, members = record.value, record.members
+    if not known.members or known.generation != value.generation:
+        return EarlierTopics(unknown=True) if _took_a_place(record) else None
+    return earlier_topics(
+        known.earlier,
+        group_topics(known.members, known.protocol_type),
+        group_topics(members, value.protocol_type),
+    )
+
+
+def _took_a_place(record: _Record) -> bool:
+    """Whether a static member was replaced in this record, and compaction has removed the generation's first one.
+
+    The leader's sync, in which a generation is first written, comes within the rebalance timeout. A replacement has the
+    time at which the group became Stable.
+    """
+    since_ms, most_ms = record.written_ms, rebalance_timeout_ms(record.members)
+    if since_ms is None or most_ms is None:
+        return False
+    is_static = any(one.instance_id for one in record.members)
+    return is_static and record.report.timestamp_ms - since_ms > most_ms
 
 
 def apply_tombstone(snapshot: GroupSnapshot, report: Report) -> None:
@@ -321,7 +349,7 @@ def nothing_left_ms(snapshot: GroupSnapshot, offsets: Offsets, context: Context)
     )
     if len(offsets) or not exists_by_offsets:
         return None
-    return last_ms + _CLEAN_UPS * context.retention_check_interval_ms
+    return last_ms + _CLEAN_UPS * context.assumed_check_interval_ms
 
 
 def apply_nothing_left(snapshot: GroupSnapshot, report: Report) -> None:
@@ -331,7 +359,7 @@ def apply_nothing_left(snapshot: GroupSnapshot, report: Report) -> None:
     if event is TransitionEvent.DELETED:
         since_ms = report.timestamp_ms if report.cause_ms is None else report.cause_ms
         report.emit(
-            GroupDeleted(generation=None, since_ms=since_ms),
+            GroupDeleted(generation=None, since_ms=since_ms, assumed=report.context.assumed_check_interval),
             group_type=group.group_type,
             history=group.history,
             simple=True,

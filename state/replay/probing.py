@@ -80,6 +80,12 @@ def next_probe(queue: ProbeQueue) -> Probe:
     return probe
 
 
+def rebalance_begin(snapshot: GroupSnapshot) -> tuple[Phase, int | None]:
+    """The state of the group, and since when a rebalance is seen: what an answer may change for other detectors."""
+    rebalance = snapshot.group.in_progress
+    return snapshot.group.phase, None if rebalance is None else rebalance.since_ms
+
+
 def apply_probe(snapshot: GroupSnapshot, probe: Probe, report: Report, *, has_offsets: bool = False) -> None:
     """Apply a probe: a rebalance in progress begins, continues or ends; everything else is read from the log.
 

@@ -15,6 +15,7 @@ from groupreplay.codecs import (
     decode_assignment,
     decode_subscription,
     encode_blob,
+    subscribed_topics,
 )
 from groupreplay.state.model.requests import Protocol
 
@@ -31,34 +32,59 @@ def is_cooperative(strategies: Sequence[str]) -> bool:
     return _RANGE not in strategies
 
 
-def supported(topic: str, owned: Sequence[int], strategies: Sequence[str]) -> tuple[Protocol, ...]:
-    """The protocols with which a member joins, by preference; an eager member has revoked all partitions before."""
+def supported(
+    topic: str, owned: Sequence[int], strategies: Sequence[str], second: str | None = None
+) -> tuple[Protocol, ...]:
+    """The protocols with which a member joins, by preference; an eager member has revoked all partitions before.
+
+    ``second``: a second topic to which the member subscribes.
+    """
     claimed = _partitions(topic, owned if is_cooperative(strategies) else ())
-    metadata = encode_blob(Subscription(version=1, topics=(topic,), owned_partitions=claimed))
+    topics = (topic,) if second is None else (topic, second)
+    metadata = encode_blob(Subscription(version=1, topics=topics, owned_partitions=claimed))
     return tuple(Protocol(name, metadata) for name in strategies)
 
 
 def assigned(
     members: Members, topic: str, partitions: int, strategy: str | None
 ) -> tuple[tuple[str, bytes], ...]:
-    """The assignments that the leader computes with the chosen assignor: (member id, assignment)."""
+    """The assignments that the leader computes with the chosen assignor: (member id, assignment).
+
+    The only partition of a second topic goes to the first of its subscribers.
+    """
     if strategy == _COOPERATIVE:
         shares = _sticky({member: _claimed(metadata) for member, _, metadata in members}, partitions)
     else:
         names = sorted(member for member, _, _ in members)
         shares = {name: list(range(place, partitions, len(names))) for place, name in enumerate(names)}
-    return tuple(
-        (member, encode_blob(Assignment(version=1, assigned_partitions=_partitions(topic, share))))
-        for member, share in shares.items()
-    )
+    seconds = _owners_of_seconds(members, topic)
+
+    def assignment(member: str, share: Sequence[int]) -> bytes:
+        further = (TopicPartitions(topic=one, partitions=(0,)) for one, by in seconds.items() if by == member)
+        return encode_blob(Assignment(version=1, assigned_partitions=(*_partitions(topic, share), *further)))
+
+    return tuple((member, assignment(member, share)) for member, share in shares.items())
 
 
-def owned(assignment: bytes) -> tuple[int, ...]:
-    """The partitions of an assignment."""
+def _owners_of_seconds(members: Members, topic: str) -> dict[str, str]:
+    """The member that gets each second topic."""
+    found: dict[str, str] = {}
+    for member, _, metadata in sorted(members):
+        topics = subscribed_topics(metadata)
+        for one in topics if isinstance(topics, tuple) else ():
+            if one != topic:
+                found.setdefault(one, member)
+    return found
+
+
+def owned(assignment: bytes, topic: str) -> tuple[int, ...]:
+    """The partitions of a topic in an assignment."""
     decoded = decode_assignment(assignment)
     if not isinstance(decoded, Assignment):
         return ()
-    return tuple(number for one in decoded.assigned_partitions for number in one.partitions)
+    return tuple(
+        number for one in decoded.assigned_partitions if one.topic == topic for number in one.partitions
+    )
 
 
 def _partitions(topic: str, numbers: Sequence[int]) -> tuple[TopicPartitions, ...]:

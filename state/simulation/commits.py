@@ -40,6 +40,8 @@ class Commits:
     schedule: Callable[[int, Callable[[int], None]], None]
     #: The next offset of each partition.
     read: list[int] = field(init=False)
+    #: The next offset of each second topic.
+    _second: dict[str, int] = field(default_factory=dict)
     #: The newest commit of each client.
     _newest: dict[str, OffsetCommit] = field(default_factory=dict)
     #: The tool that mirrors the group; it is no member.
@@ -65,6 +67,9 @@ class Commits:
         commits = tuple(
             Commit(topic=self.topic, partition=one, offset=self.read[one], metadata=metadata) for one in owned
         )
+        if client.owns_second and client.second is not None:
+            self._second[client.second] = self._second.get(client.second, 0) + self.numbers.randrange(1, 500)
+            commits += (Commit(topic=client.second, partition=0, offset=self._second[client.second]),)
         request = OffsetCommit(
             member_id=client.member_id,
             instance_id=client.instance_id,

@@ -62,6 +62,9 @@ class SimulatedClient:
     member_id: str = ""
     generation: int = -1
     owned: tuple[int, ...] = ()
+    #: A second topic of one partition to which it subscribes, and whether that partition is its own.
+    second: str | None = None
+    owns_second: bool = False
     #: A JoinGroup or SyncGroup is not answered yet.
     waiting: bool = False
     next_commit_ms: int = 0
@@ -79,9 +82,17 @@ class SimulatedClient:
             instance_id=script.instance_id_of(number, group_id),
         )
 
+    def begin(self, script: Script) -> None:
+        """A new process begins."""
+        self.running, self.hanging = True, False
+        self.forget_membership()
+        self.incarnation += 1
+        self.starts += 1
+        self.kip848 = self.starts in script.consumer_starts
+
     def forget_membership(self) -> None:
         """The client has left its group, or has not joined yet."""
-        self.member_id, self.generation, self.owned = "", -1, ()
+        self.member_id, self.generation, self.owned, self.owns_second = "", -1, (), False
 
     def classic_heartbeat(self) -> ClassicHeartbeat:
         """The client's Heartbeat request in the classic protocol."""

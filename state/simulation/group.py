@@ -54,6 +54,7 @@ class SimulatedGroup:
         self.group_id = group_id
         self._topic = f"{group_id}-input"
         topics = {self._topic: Topic(topic_id(self._topic), script.partitions)}
+        topics |= {name: Topic(topic_id(name), 1) for name in script.second_topics(group_id)}
         self.coordinator = Coordinator(group_id, settings, numbers, topics)
         self._script = script
         self._numbers = numbers
@@ -160,11 +161,8 @@ class SimulatedGroup:
         client = self._clients.get(number)
         if client is None:
             client = self._clients[number] = SimulatedClient.of(self.group_id, number, self._script)
-        client.running, client.hanging = True, False
-        client.forget_membership()
-        client.incarnation += 1
-        client.starts += 1
-        client.kip848 = client.starts in self._script.consumer_starts
+        client.begin(self._script)
+        client.second = self._script.second_topic(self.group_id, number, client.starts)
         self._schedule_tick(client, now_ms)
         if not self._script.simple:
             begin = self._consumers.join if client.kip848 else self._join
@@ -228,7 +226,7 @@ class SimulatedGroup:
             client_host=client.host,
             session_timeout_ms=self._script.session_timeout_ms,
             rebalance_timeout_ms=self._script.rebalance_timeout_ms,
-            protocols=assignor.supported(self._topic, client.owned, self._script.strategies),
+            protocols=assignor.supported(self._topic, client.owned, self._script.strategies, client.second),
         )
         self._send(client, request, now_ms)
 
@@ -345,7 +343,8 @@ class SimulatedGroup:
         elif answer.error is not Error.NONE:
             self._rejoin_after(client, answer.error, now_ms)
         else:
-            before, client.owned = client.owned, assignor.owned(answer.assignment)
+            before, client.owned = client.owned, assignor.owned(answer.assignment, self._topic)
+            client.owns_second = bool(client.second and assignor.owned(answer.assignment, client.second))
             if assignor.is_cooperative(self._script.strategies) and not set(before) <= set(client.owned):
                 # The revoked partitions can be assigned in a second rebalance.
                 self._schedule_client(client, now_ms + 1 + self._numbers.randrange(50), self._join)

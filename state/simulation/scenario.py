@@ -109,6 +109,7 @@ def _script(file: ScenarioFile, numbers: random.Random, duration_ms: int) -> Scr
             "committer": Committer[committer.upper()],
             "poisoned_ms": None if poisoned is None else last_start_ms + milliseconds(poisoned),
             "metadata_bytes": group.metadata_bytes,
+            "changing_topics": group.changing_topics,
             "mirror_interval_ms": group.mirrored_every and milliseconds(group.mirrored_every),
             "shared_instance_ids": {second: first for first, second in group.same_instance_id},
             **_client_fields(file, numbers),

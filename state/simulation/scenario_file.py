@@ -254,7 +254,8 @@ class GroupTable(_Table, frozen=True, kw_only=True):
     ``metadata-bytes``: the size of the metadata of each commit. ``same-instance-id``: pairs of members, of which the
     second has the instance id of the first by mistake. ``migrates-at-start``: from this start on a client uses
     group.protocol=consumer, ``returns-at-start`` (0: never): from this one on classic again. ``mirrored-every``: while
-    the group has no members, a mirroring tool sets all of its offsets so often.
+    the group has no members, a mirroring tool sets all of its offsets so often. ``changing-topics``: so many further
+    topics of one partition; a classic member subscribes to one of them, and at each start to the next one.
     """
 
     members: _Numbers = 3
@@ -270,6 +271,7 @@ class GroupTable(_Table, frozen=True, kw_only=True):
     migrates_at_start: Annotated[int, Meta(ge=1)] | None = None
     returns_at_start: _Numbers = 0
     mirrored_every: Time | None = None
+    changing_topics: Annotated[int, Meta(ge=0, le=100)] = 0
 
     def __post_init__(self) -> None:
         if self.mirrored_every is not None and milliseconds(self.mirrored_every) < _LEAST_EVERY_MS:

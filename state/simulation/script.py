@@ -65,7 +65,9 @@ class Script:
     ``poisoned_ms`` on the offset of partition 0 does not change. ``metadata_bytes``: the size of the metadata of each
     commit. ``mirror_interval_ms``: the time between two commits of a mirroring tool, while the group has no members.
     ``shared_instance_ids``: client number to the number of the client whose instance id it has by mistake.
-    ``consumer_starts``: the starts of a client, counted from 1, that use the consumer protocol (KIP-848).
+    ``changing_topics``: the number of further topics of one partition; a classic member subscribes to one of them, and
+    at each start to the next one. ``consumer_starts``: the starts of a client, counted from 1, that use the consumer
+    protocol (KIP-848).
 
     The other fields are settings of the clients (`settings_table`). ``instance_id`` None: members are dynamic.
     """
@@ -80,6 +82,7 @@ class Script:
     poisoned_ms: int | None = None
     metadata_bytes: int = 0
     mirror_interval_ms: int | None = None
+    changing_topics: int = 0
     shared_instance_ids: Mapping[int, int] = field(default_factory=dict)
     instance_id: str | None = None
     strategies: tuple[str, ...] = ("range", "cooperative-sticky")
@@ -100,6 +103,17 @@ class Script:
         number = self.shared_instance_ids.get(client, client)
         text = self.instance_id
         return text and text.replace("{group}", group_id).replace("{member}", str(number))
+
+    def second_topics(self, group_id: str) -> list[str]:
+        """The topics of which each classic member subscribes to one."""
+        return [f"{group_id}-second-{number}" for number in range(self.changing_topics)]
+
+    def second_topic(self, group_id: str, client: int, start: int) -> str | None:
+        """The one of a client at a start, counted from 1."""
+        topics = self.second_topics(group_id)
+        return (
+            topics[(client + start) % len(topics)] if topics and start not in self.consumer_starts else None
+        )
 
 
 def max_running(steps: Iterable[ClientStep]) -> int:

@@ -9,7 +9,7 @@ import msgspec
 
 from groupreplay.state.events.event import History, Trigger
 from groupreplay.state.kafka_terms import GroupType, Phase
-from groupreplay.state.snapshot.members import Member
+from groupreplay.state.snapshot.members import EarlierTopics, Member
 from groupreplay.state.snapshot.modern import Modern, group_epoch
 
 
@@ -17,6 +17,7 @@ class ClassicGeneration(msgspec.Struct, frozen=True, array_like=True):
     """The last record of a classic group; each record replaces it. Blank for the newer kinds.
 
     ``emptied_ms`` is when the group became Empty according to the record, None where the record has no such time.
+    ``earlier`` are other subscriptions that the generation has had; None: it has had none.
     """
 
     generation: int | None = None
@@ -25,6 +26,7 @@ class ClassicGeneration(msgspec.Struct, frozen=True, array_like=True):
     leader: str | None = None
     members: tuple[Member, ...] = ()
     emptied_ms: int | None = None
+    earlier: EarlierTopics | None = None
 
 
 class BeginBounds(msgspec.Struct, frozen=True, array_like=True):

@@ -63,6 +63,8 @@ class UnclearDeletion(msgspec.Struct, frozen=True, array_like=True):
     group_type: GroupType
     simple: bool
     history: History
+    assumed: dict[str, int] = {}
+    assumed_release: str | None = None
 
 
 class Losses(msgspec.Struct, array_like=True):

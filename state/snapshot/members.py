@@ -113,6 +113,35 @@ def group_topics(members: Sequence[Member], protocol_type: str | None) -> frozen
     return frozenset(topic for member in members for topic in member.topics or ())
 
 
+class EarlierTopics(msgspec.Struct, frozen=True, array_like=True):
+    """The subscriptions of a generation before its newest record, where they were others.
+
+    A static member that is replaced may come back with another subscription, in a record of the same generation.
+    ``always`` are the topics of each subscription since the generation began, ``ever`` those of one or more.
+    ``unreadable``: one could not be read. ``unknown``: the record in which the generation began was not seen.
+    """
+
+    always: tuple[str, ...] = ()
+    ever: tuple[str, ...] = ()
+    unreadable: bool = False
+    unknown: bool = False
+
+
+def earlier_topics(
+    earlier: EarlierTopics | None, replaced: frozenset[str] | None, present: frozenset[str] | None
+) -> EarlierTopics | None:
+    """What is kept of earlier subscriptions when ``present`` takes the place of ``replaced`` in a generation."""
+    if earlier is None and replaced == present:
+        return None
+    if earlier is None:
+        topics = tuple(sorted(replaced or ()))
+        return EarlierTopics(always=topics, ever=topics, unreadable=replaced is None)
+    if replaced is None:
+        return msgspec.structs.replace(earlier, unreadable=True)
+    always = tuple(topic for topic in earlier.always if topic in replaced)
+    return msgspec.structs.replace(earlier, always=always, ever=tuple(sorted({*earlier.ever, *replaced})))
+
+
 def rebalance_timeout_ms(members: Sequence[Member]) -> int | None:
     """The group's rebalance timeout: its members' largest; None without members."""
     return max((member.rebalance_timeout_ms for member in members), default=None)

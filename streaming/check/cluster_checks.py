@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Final
 
-from groupreplay.state.policy.context import OFFSETS_TOPIC
+from groupreplay.state.policy.context import DEFAULT_CHECK_INTERVAL_MS, OFFSETS_TOPIC
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.check.result import CheckResult, Subject, failed, ok, unknown, warning
@@ -26,7 +26,7 @@ from groupreplay.streaming.kafka.output_topics import (
     describe_topics,
     topic_problems,
 )
-from groupreplay.streaming.kafka.retention import effective_retention
+from groupreplay.streaming.kafka.retention import contradiction, effective_retention
 from groupreplay.streaming.kafka.rights import Held, Right, grant_line
 
 #: The default of a broker's transaction.max.timeout.ms, the longest timeout that a producer may request.
@@ -130,8 +130,11 @@ def retention(subject: Subject) -> Sequence[CheckResult]:
     source = "--retention-minutes" if flags.retention_minutes is not None else "a broker"
     found = (
         f"offsets are kept for {known.retention_ms // 60_000:,} minutes (from {source}), "
-        f"checked every {known.check_interval_ms / 1000:g} s"
+        f"checked every {(known.check_interval_ms or DEFAULT_CHECK_INTERVAL_MS) / 1000:g} s"
     )
+    if odd := contradiction(known.retention_ms, known.check_interval_ms):
+        fix = f"set offsets.retention.check.interval.ms of the brokers to at most {known.retention_ms}"
+        return [warning("retention", odd, fix)]
     return [ok("retention", found)]
 
 

@@ -151,10 +151,17 @@ def probes_flags() -> Any:
     return group(_probes, prefix=_prefix_flag(), topic=_topic_flag("probes", text), sink=sink_flags())
 
 
-def _retention(**values: int | None) -> RetentionFlags:
+def _retention(broker_release: str | None, **values: int | None) -> RetentionFlags:
     from groupreplay.streaming.config.settings import RetentionFlags
+    from groupreplay.streaming.kafka.broker_release import parsed_release
 
-    return RetentionFlags(**values)
+    release = None if broker_release is None else parsed_release(broker_release)
+    if broker_release is not None and release is None:
+        raise click.BadParameter(
+            f"{broker_release!r} is no release of Kafka; give two numbers, such as 3.9.",
+            param_hint="'--broker-release'",
+        )
+    return RetentionFlags(broker_release=release, **values)
 
 
 def retention_flags() -> Any:
@@ -169,5 +176,10 @@ def retention_flags() -> Any:
             "offsets.retention.check.interval.ms of the brokers; by default a broker is asked.",
             "--retention-check-interval-ms",
             type=click.IntRange(min=1),
+        ),
+        broker_release=flag(
+            "Kafka release of the brokers, such as 2.8: the rules of expiry differ. By default a broker is asked, else "
+            "3.2 or later.",
+            metavar="RELEASE",
         ),
     )

@@ -219,21 +219,41 @@ def complete_until(rows: Rows, until_ms: int | None) -> int | None:
     return rows.complete_ms if until_ms is None else min(rows.complete_ms, until_ms)
 
 
-def warn_of_assumptions(context: Context, rows: Rows, *, history: bool = True) -> None:
+def warn_of_assumptions(
+    context: Context,
+    rows: Rows,
+    *,
+    history: bool = True,
+    groups: Sequence[Mapping[str, Any]] | None = None,
+) -> None:
     """Report on stderr what was assumed, once in a command; ``history``: rebalances are shown, not only expiries.
 
-    To be called if something is shown. That a live cluster has no prober is no news to those who run it.
+    To be called if something is shown. That a live cluster has no prober is no news to those who run it. ``groups`` are
+    the only ones that are shown: the release may not matter for any of their offsets.
     """
+    from groupreplay.state.policy.context import NEWEST_RULES
+    from groupreplay.streaming.kafka.retention import contradiction
+
     assumed = []
     if context.retention_ms is None:
         assumed.append("committed offsets are kept for 7 days (--retention-minutes)")
+    if context.broker_release is None and (groups is None or _needs_release(groups)):
+        assumed.append(f"the brokers have the rules of Kafka {NEWEST_RULES} (--broker-release)")
     if history and rows.connection is None and not context.probing:
         assumed.append("no prober asked the brokers, so rebalances of classic groups are seen when they end")
     said = click.get_current_context().meta
-    if assumed and not said.get(_ASSUMED):
-        said[_ASSUMED] = True
+    if said.get(_ASSUMED):
+        return
+    said[_ASSUMED] = True
+    if assumed:
         source = "the brokers do not say" if rows.connection else "the capture does not say"
         click.echo(f"assumed, because {source}: {'; '.join(assumed)}", err=True)
+    if odd := contradiction(context.retention_ms, context.retention_check_interval_ms):
+        click.echo(odd, err=True)
+
+
+def _needs_release(groups: Sequence[Mapping[str, Any]]) -> bool:
+    return any(offset["expiry_assumed_release"] for group in groups for offset in group["offsets"])
 
 
 def open_rows(

@@ -16,6 +16,7 @@ from msgspec import UNSET, Meta, UnsetType
 from groupreplay.state.conditions.detection import Detector
 from groupreplay.state.conditions.registry import DETECTORS, OF_THE_JOB, with_thresholds
 from groupreplay.state.events.event import Severity
+from groupreplay.state.policy.moved_offsets import MovedOffsets
 from groupreplay.state.policy.planned_windows import PlannedWindow
 from groupreplay.state.policy.rules import EPHEMERAL, GroupRule, Policy, Thresholds, merged
 from groupreplay.streaming.base.errors import GroupReplayError, did_you_mean, unusable
@@ -34,10 +35,14 @@ def _struct(name: str, types: Mapping[str, Any]) -> Any:
     return msgspec.defstruct(name, fields, kw_only=True, forbid_unknown_fields=True)
 
 
-def _tables(detectors: Iterable[Detector]) -> dict[str, Any]:
+#: Everything that has thresholds.
+_JUDGES: Final[tuple[Detector | MovedOffsets, ...]] = (*DETECTORS, MovedOffsets())
+
+
+def _tables(judges: Iterable[Detector | MovedOffsets]) -> dict[str, Any]:
     """``rebalance`` -> a table of ``slow``, ``stuck`` ..., each a table of its thresholds."""
     families: dict[str, dict[str, Any]] = {}
-    for one in detectors:
+    for one in judges:
         family, _, word = one.name.partition(".")
         # The detectors' None is no value in a file: there, such a threshold is left out.
         whole = {name: int in {kind, *get_args(kind)} for name, kind in one.thresholds().items()}
@@ -56,7 +61,7 @@ _GROUP: Final = _struct(
         "severity_cap": Literal["info", "warn"],
         "matters": bool,
         "labels": dict[str, str],
-        **_tables(one for one in DETECTORS if one.name not in OF_THE_JOB),
+        **_tables(one for one in _JUDGES if one.name not in OF_THE_JOB),
     },
 )
 _WINDOW: Final = _struct(
@@ -73,7 +78,7 @@ _WINDOW: Final = _struct(
 _LISTS: Final = {"group": _GROUP, "window": _WINDOW}
 _FILE: Final = _struct(
     "file",
-    {"runbook": str, "group": list[_GROUP], "window": list[_WINDOW], **_tables(DETECTORS)},  # type: ignore[valid-type]
+    {"runbook": str, "group": list[_GROUP], "window": list[_WINDOW], **_tables(_JUDGES)},  # type: ignore[valid-type]
 )
 
 
@@ -251,7 +256,7 @@ def _converted(values: dict[str, Any], where: str, *, strict: bool = True) -> di
 
 def _thresholds(table: dict[str, Any]) -> Thresholds:
     """``{"rebalance.stuck": {"threshold_ms": 3000}}`` from tables within tables."""
-    names = [(one.name, *one.name.split(".")) for one in DETECTORS]
+    names = [(one.name, *one.name.split(".")) for one in _JUDGES]
     found = {name: table.get(family, {}).get(word, {}) for name, family, word in names}
     return {name: values for name, values in found.items() if values}
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Final
 
+from groupreplay.state.policy.context import BrokerRelease
 from groupreplay.state.policy.redaction import Redaction
 from groupreplay.streaming.base.errors import unusable
 from groupreplay.streaming.config.rules_file import RulesSource
@@ -69,10 +70,11 @@ class TopicNames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionFlags:
-    """The brokers' retention of committed offsets; a broker is asked for what is None."""
+    """The brokers' retention of committed offsets, and their release; a broker is asked for what is None."""
 
     retention_minutes: int | None = None
     check_interval_ms: int | None = None
+    broker_release: BrokerRelease | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -104,7 +104,6 @@ def _context(rows: Rows, observed: Probes | None) -> CaptureContext:
     """What the cluster says about itself; what this login may not ask for is left out."""
     assert rows.connection is not None
     retention = effective_retention(RetentionFlags(), rows.connection)
-    is_known = retention.retention_ms is not None
     settings = dict[str, str]()
     try:
         settings = rows.connection.topic_settings(OFFSETS_TOPIC)
@@ -117,7 +116,7 @@ def _context(rows: Rows, observed: Probes | None) -> CaptureContext:
         complete_ms=rows.complete_ms,
         brokers=known_release(rows.connection),
         retention_ms=retention.retention_ms,
-        check_interval_ms=retention.check_interval_ms if is_known else None,
+        check_interval_ms=retention.check_interval_ms,
         partitions=rows.partitions,
         topic_settings=dict(sorted(settings.items())),
         probes=None if observed is None else observed.topic,

@@ -17,7 +17,7 @@ from groupreplay.streaming.inspection.active_conditions import conditions_cell
 from groupreplay.streaming.inspection.groups import Description
 from groupreplay.streaming.kafka.clients import TopicIdentity
 from groupreplay.streaming.kafka.group_partition import coordinator_of
-from groupreplay.streaming.text.cells import Cell, moment
+from groupreplay.streaming.text.cells import Cell, Moment, moment
 
 
 class DescribeView(str, Enum):
@@ -123,7 +123,10 @@ def _generation(line: DescribeLine) -> int | None:
 
 
 def _expiry(offset: Description) -> Cell:
-    """When it expires; ``never`` if the client that committed it has asked for that."""
+    """When it expires, or may expire; ``never`` if the client that committed it has asked for that."""
+    may_ms = offset.get("may_expire_at_ms")
+    if offset.get("expires_at_ms") is None and may_ms is not None and may_ms >= 0:
+        return ("perhaps ", Moment(may_ms))
     if offset.get("expires_at_ms") is None and (offset.get("expire_timestamp_ms") or 0) > LATEST_MS:
         return "never"
     return moment(offset.get("expires_at_ms"))
@@ -157,6 +160,11 @@ _MEMBER_STATE: Final = _member("state", "MEMBER-STATE", verbose=True)
 _PARTITION: Final = (_GROUP, _offset("topic", "TOPIC"), _offset("partition", "PARTITION"))
 _LEADER_EPOCH: Final = _offset("leader_epoch", "LEADER-EPOCH", verbose=True)
 _EXPIRES: Final = Column("EXPIRES", lambda line: _expiry(line.offset))
+#: What decides about the expiry.
+_RULE: Final = (
+    _offset("expiry_rule", "EXPIRY-RULE", verbose=True),
+    _offset("expiry_base", "KEPT-SINCE", verbose=True),
+)
 _IF_LOST: Final = (
     _offset("earliest_replays", "EARLIEST-REPLAYS", verbose=True),
     _offset("latest_skips", "LATEST-SKIPS", verbose=True),
@@ -227,7 +235,7 @@ COLUMNS: Final[Mapping[tuple[KafkaTool, DescribeView], Sequence[Column]]] = {
         *(_offset("log_end_offset", "LOG-END-OFFSET"), _offset("lag", "LAG")),
         *(_member("member_id", "CONSUMER-ID"), _member("client_host", "HOST")),
         *(_member("client_id", "CLIENT-ID"), _COMMITTED, _offset("metadata", "METADATA"), _EXPIRES),
-        *_IF_LOST,
+        *(*_RULE, *_IF_LOST),
     ),
     (KafkaTool.SHARE, DescribeView.OFFSETS): (
         *(*_PARTITION, _LEADER_EPOCH),
@@ -238,6 +246,6 @@ COLUMNS: Final[Mapping[tuple[KafkaTool, DescribeView], Sequence[Column]]] = {
         *(*_PARTITION, _offset("offset", "CURRENT-OFFSET", verbose=True), _LEADER_EPOCH),
         *(_offset("log_end_offset", "LOG-END-OFFSET", verbose=True), _offset("lag", "OFFSET-LAG")),
         *(_offset("offset", "CURRENT-OFFSET", verbose=False), _COMMITTED, _offset("metadata", "METADATA")),
-        *(_EXPIRES, *_IF_LOST),
+        *(_EXPIRES, *_RULE, *_IF_LOST),
     ),
 }

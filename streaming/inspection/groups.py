@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from groupreplay.state.display.phrases import counted
 from groupreplay.streaming.engine.group_choice import GroupChoice
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.inspection.fail_on import Findings
@@ -14,21 +15,36 @@ from groupreplay.streaming.kafka.topic_reader import Rows
 Description = Mapping[str, Any]
 
 
-def live_groups(replay: Replay, rows: Rows, findings: Findings | None = None) -> list[dict[str, Any]]:
+def live_groups(
+    replay: Replay, rows: Rows, findings: Findings | None = None, *, with_remains: bool = False
+) -> list[dict[str, Any]]:
     """Feed the rows to the replay and describe every group that exists at their end, ordered by name.
 
-    ``findings`` observes the events on the way.
+    ``findings`` observes the events on the way. ``with_remains``: also deleted groups of which offsets are left.
     """
     output = replay.feed(rows)
     for _ in output if findings is None else findings.observe(output):
         pass
-    return existing(replay)
+    return existing(replay, with_remains=with_remains)
 
 
-def existing(replay: Replay) -> list[dict[str, Any]]:
+def existing(replay: Replay, *, with_remains: bool = False) -> list[dict[str, Any]]:
     """The groups that exist after the rows fed so far."""
     descriptions = (group.describe() for group in replay.groups())
-    return [group for group in descriptions if group["state"] != "Dead"]
+    return [
+        group for group in descriptions if group["state"] != "Dead" or (with_remains and group["offsets"])
+    ]
+
+
+def remains(group: Description) -> str | None:
+    """What each coordinator makes of the offsets of a deleted group, in one sentence; None: it is not deleted."""
+    if group["state"] != "Dead":
+        return None
+    left = counted(len(group["offsets"]), "offset")
+    return (
+        f"the group {group['group_id']!r} was deleted with {left} left: since Kafka 4.0 the coordinator knows neither "
+        "until the next commit of the group; the older one (in Scala) has loaded them as an Empty group"
+    )
 
 
 def choose(

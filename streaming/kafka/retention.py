@@ -1,18 +1,21 @@
-"""The brokers' retention of committed offsets: a flag wins, otherwise a broker is asked."""
+"""The brokers' retention of committed offsets and their release: a flag wins, otherwise a broker is asked."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from confluent_kafka import KafkaException
 
-from groupreplay.state.policy.context import DEFAULT_CHECK_INTERVAL_MS
+from groupreplay.state.display.phrases import milliseconds
+from groupreplay.state.display.safe_text import safe_text
+from groupreplay.state.policy.context import NEWEST_RULES, BrokerRelease
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import RetentionFlags
+from groupreplay.streaming.kafka.broker_release import RELEASE_SETTING, told_release
 from groupreplay.streaming.kafka.clients import Connection
 
 log = logging.getLogger(__name__)
@@ -26,16 +29,18 @@ _ASK_AGAIN_SECONDS: Final = 3_600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """The two settings; ``retention_ms`` None: neither a flag nor a broker gives it."""
+    """The two settings and the release of the brokers; None: neither a flag nor a broker gives it."""
 
     retention_ms: int | None = None
-    check_interval_ms: int = DEFAULT_CHECK_INTERVAL_MS
+    check_interval_ms: int | None = None
+    broker_release: BrokerRelease | None = None
 
     def for_context(self) -> dict[str, Any]:
         """As fields of ``Context``."""
         return {
             "retention_ms": self.retention_ms,
             "retention_check_interval_ms": self.check_interval_ms,
+            "broker_release": self.broker_release,
         }
 
 
@@ -44,24 +49,54 @@ def effective_retention(
 ) -> Retention:
     """The flags, and where a flag is missing the brokers' answer, or what a capture has ``recorded``. Never raises."""
     answer: dict[str, str] = {}
-    if connection is not None and None in (flags.retention_minutes, flags.check_interval_ms):
+    if connection is not None and None in (
+        flags.retention_minutes,
+        flags.check_interval_ms,
+        flags.broker_release,
+    ):
         try:
-            answer = connection.broker_settings((RETENTION, CHECK_INTERVAL))
+            answer = connection.broker_settings((RETENTION, CHECK_INTERVAL, RELEASE_SETTING))
         except (KafkaException, GroupReplayError) as error:
             log.debug("broker settings cannot be read: %s", error)
     recorded = recorded or Retention()
     minutes = flags.retention_minutes
     if minutes is None:
-        minutes = _number(answer.get(RETENTION))
-    interval = flags.check_interval_ms or _number(answer.get(CHECK_INTERVAL)) or recorded.check_interval_ms
+        minutes = _number(answer, RETENTION)
+    interval = flags.check_interval_ms or _number(answer, CHECK_INTERVAL) or recorded.check_interval_ms
     return Retention(
         retention_ms=recorded.retention_ms if minutes is None else minutes * _MINUTE_MS,
         check_interval_ms=interval,
+        broker_release=flags.broker_release or _release(answer) or recorded.broker_release,
     )
 
 
-def _number(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdigit() else None
+def _number(answer: Mapping[str, str], name: str) -> int | None:
+    """A setting of which Kafka accepts 1 and more; another value is not used."""
+    text = answer.get(name)
+    if text is None:
+        return None
+    if text.isdigit() and int(text) > 0:
+        return int(text)
+    log.warning("a broker has %s=%s, which is no setting of Kafka: it is not used", name, safe_text(text))
+    return None
+
+
+def _release(answer: Mapping[str, str]) -> BrokerRelease | None:
+    found = told_release(answer) if answer else None
+    if answer and found is None:
+        named = safe_text(answer[RELEASE_SETTING])
+        log.warning("a broker has %s=%s, which names no release of Kafka", RELEASE_SETTING, named)
+    return found
+
+
+def contradiction(retention_ms: int | None, check_interval_ms: int | None) -> str | None:
+    """What is odd about the two settings together, in one sentence; None: nothing."""
+    if retention_ms is None or check_interval_ms is None or check_interval_ms <= retention_ms:
+        return None
+    return (
+        f"{CHECK_INTERVAL} ({milliseconds(check_interval_ms)}) is longer than {RETENTION} "
+        f"({milliseconds(retention_ms)}): an offset may stay for {milliseconds(check_interval_ms)} after its deadline"
+    )
 
 
 class RetentionWatch:
@@ -87,6 +122,14 @@ class RetentionWatch:
                 "inferred; grant this login DescribeConfigs on the cluster, or give --retention-minutes",
                 RETENTION,
             )
+        elif self.known.broker_release is None:
+            log.warning(
+                "the release of the brokers cannot be read; the rules of expiry of Kafka %s are assumed; grant this "
+                "login DescribeConfigs on the cluster, or give --broker-release",
+                NEWEST_RULES,
+            )
+        if odd := contradiction(self.known.retention_ms, self.known.check_interval_ms):
+            log.warning("%s", odd)
 
     def changed(self) -> bool:
         """Whether ``known`` has changed since the last call."""

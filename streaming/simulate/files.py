@@ -80,7 +80,7 @@ def _context(plan: SimulationPlan) -> CaptureContext:
         command="simulate",
         begun_ms=BEGIN_MS,
         complete_ms=plan.end_ms,
-        brokers="simulated (Scala coordinator)" if plan.settings.scala else "simulated",
+        brokers="simulated Kafka 3.9 (Scala coordinator)" if plan.settings.scala else "simulated Kafka 4.3",
         retention_ms=plan.settings.retention_ms,
         check_interval_ms=plan.check_interval_ms,
         partitions=plan.partitions,

@@ -124,7 +124,8 @@ def _emptied(data: Data) -> str:
 
 def _deleted(data: Data) -> str:
     generation = data.get("generation")
-    return "the group is gone" if generation is None else f"the group is gone, after generation {generation}"
+    after = "" if generation is None else f", after generation {generation}"
+    return f"the group is gone{after}{phrases.assumed(data)}"
 
 
 def _converted(data: Data) -> str:
@@ -217,6 +218,17 @@ def _offsets(field: str) -> Callable[[Data], str]:
     return text
 
 
+def _expired(data: Data) -> str:
+    """The same for expired offsets, with the broker's rule and what was assumed."""
+    return f"{_offsets('reason')(data)}{phrases.expiry(data)}"
+
+
+def _removed(data: Data) -> str:
+    """The same for deleted offsets: without the retention or the release that was assumed, they may have expired."""
+    assumed = phrases.assumed(data)
+    return f"{_offsets('reason')(data)}{'; or they have expired' if assumed else ''}{assumed}"
+
+
 def _place(one: Data) -> str:
     offsets = ["unknown" if one[name] is None else str(one[name]) for name in _OFFSETS if name in one]
     return f"{safe_text(str(one.get('topic')))}-{one.get('partition')} at {' -> '.join(offsets)}"
@@ -283,8 +295,8 @@ TEXTS: Final[Mapping[str, Callable[[Data], str]]] = {
     "member.joined": phrases.member,
     "member.updated": _updated,
     "static.replaced": _replaced,
-    "offsets.expired": _offsets("reason"),
-    "offsets.deleted": _offsets("reason"),
+    "offsets.expired": _expired,
+    "offsets.deleted": _removed,
     "offsets.reset": _offsets("direction"),
     "offsets.set": _set,
     "offset.rewound": _offsets("kind"),

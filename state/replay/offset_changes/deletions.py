@@ -37,6 +37,8 @@ def hold_deletion(snapshot: GroupSnapshot, fact: OffsetsDeleted, mattered: bool,
         group_type=group.group_type,
         simple=group.simple,
         history=group.history,
+        assumed={**fact.assumed},
+        assumed_release=fact.assumed_release,
     )
     if report.context.probing:
         snapshot.losses.unclear = (*snapshot.losses.unclear, one)
@@ -91,6 +93,8 @@ def _report(one: UnclearDeletion, reason: LossReason, report: Report) -> None:
             partition_count=len(one.offsets),
             reason=reason,
             deadline_ms=one.deadline_ms,
+            assumed={} if reason == "topic_deleted" else one.assumed,
+            assumed_release=None if reason == "topic_deleted" else one.assumed_release,
         ),
         group_type=one.group_type,
         simple=one.simple,

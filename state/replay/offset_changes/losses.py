@@ -9,6 +9,7 @@ that moment is over, so that events do not depend on batches.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
@@ -16,8 +17,17 @@ from groupreplay.state.events import offset_events
 from groupreplay.state.events.event import Evidence, Severity
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType
 from groupreplay.state.replay.group_activity import has_members, is_significant
+from groupreplay.state.replay.offset_changes.consequences import severity_of_moves
 from groupreplay.state.replay.offset_changes.deletions import hold_deletion
-from groupreplay.state.replay.retention import NEVER, deadlines, subscribed_topics
+from groupreplay.state.replay.retention import (
+    NEVER,
+    Grounds,
+    conceivable_deadlines,
+    deadlines,
+    grounds,
+    possible_deadlines,
+    surely_protected,
+)
 from groupreplay.state.snapshot.losses import Change, Losses, Lost, add_changes
 
 if TYPE_CHECKING:
@@ -48,68 +58,97 @@ def report_tombstones(
     places = offsets.places(removed)
     if not len(places):
         return
-    context, at_ms = report.context, report.timestamp_ms
+    context, at_ms, group = report.context, report.timestamp_ms, snapshot.group
     named, values = offsets.names(places), offsets.rows["offset"][places].tolist()
-    due = deadlines(snapshot.group, offsets, context.assumed_retention_ms)[places]
-    first = int(due.min())
+    due = deadlines(group, offsets, context)[places]
+    sure = bool((due <= at_ms + TOLERANCE_MS).all())
+    possible = due if sure else possible_deadlines(group, offsets, context, unseen=True)[places]
     mattered = is_significant(snapshot, report.rules, at_ms)
     lost = tuple(
         offset_events.PartitionOffset(topic=topic, partition=partition, offset=offset)
         for (topic, partition), offset in sorted(zip(named, values, strict=True))
     )
-    reason: offset_events.LossReason = "retention"
-    evidence = context.retention_evidence
+    basis = grounds(group, offsets, places, possible, context)
     fact: offset_events.OffsetsExpired | offset_events.OffsetsDeleted
-    if (due <= at_ms + TOLERANCE_MS).all():
-        since_ms = max(first, snapshot.group.record_timestamp_ms or first)
-        fact = offset_events.OffsetsExpired(
+    if (possible <= at_ms + TOLERANCE_MS).all():
+        evidence = basis.evidence if sure else Evidence.INFERRED
+        fact = _expired(group, lost, int(possible.min()), basis, report, unclear=not sure)
+    else:
+        conceivable = conceivable_deadlines(group, offsets, context)[places]
+        if (conceivable > at_ms + TOLERANCE_MS).any():
+            basis = replace(basis, assumed={}, assumed_release=None)
+        reason, evidence = _deleted_why(group, offsets, named, with_group, basis)
+        first = int(due.min())
+        fact = offset_events.OffsetsDeleted(
             partitions=lost,
             partition_count=len(lost),
             reason=reason,
-            deadline_ms=first,
-            late_ms=max(0, at_ms - since_ms),
-            check_interval_ms=context.retention_check_interval_ms,
+            deadline_ms=None if first == NEVER else first,
+            assumed=basis.assumed,
+            assumed_release=basis.assumed_release,
         )
-    else:
-        reason, evidence = _deleted_why(snapshot.group, offsets, named, with_group)
-        deadline_ms = None if first == NEVER else first
-        fact = offset_events.OffsetsDeleted(
-            partitions=lost, partition_count=len(lost), reason=reason, deadline_ms=deadline_ms
-        )
-    _remember(snapshot, [Lost(o.topic, o.partition, o.offset, at_ms, reason, mattered) for o in lost])
-    if isinstance(fact, offset_events.OffsetsDeleted) and reason == "unknown":
+    _remember(snapshot, [Lost(o.topic, o.partition, o.offset, at_ms, fact.reason, mattered) for o in lost])
+    if isinstance(fact, offset_events.OffsetsDeleted) and fact.reason == "unknown":
         hold_deletion(snapshot, fact, mattered, report)
         return
     report.emit(
         fact,
-        group_type=snapshot.group.group_type,
-        simple=snapshot.group.simple,
-        history=snapshot.group.history,
+        group_type=group.group_type,
+        simple=group.simple,
+        history=group.history,
         evidence=evidence,
         severity=Severity.WARN if mattered else Severity.INFO,
     )
 
 
+def _expired(
+    group: GroupState,
+    lost: tuple[offset_events.PartitionOffset, ...],
+    deadline_ms: int,
+    basis: Grounds,
+    report: Report,
+    *,
+    unclear: bool,
+) -> offset_events.OffsetsExpired:
+    since_ms = max(deadline_ms, group.record_timestamp_ms or deadline_ms)
+    return offset_events.OffsetsExpired(
+        partitions=lost,
+        partition_count=len(lost),
+        reason="retention",
+        deadline_ms=deadline_ms,
+        late_ms=max(0, report.timestamp_ms - since_ms),
+        check_interval_ms=report.context.assumed_check_interval_ms,
+        rule=basis.rule,
+        base=basis.base,
+        unclear=unclear,
+        assumed=basis.assumed | report.context.assumed_check_interval,
+        assumed_release=basis.assumed_release,
+    )
+
+
 def _deleted_why(
-    group: GroupState, offsets: Offsets, named: Sequence[tuple[str, int]], with_group: bool
+    group: GroupState, offsets: Offsets, named: Sequence[tuple[str, int]], with_group: bool, basis: Grounds
 ) -> tuple[offset_events.LossReason, Evidence]:
-    """Why they were deleted, as far as the group's own records show it."""
+    """Why they were deleted, as far as the group's own records show it.
+
+    With a retention or a release that nobody has given, they may have expired instead.
+    """
     if with_group:
-        return "group_deleted", Evidence.LOG
+        return "group_deleted", basis.evidence
     topics = {topic for topic, _ in named}
     indices = [place for place, topic in enumerate(offsets.topics) if topic in topics]
     if sum(int((offsets.rows["topic"] == place).sum()) for place in indices) != len(named):
         return "admin", Evidence.INFERRED
-    if _protected(group, topics):
-        return "topic_deleted", Evidence.LOG
+    if _is_protected(group, topics):
+        return "topic_deleted", basis.evidence
     return "unknown", Evidence.INFERRED
 
 
-def _protected(group: GroupState, topics: set[str]) -> bool:
+def _is_protected(group: GroupState, topics: set[str]) -> bool:
     """Whether the broker refuses to delete these offsets on request, because of the group's members."""
     if group.group_type is GroupType.CLASSIC and group.classic.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return has_members(group)
-    return topics <= subscribed_topics(group)
+    return topics <= surely_protected(group)
 
 
 def _remember(snapshot: GroupSnapshot, lost: Sequence[Lost]) -> None:
@@ -192,13 +231,20 @@ def report_changes(snapshot: GroupSnapshot, same: Sequence[Change], report: Repo
     """Report one occasion of ``take_occasions``."""
     lost = [one.lost for one in same if one.lost is not None]
     fact = _reset(same, lost) if lost else _rewound(same)
-    warn = any(one.mattered and one.reason != "topic_deleted" for one in lost)
+    comparable = all(one.kind != "topic_recreated" for one in same) and not any(
+        one.reason == "topic_deleted" for one in lost
+    )
+    warn = comparable and any(one.mattered for one in lost)
+    moves = [(one.old_offset, one.new_offset) for one in same] if comparable else ()
+    # A member that was there before the loss goes on from the offset that it has in its memory: nothing is skipped.
+    began_anew = all((snapshot.group.record_timestamp_ms or 0) > one.at_ms for one in lost)
+    found = severity_of_moves(moves, report.rules, most=Severity.ERROR if began_anew else Severity.WARN)
     report.emit(
         fact,
         group_type=snapshot.group.group_type,
         simple=snapshot.group.simple,
         history=snapshot.group.history,
-        severity=Severity.WARN if warn else Severity.INFO,
+        severity=max(found, Severity.WARN if warn else Severity.INFO),
     )
 
 

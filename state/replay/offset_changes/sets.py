@@ -21,6 +21,7 @@ import numpy as np
 from groupreplay.state.events.event import Evidence, History, Severity
 from groupreplay.state.events.offset_events import OffsetsSet, SetDirection, SetPartition
 from groupreplay.state.replay.group_activity import has_members, is_significant
+from groupreplay.state.replay.offset_changes.consequences import severity_of_moves
 from groupreplay.state.snapshot.losses import OffsetSets, SetOccasion, SetPace, SetRange
 
 if TYPE_CHECKING:
@@ -130,10 +131,8 @@ def report_sets(snapshot: GroupSnapshot, occasion: SetOccasion, report: Report) 
     if pace.steady and before is not None and before.steady:
         return
     group = snapshot.group
-    moved = [abs(one.to_offset - one.from_offset) for one in _comparable(partitions)]
-    warn = (
-        not pace.steady and not group.simple and is_significant(snapshot, report.rules, report.timestamp_ms)
-    )
+    comparable = _comparable(partitions)
+    moved = [abs(one.to_offset - one.from_offset) for one in comparable]
     report.emit(
         OffsetsSet(
             partitions=partitions,
@@ -146,8 +145,17 @@ def report_sets(snapshot: GroupSnapshot, occasion: SetOccasion, report: Report) 
         simple=group.simple,
         history=group.history,
         evidence=Evidence.INFERRED if group.simple else Evidence.LOG,
-        severity=Severity.WARN if warn else Severity.INFO,
+        severity=Severity.INFO if pace.steady else _severity(snapshot, comparable, report),
     )
+
+
+def _severity(snapshot: GroupSnapshot, moves: list[_Moved], report: Report) -> Severity:
+    """By the consequence; a group that had members before and matters is warned at least."""
+    simple = snapshot.group.simple
+    # Of a group that never had members it is inferred that somebody else has set them.
+    found = severity_of_moves(moves, report.rules, most=Severity.WARN if simple else Severity.ERROR)
+    matters = not simple and is_significant(snapshot, report.rules, report.timestamp_ms)
+    return max(found, Severity.WARN if matters else Severity.INFO)
 
 
 def _partitions(occasion: SetOccasion) -> Iterator[SetPartition]:

@@ -123,21 +123,25 @@ def _current(settings: DescribeSettings) -> _Shown:
     from groupreplay.streaming.inspection.describe import describe_tables
     from groupreplay.streaming.inspection.describe_columns import DescribeView
     from groupreplay.streaming.inspection.fail_on import Findings
-    from groupreplay.streaming.inspection.groups import absent, choose, live_groups
+    from groupreplay.streaming.inspection.groups import absent, choose, live_groups, remains
     from groupreplay.streaming.inspection.lag import with_lag
+    from groupreplay.streaming.text.terminal import safe_line
 
     findings = Findings(settings.fail_on)
     choice = GroupChoice(settings.groups)
     at = settings.at_range()
     with replaying(settings, at, choice) as (replay, rows):
-        groups = live_groups(replay, rows, findings)
+        is_offsets = settings.view == DescribeView.OFFSETS
+        groups = live_groups(replay, rows, findings, with_remains=is_offsets)
     chosen = choose(groups, types=settings.types)
     bounds = _log_bounds(settings, at, chosen, rows)
     chosen = with_lag(chosen, bounds)
     found = findings.lines(chosen, replay)
     # A group that has lost its offsets may already be deleted.
-    if chosen and settings.view == DescribeView.OFFSETS:
-        warn_of_assumptions(replay.context, rows, history=False)
+    for line in filter(None, map(remains, chosen)):
+        click.echo(safe_line(line), err=True)
+    if chosen and is_offsets:
+        warn_of_assumptions(replay.context, rows, history=False, groups=chosen)
     missing = absent(choice, {*(group["group_id"] for group in groups), *found})
     tables = describe_tables(
         chosen,

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Final, Literal, TypeAlias
 
 import msgspec
 
 from groupreplay.state import OFFSETS_TOPIC
+from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.plausible_times import LATEST_MS
 from groupreplay.streaming.contract.message_decoder import Integer, MessageDecoder
+from groupreplay.streaming.kafka.broker_release import parsed_release
 from groupreplay.streaming.kafka.retention import Retention
+
+log = logging.getLogger(__name__)
 
 #: Key in the metadata of a Parquet file: a ``CaptureContext`` as JSON. Written last.
 CONTEXT: Final = b"groupreplay.context"
@@ -88,10 +93,16 @@ def decoded_context(metadata: Mapping[bytes, bytes] | None) -> CaptureContext | 
 
 
 def retention_of(context: CaptureContext) -> Retention:
-    """The brokers' retention of offsets, as far as the capture has it."""
-    if context.check_interval_ms is None:
-        return Retention(retention_ms=context.retention_ms)
-    return Retention(retention_ms=context.retention_ms, check_interval_ms=context.check_interval_ms)
+    """The brokers' retention of offsets and their release, as far as the capture has them."""
+    release = None if context.brokers is None else parsed_release(context.brokers)
+    if context.brokers is not None and release is None:
+        named = safe_text(context.brokers)
+        log.warning("the capture names its brokers %r, which is no release of Kafka", named)
+    return Retention(
+        retention_ms=context.retention_ms,
+        check_interval_ms=context.check_interval_ms,
+        broker_release=release,
+    )
 
 
 def latest_context(contexts: Iterable[CaptureContext | None]) -> CaptureContext | None:

@@ -6,6 +6,7 @@ import re
 
 from generators.rules_page import page
 from groupreplay.state.conditions.registry import DETECTORS
+from groupreplay.state.policy.moved_offsets import MovedOffsets
 from groupreplay.state.policy.rules import EPHEMERAL, Policy
 from groupreplay.streaming.config.rules_file import parse_rules
 
@@ -13,7 +14,8 @@ from groupreplay.streaming.config.rules_file import parse_rules
 def test_the_file_is_what_holds_without_one() -> None:
     """Every number with its default; those without one stand there as comments; and the rules for groups."""
     policy = parse_rules(page(), "rules.toml")
-    defaults = {one.name: {name: getattr(one, name) for name in one.thresholds()} for one in DETECTORS}
+    judges = (*DETECTORS, MovedOffsets())
+    defaults = {one.name: {name: getattr(one, name) for name in one.thresholds()} for one in judges}
     given = {
         condition: {name: value for name, value in thresholds.items() if value is not None}
         for condition, thresholds in defaults.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ from groupreplay.state.replay import retention
 from groupreplay.state.snapshot.group_state import ClassicGeneration, GroupState
 from groupreplay.state.snapshot.members import Member
 from groupreplay.state.snapshot.offsets import Offsets
-from support.histories.builders import observed
+from support.histories.builders import CONTEXT, observed
 from support.model.classic_clients import Clients, joining
 from support.model.consumer_clients import ConsumerClients
 
@@ -312,7 +313,7 @@ def test_what_expires_is_what_the_replay_says_is_due(
     offsets = Offsets()
     for run in observed(clients.log).items:
         offsets.apply(run)  # type: ignore[arg-type]
-    due = retention.deadlines(state, offsets, 500)
+    due = retention.deadlines(state, offsets, replace(CONTEXT, retention_ms=500))
     overdue = {
         place for place, at in zip(offsets.names(range(len(offsets))), due.tolist(), strict=True) if at <= now
     }

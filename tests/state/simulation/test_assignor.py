@@ -20,7 +20,7 @@ def dealt(claims: dict[str, tuple[int, ...]], partitions: int, *, cooperative: b
         for name, mine in claims.items()
     ]
     shares = assigned(members, "t", partitions, name_of(cooperative))
-    return {name: sorted(owned(assignment)) for name, assignment in shares}
+    return {name: sorted(owned(assignment, "t")) for name, assignment in shares}
 
 
 def test_an_eager_group_deals_out_everything_in_turn() -> None:
@@ -58,3 +58,16 @@ def test_a_member_with_both_assignors_is_eager() -> None:
     assert [one.name for one in supported("t", (1, 2), both)] == list(both)
     assert supported("t", (1, 2), both) == supported("t", (), both)
     assert supported("t", (1, 2), alone) != supported("t", (), alone)
+
+
+def test_a_second_topic_goes_to_the_first_of_its_subscribers() -> None:
+    """It has one partition; a member that does not subscribe to it never gets it."""
+    members = [
+        ("c", None, supported("t", (), (name_of(False),), "u")[0].metadata),
+        ("b", None, supported("t", (), (name_of(False),), "u")[0].metadata),
+        ("a", None, supported("t", (), (name_of(False),), "v")[0].metadata),
+    ]
+    shares = dict(assigned(members, "t", 3, name_of(False)))
+    assert {name: owned(one, "u") for name, one in shares.items()} == {"a": (), "b": (0,), "c": ()}
+    assert {name: owned(one, "v") for name, one in shares.items()} == {"a": (0,), "b": (), "c": ()}
+    assert {name: owned(one, "t") for name, one in shares.items()} == {"a": (0,), "b": (1,), "c": (2,)}

@@ -44,6 +44,7 @@ LINES: Final = (
 )
 #: Values of settings whose type alone does not say what can be written.
 VALUES: Final = {
+    "broker_release": '"3.9"',
     "group": '["g"]',
     "from_file": '["CAPTURE"]',
     "column": '["offset=offset"]',

@@ -26,7 +26,7 @@ from support.histories.modern_builders import handover
 from support.job.captures import raw, write_capture
 
 AT = 1_767_225_600_000
-WEEK = RetentionFlags(retention_minutes=10_080, check_interval_ms=600_000)
+WEEK = RetentionFlags(retention_minutes=10_080, check_interval_ms=600_000, broker_release=(3, 9))
 NO_PROBES = ProbesFlags("group-probes", ClusterFlags(), asked_for=False)
 
 

@@ -211,7 +211,7 @@ def test_the_context_of_the_cluster(topic: list[Mapping[int, int]], tmp_path: Pa
     )
     rows = read_captures([path])
     assert (rows.retention, rows.partitions, rows.complete_ms) == (
-        Retention(retention_ms=180_000, check_interval_ms=7_000),
+        Retention(retention_ms=180_000, check_interval_ms=7_000, broker_release=(4, 0)),
         2,
         BEGUN_MS,
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support.histories.builders import asked_for, commit, emptied, generation, member
+from support.histories.builders import asked_for, check, commit, emptied, generation, gone, member
 from support.job.captures import invoke, raw, write_capture
 
 AT = 1_767_225_600_000
@@ -81,6 +81,10 @@ def test_groups_that_lose_offsets_soon(capture: Path) -> None:
         (["describe", "--group", "g", "--with-lag"], "give --bootstrap-server"),
         (["list", "--expiring", "soon"], "is not a duration"),
         (["list", "--retention-minutes", "0"], "--retention-minutes"),
+        (
+            ["list", "--broker-release", "kafka"],
+            "'kafka' is no release of Kafka; give two numbers, such as 3.9.",
+        ),
     ],
 )
 def test_what_cannot_be_asked(capture: Path, words: list[str], says: str) -> None:
@@ -88,3 +92,42 @@ def test_what_cannot_be_asked(capture: Path, words: list[str], says: str) -> Non
     result = invoke(*words, "--from-file", capture)
     assert result.exit_code == 2
     assert says in result.stderr
+
+
+def told(capture: Path, *flags: str) -> str:
+    """What describe says on stderr."""
+    return invoke("describe", "--all-groups", "--from-file", capture, *flags).stderr
+
+
+def test_clean_ups_further_apart_than_the_retention(capture: Path) -> None:
+    """One sentence says what follows."""
+    odd = ("--retention-minutes", "1", "--retention-check-interval-ms", "120000", "--broker-release", "3.9")
+    assert told(capture, *odd) == (
+        "offsets.retention.check.interval.ms (2 min 0 s) is longer than offsets.retention.minutes (1 min 0 s): an "
+        "offset may stay for 2 min 0 s after its deadline\n"
+    )
+    assert told(capture, "--retention-minutes", "1", "--broker-release", "3.9") == ""
+
+
+def test_a_deleted_group_with_an_offset_left(tmp_path: Path) -> None:
+    """It is shown among the offsets, with a time and no certainty, and a sentence about both coordinators."""
+    path = write_capture(tmp_path / "a.parquet", raw([commit("t", 0, 7, at=AT), gone(at=AT + 1)]))
+    shown = invoke("describe", "--from-file", path, "--group", "g", "-o", "jsonl")
+    assert shown.exit_code == 0, shown.output
+    (offset,) = json.loads(shown.stdout)["offsets"]
+    check(
+        offset,
+        expires_at_ms=None,
+        may_expire_at_ms=AT + 7 * 24 * 60 * MINUTE,
+        expiry_rule="deleted",
+        expiry_base="commit",
+    )
+    assert "the group 'g' was deleted with 1 offset left: since Kafka 4.0" in shown.stderr
+    assert "the older one (in Scala) has loaded them as an Empty group" in shown.stderr
+    row = invoke(
+        "describe", "--from-file", path, "--group", "g", "--columns", "EXPIRES,EXPIRY-RULE,KEPT-SINCE"
+    )
+    assert "perhaps" in row.stdout
+    assert row.stdout.split()[-2:] == ["deleted", "commit"]
+    state = invoke("describe", "--from-file", path, "--group", "g", "--state")
+    assert "does not exist at the end of the data" in state.stderr

@@ -38,7 +38,7 @@ def refused(name: str) -> GroupReplayError:
 def test_every_built_in_scenario_has_a_title() -> None:
     """Each its own; its file is the one that is printed."""
     titles = {name: load_scenario(name).file.title for name in built_in_names()}
-    assert len(set(titles.values())) == len(titles) == 42
+    assert len(set(titles.values())) == len(titles) == 43
     assert all(f'title = "{title}"' in built_in_text(name) for name, title in titles.items())
 
 

@@ -59,6 +59,35 @@ ROUND = {"generation": 3, "member_count": 2, "joined": [], "left": [], "trigger"
         ("group.deleted", {"generation": 4}, "the group is gone, after generation 4"),
         ("group.deleted", {"generation": None}, "the group is gone"),
         (
+            "group.deleted",
+            {"generation": None, "assumed": {"check_interval_ms": 600_000}},
+            "the group is gone, assumed: check interval 10 min 0 s",
+        ),
+        (
+            "offsets.expired",
+            {
+                "partition_count": 1,
+                "reason": "retention",
+                "rule": "classic, Empty",
+                "base": "emptied",
+                "assumed": {"retention_ms": 604_800_000},
+            },
+            "1 partition, retention; rule: classic, Empty, counted from when the group became Empty, "
+            "assumed: retention 7 d 0 h",
+        ),
+        (
+            "offsets.expired",
+            {"partition_count": 1, "reason": "retention", "unclear": True, "assumed_release": "3.2 or later"},
+            "1 partition, retention; only the coordinator knows whether it protects them, "
+            "assumed: rules of Kafka 3.2 or later",
+        ),
+        (
+            "offsets.deleted",
+            {"partition_count": 1, "reason": "group_deleted", "assumed": {"retention_ms": 604_800_000}},
+            "1 partition, group deleted; or they have expired, assumed: retention 7 d 0 h",
+        ),
+        ("offsets.deleted", {"partition_count": 1, "reason": "admin", "assumed": {}}, "1 partition, admin"),
+        (
             "rebalance.completed",
             {**ROUND, "joined": ["m-1"], "trigger": "member_joined", "sync_ms": 12, "partitions_moved": 2},
             "generation 3, 2 members (+1), trigger member_joined, 2 partitions moved",

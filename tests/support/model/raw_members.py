@@ -356,6 +356,10 @@ class RawRequest:
         body.take(5 if self._form.flexible else 4)
         return self._form.read(body)
 
+    def close(self) -> None:
+        """Hangs up without an answer."""
+        self._connection.close()
+
     def _exactly(self, count: int) -> bytes:
         read = b""
         while len(read) < count:

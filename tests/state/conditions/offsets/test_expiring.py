@@ -228,3 +228,45 @@ def test_thousands_of_groups_that_nobody_misses() -> None:
         left_over += not group.gone
     group.take_document()
     assert (severities, left_over) == ({Severity.INFO}, 0)
+
+
+def test_everything_it_rests_on() -> None:
+    """The rule and its base, and what nobody has given."""
+    (event,) = told(Group(GROUP, MISSED), EMPTY, HOUR + 6 * DAY)
+    check(event.fact, rule="classic, Empty", base="emptied", unclear=False, assumed={}, assumed_release=None)
+    (event,) = told(Group(GROUP, CONTEXT), EMPTY, HOUR + 6 * DAY)
+    check(event.fact, assumed={"retention_ms": 7 * DAY})
+    assert "assumed: retention 7 d 0 h" in OffsetsExpiring.firing_text(vars_of(event.fact))
+
+
+def vars_of(fact: Any) -> dict[str, Any]:
+    """The fields of a fact."""
+    return {
+        name: getattr(fact, name)
+        for name in ("partitions", "partition_count", "deadline_ms", "assumed", "rule")
+    }
+
+
+def static(topic: str, name: str, at: int) -> Raw:
+    """A record of generation 1 with one static member."""
+    return generation(1, member(name, [0], topic=topic, instance_id="i"), at=at)
+
+
+def test_what_only_the_coordinator_knows_is_no_fact() -> None:
+    """A static member came back with u for t: both are told as unclear, and no more when two clean-ups spared them."""
+    context = replace(MISSED, broker_release=(4, 0), retention_check_interval_ms=HOUR)
+    history = [
+        asked_for(at=1),
+        static("t", "a", 2),
+        static("u", "b", 3),
+        commit("t", 0, 5, at=HOUR),
+        commit("u", 0, 5, at=HOUR),
+    ]
+    group = Group(GROUP, context)
+    (event,) = told(group, history, 7 * DAY)
+    check(event.fact, partitions={"t": "0", "u": "0"}, unclear=True, deadline_ms=7 * DAY + HOUR, matters=True)
+    assert (event.severity, event.evidence) == (Severity.INFO, Evidence.INFERRED)
+    assert "only the coordinator knows" in OffsetsExpiring.firing_text({"unclear": True})
+    assert group.expire(7 * DAY + 3 * HOUR - 1) == []
+    (over,) = group.expire(7 * DAY + 3 * HOUR)
+    check(over.fact, status="resolved", unclear=True)

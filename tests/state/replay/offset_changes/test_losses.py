@@ -74,6 +74,9 @@ def test_expired_with_everything_there_is_to_tell() -> None:
         deadline_ms=1_000 + MINUTE,
         late_ms=700,
         check_interval_ms=600_000,
+        rule="classic, Empty",
+        base="emptied",
+        assumed={"check_interval_ms": 600_000},
     )
     assert (event.evidence, event.severity) == (Evidence.LOG, Severity.INFO)
 
@@ -303,3 +306,69 @@ def test_a_topic_with_another_id() -> None:
     events += group.expire(9)
     assert names(events) == ["offset.rewound"]
     assert events[0].fact.kind == "topic_recreated"  # type: ignore[attr-defined]
+
+
+def static(topic: str, name: str, at: int) -> Raw:
+    """A record of generation 1 with one static member."""
+    return generation(1, member(name, [0], topic=topic, instance_id="i"), at=at)
+
+
+KNOWN = replace(SHORT, broker_release=(4, 0))
+REPLACED = [
+    asked_for(at=1),
+    static("t", "a", 2),
+    static("u", "b", 3),
+    commit("t", 0, 5, at=4),
+    commit("u", 0, 5, at=4),
+]
+
+
+@pytest.mark.parametrize("topic", ["t", "u"])
+def test_an_expiry_that_only_the_coordinator_can_explain(topic: str) -> None:
+    """A static member came back with u for t: which of them is protected no record says, so neither was deleted."""
+    (event,) = said([*REPLACED, no_offset(topic, 0, at=MINUTE + 5)], KNOWN)
+    check(
+        event.fact, reason="retention", unclear=True, deadline_ms=MINUTE + 4, rule="classic consumers, Stable"
+    )
+    assert event.evidence is Evidence.INFERRED
+    (early,) = said([*REPLACED, no_offset(topic, 0, at=9_000)], KNOWN)
+    assert (early.fact.NAME, early.evidence) == ("offsets.deleted", Evidence.INFERRED)
+
+
+IN_REBALANCE = [
+    generation(1, member("a", [0]), at=1),
+    commit("t", 0, 5, at=2),
+    no_offset("t", 0, at=MINUTE + 5),
+]
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [
+        ((2, 3), ("offsets.deleted", "topic_deleted", Evidence.LOG)),
+        ((2, 8), ("offsets.expired", "retention", Evidence.INFERRED)),
+        ((3, 2), ("offsets.deleted", "topic_deleted", Evidence.LOG)),
+        (None, ("offsets.deleted", "topic_deleted", Evidence.INFERRED)),
+    ],
+)
+def test_an_expiry_in_an_unseen_rebalance(
+    release: tuple[int, int] | None, expected: tuple[str, str, Evidence]
+) -> None:
+    """Old brokers let the offsets of subscribed topics expire then; an unknown release is named as an assumption."""
+    context = replace(SHORT, broker_release=release)
+    assert reasons(IN_REBALANCE, context) == [expected]
+    (event,) = said(IN_REBALANCE, context)
+    assumed = None if release else "3.2 or later"
+    assert event.fact.assumed_release == assumed  # type: ignore[attr-defined]
+
+
+def test_a_group_that_may_have_expired_instead() -> None:
+    """With a retention that nobody has given, a group whose offsets go with it was perhaps not deleted by a request."""
+    history = [*EMPTY, no_offset("t", 0, at=MINUTE + 2_000), gone(at=MINUTE + 2_000)]
+    (event,) = said(history, replace(CONTEXT, broker_release=(4, 0)))
+    check(event.fact, reason="group_deleted", assumed={"retention_ms": 7 * DAY})
+    assert event.evidence is Evidence.INFERRED
+    # Kafka has no retention below a minute.
+    (early,) = said([*EMPTY, no_offset("t", 0, at=9_000), gone(at=9_000)], CONTEXT)
+    check(early.fact, reason="group_deleted", assumed={})
+    assert early.evidence is Evidence.LOG

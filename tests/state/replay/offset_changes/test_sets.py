@@ -223,3 +223,23 @@ def test_a_set_that_waits_is_kept() -> None:
     assert (group.gone, group.next_deadline_ms()) == (False, 5_000 + OCCASION_MS)
     group = Group.from_snapshot(GROUP, COMPLETE, group.snapshot())
     assert [one.fact.NAME for one in group.expire(5_000 + OCCASION_MS)] == ["offsets.set"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "severity"),
+    [
+        (30_000, 20_000, Severity.INFO),
+        (30_000, 8_806, Severity.WARN),
+        (30_000, 30_500, Severity.INFO),
+        (30_000, 30_501, Severity.ERROR),
+    ],
+)
+def test_a_severity_by_the_consequence(before: int, after: int, severity: Severity) -> None:
+    """Beyond the bounds what is read again is a warning, what nobody reads an error, however young the group is."""
+    history = [generation(1, member("a", [0]), at=1), commit("t", 0, before, at=2), emptied(2, at=1_000)]
+    (event,) = told([*history, commit("t", 0, after, at=5_000)])
+    assert event.severity is severity
+    bounds = {"offsets.moved": {"most_repeated": 10**9, "most_skipped": 10**9}}
+    lenient = replace(COMPLETE, policy=Policy(thresholds=bounds))
+    (event,) = told([*history, commit("t", 0, after, at=5_000)], lenient)
+    assert event.severity is Severity.INFO

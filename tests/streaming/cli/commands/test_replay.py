@@ -17,6 +17,7 @@ AT = 1_767_225_600_000
 #: A capture of an earlier release has no context.
 ASSUMED = (
     "assumed, because the capture does not say: committed offsets are kept for 7 days (--retention-minutes); "
+    "the brokers have the rules of Kafka 3.2 or later (--broker-release); "
     "no prober asked the brokers, so rebalances of classic groups are seen when they end\n"
 )
 

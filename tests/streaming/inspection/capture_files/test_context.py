@@ -66,11 +66,19 @@ def test_of_several_files() -> None:
 
 
 def test_retention() -> None:
-    """As far as it is known; Kafka's own check interval otherwise."""
+    """As far as it is known, with the release."""
     assert retention_of(CaptureContext()) == Retention()
     assert retention_of(CaptureContext(retention_ms=5, check_interval_ms=6)) == Retention(
         retention_ms=5, check_interval_ms=6
     )
+    assert retention_of(CaptureContext(brokers="Kafka 3.9")) == Retention(broker_release=(3, 9))
+
+
+def test_a_capture_of_brokers_of_no_release(caplog: pytest.LogCaptureFixture) -> None:
+    """One sentence says so, and the release counts as unknown."""
+    assert retention_of(CaptureContext(brokers="Redpanda")) == Retention()
+    (record,) = caplog.records
+    assert record.getMessage() == "the capture names its brokers 'Redpanda', which is no release of Kafka"
 
 
 @pytest.mark.parametrize(("missing", "gaps", "compacted"), [(0, 0, "no"), (3, 0, "possibly"), (3, 1, "yes")])
