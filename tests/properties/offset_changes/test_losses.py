@@ -78,14 +78,15 @@ def test_cuts_and_restarts_do_not_matter(records: list[Raw], data: st.DataObject
 
 @given(histories())
 def test_a_loss_is_expired_only_if_each_offset_was_due(records: list[Raw]) -> None:
-    """Compared with the group's own deadlines just before each tombstone."""
+    """Compared with the group's own deadlines just before each tombstone; the possible ones where it is unclear."""
     group = Group(GROUP, SHORT)
     for number, raw in enumerate(records):
         before = {
-            (one["topic"], one["partition"]): one["expires_at_ms"] for one in group.describe()["offsets"]
+            (one["topic"], one["partition"]): (one["expires_at_ms"], one["may_expire_at_ms"])
+            for one in group.describe()["offsets"]
         }
         for event in group.apply(observed([raw]), 0):
             if event.fact.NAME == "offsets.expired":
-                lost = event.fact.partitions  # type: ignore[attr-defined]
-                limits = [before[one.topic, one.partition] for one in lost]
+                lost, unclear = event.fact.partitions, event.fact.unclear  # type: ignore[attr-defined]
+                limits = [before[one.topic, one.partition][unclear] for one in lost]
                 assert all(at is not None and at <= event.time_ms + 5_000 for at in limits), number

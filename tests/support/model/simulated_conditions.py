@@ -169,6 +169,7 @@ HEALTHY = (
     "loading",
     "failed-appends",
     "mirrored",
+    "resubscribed",
 )
 #: Scenarios of groups with problems: the expected condition, and its check.
 EXPECTED: Mapping[str, tuple[str, Callable[[SimulatedRun, str, str], Iterator[str]]]] = {
