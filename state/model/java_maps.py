@@ -133,19 +133,15 @@ class TimelineMap(MutableMapping[str, _Value]):
         return (java_hash(key) * _GOLDEN & _64_BITS) >> (64 - bits)
 
 
-def scala_map_order(keys: Iterable[str]) -> list[str]:
-    """The order of Scala's mutable ``HashMap``: by bucket, in a bucket by hash. It grows one key before Java's."""
-    names = list(keys)
-    buckets = 16
-    while len(names) >= int(buckets * _LOAD_FACTOR):
-        buckets *= 2
+def scala_map_order(keys: Iterable[str], buckets: int = 16) -> list[str]:
+    """The order of Scala's mutable ``HashMap``: by bucket, in a bucket by hash."""
 
     def place(name: str) -> tuple[int, int]:
         value = java_hash(name) & 0xFFFFFFFF
         value ^= value >> 16
         return value & (buckets - 1), value - 2**32 if value >= 2**31 else value
 
-    return sorted(names, key=place)
+    return sorted(keys, key=place)
 
 
 def scala_trie_order(keys: Iterable[str]) -> list[str]:

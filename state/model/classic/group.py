@@ -35,6 +35,8 @@ VALID_PREVIOUS_STATES: Final[Mapping[Phase, frozenset[Phase]]] = {
     Phase.DEAD: frozenset(Phase),
 }
 _VERSION: Final = 3
+#: In a group that was loaded from a record without this time.
+_NO_TIME: Final = -1
 
 
 @dataclass(slots=True, kw_only=True)
@@ -113,10 +115,7 @@ class ClassicGroup:
 
     @property
     def may_expire(self) -> bool:
-        """Whether offsets may expire in this state (``offsetExpirationCondition``).
-
-        They may not during a rebalance, nor while the group has members of another protocol type than ``consumer``.
-        """
+        """Whether offsets may expire: not in a rebalance nor with other members than consumers."""
         if self.protocol_type is None or self.is_empty:
             return True
         known = self.protocol_type == CONSUMER_PROTOCOL_TYPE and self.subscribed_topics is not None
@@ -124,8 +123,10 @@ class ClassicGroup:
 
     @property
     def emptied_ms(self) -> int | None:
-        """The time from which retention is counted; None for the time of each commit."""
+        """The time from which retention is counted; None for each commit's, also if it was loaded without a time."""
         since_emptied = self.protocol_type is not None and self.is_empty
+        if self.current_state_timestamp_ms == _NO_TIME:
+            return None
         return self.current_state_timestamp_ms if since_emptied else None
 
     @property
@@ -209,13 +210,14 @@ class ClassicGroup:
 
     def _put(self, member: GroupMember) -> None:
         self.members[member.member_id] = member
-        while len(self.members) > self.buckets * 3 // 4:
+        # Scala's table grows one key before Java's.
+        while len(self.members) + self.scala > self.buckets * 3 // 4:
             self.buckets *= 2
 
     def in_map_order(self) -> list[GroupMember]:
         """The members in the order of Kafka's hash map, which grows and does not shrink."""
         if self.scala:
-            return [self.members[name] for name in scala_map_order(self.members)]
+            return [self.members[name] for name in scala_map_order(self.members, self.buckets)]
         return [self.members[name] for name in hash_map_order(self.members, self.buckets)]
 
     def remove(self, member_id: str) -> None:
@@ -312,7 +314,9 @@ class ClassicGroup:
         return topic in self.subscribed_topics
 
     def record(self) -> Record:
-        """The group's record, with the members' assignments."""
+        """The group's record, with the members' assignments. Raises ValueError for members without a protocol."""
+        if self.members and self.protocol is None:
+            raise ValueError(f"group {self.group_id!r} has members and no protocol: Kafka does not write it")
         value = GroupMetadataValue(
             version=_VERSION,
             protocol_type=self.protocol_type or "",
@@ -385,13 +389,14 @@ def group_tombstone(group_id: str) -> Record:
 
 
 def _loaded(record: MemberMetadata, protocol: str) -> GroupMember:
-    """A member as its record has it: only with the chosen protocol."""
+    """A member as its record has it: only with the chosen protocol, and in the oldest one with a single timeout."""
+    rebalance_ms = record.rebalance_timeout_ms
     return GroupMember(
         member_id=record.member_id,
         instance_id=record.group_instance_id,
         client_id=record.client_id,
         client_host=record.client_host,
-        rebalance_timeout_ms=record.rebalance_timeout_ms,
+        rebalance_timeout_ms=record.session_timeout_ms if rebalance_ms == -1 else rebalance_ms,
         session_timeout_ms=record.session_timeout_ms,
         protocols=(Protocol(protocol, record.subscription),),
         assignment=record.assignment,

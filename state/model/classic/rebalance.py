@@ -180,6 +180,7 @@ class Rebalance:
             self._await_joins(now_ms)
             return
         group.next_generation(now_ms)
+        self.coordinator.offsets.committed_by.clear()
         self._trace_vote()
         if group.state is Phase.EMPTY:
             self.coordinator.trace.branch(

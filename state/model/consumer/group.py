@@ -193,9 +193,10 @@ class ConsumerGroup:
             raise Refused(Error.FENCED_INSTANCE_ID)
         return holder
 
-    def all_classic_but(self, member: ConsumerMember) -> bool:
+    def all_classic_but(self, *members: ConsumerMember) -> bool:
         """Whether there are other members and all of them use the classic protocol."""
-        others = [one for one in self.members.values() if one.member_id != member.member_id]
+        ids = {one.member_id for one in members}
+        others = [one for one in self.members.values() if one.member_id not in ids]
         return bool(others) and all(one.classic is not None for one in others)
 
     def supports(self, protocol_type: str, protocols: Iterable[Protocol]) -> bool:
@@ -306,6 +307,9 @@ class ConsumerGroup:
         if request.producer_id is not None and anonymous:
             return
         member = self.member(request.member_id)
+        if request.retention_ms is not None and member.classic is None:
+            # Such a request is older than members of the consumer protocol.
+            raise Refused(Error.UNSUPPORTED_VERSION)
         if request.generation == member.epoch:
             return
         stale = Error.STALE_MEMBER_EPOCH

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -15,12 +16,14 @@ from groupreplay.state.model.requests import (
     RETRIABLE,
     Answer,
     ClassicHeartbeat,
+    Commit,
     DeleteGroup,
     DescribedGroup,
     DescribedMember,
     Error,
     JoinGroup,
     LeaveGroup,
+    MemberIdentity,
     OffsetCommit,
     OffsetDelete,
     Request,
@@ -90,9 +93,9 @@ REFUSALS: dict[Error, list[tuple[Callable[[], Clients], Callable[[Clients], Requ
         (Clients, lambda _: SyncGroup(member_id=NOBODY, generation=1)),
         (empty, lambda _: SyncGroup(member_id=NOBODY, generation=0)),
         (Clients, lambda _: ClassicHeartbeat(member_id=NOBODY, generation=1)),
-        (Clients, lambda _: LeaveGroup(member_id=NOBODY)),
-        (stable, lambda _: LeaveGroup(member_id=NOBODY)),
-        (static, lambda _: LeaveGroup(instance_id="j")),
+        (Clients, lambda _: LeaveGroup.of(member_id=NOBODY)),
+        (stable, lambda _: LeaveGroup.of(member_id=NOBODY)),
+        (static, lambda _: LeaveGroup.of(instance_id="j")),
         (stable, lambda _: OffsetCommit(commits=())),
         (stable, lambda _: OffsetCommit(member_id=NOBODY, generation=1, commits=())),
     ],
@@ -111,7 +114,7 @@ REFUSALS: dict[Error, list[tuple[Callable[[], Clients], Callable[[Clients], Requ
         (static, lambda _: joining(member_id=NOBODY, instance_id="i")),
         (static, lambda _: SyncGroup(member_id=NOBODY, instance_id="i", generation=1)),
         (static, lambda _: ClassicHeartbeat(member_id=NOBODY, instance_id="i", generation=1)),
-        (static, lambda _: LeaveGroup(member_id=NOBODY, instance_id="i")),
+        (static, lambda _: LeaveGroup.of(member_id=NOBODY, instance_id="i")),
         (static, lambda _: OffsetCommit(member_id=NOBODY, instance_id="i", generation=1, commits=())),
     ],
     Error.GROUP_MAX_SIZE_REACHED: [
@@ -166,15 +169,80 @@ def test_every_refusal_is_tried() -> None:
         Error.UNKNOWN_SERVER_ERROR,
         Error.UNRELEASED_INSTANCE_ID,
         Error.UNSUPPORTED_ASSIGNOR,
+        Error.UNSUPPORTED_VERSION,
     }
     assert set(REFUSALS) == set(Error) - elsewhere
 
 
-def test_a_group_without_a_name_has_no_members() -> None:
-    """Offsets may be committed for it, as by old clients."""
-    coordinator = Coordinator("", Settings(), random.Random(0))
-    reply = coordinator.handle(joining(), 0).replies[0]
-    assert reply.answer == Answer(error=Error.INVALID_GROUP_ID)
+@pytest.mark.parametrize("scala", [False, True])
+def test_a_group_without_a_name_has_no_members(*, scala: bool) -> None:
+    """Offsets may be committed for it and it may be deleted, as by old clients; even if the partition is elsewhere."""
+    coordinator = Coordinator("", Settings(scala=scala), random.Random(0))
+    refused = (
+        joining(),
+        SyncGroup(member_id="m", generation=1),
+        ClassicHeartbeat(member_id="m", generation=1),
+        LeaveGroup.of(member_id="m"),
+        OffsetDelete((("t", 0),)),
+        OffsetCommit(commits=(), producer_id=5),
+    )
+    taken = (OffsetCommit(commits=(Commit(topic="t", partition=0, offset=1),)), DeleteGroup())
+
+    def errors(requests: Iterable[Request]) -> list[Error]:
+        return [coordinator.handle(request, 0).replies[0].answer.error for request in requests]
+
+    assert errors((*refused, *taken)) == [Error.INVALID_GROUP_ID] * len(refused) + [Error.NONE] * len(taken)
+    coordinator.unload(0)
+    assert errors((*refused, *taken)) == [
+        *[Error.INVALID_GROUP_ID] * len(refused),
+        *[Error.NOT_COORDINATOR] * len(taken),
+    ]
+
+
+@pytest.mark.parametrize("scala", [False, True])
+def test_a_session_timeout_out_of_bounds_is_seen_before_the_partition(*, scala: bool) -> None:
+    """But not by the older coordinator."""
+    coordinator = Coordinator("g", Settings(scala=scala), random.Random(0))
+    coordinator.unload(0)
+    (reply,) = coordinator.handle(joining(member_id="m", session_timeout_ms=1), 0).replies
+    error = Error.NOT_COORDINATOR if scala else Error.INVALID_SESSION_TIMEOUT
+    assert reply.answer == Answer(error=error, member_id="m")
+
+
+@pytest.mark.parametrize("scala", [False, True])
+def test_a_pending_member_cannot_join_as_a_static_one(*, scala: bool) -> None:
+    """Kafka throws, and the broker answers without the member id; the member stays pending."""
+    clients = Clients(Settings(scala=scala))
+    member_id = clients.told(joining("a")).member_id
+    assert clients.told(joining("a", member_id, instance_id="i")) == Answer(error=Error.UNKNOWN_SERVER_ERROR)
+    assert clients.ask(joining("a", member_id)) is None
+    assert clients.member_ids == [member_id]
+
+
+@pytest.mark.parametrize("scala", [False, True])
+def test_several_members_leave_in_one_request(*, scala: bool) -> None:
+    """Each has its own error, also one that is named twice; all of them cause one rebalance."""
+    clients = Clients(Settings(scala=scala))
+    first, second, third = clients.stable("a", "b", "c")
+    names = (second, NOBODY, third, second)
+    request = LeaveGroup(members=tuple(MemberIdentity(member_id=name) for name in names))
+    known = len(clients.changes)
+    unknown = Error.UNKNOWN_MEMBER_ID
+    assert clients.told(request) == Answer(error=unknown, left=(Error.NONE, unknown, Error.NONE, unknown))
+    assert clients.member_ids == [first]
+    assert [one.after for one in clients.changes[known:]] == [Phase.PREPARING_REBALANCE]
+
+
+@pytest.mark.parametrize("scala", [False, True])
+def test_all_members_leave_in_one_request(*, scala: bool) -> None:
+    """One record of an empty group, one generation later; nobody is left to leave a second time."""
+    clients = Clients(Settings(scala=scala))
+    names = clients.stable("a", "b", "c")
+    known = len(clients.log)
+    request = LeaveGroup(members=tuple(MemberIdentity(member_id=name) for name in names))
+    assert clients.told(request) == Answer(left=(Error.NONE,) * 3)
+    assert [(raw.value.generation, raw.value.members) for raw in clients.log[known:]] == [(2, ())]
+    assert clients.told(replace(request)).left == (Error.UNKNOWN_MEMBER_ID,) * 3
 
 
 def test_the_first_request_writes_generation_0() -> None:

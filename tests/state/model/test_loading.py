@@ -29,7 +29,7 @@ from support.model.consumer_clients import ConsumerClients
 BEAT = ClassicHeartbeat(member_id="a", generation=1)
 SYNC = SyncGroup(member_id="a", generation=1)
 REQUESTS: tuple[Request, ...] = (
-    *(joining(), SYNC, BEAT, LeaveGroup(member_id="a"), OffsetCommit(commits=())),
+    *(joining(), SYNC, BEAT, LeaveGroup.of(member_id="a"), OffsetCommit(commits=())),
     *(EndTransaction(producer_id=1, committed=True), DeleteGroup()),
 )
 

@@ -11,11 +11,11 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from groupreplay.codecs import decode_key, decode_value
+from groupreplay.codecs import Key, Value, decode_key, decode_value, encode_key, encode_value
 from groupreplay.state.model.consumer.group import Topic
 from groupreplay.state.model.requests import Answer, Error, Record, Request, Settings
 from support.kafka.kafka_classes import Jvm
@@ -45,9 +45,11 @@ class KafkaCoordinator:
     def __init__(self, shard: Any) -> None:
         self._shard = shard
 
-    def begin(self, seed: int, settings: Settings, topics: Mapping[str, Topic], now_ms: int) -> None:
+    def begin(
+        self, seed: int, settings: Settings, topics: Mapping[str, Topic], now_ms: int, group: str = GROUP
+    ) -> None:
         """Forget everything and start with these settings; member ids follow from the seed."""
-        start = {"seed": seed, "now": now_ms, "group": GROUP, "config": config(settings)}
+        start = {"seed": seed, "now": now_ms, "group": group, "config": config(settings)}
         self._shard.begin(json.dumps(start))
         for name, topic in topics.items():
             self.topic(name, topic)
@@ -76,6 +78,23 @@ class KafkaCoordinator:
     def clean_up(self, now_ms: int) -> Told:
         """The check of the offsets' retention."""
         return _told(self._shard.cleanUp(now_ms))
+
+    def put(self, key: Key, value: Value) -> None:
+        """A record that another broker has written; the next move loads it."""
+        self._shard.put(encode_key(key), encode_value(value))
+
+    def mixed(self) -> bool:
+        """Whether the older coordinator has seen commits of both kinds in this generation."""
+        return bool(self._shard.mixed())
+
+    def offsets(self) -> dict[tuple[str, int], int]:
+        """The committed offsets."""
+        told = json.loads(self._shard.offsets())
+        return {
+            (topic, int(number)): offset
+            for topic, partitions in told.items()
+            for number, offset in partitions.items()
+        }
 
 
 @contextmanager
@@ -149,6 +168,9 @@ def _answer(told: dict[str, Any]) -> Answer:
     named = {name: told[name] for name in ("generation", "protocol_type", "protocol") if name in told}
     if "skip_assignment" in told:
         named["skip_assignment"] = told["skip_assignment"]
+    if "left" in told:
+        left = Answer.of_leaving(Error(one) for one in told["left"])
+        return left if told["error"] == Error.NONE.value else replace(left, error=Error(told["error"]))
     members = told.get("members", ())
     assigned = told.get("assigned")
     return Answer(

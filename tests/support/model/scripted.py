@@ -238,7 +238,7 @@ class ScriptWorld(ABC):
 
     def leave(self, member: ScriptMember) -> Answer:
         """A classic member leaves."""
-        return self.ask(member, LeaveGroup(member_id=member.member_id, instance_id=member.instance_id))
+        return self.ask(member, LeaveGroup.of(member_id=member.member_id, instance_id=member.instance_id))
 
     def commit(self, member: ScriptMember | None, *offsets: int, **changes: Any) -> Answer:
         """Commit offsets of partitions 0, 1, …, without a member if it is None."""
