@@ -43,6 +43,7 @@ from groupreplay.state.model.requests import (
     Refused,
     Request,
     SyncGroup,
+    Thrown,
 )
 from groupreplay.state.model.validation import validate_request, validate_session_timeout
 
@@ -88,16 +89,23 @@ class Coordinator(CoordinatorState):
         validate_request(request, self.group_id, self.settings)
         if self.partition is not PartitionState.ACTIVE:
             return answer_without_coordinator(request, self.partition, scala=scala)
-        snapshot = self._snapshot()
+        snapshot = self._snapshot(may_throw=isinstance(request, JoinGroup | ConsumerGroupHeartbeat))
         try:
             return _HANDLERS[type(request)](self, request, now_ms)
+        except Thrown:
+            assert snapshot is not None
+            snapshot.take_back(self, now_ms)
+            raise
         except AppendFailed as failed:
             self._take_back(snapshot, failed, now_ms)
             return failed_answer(request, failed, scala=scala)
 
-    def _snapshot(self) -> RuntimeSnapshot | None:
-        """The state before an operation; None while appends succeed, when it is not needed."""
-        return None if self.journal.failing is None else RuntimeSnapshot.of(self)
+    def _snapshot(self, *, may_throw: bool = False) -> RuntimeSnapshot | None:
+        """The state before an operation; None where nothing can go wrong, and it is not needed."""
+        group = self.group
+        strays = group.has_strays if isinstance(group, ConsumerGroup) else group is not None
+        needed = self.journal.failing is not None or (may_throw and strays)
+        return RuntimeSnapshot.of(self) if needed else None
 
     def _take_back(self, snapshot: RuntimeSnapshot | None, failed: AppendFailed, now_ms: int) -> None:
         assert snapshot is not None

@@ -62,6 +62,9 @@ def upgrade(coordinator: CoordinatorState, old: ClassicGroup, written: list[Reco
         target = _assigned(member.assignment, coordinator.topics)
         new.targets[member.member_id] = target
         new.members[member.member_id] = _consumer_member(old, member, target)
+    partitions = {topic.topic_id: topic.partitions for topic in coordinator.topics.values()}
+    targets = (partition for target in new.targets.values() for partition in target)
+    new.has_strays = any(not 0 <= number < partitions[topic] for topic, number in targets)
     new.metadata_hash = metadata_hash(new.members.values(), coordinator.topics)
     written.append(group_tombstone(old.group_id))
     written += records.whole_group(new)

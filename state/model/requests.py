@@ -83,6 +83,13 @@ class Refused(Exception):  # noqa: N818 -- the coordinator turns it into an answ
         self.error = error
 
 
+class Thrown(Refused):
+    """Kafka throws in the middle of an operation: nothing of it is applied."""
+
+    def __init__(self) -> None:
+        super().__init__(Error.UNKNOWN_SERVER_ERROR)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The broker's settings for groups, with Kafka's defaults.

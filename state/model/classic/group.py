@@ -146,7 +146,7 @@ class ClassicGroup:
 
     @property
     def all_members_joined(self) -> bool:
-        """Whether all members have joined and there are no pending members."""
+        """Whether all members have joined and none is pending."""
         return self.awaiting_join == len(self.members) and not self.pending_joins
 
     @property
@@ -285,11 +285,15 @@ class ClassicGroup:
 
     def next_generation(self, now_ms: int) -> None:
         """Start the next generation at the end of the join phase."""
+        self.raise_generation()
+        self.transition_to(Phase.COMPLETING_REBALANCE if self.members else Phase.EMPTY, now_ms)
+        self.pending_syncs.clear()
+
+    def raise_generation(self) -> None:
+        """The first half of ``initNextGeneration``, without a change of the state."""
         self.generation += 1
         self.protocol = self.selected_protocol() if self.members else None
         self.subscribed_topics = self._subscribed_topics()
-        self.transition_to(Phase.COMPLETING_REBALANCE if self.members else Phase.EMPTY, now_ms)
-        self.pending_syncs.clear()
 
     def resume(self, protocol: str) -> None:
         """Set the protocol of a generation that the group did not start itself."""

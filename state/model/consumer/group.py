@@ -129,6 +129,8 @@ class ConsumerGroup:
     is_refreshed: bool = field(default=False, compare=False)
     #: Made of a classic group by the operation in progress, whose records are not applied yet.
     is_upgrade: bool = False
+    #: Whether a target of the upgrade has a partition that its topic does not have.
+    has_strays: bool = False
 
     def copy(self) -> ConsumerGroup:
         """The group as it is now."""

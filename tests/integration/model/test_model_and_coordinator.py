@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -19,12 +20,22 @@ from groupreplay.codecs import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
+from groupreplay.state.kafka_terms import Phase
+from groupreplay.state.model.classic.group import ClassicGroup
+from groupreplay.state.model.consumer.group import Topic
 from groupreplay.state.model.consumer.xxh3 import xxh3
-from groupreplay.state.model.requests import Settings
+from groupreplay.state.model.requests import (
+    ClassicHeartbeat,
+    ConsumerGroupHeartbeat,
+    Error,
+    LeaveGroup,
+    Settings,
+    SyncGroup,
+)
 from groupreplay.streaming.local.jars import jar_paths
 from support.kafka.kafka_classes import compiled
 from support.model.bold_scripts import make_bold_script
-from support.model.classic_clients import subscription
+from support.model.classic_clients import joining, owning, subscription
 from support.model.coordinator_pair import CoordinatorPair
 from support.model.kafka_coordinator import GROUP, KafkaCoordinator, kafka_coordinator, scala_coordinator
 from support.model.random_scripts import KINDS, RandomScript, make_script
@@ -187,6 +198,56 @@ def test_records_of_others(name: str, scala: bool, request: pytest.FixtureReques
         pair.wait(20_000)
         pair.clean_up()
         pair.compare_offsets()
+
+
+def entering(*topics: str) -> ConsumerGroupHeartbeat:
+    """A member of the consumer protocol joins."""
+    return ConsumerGroupHeartbeat(
+        member_id="n",
+        member_epoch=0,
+        client_id="n",
+        client_host="/10.0.0.1",
+        rebalance_timeout_ms=30_000,
+        topics=topics or ("t",),
+        owned=frozenset(),
+    )
+
+
+def test_a_classic_leader_that_has_assigned_what_is_not_there(coordinator: KafkaCoordinator) -> None:
+    """Kafka upgrades the group, and fails where an assignor looks at the partition: nobody can join any more."""
+    settings = Settings(initial_rebalance_delay_ms=0, consumer_assignment_interval_ms=0)
+    topics = {name: Topic(name.encode() * 16, 3) for name in "tu"}
+    pair = CoordinatorPair(coordinator, 0, settings, topics)
+    joined = pair.send(joining("a", instance_id="i"))
+    pair.wait(1_000)
+    member_id = pair.answers[joined].member_id
+    shares = ((member_id, owning("t", 9)),)
+    pair.send(SyncGroup(member_id=member_id, instance_id="i", generation=1, assignments=shares))
+    refused = pair.send(entering("u"))
+    assert pair.answers[refused].error is Error.UNKNOWN_SERVER_ERROR
+    assert isinstance(pair.model.group, ClassicGroup)
+    pair.send(ClassicHeartbeat(member_id=member_id, instance_id="i", generation=1))
+    pair.send(replace(entering("u"), member_id="m"))
+    pair.move()
+    pair.wait(60_000)
+
+
+def test_a_timer_that_meets_the_next_group(coordinator: KafkaCoordinator) -> None:
+    """A group without members is upgraded in its first rebalance, and replaced: its timer raises the generation."""
+    settings = Settings(migration_policy="bidirectional", consumer_assignment_interval_ms=0)
+    pair = CoordinatorPair(coordinator, 0, settings, {})
+    first = joining("a", instance_id="i")
+    pair.send(first)
+    pair.send(LeaveGroup.of(instance_id="i"))
+    living = entering()
+    pair.send(living)
+    pair.send(replace(living, member_epoch=-1))
+    pair.send(joining("b"))
+    pair.wait(3_000)
+    assert isinstance(pair.model.group, ClassicGroup)
+    assert (pair.model.state, pair.model.group.generation) == (Phase.EMPTY, 1)
+    pair.send(joining("c", instance_id="j"))
+    pair.wait(10_000)
 
 
 def test_the_hash_of_topics() -> None:
