@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn
 
+from groupreplay.codecs import OffsetCommitValue
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, ConsumerPhase, Phase
 from groupreplay.state.model.appends import RuntimeSnapshot, failed_answer
 from groupreplay.state.model.classic.group import ClassicGroup, group_tombstone
@@ -271,9 +272,8 @@ class Coordinator(CoordinatorState):
         most = self.settings.offset_metadata_max_bytes
         refused = [one for one in request.commits if len(one.metadata.encode()) > most]
         fits = [one for one in request.commits if one not in refused] if refused else request.commits
-        records = self.offsets.commit(
-            self.group_id, request, fits, now_ms, None if self.settings.scala else self.topics
-        )
+        version = self.settings.written_version(OffsetCommitValue)
+        records = self.offsets.commit(self.group_id, request, fits, now_ms, self.topics, version)
         self.journal.write(now_ms, *records, producer_id=request.producer_id)
         return Answer(
             refused=tuple((one.topic, one.partition, Error.OFFSET_METADATA_TOO_LARGE) for one in refused)

@@ -269,5 +269,6 @@ class CoordinatorState:
             current_state_timestamp_ms=now_ms,
             changes=changes,
             scala=self.settings.scala,
+            version=self.settings.written_version(GroupMetadataValue),
         )
         return self.group

@@ -9,18 +9,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from groupreplay.codecs import ZERO_UUID, OffsetCommitKey, OffsetCommitValue
+from groupreplay.codecs import (
+    VERSION_WITH_EXPIRY,
+    ZERO_UUID,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    as_written,
+)
 from groupreplay.state.model.classic.group import ClassicGroup
 from groupreplay.state.model.consumer.group import ConsumerGroup, Topics
 from groupreplay.state.model.requests import Commit, Marker, OffsetCommit, Record
 
 #: (topic name, partition)
 TopicPartition = tuple[str, int]
-_VERSION: Final = 4
-#: That of the older coordinator, which knows no ids.
-_VERSION_WITHOUT_ID: Final = 3
-#: Written for clients that request a retention time: the only version with an expiry.
-_VERSION_WITH_EXPIRY: Final = 1
+_VERSION_WITH_ID: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,21 +88,20 @@ class CommittedOffsets:
         request: OffsetCommit,
         commits: Iterable[Commit],
         now_ms: int,
-        topics: Topics | None,
+        topics: Topics,
+        version: int,
     ) -> list[Record]:
         """Store offsets and return their records; offsets of a transaction are pending until its end.
 
-        The broker adds the id of a known topic, but not in a transaction (before 4.4). ``topics`` is None for the
-        older coordinator, whose records have no ids.
+        The broker adds the id of a known topic, but not in a transaction (before 4.4). A retention time needs the
+        version with an expiry.
         """
         records: list[Record] = []
         for one in commits:
-            known = None if topics is None else topics.get(one.topic)
-            with_id = known is not None and request.producer_id is None and request.retention_ms is None
-            topic_id = known.topic_id if known is not None and with_id else ZERO_UUID
-            value = _value(one, request.retention_ms, now_ms, topic_id)
-            if topics is None and request.retention_ms is None:
-                value = replace(value, version=_VERSION_WITHOUT_ID)
+            known = None if request.producer_id is not None else topics.get(one.topic)
+            value = _value(
+                one, request.retention_ms, now_ms, ZERO_UUID if known is None else known.topic_id, version
+            )
             self.store((one.topic, one.partition), value, request.producer_id)
             records.append((_key(group_id, (one.topic, one.partition)), value))
         return records
@@ -173,23 +174,21 @@ def _key(group_id: str, partition: TopicPartition) -> OffsetCommitKey:
     return OffsetCommitKey(group=group_id, topic=partition[0], partition=partition[1])
 
 
-def _value(commit: Commit, retention_ms: int | None, now_ms: int, topic_id: bytes) -> OffsetCommitValue:
-    if retention_ms is not None:
-        return OffsetCommitValue(
-            version=_VERSION_WITH_EXPIRY,
-            offset=commit.offset,
-            metadata=commit.metadata,
-            commit_timestamp_ms=now_ms,
-            expire_timestamp_ms=now_ms + retention_ms,
-        )
-    return OffsetCommitValue(
-        version=_VERSION,
+def _value(
+    commit: Commit, retention_ms: int | None, now_ms: int, topic_id: bytes, version: int
+) -> OffsetCommitValue:
+    newest = OffsetCommitValue(
+        version=_VERSION_WITH_ID,
         offset=commit.offset,
         leader_epoch=commit.leader_epoch,
         metadata=commit.metadata,
         commit_timestamp_ms=now_ms,
+        expire_timestamp_ms=-1 if retention_ms is None else now_ms + retention_ms,
         topic_id=topic_id,
     )
+    if retention_ms is not None:
+        return as_written(newest, VERSION_WITH_EXPIRY)
+    return newest if version == _VERSION_WITH_ID else as_written(newest, version)
 
 
 @dataclass(slots=True)

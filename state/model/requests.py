@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
 
-from groupreplay.codecs import Key, Value
+from groupreplay.codecs import PROTOCOL_VERSIONS, Key, Value, written_version
 from groupreplay.state.kafka_terms import ConsumerPhase, Phase
 from groupreplay.state.model.trace_entries import AnyEntry
 
@@ -97,7 +97,7 @@ class Settings:
     ``scala``: the older coordinator, which has classic groups only. It writes no record at the first JoinGroup and no
     tombstone for a group that never had a generation. The ``consumer_*`` settings apply to consumer groups.
     ``consumer_assignors``: the first one is for members that do not choose. ``migration_policy``: one of
-    ``MIGRATION_POLICIES``.
+    ``MIGRATION_POLICIES``. ``inter_broker_protocol_version``: the older coordinator writes records by it.
     """
 
     initial_rebalance_delay_ms: int = 3_000
@@ -115,6 +115,11 @@ class Settings:
     consumer_regex_refresh_interval_ms: int = 600_000
     migration_policy: str = "bidirectional"
     scala: bool = False
+    inter_broker_protocol_version: str = PROTOCOL_VERSIONS[-1]
+
+    def written_version(self, message: type[Value]) -> int:
+        """The version in which records of this message are written."""
+        return written_version(message, self.inter_broker_protocol_version if self.scala else "4.1")
 
     @property
     def upgrades(self) -> bool:

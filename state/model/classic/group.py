@@ -10,7 +10,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue, MemberMetadata, subscribed_topics
+from groupreplay.codecs import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    MemberMetadata,
+    as_written,
+    subscribed_topics,
+)
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, Phase, hash_map_order
 from groupreplay.state.model.java_maps import scala_map_order, scala_trie_order
 from groupreplay.state.model.requests import (
@@ -34,6 +40,7 @@ VALID_PREVIOUS_STATES: Final[Mapping[Phase, frozenset[Phase]]] = {
     Phase.STABLE: frozenset({Phase.COMPLETING_REBALANCE}),
     Phase.DEAD: frozenset(Phase),
 }
+#: The newest version that any coordinator writes.
 _VERSION: Final = 3
 #: In a group that was loaded from a record without this time.
 _NO_TIME: Final = -1
@@ -93,6 +100,8 @@ class ClassicGroup:
     buckets: int = 16
     #: Whether it is a group of the older coordinator, which has Scala's tables.
     scala: bool = False
+    #: Of its records.
+    version: int = _VERSION
     static_members: dict[str, str] = field(default_factory=dict)
     pending_joins: set[str] = field(default_factory=set)
     #: Member ids, in the order in which the sync timeout removes them.
@@ -322,7 +331,7 @@ class ClassicGroup:
         if self.members and self.protocol is None:
             raise ValueError(f"group {self.group_id!r} has members and no protocol: Kafka does not write it")
         value = GroupMetadataValue(
-            version=_VERSION,
+            version=self.version,
             protocol_type=self.protocol_type or "",
             generation=self.generation,
             protocol=self.protocol,
@@ -330,7 +339,8 @@ class ClassicGroup:
             current_state_timestamp_ms=self.current_state_timestamp_ms,
             members=tuple(self._member_record(member) for member in self.in_map_order()),
         )
-        return GroupMetadataKey(group=self.group_id), value
+        key = GroupMetadataKey(group=self.group_id)
+        return key, value if self.version == _VERSION else as_written(value, self.version)
 
     def _member_record(self, member: GroupMember) -> MemberMetadata:
         return MemberMetadata(
@@ -354,6 +364,7 @@ class ClassicGroup:
             current_state_timestamp_ms=self.current_state_timestamp_ms,
             changes=self.changes,
             scala=self.scala,
+            version=self.version,
         )
         if written is None:
             return group

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
+from groupreplay.codecs import GroupMetadataValue
 from groupreplay.state.kafka_terms import Phase
 from groupreplay.state.model.appends import answered_error
 from groupreplay.state.model.classic.group import ClassicGroup, GroupMember
@@ -343,6 +344,7 @@ class ClassicHandler:
                 current_state_timestamp_ms=now_ms,
                 changes=changes,
                 scala=coordinator.settings.scala,
+                version=coordinator.settings.written_version(GroupMetadataValue),
             )
         group = before.reloaded(coordinator.journal.written) if known else None
         coordinator.group = group

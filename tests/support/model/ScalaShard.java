@@ -274,10 +274,9 @@ public class ScalaShard {
         if (old != null) old.shutdown();
         timers = new Timers(clock);
         Properties settings = new Properties();
-        settings.put("process.roles", "broker");
-        settings.put("node.id", "1");
-        settings.put("controller.quorum.voters", "2@localhost:9093");
-        settings.put("controller.listener.names", "CONTROLLER");
+        // Brokers of a controller quorum refuse old versions of the inter-broker protocol.
+        settings.put("zookeeper.connect", "localhost:1");
+        settings.put("broker.id", "1");
         for (Iterator names = json.get("config").fieldNames(); names.hasNext();) {
             String name = (String) names.next();
             if (!name.startsWith("group.consumer")) settings.put(name, json.get("config").get(name).asText());

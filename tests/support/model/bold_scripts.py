@@ -10,6 +10,7 @@ import random
 from dataclasses import replace
 from typing import Final
 
+from groupreplay.codecs import PROTOCOL_VERSIONS
 from groupreplay.state.model.requests import (
     Commit,
     EndTransaction,
@@ -19,6 +20,7 @@ from groupreplay.state.model.requests import (
     MemberIdentity,
     OffsetCommit,
 )
+from support.model.coordinator_pair import CoordinatorPair
 from support.model.kafka_coordinator import KafkaCoordinator
 from support.model.random_scripts import HOST, RandomScript, make_script
 from support.model.script_actors import ClassicActor
@@ -133,8 +135,13 @@ def make_bold_script(kafka: KafkaCoordinator, kind: str, seed: int, *, scala: bo
     numbers = random.Random(f"bold {kind} {seed}")
     empty = scala and numbers.random() < 0.05
     drawn = make_script(kafka, kind, seed, scala=scala, group="" if empty else None)
+    pair = drawn.pair
+    if scala and numbers.random() < 0.5:
+        written_by = numbers.choice(PROTOCOL_VERSIONS)
+        settings = replace(pair.settings, inter_broker_protocol_version=written_by)
+        pair = CoordinatorPair(kafka, seed, settings, pair.topics, pair.group)
     script = BoldScript(
-        pair=drawn.pair,
+        pair=pair,
         numbers=numbers,
         mixes=drawn.mixes,
         regexes=drawn.regexes,

@@ -119,7 +119,11 @@ def _coordinator(jars: Sequence[Path], name: str) -> Iterator[KafkaCoordinator]:
 
 def config(settings: Settings) -> dict[str, Any]:
     """The broker's properties for these settings."""
+    # A broker does not start with a newer message format than its protocol.
+    names = ("inter.broker.protocol.version", "log.message.format.version") if settings.scala else ()
+    old = dict.fromkeys(names, settings.inter_broker_protocol_version)
     return {
+        **old,
         "group.initial.rebalance.delay.ms": settings.initial_rebalance_delay_ms,
         "group.min.session.timeout.ms": settings.min_session_timeout_ms,
         "group.max.session.timeout.ms": settings.max_session_timeout_ms,
