@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 from groupreplay.codecs.composites import Array, Nested
 from groupreplay.codecs.connect import ConnectAssignment, ConnectMetadata
+from groupreplay.codecs.offsets import OffsetCommitValue
 from groupreplay.codecs.primitives import WireType
 from groupreplay.codecs.registry import REGISTRY
 from groupreplay.codecs.schema import EARLY, Struct, Value, Versioned, Wire, wires
-from groupreplay.codecs.offsets import OffsetCommitValue
 from groupreplay.codecs.subscription import Assignment, Subscription
 from groupreplay.codecs.written_versions import VERSION_WITH_EXPIRY, WRITTEN_SINCE
 
