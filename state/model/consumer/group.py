@@ -140,7 +140,8 @@ class ConsumerGroup:
     def restore(self, before: ConsumerGroup) -> None:
         """Be as this copy, of which nothing else is needed."""
         for one in fields(self):
-            setattr(self, one.name, getattr(before, one.name))
+            value, known = getattr(self, one.name), getattr(before, one.name)
+            setattr(self, one.name, value.reverted(known) if isinstance(value, TimelineMap) else known)
 
     @property
     def state(self) -> ConsumerPhase:
