@@ -117,6 +117,7 @@ class ScriptWorld(ABC):
             "members": sorted(self.ids.get(one[0], "") for one in answer.members),
             "assignment": answer.assignment,
             "assigned": assigned,
+            "left": [one.value for one in answer.left],
         }
 
     def until_written(self, count: int) -> None:
