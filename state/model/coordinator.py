@@ -21,6 +21,7 @@ from groupreplay.state.model.consumer import records as consumer_records
 from groupreplay.state.model.consumer.group import ConsumerGroup
 from groupreplay.state.model.consumer.protocol import ConsumerHandler
 from groupreplay.state.model.coordinator_state import CoordinatorState
+from groupreplay.state.model.descriptions import DescribedGroup, described
 from groupreplay.state.model.loading import answer_without_coordinator, begin_loading, load, unload
 from groupreplay.state.model.mixed import MixedHandler
 from groupreplay.state.model.offsets import CommittedOffsets, TopicPartition
@@ -30,7 +31,6 @@ from groupreplay.state.model.requests import (
     ClassicHeartbeat,
     ConsumerGroupHeartbeat,
     DeleteGroup,
-    DescribedGroup,
     EndTransaction,
     Error,
     JoinGroup,
@@ -215,7 +215,7 @@ class Coordinator(CoordinatorState):
         if self.partition is PartitionState.LOADING:
             return DescribedGroup(state=Phase.DEAD, error=Error.COORDINATOR_LOAD_IN_PROGRESS)
         group = self.group
-        return group.summary() if isinstance(group, ClassicGroup) else DescribedGroup(state=Phase.DEAD)
+        return described(group) if isinstance(group, ClassicGroup) else DescribedGroup(state=Phase.DEAD)
 
     def _serve(self, now_ms: int) -> None:
         while (due := self.timers.take(now_ms)) is not None:

@@ -388,26 +388,3 @@ class Outcome:
     warnings: tuple[str, ...] = ()
     changes: tuple[StateChange, ...] = ()
     trace: tuple[AnyEntry, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribedMember:
-    """A member as DescribeGroups reports it; metadata and assignment are empty unless the group is Stable."""
-
-    member_id: str
-    instance_id: str | None
-    client_id: str
-    client_host: str
-    metadata: bytes = b""
-    assignment: bytes = b""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribedGroup:
-    """The group as DescribeGroups reports it; an unknown group is Dead. With an ``error`` nothing is known of it."""
-
-    state: Phase
-    error: Error = Error.NONE
-    protocol_type: str = ""
-    protocol: str = ""
-    members: tuple[DescribedMember, ...] = ()

@@ -20,8 +20,6 @@ from groupreplay.codecs import (
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, Phase, hash_map_order
 from groupreplay.state.model.java_maps import scala_map_order, scala_trie_order
 from groupreplay.state.model.requests import (
-    DescribedGroup,
-    DescribedMember,
     Error,
     JoinGroup,
     OffsetCommit,
@@ -376,26 +374,6 @@ class ClassicGroup:
         group.state = Phase.STABLE if group.members else Phase.EMPTY
         group.subscribed_topics = group._subscribed_topics()
         return group
-
-    def summary(self) -> DescribedGroup:
-        """The group's part of a DescribeGroups answer."""
-        stable = self.state is Phase.STABLE
-        return DescribedGroup(
-            state=self.state,
-            protocol_type=self.protocol_type or "",
-            protocol=self.protocol or "" if stable else "",
-            members=tuple(
-                DescribedMember(
-                    member_id=member.member_id,
-                    instance_id=member.instance_id,
-                    client_id=member.client_id,
-                    client_host=member.client_host,
-                    metadata=member.metadata(self.protocol) if stable else b"",
-                    assignment=member.assignment if stable else b"",
-                )
-                for member in self.members.values()
-            ),
-        )
 
 
 def group_tombstone(group_id: str) -> Record:

@@ -12,14 +12,13 @@ from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue
 from groupreplay.state.kafka_terms import Phase
 from groupreplay.state.model.appends import APPEND_ERRORS
 from groupreplay.state.model.coordinator import Coordinator
+from groupreplay.state.model.descriptions import DescribedGroup, DescribedMember
 from groupreplay.state.model.requests import (
     RETRIABLE,
     Answer,
     ClassicHeartbeat,
     Commit,
     DeleteGroup,
-    DescribedGroup,
-    DescribedMember,
     Error,
     JoinGroup,
     LeaveGroup,

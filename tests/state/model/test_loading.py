@@ -9,10 +9,10 @@ import pytest
 
 from groupreplay.state.kafka_terms import Phase
 from groupreplay.state.model.coordinator import Coordinator
+from groupreplay.state.model.descriptions import DescribedGroup
 from groupreplay.state.model.requests import (
     ClassicHeartbeat,
     DeleteGroup,
-    DescribedGroup,
     EndTransaction,
     Error,
     LeaveGroup,
