@@ -185,7 +185,7 @@ class ClassicHeartbeat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MemberIdentity:
+class LeavingMember:
     """Who leaves; with ``member_id`` "" and an instance id an administrator removes a static member."""
 
     member_id: str = ""
@@ -196,12 +196,12 @@ class MemberIdentity:
 class LeaveGroup:
     """Members leave: one by itself, or (v3 and later) several that an administrator removes in one request."""
 
-    members: tuple[MemberIdentity, ...]
+    members: tuple[LeavingMember, ...]
 
     @classmethod
     def of(cls, member_id: str = "", instance_id: str | None = None) -> LeaveGroup:
         """The request of a single member."""
-        return cls(members=(MemberIdentity(member_id=member_id, instance_id=instance_id),))
+        return cls(members=(LeavingMember(member_id=member_id, instance_id=instance_id),))
 
     @property
     def member_id(self) -> str:

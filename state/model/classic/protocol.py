@@ -24,7 +24,7 @@ from groupreplay.state.model.requests import (
     Error,
     JoinGroup,
     LeaveGroup,
-    MemberIdentity,
+    LeavingMember,
     Record,
     Refused,
     StateChange,
@@ -310,7 +310,7 @@ class ClassicHandler:
             Rebalance(self.coordinator, group).prepare_or_complete(now_ms, reason)
         return Answer.of_leaving(left)
 
-    def _remove(self, group: ClassicGroup, leaving: MemberIdentity, now_ms: int) -> None:
+    def _remove(self, group: ClassicGroup, leaving: LeavingMember, now_ms: int) -> None:
         member_id = leaving.member_id or group.static_members.get(leaving.instance_id or "", "")
         pending = member_id in group.pending_joins
         if not pending:

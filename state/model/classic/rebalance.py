@@ -182,6 +182,11 @@ class Rebalance:
             group.raise_generation()
             return
         group.next_generation(now_ms)
+        self._begin_generation(now_ms)
+
+    def _begin_generation(self, now_ms: int) -> None:
+        """Write an empty group; otherwise answer the members that have joined, and wait for their SyncGroups."""
+        group = self.group
         self.coordinator.offsets.committed_by.clear()
         self._trace_vote()
         if group.state is Phase.EMPTY:

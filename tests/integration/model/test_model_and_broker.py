@@ -12,7 +12,7 @@ from confluent_kafka import TopicCollection
 from confluent_kafka.admin import ConfigResource
 
 from groupreplay.state.model.consumer.group import Topic
-from groupreplay.state.model.requests import Error, LeaveGroup, MemberIdentity, Protocol, Settings
+from groupreplay.state.model.requests import Error, LeaveGroup, LeavingMember, Protocol, Settings
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.kafka.clients import make_topics, set_configs
 from support.model.classic_clients import subscription
@@ -75,7 +75,7 @@ def two_leave_together(world: ScriptWorld) -> None:
     world.alone(a)
     world.together(a, b)
     names = (b.member_id, "nobody", a.member_id)
-    world.ask(a, LeaveGroup(members=tuple(MemberIdentity(member_id=name) for name in names)))
+    world.ask(a, LeaveGroup(members=tuple(LeavingMember(member_id=name) for name in names)))
     world.ask(a, world.beat(a))
 
 

@@ -34,11 +34,11 @@ from groupreplay.state.model.requests import (
 )
 from groupreplay.streaming.local.jars import jar_paths
 from support.kafka.kafka_classes import compiled
-from support.model.bold_scripts import make_bold_script
 from support.model.classic_clients import joining, owning, subscription
 from support.model.coordinator_pair import CoordinatorPair
 from support.model.kafka_coordinator import GROUP, KafkaCoordinator, kafka_coordinator, scala_coordinator
 from support.model.random_scripts import KINDS, RandomScript, make_script
+from support.service.bold_scripts import make_bold_script
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
@@ -11,18 +10,15 @@ import pytest
 from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue
 from groupreplay.state.kafka_terms import Phase
 from groupreplay.state.model.appends import APPEND_ERRORS
-from groupreplay.state.model.coordinator import Coordinator
-from groupreplay.state.model.descriptions import DescribedGroup, DescribedMember
 from groupreplay.state.model.requests import (
     RETRIABLE,
     Answer,
     ClassicHeartbeat,
-    Commit,
     DeleteGroup,
     Error,
     JoinGroup,
     LeaveGroup,
-    MemberIdentity,
+    LeavingMember,
     OffsetCommit,
     OffsetDelete,
     Request,
@@ -174,41 +170,6 @@ def test_every_refusal_is_tried() -> None:
 
 
 @pytest.mark.parametrize("scala", [False, True])
-def test_a_group_without_a_name_has_no_members(*, scala: bool) -> None:
-    """Offsets may be committed for it and it may be deleted, as by old clients; even if the partition is elsewhere."""
-    coordinator = Coordinator("", Settings(scala=scala), random.Random(0))
-    refused = (
-        joining(),
-        SyncGroup(member_id="m", generation=1),
-        ClassicHeartbeat(member_id="m", generation=1),
-        LeaveGroup.of(member_id="m"),
-        OffsetDelete((("t", 0),)),
-        OffsetCommit(commits=(), producer_id=5),
-    )
-    taken = (OffsetCommit(commits=(Commit(topic="t", partition=0, offset=1),)), DeleteGroup())
-
-    def errors(requests: Iterable[Request]) -> list[Error]:
-        return [coordinator.handle(request, 0).replies[0].answer.error for request in requests]
-
-    assert errors((*refused, *taken)) == [Error.INVALID_GROUP_ID] * len(refused) + [Error.NONE] * len(taken)
-    coordinator.unload(0)
-    assert errors((*refused, *taken)) == [
-        *[Error.INVALID_GROUP_ID] * len(refused),
-        *[Error.NOT_COORDINATOR] * len(taken),
-    ]
-
-
-@pytest.mark.parametrize("scala", [False, True])
-def test_a_session_timeout_out_of_bounds_is_seen_before_the_partition(*, scala: bool) -> None:
-    """But not by the older coordinator."""
-    coordinator = Coordinator("g", Settings(scala=scala), random.Random(0))
-    coordinator.unload(0)
-    (reply,) = coordinator.handle(joining(member_id="m", session_timeout_ms=1), 0).replies
-    error = Error.NOT_COORDINATOR if scala else Error.INVALID_SESSION_TIMEOUT
-    assert reply.answer == Answer(error=error, member_id="m")
-
-
-@pytest.mark.parametrize("scala", [False, True])
 def test_a_pending_member_cannot_join_as_a_static_one(*, scala: bool) -> None:
     """Kafka throws, and the broker answers without the member id; the member stays pending."""
     clients = Clients(Settings(scala=scala))
@@ -224,7 +185,7 @@ def test_several_members_leave_in_one_request(*, scala: bool) -> None:
     clients = Clients(Settings(scala=scala))
     first, second, third = clients.stable("a", "b", "c")
     names = (second, NOBODY, third, second)
-    request = LeaveGroup(members=tuple(MemberIdentity(member_id=name) for name in names))
+    request = LeaveGroup(members=tuple(LeavingMember(member_id=name) for name in names))
     known = len(clients.changes)
     unknown = Error.UNKNOWN_MEMBER_ID
     assert clients.told(request) == Answer(error=unknown, left=(Error.NONE, unknown, Error.NONE, unknown))
@@ -238,7 +199,7 @@ def test_all_members_leave_in_one_request(*, scala: bool) -> None:
     clients = Clients(Settings(scala=scala))
     names = clients.stable("a", "b", "c")
     known = len(clients.log)
-    request = LeaveGroup(members=tuple(MemberIdentity(member_id=name) for name in names))
+    request = LeaveGroup(members=tuple(LeavingMember(member_id=name) for name in names))
     assert clients.told(request) == Answer(left=(Error.NONE,) * 3)
     assert [(raw.value.generation, raw.value.members) for raw in clients.log[known:]] == [(2, ())]
     assert clients.told(replace(request)).left == (Error.UNKNOWN_MEMBER_ID,) * 3
@@ -453,28 +414,6 @@ def test_a_member_that_the_leader_leaves_out_has_nothing() -> None:
     clients.wait(3_000)
     clients.sync(leader(clients), assignments=())
     assert [one.assignment for one in clients.log[-1].value.members] == [b""]
-
-
-def test_the_summary_of_a_group() -> None:
-    """Metadata and assignments are only in the summary of a Stable group."""
-    clients = Clients()
-    assert clients.coordinator.summary() == DescribedGroup(state=Phase.DEAD)
-    (member_id,) = clients.stable("a")
-    shown = DescribedMember(
-        member_id=member_id,
-        instance_id=None,
-        client_id="a",
-        client_host="/10.0.0.1",
-        metadata=subscription("t"),
-        assignment=owning("t", 0),
-    )
-    assert clients.coordinator.summary() == DescribedGroup(
-        state=Phase.STABLE, protocol_type="consumer", protocol="range", members=(shown,)
-    )
-    clients.join("b")
-    summary = clients.coordinator.summary()
-    assert (summary.state, summary.protocol) == (Phase.PREPARING_REBALANCE, "")
-    assert [(one.metadata, one.assignment) for one in summary.members] == [(b"", b""), (b"", b"")]
 
 
 def test_two_runs_with_one_seed_are_equal() -> None:

@@ -10,7 +10,7 @@ from groupreplay.state.model.requests import (
     ClassicHeartbeat,
     Error,
     LeaveGroup,
-    MemberIdentity,
+    LeavingMember,
     SyncGroup,
 )
 from support.model.classic_clients import joining, owning, protocols
@@ -142,10 +142,10 @@ def test_several_leave_in_one_request() -> None:
     clients.enter("s", instance_id="i")
     epoch, known = clients.consumers.epoch, len(clients.log)
     leaving = (
-        MemberIdentity(member_id=member_id),
-        MemberIdentity(instance_id="i"),
-        MemberIdentity(member_id="x", instance_id="i"),
-        MemberIdentity(member_id="x"),
+        LeavingMember(member_id=member_id),
+        LeavingMember(instance_id="i"),
+        LeavingMember(member_id="x", instance_id="i"),
+        LeavingMember(member_id="x"),
     )
     answer = clients.told(LeaveGroup(members=leaving))
     assert answer.left == (Error.NONE, Error.NONE, Error.FENCED_INSTANCE_ID, Error.UNKNOWN_MEMBER_ID)

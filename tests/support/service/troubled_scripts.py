@@ -13,9 +13,9 @@ from groupreplay.state.model.requests import (
     OffsetCommit,
     PartitionState,
 )
-from support.model.bold_scripts import BoldSteps, add_crowd
 from support.model.kafka_coordinator import GROUP
 from support.model.random_scripts import RandomScript, make_script
+from support.service.bold_scripts import BoldSteps, add_crowd
 from support.service.kafka_service import KafkaService
 from support.service.service_pair import OrderUnknown, ServicePair
 

@@ -17,7 +17,7 @@ from groupreplay.state.model.requests import (
     Error,
     JoinGroup,
     LeaveGroup,
-    MemberIdentity,
+    LeavingMember,
     OffsetCommit,
 )
 from support.model.coordinator_pair import CoordinatorPair
@@ -58,7 +58,7 @@ class BoldSteps(RandomScript):
             odds = self.numbers.random()
             instance_id = actor.instance_id if odds < 0.9 else "i9"
             named = "" if odds < 0.3 and actor.instance_id else "nobody" if odds > 0.97 else actor.member_id
-            members.append(MemberIdentity(member_id=named, instance_id=instance_id))
+            members.append(LeavingMember(member_id=named, instance_id=instance_id))
         if not members:
             return
         answer = self.pair.answers[self.pair.send(LeaveGroup(members=tuple(members)))]
