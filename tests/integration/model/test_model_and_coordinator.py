@@ -25,10 +25,15 @@ from groupreplay.state.model.classic.group import ClassicGroup
 from groupreplay.state.model.consumer.group import Topic
 from groupreplay.state.model.consumer.xxh3 import xxh3
 from groupreplay.state.model.requests import (
+    Answer,
     ClassicHeartbeat,
+    Commit,
     ConsumerGroupHeartbeat,
+    DeleteGroup,
     Error,
     LeaveGroup,
+    OffsetCommit,
+    OffsetDelete,
     Settings,
     SyncGroup,
 )
@@ -198,6 +203,32 @@ def test_records_of_others(name: str, scala: bool, request: pytest.FixtureReques
         pair.wait(20_000)
         pair.clean_up()
         pair.compare_offsets()
+
+
+def test_requests_without_the_older_coordinator(older_coordinator: KafkaCoordinator) -> None:
+    """While nobody leads the partition, and while it is loaded: a JoinGroup is refused with its member id."""
+    pair = CoordinatorPair(older_coordinator, 0, Settings(initial_rebalance_delay_ms=0, scala=True), {})
+    joined = pair.send(joining("a", instance_id="i"))
+    pair.wait(1_000)
+    member_id = pair.answers[joined].member_id
+    requests = (
+        joining("a", member_id),
+        joining("a", member_id, session_timeout_ms=1),
+        SyncGroup(member_id=member_id, generation=1),
+        ClassicHeartbeat(member_id=member_id, generation=1),
+        LeaveGroup.of(member_id=member_id),
+        OffsetCommit(commits=(Commit(topic="t", partition=0, offset=1),)),
+        OffsetCommit(commits=(Commit(topic="t", partition=0, offset=1),), producer_id=5),
+        DeleteGroup(),
+        OffsetDelete((("t", 0),)),
+    )
+    for change, error in (
+        (pair.resign, Error.NOT_COORDINATOR),
+        (pair.begin_loading, Error.COORDINATOR_LOAD_IN_PROGRESS),
+    ):
+        change()
+        numbers = [pair.send(replace(request)) for request in requests]
+        assert pair.answers[numbers[0]] == Answer(error=error, member_id=member_id)
 
 
 def entering(*topics: str) -> ConsumerGroupHeartbeat:

@@ -362,6 +362,17 @@ public class ScalaShard {
         return told();
     }
 
+    /** The broker leads the partition no more. */
+    public String resign(long now) throws Exception {
+        start();
+        serve(now);
+        old.onResignation(0, OptionalInt.of(++epoch));
+        return told();
+    }
+
+    /** The broker leads the partition again and has begun to load it. */
+    public void beginLoading() { old.groupManager().addLoadingPartition(0); }
+
     /** A record that another broker has written. */
     public void put(byte[] key, byte[] value) {
         append(MemoryRecords.withRecords(Compression.NONE, new SimpleRecord[] {new SimpleRecord(clock.now, key, value)}));

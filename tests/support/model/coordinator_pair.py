@@ -125,6 +125,16 @@ class CoordinatorPair:
         self.trail.append(f"{self.now} moves")
         self._compare(self.kafka.move(self.now), self.model.move(self.now))
 
+    def resign(self) -> None:
+        """The older coordinator's broker leads the partition no more."""
+        self.trail.append(f"{self.now} resigns")
+        self._compare(self.kafka.resign(self.now), self.model.unload(self.now))
+
+    def begin_loading(self) -> None:
+        """It leads the partition again."""
+        self.kafka.begin_loading()
+        self.model.begin_loading(self.now)
+
     def put(self, key: Key, value: Value) -> None:
         """A record that another broker has written, until the coordinator moves."""
         self.trail.append(f"{self.now} puts {key} {value}")

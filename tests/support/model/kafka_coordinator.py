@@ -79,6 +79,14 @@ class KafkaCoordinator:
         """The check of the offsets' retention."""
         return _told(self._shard.cleanUp(now_ms))
 
+    def resign(self, now_ms: int) -> Told:
+        """The older coordinator's broker leads the partition no more."""
+        return _told(self._shard.resign(now_ms))
+
+    def begin_loading(self) -> None:
+        """It leads the partition again, and does not end to load it."""
+        self._shard.beginLoading()
+
     def put(self, key: Key, value: Value) -> None:
         """A record that another broker has written; the next move loads it."""
         self._shard.put(encode_key(key), encode_value(value))
