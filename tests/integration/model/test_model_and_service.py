@@ -78,8 +78,8 @@ def test_bold_random_scripts(kind: str, service: KafkaService) -> None:
 @pytest.mark.parametrize("make", [make_troubled_script, make_bold_troubled_script])
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_random_scripts(kind: str, make: Callable[..., TroubledScript], service: KafkaService) -> None:
-    """More of them."""
-    check(service, kind, range(10, 100), make)
+    """Nearly a thousand of ordinary ones, and as many bold ones."""
+    check(service, kind, range(10, 340), make)
 
 
 def pair_of(service: KafkaService) -> ServicePair:
