@@ -21,3 +21,10 @@ from groupreplay.codecs.subscription import (
     encode_blob,
     subscribed_topics,
 )
+from groupreplay.codecs.written_versions import (
+    PROTOCOL_VERSIONS,
+    VERSION_WITH_EXPIRY,
+    WRITTEN_SINCE,
+    as_written,
+    written_version,
+)

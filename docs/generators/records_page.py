@@ -7,10 +7,12 @@ from collections.abc import Iterator
 
 from groupreplay.codecs.composites import Array, Nested
 from groupreplay.codecs.connect import ConnectAssignment, ConnectMetadata
+from groupreplay.codecs.offsets import OffsetCommitValue
 from groupreplay.codecs.primitives import WireType
 from groupreplay.codecs.registry import REGISTRY
 from groupreplay.codecs.schema import EARLY, Struct, Value, Versioned, Wire, wires
 from groupreplay.codecs.subscription import Assignment, Subscription
+from groupreplay.codecs.written_versions import VERSION_WITH_EXPIRY, WRITTEN_SINCE
 
 _INTRODUCTION = """\
 # The records of `__consumer_offsets`
@@ -63,10 +65,28 @@ def _record(key_type: int) -> str:
             "",
             f"Value, {_versions_of(value)}: {_text(value)}",
             "",
+            *(_written(value) if key_type else ()),
             *_table(value),
             "",
         ]
     )
+
+
+def _written(value: type[Value]) -> Iterator[str]:
+    """By which release which version is written."""
+    if value not in WRITTEN_SINCE:
+        return
+    own = f" An offset with a retention time of its own is always written as version {VERSION_WITH_EXPIRY}."
+    yield (
+        "Which version is written follows from `inter.broker.protocol.version` of the broker, and from 4.0 on from its "
+        f"release.{own if value is OffsetCommitValue else ''}"
+    )
+    yield ""
+    yield "| from | version written |"
+    yield "| --- | --- |"
+    for since, version in WRITTEN_SINCE[value]:
+        yield f"| {since} | {version} |"
+    yield ""
 
 
 def _blob(blob: type[Versioned]) -> str:

@@ -82,6 +82,10 @@ class RuntimeSnapshot:
         """Take back what the operation has changed. The older coordinator only gives up the offsets."""
         says = "Writing records to __consumer_offsets failed due to: %s."
         coordinator.trace.branch("revertLastWrittenOffset", says, error.value)
+        self.take_back(coordinator, now_ms)
+
+    def take_back(self, coordinator: CoordinatorState, now_ms: int) -> None:
+        """The same without a word."""
         coordinator.offsets.restore(self.offsets)
         coordinator.journal.warnings.clear()
         if coordinator.settings.scala:

@@ -9,8 +9,9 @@ argument that never decreases, and ids come from the given random numbers. Reque
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
+from groupreplay.codecs import OffsetCommitValue
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, ConsumerPhase, Phase
 from groupreplay.state.model.appends import RuntimeSnapshot, failed_answer
 from groupreplay.state.model.classic.group import ClassicGroup, group_tombstone
@@ -20,15 +21,16 @@ from groupreplay.state.model.consumer import records as consumer_records
 from groupreplay.state.model.consumer.group import ConsumerGroup
 from groupreplay.state.model.consumer.protocol import ConsumerHandler
 from groupreplay.state.model.coordinator_state import CoordinatorState
+from groupreplay.state.model.descriptions import DescribedGroup, described
 from groupreplay.state.model.loading import answer_without_coordinator, begin_loading, load, unload
 from groupreplay.state.model.mixed import MixedHandler
+from groupreplay.state.model.offsets import CommittedOffsets, TopicPartition
 from groupreplay.state.model.requests import (
     Answer,
     AppendFailed,
     ClassicHeartbeat,
     ConsumerGroupHeartbeat,
     DeleteGroup,
-    DescribedGroup,
     EndTransaction,
     Error,
     JoinGroup,
@@ -42,14 +44,16 @@ from groupreplay.state.model.requests import (
     Refused,
     Request,
     SyncGroup,
+    Thrown,
 )
+from groupreplay.state.model.validation import validate_request, validate_session_timeout
 
 #: The time after which a timer of a consumer group is tried again.
 _TIMER_RETRY_MS: Final = 500
-#: The warning that Kafka logs once per group.
+#: The warning of the older coordinator, at each commit in a generation that has had both.
 MIXED_COMMITS: Final = (
-    "received offset commits from consumers as well as transactional producers; mixing both types of offset "
-    "commits will generally result in surprises and should be avoided"
+    "has received offset commits from consumers as well as transactional producers. Mixing both types of offset "
+    "commits will generally result in surprises and should be avoided."
 )
 
 
@@ -72,26 +76,37 @@ class Coordinator(CoordinatorState):
         """
         self._serve(now_ms)
         self.trace.received(request, self.state.value, len(getattr(self.group, "members", ())))
-        scala = self.settings.scala
-        answer: Answer | None
-        if self.partition is not PartitionState.ACTIVE:
-            answer = answer_without_coordinator(request, self.partition, scala=scala)
-        else:
-            snapshot = self._snapshot()
-            try:
-                answer = _HANDLERS[type(request)](self, request, now_ms)
-            except Refused as refused:
-                answer = Answer(error=refused.error, member_id=_echoed(request, refused.error))
-            except AppendFailed as failed:
-                self._take_back(snapshot, failed, now_ms)
-                answer = failed_answer(request, failed, scala=scala)
+        try:
+            answer = self._answer(request, now_ms)
+        except Refused as refused:
+            answer = Answer(error=refused.error, member_id=_echoed(request, refused.error))
         if answer is not None:
             self.journal.reply(request, answer)
         return self.journal.take()
 
-    def _snapshot(self) -> RuntimeSnapshot | None:
-        """The state before an operation; None while appends succeed, when it is not needed."""
-        return None if self.journal.failing is None else RuntimeSnapshot.of(self)
+    def _answer(self, request: Request, now_ms: int) -> Answer | None:
+        """The answer; None while it waits. Raises ``Refused``."""
+        scala = self.settings.scala
+        validate_request(request, self.group_id, self.settings)
+        if self.partition is not PartitionState.ACTIVE:
+            return answer_without_coordinator(request, self.partition, scala=scala)
+        snapshot = self._snapshot(may_throw=isinstance(request, JoinGroup | ConsumerGroupHeartbeat))
+        try:
+            return _HANDLERS[type(request)](self, request, now_ms)
+        except Thrown:
+            assert snapshot is not None
+            snapshot.take_back(self, now_ms)
+            raise
+        except AppendFailed as failed:
+            self._take_back(snapshot, failed, now_ms)
+            return failed_answer(request, failed, scala=scala)
+
+    def _snapshot(self, *, may_throw: bool = False) -> RuntimeSnapshot | None:
+        """The state before an operation; None where nothing can go wrong, and it is not needed."""
+        group = self.group
+        strays = group.has_strays if isinstance(group, ConsumerGroup) else group is not None
+        needed = self.journal.failing is not None or (may_throw and strays)
+        return RuntimeSnapshot.of(self) if needed else None
 
     def _take_back(self, snapshot: RuntimeSnapshot | None, failed: AppendFailed, now_ms: int) -> None:
         assert snapshot is not None
@@ -114,23 +129,33 @@ class Coordinator(CoordinatorState):
         """The expiry check that the broker runs every ``offsets.retention.check.interval.ms``."""
         self._serve(now_ms)
         if self.group is not None and self.partition is PartitionState.ACTIVE:
-            snapshot, group = self._snapshot(), self.group
-            expired = self.offsets.expired(group, self.settings.retention_ms, now_ms)
+            partitions = self.offsets.expired(self.group, self.settings.retention_ms, now_ms)
             self.trace.branch("cleanupGroupMetadata")
-            records = self.offsets.remove(self.group_id, expired)
-            ends = group.is_empty and not self.offsets
-            try:
-                tombstones = self._group_tombstones(group) if ends else []
-                self._write_removal(snapshot, records + tombstones, now_ms)
-            except AppendFailed as failed:
-                self._take_back(snapshot, failed, now_ms)
-            else:
-                if ends:
-                    self._end(group, now_ms)
+            self._clean(self.group, partitions, now_ms, expired=True)
         return self.journal.take()
 
-    def _write_removal(self, snapshot: RuntimeSnapshot | None, records: list[Record], now_ms: int) -> None:
-        """Write the tombstones of what was removed since the snapshot.
+    def _clean(
+        self,
+        group: ClassicGroup | ConsumerGroup,
+        partitions: list[TopicPartition],
+        now_ms: int,
+        *,
+        expired: bool = False,
+    ) -> None:
+        """Remove offsets, and the group if it has neither members nor offsets then."""
+        snapshot = self._snapshot()
+        records = self.offsets.remove(self.group_id, partitions, expired=expired)
+        ends = group.is_empty and not self.offsets.keep_group
+        try:
+            self._write_removal(records + (self._group_tombstones(group) if ends else []), now_ms)
+        except AppendFailed as failed:
+            self._take_back(snapshot, failed, now_ms)
+        else:
+            if ends:
+                self._end(group, now_ms)
+
+    def _write_removal(self, records: list[Record], now_ms: int) -> None:
+        """Write tombstones.
 
         If it fails, the older coordinator only logs that: the log keeps what the coordinator has forgotten, and the
         next coordinator loads it.
@@ -140,18 +165,19 @@ class Coordinator(CoordinatorState):
         except AppendFailed:
             if not self.settings.scala:
                 raise
-            assert snapshot is not None
-            self.offsets.note_unwritten(snapshot.offsets)
 
     def delete_topic(self, topic: str, now_ms: int) -> Outcome:
         """A topic is deleted: remove its offsets. Without a broker that has loaded them, they stay."""
         self._serve(now_ms)
         if self.partition is PartitionState.ACTIVE:
-            snapshot = self._snapshot()
             partitions = [partition for partition in self.offsets.each_partition() if partition[0] == topic]
+            if self.group is not None and self.settings.scala:
+                # The older coordinator looks at every group then.
+                self._clean(self.group, partitions, now_ms)
+                return self.journal.take()
+            snapshot = self._snapshot()
             try:
-                records = self.offsets.remove(self.group_id, partitions)
-                self._write_removal(snapshot, records, now_ms)
+                self._write_removal(self.offsets.remove(self.group_id, partitions), now_ms)
             except AppendFailed as failed:
                 self._take_back(snapshot, failed, now_ms)
         return self.journal.take()
@@ -189,7 +215,7 @@ class Coordinator(CoordinatorState):
         if self.partition is PartitionState.LOADING:
             return DescribedGroup(state=Phase.DEAD, error=Error.COORDINATOR_LOAD_IN_PROGRESS)
         group = self.group
-        return group.summary() if isinstance(group, ClassicGroup) else DescribedGroup(state=Phase.DEAD)
+        return described(group) if isinstance(group, ClassicGroup) else DescribedGroup(state=Phase.DEAD)
 
     def _serve(self, now_ms: int) -> None:
         while (due := self.timers.take(now_ms)) is not None:
@@ -213,12 +239,7 @@ class Coordinator(CoordinatorState):
         return MixedHandler(self) if isinstance(group, ConsumerGroup) else ClassicHandler(self)
 
     def _join(self, request: JoinGroup, now_ms: int) -> Answer | None:
-        settings = self.settings
-        if not self.group_id:
-            raise Refused(Error.INVALID_GROUP_ID)
-        least_ms, most_ms = settings.min_session_timeout_ms, settings.max_session_timeout_ms
-        if not least_ms <= request.session_timeout_ms <= most_ms:
-            raise Refused(Error.INVALID_SESSION_TIMEOUT)
+        validate_session_timeout(request, self.settings)
         if isinstance(self.group, ConsumerGroup) and not self.group.is_empty:
             try:
                 return MixedHandler(self).join(request, now_ms)
@@ -232,11 +253,9 @@ class Coordinator(CoordinatorState):
 
     def _commit(self, request: OffsetCommit, now_ms: int) -> Answer:
         self.trace.branch("commitOffset" if request.producer_id is None else "commitTransactionalOffset")
-        if self.group is None and request.generation >= 0:
-            # Requests before v9 and those of transactions have no other error for it.
-            old = self.settings.scala or request.retention_ms is not None or request.producer_id is not None
-            raise Refused(Error.ILLEGAL_GENERATION if old else Error.GROUP_ID_NOT_FOUND)
         # Committed offsets alone make a simple group.
+        if self.group is None and request.generation >= 0:
+            self._refuse_unknown(request, now_ms)
         group = self.group or self.begin_classic(now_ms)
         if isinstance(group, ConsumerGroup):
             group.validate_commit(request, self.topics)
@@ -246,21 +265,35 @@ class Coordinator(CoordinatorState):
             lives = group.state in (Phase.STABLE, Phase.PREPARING_REBALANCE) and request.producer_id is None
             if member is not None and lives:
                 Rebalance(self, group).keep_alive(member, now_ms)
-        if self.offsets.begins_to_mix(request):
-            self.journal.warnings.append(f"group {self.group_id} {MIXED_COMMITS}")
+        if self.offsets.is_mixed(request) and self.settings.scala and isinstance(group, ClassicGroup):
+            self.journal.warnings.append(
+                f"group: {self.group_id} with leader: {group.leader or 'null'} {MIXED_COMMITS}"
+            )
         most = self.settings.offset_metadata_max_bytes
         refused = [one for one in request.commits if len(one.metadata.encode()) > most]
         fits = [one for one in request.commits if one not in refused] if refused else request.commits
-        records = self.offsets.commit(
-            self.group_id, request, fits, now_ms, None if self.settings.scala else self.topics
-        )
+        version = self.settings.written_version(OffsetCommitValue)
+        records = self.offsets.commit(self.group_id, request, fits, now_ms, self.topics, version)
         self.journal.write(now_ms, *records, producer_id=request.producer_id)
         return Answer(
             refused=tuple((one.topic, one.partition, Error.OFFSET_METADATA_TOO_LARGE) for one in refused)
         )
 
+    def _refuse_unknown(self, request: OffsetCommit, now_ms: int) -> NoReturn:
+        """A commit of a generation of a group that is not there."""
+        in_transaction = request.producer_id is not None
+        if in_transaction and self.settings.scala:
+            # The older coordinator makes the group before it looks for the member.
+            self.begin_classic(now_ms)
+            raise Refused(Error.UNKNOWN_MEMBER_ID)
+        # Requests before v9 and those of transactions have no other error for it.
+        old = self.settings.scala or request.retention_ms is not None or in_transaction
+        raise Refused(Error.ILLEGAL_GENERATION if old else Error.GROUP_ID_NOT_FOUND)
+
     def _end_transaction(self, request: EndTransaction, now_ms: int) -> Answer:
-        if self.offsets.end_transaction(request.producer_id, committed=request.committed):
+        known = self.offsets.end_transaction(request.producer_id, committed=request.committed)
+        logged = self.journal.logged
+        if known or (logged is not None and request.producer_id in logged.offsets.pending):
             marker = Marker.COMMIT if request.committed else Marker.ABORT
             self.journal.write(now_ms, producer_id=request.producer_id, marker=marker)
         return Answer()
@@ -272,9 +305,8 @@ class Coordinator(CoordinatorState):
         group = self.existing(Error.GROUP_ID_NOT_FOUND)
         if not group.is_empty:
             raise Refused(Error.NON_EMPTY_GROUP)
-        snapshot = self._snapshot()
         records = self.offsets.remove(self.group_id, self.offsets.partitions())
-        self._write_removal(snapshot, records + self._group_tombstones(group), now_ms)
+        self._write_removal(records + self._group_tombstones(group), now_ms)
         self._end(group, now_ms)
         return Answer()
 
@@ -288,7 +320,9 @@ class Coordinator(CoordinatorState):
     def _end(self, group: ClassicGroup | ConsumerGroup, now_ms: int) -> None:
         """Remove the group."""
         self.group = self.forgotten = None
-        self.offsets.committed_by.clear()
+        if self.settings.scala:
+            # What is left are pending offsets, which are the group's own.
+            self.offsets = CommittedOffsets(scala=True)
         if isinstance(group, ConsumerGroup):
             group.transition_to(ConsumerPhase.DEAD, now_ms)
         else:
@@ -306,19 +340,20 @@ class Coordinator(CoordinatorState):
             if not group.is_empty and group.is_subscribed(partition[0])
         ]
         known = set(self.offsets.partitions()) - set(refused)
-        snapshot = self._snapshot()
-        records = self.offsets.remove(self.group_id, [one for one in request.partitions if one in known])
-        cleans_up = self.settings.scala and len(refused) < len(request.partitions)
-        ends = cleans_up and group.is_empty and not self.offsets
-        self._write_removal(snapshot, records + (self._group_tombstones(group) if ends else []), now_ms)
-        if ends:
-            self._end(group, now_ms)
+        removed = [one for one in request.partitions if one in known]
+        if not self.settings.scala:
+            self.journal.write(now_ms, *self.offsets.remove(self.group_id, removed))
+        elif len(refused) < len(request.partitions):
+            self._clean(group, removed, now_ms)
         return Answer(refused=tuple((*partition, Error.GROUP_SUBSCRIBED_TO_TOPIC) for partition in refused))
 
 
 def _echoed(request: Request, error: Error) -> str:
-    """The member id in a refusal: that of a refused JoinGroup, unless the group is full."""
-    if isinstance(request, JoinGroup) and error is not Error.GROUP_MAX_SIZE_REACHED:
+    """The member id in a refusal: that of a refused JoinGroup, unless the group is full or Kafka has thrown."""
+    if isinstance(request, JoinGroup) and error not in (
+        Error.GROUP_MAX_SIZE_REACHED,
+        Error.UNKNOWN_SERVER_ERROR,
+    ):
         return request.member_id
     return ""
 

@@ -15,7 +15,7 @@ from groupreplay.codecs.consumer import ConsumerGroupMetadataKey
 from groupreplay.state.kafka_terms import ConsumerPhase, Phase
 from groupreplay.state.model.classic.group import ClassicGroup, GroupMember
 from groupreplay.state.model.consumer.group import ConsumerGroup, Topics
-from groupreplay.state.model.offsets import CommittedOffsets
+from groupreplay.state.model.offsets import CommittedOffsets, LoggedOffsets
 from groupreplay.state.model.requests import (
     Answer,
     AppendFailed,
@@ -114,6 +114,8 @@ class Journal:
     has_records: bool = False
     #: How many operations have been written.
     written_count: int = 0
+    #: The offsets in the log, if the coordinator's own may be others.
+    logged: LoggedOffsets | None = None
     #: Why appends fail at present; None: they succeed.
     failing: Error | None = None
     trace: Trace = field(default_factory=lambda: Trace(""))
@@ -156,6 +158,8 @@ class Journal:
                 self.has_records = False
             elif isinstance(key, OffsetCommitKey) and value is not None:
                 self.has_records = True
+        if self.logged is not None:
+            self.logged.append(records, producer_id, marker)
         self.written_count += 1
         self.trace.append(records, producer_id, marker)
         self.operations.append(
@@ -211,6 +215,9 @@ class CoordinatorState:
     def __post_init__(self) -> None:
         self.trace = Trace(self.group_id, self.traced, changes=self.journal.changes)
         self.timers.trace = self.journal.trace = self.trace
+        if self.settings.scala:
+            self.offsets.scala = True
+            self.journal.logged = LoggedOffsets()
 
     @property
     def newest_topic(self) -> int:
@@ -262,5 +269,6 @@ class CoordinatorState:
             current_state_timestamp_ms=now_ms,
             changes=changes,
             scala=self.settings.scala,
+            version=self.settings.written_version(GroupMetadataValue),
         )
         return self.group

@@ -83,20 +83,48 @@ def buckets_for(size: int, *, java_release: int = 17) -> int:
 class TimelineMap(MutableMapping[str, _Value]):
     """A map in the order of Kafka's ``TimelineHashMap``: by slot, in a slot the last one comes first.
 
-    It may grow with each assignment, also of a key that is there, and does not shrink.
+    It may grow with each assignment, also of a key that is there, and does not shrink: not even where it goes back to
+    a copy, which stands for Kafka's snapshot.
     """
 
-    __slots__ = ("_slots", "_values")
+    __slots__ = ("_before", "_slots", "_touched", "_values")
 
     def __init__(self) -> None:
         self._values: dict[str, _Value] = {}
         self._slots: list[list[str]] = [[], []]
+        #: The last copy, and its keys that were assigned or deleted since then.
+        self._before: TimelineMap[_Value] | None = None
+        self._touched: dict[str, None] = {}
 
     def __copy__(self) -> TimelineMap[_Value]:
         copied: TimelineMap[_Value] = TimelineMap()
         copied._values = dict(self._values)
         copied._slots = [list(slot) for slot in self._slots]
+        self._before, self._touched = copied, {}
         return copied
+
+    def reverted(self, before: TimelineMap[_Value]) -> TimelineMap[_Value]:
+        """The map with the content of its last copy, in Kafka's order (``SnapshottableHashTable.executeRevert``).
+
+        What was changed since then is put anew, in the order of a table of its own. A map that is another one than
+        that of the copy is the copy.
+        """
+        if self._before is not before:
+            return before
+        self._before, touched = None, self._touched
+        for key in [key for key in self._values if key in touched or key not in before]:
+            del self[key]
+        changed: TimelineMap[None] = TimelineMap()
+        for key in touched:
+            changed[key] = None
+        for slot in changed._slots:
+            for key in slot:
+                self[key] = before[key]
+        return self
+
+    def _touch(self, key: str) -> None:
+        if self._before is not None and key in self._before:
+            self._touched[key] = None
 
     def __getitem__(self, key: str) -> _Value:
         return self._values[key]
@@ -110,9 +138,11 @@ class TimelineMap(MutableMapping[str, _Value]):
         if key not in self._values:
             self._slots[self._slot(key)].append(key)
         self._values[key] = value
+        self._touch(key)
 
     def __delitem__(self, key: str) -> None:
         del self._values[key]
+        self._touch(key)
         self._slots[self._slot(key)].remove(key)
 
     def __iter__(self) -> Iterator[str]:
@@ -133,19 +163,15 @@ class TimelineMap(MutableMapping[str, _Value]):
         return (java_hash(key) * _GOLDEN & _64_BITS) >> (64 - bits)
 
 
-def scala_map_order(keys: Iterable[str]) -> list[str]:
-    """The order of Scala's mutable ``HashMap``: by bucket, in a bucket by hash. It grows one key before Java's."""
-    names = list(keys)
-    buckets = 16
-    while len(names) >= int(buckets * _LOAD_FACTOR):
-        buckets *= 2
+def scala_map_order(keys: Iterable[str], buckets: int = 16) -> list[str]:
+    """The order of Scala's mutable ``HashMap``: by bucket, in a bucket by hash."""
 
     def place(name: str) -> tuple[int, int]:
         value = java_hash(name) & 0xFFFFFFFF
         value ^= value >> 16
         return value & (buckets - 1), value - 2**32 if value >= 2**31 else value
 
-    return sorted(names, key=place)
+    return sorted(keys, key=place)
 
 
 def scala_trie_order(keys: Iterable[str]) -> list[str]:

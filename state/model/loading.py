@@ -16,6 +16,7 @@ from groupreplay.state.model.requests import (
     Answer,
     ClassicHeartbeat,
     Error,
+    JoinGroup,
     PartitionState,
     Request,
     SyncGroup,
@@ -24,15 +25,17 @@ from groupreplay.state.model.requests import (
 
 def answer_without_coordinator(request: Request, state: PartitionState, *, scala: bool) -> Answer:
     """The answer of a broker that does not lead the partition, or has not loaded it yet."""
+    # The older coordinator refuses a JoinGroup with its member id.
+    member_id = request.member_id if scala and isinstance(request, JoinGroup) else ""
     if state is PartitionState.CLOSED:
-        return Answer(error=Error.NOT_COORDINATOR)
+        return Answer(error=Error.NOT_COORDINATOR, member_id=member_id)
     if isinstance(request, ClassicHeartbeat):
         # Nothing can be said of the member yet.
         return Answer()
     if scala and isinstance(request, SyncGroup):
         # The rebalance is lost, and old clients do not know the other error in this answer.
         return Answer(error=Error.REBALANCE_IN_PROGRESS)
-    return Answer(error=Error.COORDINATOR_LOAD_IN_PROGRESS)
+    return Answer(error=Error.COORDINATOR_LOAD_IN_PROGRESS, member_id=member_id)
 
 
 def unload(coordinator: CoordinatorState) -> None:
@@ -61,7 +64,8 @@ def load(coordinator: CoordinatorState, now_ms: int) -> None:
     """The broker has read the log: the group is as its records say, and all sessions start anew."""
     coordinator.trace.partition(PartitionState.ACTIVE)
     coordinator.partition = PartitionState.ACTIVE
-    coordinator.offsets.reload()
+    if coordinator.journal.logged is not None:
+        coordinator.offsets = coordinator.journal.logged.loaded()
     coordinator.load_topics()
     coordinator.remember_group(now_ms)
     if isinstance(coordinator.group, ConsumerGroup):
@@ -74,8 +78,19 @@ def load(coordinator: CoordinatorState, now_ms: int) -> None:
     kind = "consumer" if isinstance(group, ConsumerGroup) else "classic"
     says = "Loaded %s group %s with %s members."
     coordinator.trace.branch("onLoaded", says, kind, group.group_id, len(group.members))
-    most = coordinator.settings.max_size
-    if isinstance(group, ClassicGroup) and len(group.members) > most:
-        size = f"Freshly-loaded group {group.group_id} (size {len(group.members)}) is over capacity {most}."
-        reason = f"{size} Rebalancing in order to give a chance for consumers to commit offsets"
-        Rebalance(coordinator, group).prepare(now_ms, reason)
+    if isinstance(group, ClassicGroup):
+        _resume(Rebalance(coordinator, group), now_ms)
+
+
+def _resume(rebalance: Rebalance, now_ms: int) -> None:
+    """All sessions begin, and a group that is too large rebalances; the older coordinator does this first."""
+    coordinator, group = rebalance.coordinator, rebalance.group
+    most, size = coordinator.settings.max_size, len(group.members)
+    says = f"Freshly-loaded group {group.group_id} (size {size}) is over capacity {most}."
+    reason = f"{says} Rebalancing in order to give a chance for consumers to commit offsets"
+    if size > most and group.scala:
+        rebalance.prepare(now_ms, reason)
+    for member in group.members.values():
+        rebalance.keep_alive(member, now_ms)
+    if size > most and not group.scala:
+        rebalance.prepare(now_ms, reason)

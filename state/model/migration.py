@@ -5,7 +5,7 @@ After ``ConsumerGroup.fromClassicGroup`` and ``ClassicGroup.fromConsumerGroup``.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from groupreplay.codecs import (
     Assignment,
@@ -47,7 +47,7 @@ def upgrade(coordinator: CoordinatorState, old: ClassicGroup, written: list[Reco
         raise Refused(Error.GROUP_ID_NOT_FOUND)
     for member in old.in_map_order():
         coordinator.journal.refuse_pending(member, Error.REBALANCE_IN_PROGRESS)
-    if old.protocol is None:
+    if old.members and old.protocol is None:
         # No generation has been completed; the broker answers with an internal error.
         raise Refused(Error.UNKNOWN_SERVER_ERROR)
     new = ConsumerGroup(
@@ -62,6 +62,9 @@ def upgrade(coordinator: CoordinatorState, old: ClassicGroup, written: list[Reco
         target = _assigned(member.assignment, coordinator.topics)
         new.targets[member.member_id] = target
         new.members[member.member_id] = _consumer_member(old, member, target)
+    partitions = {topic.topic_id: topic.partitions for topic in coordinator.topics.values()}
+    targets = (partition for target in new.targets.values() for partition in target)
+    new.has_strays = any(not 0 <= number < partitions[topic] for topic, number in targets)
     new.metadata_hash = metadata_hash(new.members.values(), coordinator.topics)
     written.append(group_tombstone(old.group_id))
     written += records.whole_group(new)
@@ -123,15 +126,15 @@ def downgrade(
     written: list[Record],
     now_ms: int,
     *,
-    leaving: str,
+    leaving: Collection[str],
     joining: ConsumerMember | None = None,
     generation: int | None = None,
 ) -> ClassicGroup:
-    """Make a consumer group a Stable classic group without the leaving member; the records are added to ``written``.
+    """Make a consumer group a Stable classic group without the leaving members; the records are added to ``written``.
 
-    ``joining`` replaces the leaving member, whose tombstones are already in ``written``.
+    ``joining`` replaces a single leaving member, whose tombstones are already in ``written``.
     """
-    names = [joining.member_id if joining and name == leaving else name for name in old.members]
+    names = [joining.member_id if joining and name in leaving else name for name in old.members]
     written += records.group_tombstones(old.group_id, names, old.regexes)
     group = ClassicGroup(
         group_id=old.group_id,
@@ -140,12 +143,13 @@ def downgrade(
         state=Phase.STABLE,
         generation=old.epoch if generation is None else generation,
     )
-    staying = [member for name, member in old.members.items() if name != leaving]
+    staying = [member for name, member in old.members.items() if name not in leaving]
     for member in (*staying, *([joining] if joining else ())):
         group.add(_classic_member(member), CONSUMER_PROTOCOL_TYPE)
     group.resume(group.selected_protocol())
     for member_id, classic in group.members.items():
-        partitions = old.targets.get(leaving if joining and member_id == joining.member_id else member_id, ())
+        replaced = leaving if joining and member_id == joining.member_id else (member_id,)
+        partitions = [one for name in replaced for one in old.targets.get(name, ())]
         classic.assignment = encode_classic_assignment(
             partitions, classic.metadata(group.protocol), coordinator.topics
         )

@@ -133,7 +133,7 @@ class MixedHandler:
             group,
             written,
             now_ms,
-            leaving=holder.member_id,
+            leaving=(holder.member_id,),
             joining=member,
             generation=generation,
         )
@@ -177,16 +177,25 @@ class MixedHandler:
         return Answer(error=Error.REBALANCE_IN_PROGRESS)
 
     def leave(self, request: LeaveGroup, now_ms: int) -> Answer:
-        """Handle a LeaveGroup; an administrator may remove any static member. Raises ``Refused``."""
+        """Handle a LeaveGroup, in one operation for all members; an administrator may remove any static member."""
         group = self._group
         self.coordinator.trace.branch("classicGroupLeaveToConsumerGroup")
-        holder = group.static_member(request.instance_id)
-        member_id = request.member_id
-        if not member_id and holder is not None:
-            member_id = holder.member_id
-        member = group.validate_member(member_id, request.instance_id)
-        ConsumerHandler(self.coordinator).fence(group, member, now_ms, "left through LeaveGroup")
-        return Answer()
+        gone: dict[str, ConsumerMember] = {}
+        left: list[Error] = []
+        for one in request.members:
+            holder = group.static_member(one.instance_id)
+            member_id = holder.member_id if holder is not None and not one.member_id else one.member_id
+            try:
+                gone[member_id] = group.validate_member(member_id, one.instance_id)
+            except Refused as refused:
+                left.append(refused.error)
+            else:
+                left.append(Error.NONE)
+        if gone:
+            ConsumerHandler(self.coordinator).fence(
+                group, [*gone.values()], now_ms, "left through LeaveGroup"
+            )
+        return Answer.of_leaving(left)
 
     def _classic_member(self, group: ConsumerGroup, request: SyncGroup | ClassicHeartbeat) -> ConsumerMember:
         member = group.validate_member(request.member_id, request.instance_id)

@@ -9,18 +9,20 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from groupreplay.codecs import ZERO_UUID, OffsetCommitKey, OffsetCommitValue
+from groupreplay.codecs import (
+    VERSION_WITH_EXPIRY,
+    ZERO_UUID,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    as_written,
+)
 from groupreplay.state.model.classic.group import ClassicGroup
 from groupreplay.state.model.consumer.group import ConsumerGroup, Topics
-from groupreplay.state.model.requests import Commit, OffsetCommit, Record
+from groupreplay.state.model.requests import Commit, Marker, OffsetCommit, Record
 
 #: (topic name, partition)
 TopicPartition = tuple[str, int]
-_VERSION: Final = 4
-#: That of the older coordinator, which knows no ids.
-_VERSION_WITHOUT_ID: Final = 3
-#: Written for clients that request a retention time: the only version with an expiry.
-_VERSION_WITH_EXPIRY: Final = 1
+_VERSION_WITH_ID: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,43 +42,45 @@ class CommittedOffsets:
 
     committed: dict[TopicPartition, Committed] = field(default_factory=dict)
     pending: dict[int, dict[TopicPartition, Committed]] = field(default_factory=dict)
-    #: "consumers" or "producers", or both.
+    #: Whether they are those of the older coordinator.
+    scala: bool = False
+    #: "consumers" or "producers", or both, in this generation; only the older coordinator looks at it.
     committed_by: set[str] = field(default_factory=set)
-    #: Removed, but still in the log: the older coordinator could not write the tombstones.
-    unwritten: dict[TopicPartition, Committed] = field(default_factory=dict)
     _written: int = 0
 
     def copy(self) -> CommittedOffsets:
         """The offsets as they are now."""
-        pending = {producer_id: dict(offsets) for producer_id, offsets in self.pending.items()}
         return replace(
-            self, committed=dict(self.committed), pending=pending, committed_by=set(self.committed_by)
+            self,
+            committed=dict(self.committed),
+            pending={producer_id: dict(offsets) for producer_id, offsets in self.pending.items()},
         )
 
     def restore(self, before: CommittedOffsets) -> None:
         """Be as these offsets, of which nothing else is needed."""
         self.committed, self.pending = before.committed, before.pending
-        self.committed_by = before.committed_by
 
-    def note_unwritten(self, before: CommittedOffsets) -> None:
-        """The tombstones of those that are missing now were not written."""
-        gone = before.committed.keys() - self.committed.keys()
-        self.unwritten |= {partition: before.committed[partition] for partition in gone}
+    def is_mixed(self, request: OffsetCommit) -> bool:
+        """Whether consumers as well as producers had committed before this commit, of which the coordinator warns."""
+        mixed = len(self.committed_by) > 1
+        self.committed_by.add("consumers" if request.producer_id is None else "producers")
+        return mixed
 
-    def reload(self) -> None:
-        """Be as the log has it."""
-        self.committed = {**self.unwritten, **self.committed}
-        self.unwritten = {}
-
-    def begins_to_mix(self, request: OffsetCommit) -> bool:
-        """Whether this commit is the first that mixes commits by consumers with commits by producers."""
-        by = "consumers" if request.producer_id is None else "producers"
-        others = len(self.committed_by)
-        self.committed_by.add(by)
-        return others == 1 < len(self.committed_by)
+    @property
+    def keep_group(self) -> bool:
+        """Whether an empty group stays: it has an offset, or an open transaction."""
+        if self.scala:
+            return bool(self.committed or self.pending)
+        return bool(self)
 
     def __bool__(self) -> bool:
         return bool(self.committed) or any(self.pending.values())
+
+    def store(self, partition: TopicPartition, value: OffsetCommitValue, producer_id: int | None) -> None:
+        """Store an offset; that of a transaction is pending until its end."""
+        self._written += 1
+        table = self.committed if producer_id is None else self.pending.setdefault(producer_id, {})
+        table[partition] = Committed(self._written, value)
 
     def commit(
         self,
@@ -84,26 +88,21 @@ class CommittedOffsets:
         request: OffsetCommit,
         commits: Iterable[Commit],
         now_ms: int,
-        topics: Topics | None,
+        topics: Topics,
+        version: int,
     ) -> list[Record]:
         """Store offsets and return their records; offsets of a transaction are pending until its end.
 
-        The broker adds the id of a known topic, but not in a transaction (before 4.4). ``topics`` is None for the
-        older coordinator, whose records have no ids.
+        The broker adds the id of a known topic, but not in a transaction (before 4.4). A retention time needs the
+        version with an expiry.
         """
-        table = self.committed
-        if request.producer_id is not None:
-            table = self.pending.setdefault(request.producer_id, {})
         records: list[Record] = []
         for one in commits:
-            self._written += 1
-            known = None if topics is None else topics.get(one.topic)
-            with_id = known is not None and request.producer_id is None and request.retention_ms is None
-            topic_id = known.topic_id if known is not None and with_id else ZERO_UUID
-            value = _value(one, request.retention_ms, now_ms, topic_id)
-            if topics is None and request.retention_ms is None:
-                value = replace(value, version=_VERSION_WITHOUT_ID)
-            table[one.topic, one.partition] = Committed(self._written, value)
+            known = None if request.producer_id is not None else topics.get(one.topic)
+            value = _value(
+                one, request.retention_ms, now_ms, ZERO_UUID if known is None else known.topic_id, version
+            )
+            self.store((one.topic, one.partition), value, request.producer_id)
             records.append((_key(group_id, (one.topic, one.partition)), value))
         return records
 
@@ -119,15 +118,20 @@ class CommittedOffsets:
                 self.committed[partition] = one
         return pending is not None
 
-    def remove(self, group_id: str, partitions: Iterable[TopicPartition]) -> list[Record]:
-        """Remove offsets, also pending ones, and return their tombstones."""
+    def remove(
+        self, group_id: str, partitions: Iterable[TopicPartition], *, expired: bool = False
+    ) -> list[Record]:
+        """Remove offsets, also pending ones unless they expire, and return their tombstones.
+
+        The older coordinator writes none for a pending one, so it is back when another broker has loaded the log.
+        """
         records: list[Record] = []
         for partition in partitions:
-            self.committed.pop(partition, None)
-            self.unwritten.pop(partition, None)
-            for pending in self.pending.values():
+            committed = self.committed.pop(partition, None) is not None
+            for pending in () if expired else self.pending.values():
                 pending.pop(partition, None)
-            records.append((_key(group_id, partition), None))
+            if committed or not self.scala:
+                records.append((_key(group_id, partition), None))
         return records
 
     def partitions(self) -> list[TopicPartition]:
@@ -142,10 +146,15 @@ class CommittedOffsets:
     def expired(
         self, group: ClassicGroup | ConsumerGroup, retention_ms: int, now_ms: int
     ) -> list[TopicPartition]:
-        """The partitions whose offsets the broker would expire now (``cleanupExpiredOffsets``)."""
+        """The partitions whose offsets the broker would expire now (``cleanupExpiredOffsets``).
+
+        A pending offset of the same partition holds an offset, but not with the older coordinator
+        (``GroupMetadata.removeExpiredOffsets``).
+        """
         if not group.may_expire:
             return []
-        held = {partition for partitions in self.pending.values() for partition in partitions}
+        pending = () if self.scala else self.pending.values()
+        held = {partition for partitions in pending for partition in partitions}
         return [
             partition
             for partition, one in self.committed.items()
@@ -165,20 +174,45 @@ def _key(group_id: str, partition: TopicPartition) -> OffsetCommitKey:
     return OffsetCommitKey(group=group_id, topic=partition[0], partition=partition[1])
 
 
-def _value(commit: Commit, retention_ms: int | None, now_ms: int, topic_id: bytes) -> OffsetCommitValue:
-    if retention_ms is not None:
-        return OffsetCommitValue(
-            version=_VERSION_WITH_EXPIRY,
-            offset=commit.offset,
-            metadata=commit.metadata,
-            commit_timestamp_ms=now_ms,
-            expire_timestamp_ms=now_ms + retention_ms,
-        )
-    return OffsetCommitValue(
-        version=_VERSION,
+def _value(
+    commit: Commit, retention_ms: int | None, now_ms: int, topic_id: bytes, version: int
+) -> OffsetCommitValue:
+    newest = OffsetCommitValue(
+        version=_VERSION_WITH_ID,
         offset=commit.offset,
         leader_epoch=commit.leader_epoch,
         metadata=commit.metadata,
         commit_timestamp_ms=now_ms,
+        expire_timestamp_ms=-1 if retention_ms is None else now_ms + retention_ms,
         topic_id=topic_id,
     )
+    if retention_ms is not None:
+        return as_written(newest, VERSION_WITH_EXPIRY)
+    return newest if version == _VERSION_WITH_ID else as_written(newest, version)
+
+
+@dataclass(slots=True)
+class LoggedOffsets:
+    """The offsets as the log has them, for the older coordinator: it may have forgotten some that the log still has.
+
+    Those are pending offsets that were removed, and offsets whose tombstones could not be written.
+    """
+
+    offsets: CommittedOffsets = field(default_factory=CommittedOffsets)
+
+    def append(self, records: Iterable[Record], producer_id: int | None, marker: Marker | None) -> None:
+        """Records, or the end of a transaction, were written."""
+        for key, value in records:
+            if isinstance(key, OffsetCommitKey):
+                partition = (key.topic, key.partition)
+                if isinstance(value, OffsetCommitValue):
+                    self.offsets.store(partition, value, producer_id)
+                else:
+                    self.offsets.committed.pop(partition, None)
+        if marker is not None:
+            assert producer_id is not None
+            self.offsets.end_transaction(producer_id, committed=marker is Marker.COMMIT)
+
+    def loaded(self) -> CommittedOffsets:
+        """The offsets of a broker that has read the log."""
+        return replace(self.offsets.copy(), scala=True, committed_by=set())

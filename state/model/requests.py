@@ -6,11 +6,12 @@ when all members have joined.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
 
-from groupreplay.codecs import Key, Value
+from groupreplay.codecs import PROTOCOL_VERSIONS, Key, Value, written_version
 from groupreplay.state.kafka_terms import ConsumerPhase, Phase
 from groupreplay.state.model.trace_entries import AnyEntry
 
@@ -55,9 +56,10 @@ class Error(str, Enum):
     UNKNOWN_TOPIC_OR_PARTITION = "UNKNOWN_TOPIC_OR_PARTITION"
     UNRELEASED_INSTANCE_ID = "UNRELEASED_INSTANCE_ID"
     UNSUPPORTED_ASSIGNOR = "UNSUPPORTED_ASSIGNOR"
+    UNSUPPORTED_VERSION = "UNSUPPORTED_VERSION"
 
 
-#: With these answers a client finds the coordinator again, if it has to, and repeats the request. It stays a member.
+#: With these answers a client stays a member. It finds the coordinator again, if it has to, and repeats the request.
 RETRIABLE: Final = (
     Error.NOT_COORDINATOR,
     Error.COORDINATOR_LOAD_IN_PROGRESS,
@@ -81,6 +83,13 @@ class Refused(Exception):  # noqa: N818 -- the coordinator turns it into an answ
         self.error = error
 
 
+class Thrown(Refused):
+    """Kafka throws in the middle of an operation: nothing of it is applied."""
+
+    def __init__(self) -> None:
+        super().__init__(Error.UNKNOWN_SERVER_ERROR)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The broker's settings for groups, with Kafka's defaults.
@@ -88,7 +97,7 @@ class Settings:
     ``scala``: the older coordinator, which has classic groups only. It writes no record at the first JoinGroup and no
     tombstone for a group that never had a generation. The ``consumer_*`` settings apply to consumer groups.
     ``consumer_assignors``: the first one is for members that do not choose. ``migration_policy``: one of
-    ``MIGRATION_POLICIES``.
+    ``MIGRATION_POLICIES``. ``inter_broker_protocol_version``: the older coordinator writes records by it.
     """
 
     initial_rebalance_delay_ms: int = 3_000
@@ -106,6 +115,11 @@ class Settings:
     consumer_regex_refresh_interval_ms: int = 600_000
     migration_policy: str = "bidirectional"
     scala: bool = False
+    inter_broker_protocol_version: str = PROTOCOL_VERSIONS[-1]
+
+    def written_version(self, message: type[Value]) -> int:
+        """The version in which records of this message are written."""
+        return written_version(message, self.inter_broker_protocol_version if self.scala else "4.1")
 
     @property
     def upgrades(self) -> bool:
@@ -171,11 +185,33 @@ class ClassicHeartbeat:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LeaveGroup:
-    """A member leaves; with ``member_id`` "" and an instance id an administrator removes a static member."""
+class LeavingMember:
+    """Who leaves; with ``member_id`` "" and an instance id an administrator removes a static member."""
 
     member_id: str = ""
     instance_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaveGroup:
+    """Members leave: one by itself, or (v3 and later) several that an administrator removes in one request."""
+
+    members: tuple[LeavingMember, ...]
+
+    @classmethod
+    def of(cls, member_id: str = "", instance_id: str | None = None) -> LeaveGroup:
+        """The request of a single member."""
+        return cls(members=(LeavingMember(member_id=member_id, instance_id=instance_id),))
+
+    @property
+    def member_id(self) -> str:
+        """The member id, several with commas, as Kafka logs them."""
+        return ", ".join(one.member_id for one in self.members)
+
+    @property
+    def instance_id(self) -> str | None:
+        """The same of instance ids; None without any."""
+        return ", ".join(one.instance_id for one in self.members if one.instance_id) or None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,7 +300,8 @@ class Answer:
 
     ``members`` (member id, instance id, metadata) are only sent to the leader. ``refused`` has the partitions
     that an OffsetCommit or OffsetDelete refuses while it accepts others. ``generation`` is a member epoch for members
-    of the consumer protocol; ``assigned`` is such a member's assignment, None where the answer has none.
+    of the consumer protocol; ``assigned`` is such a member's assignment, None where the answer has none. ``left`` has
+    the error of each member of a LeaveGroup, and ``error`` is then the first of them (``LeaveGroupResponse.error``).
     """
 
     error: Error = Error.NONE
@@ -278,9 +315,16 @@ class Answer:
     assignment: bytes = b""
     assigned: frozenset[TopicIdPartition] | None = None
     refused: tuple[tuple[str, int, Error], ...] = ()
+    left: tuple[Error, ...] = ()
+
+    @classmethod
+    def of_leaving(cls, left: Iterable[Error]) -> Answer:
+        """The answer to a LeaveGroup, from the error of each member."""
+        errors = tuple(left)
+        return cls(error=next((one for one in errors if one is not Error.NONE), Error.NONE), left=errors)
 
 
-class AppendFailed(Exception):  # noqa: N818 -- the coordinator turns it into an answer, so no caller sees it
+class AppendFailed(Exception):  # noqa: N818 -- as above
     """Records were not written. ``answer``: what Kafka has answered before it wrote them; None for an error."""
 
     def __init__(self, error: Error, answer: Answer | None = None) -> None:
@@ -321,8 +365,7 @@ class Operation:
 class StateChange:
     """A change of the group's state; most of them are never written to the log.
 
-    A change between a ``Phase`` and a ``ConsumerPhase`` is a conversion. With a ``ConsumerPhase`` after it,
-    ``generation`` is a group epoch.
+    Between a ``Phase`` and a ``ConsumerPhase`` it is a conversion; ``generation`` is a group epoch after the latter.
     """
 
     at_ms: int
@@ -345,26 +388,3 @@ class Outcome:
     warnings: tuple[str, ...] = ()
     changes: tuple[StateChange, ...] = ()
     trace: tuple[AnyEntry, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribedMember:
-    """A member as DescribeGroups reports it; metadata and assignment are empty unless the group is Stable."""
-
-    member_id: str
-    instance_id: str | None
-    client_id: str
-    client_host: str
-    metadata: bytes = b""
-    assignment: bytes = b""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DescribedGroup:
-    """The group as DescribeGroups reports it; an unknown group is Dead. With an ``error`` nothing is known of it."""
-
-    state: Phase
-    error: Error = Error.NONE
-    protocol_type: str = ""
-    protocol: str = ""
-    members: tuple[DescribedMember, ...] = ()

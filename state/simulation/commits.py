@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from groupreplay.state.model.requests import (
@@ -77,6 +77,10 @@ class Commits:
             commits=commits,
             producer_id=producer_id,
         )
+        old = self.script.retention_time_ms >= 0 and not by_producer and not client.kip848
+        if old:
+            # Requests of these versions do not name the instance.
+            request = replace(request, instance_id=None, retention_ms=self.script.retention_time_ms)
         self._send_until_answered(client, request, before, now_ms)
         return not by_producer
 

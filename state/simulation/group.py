@@ -179,7 +179,7 @@ class SimulatedGroup:
         if client.kip848:
             self._consumers.leave(client, now_ms, close)
         elif client.member_id and not stays:
-            leave = LeaveGroup(member_id=client.member_id, instance_id=client.instance_id)
+            leave = LeaveGroup.of(member_id=client.member_id, instance_id=client.instance_id)
             self._send(client, leave, now_ms)
             client.forget_membership()
 

@@ -92,6 +92,7 @@ class Script:
     heartbeat_interval_ms: int = 3_000
     rebalance_timeout_ms: int = 300_000
     close: str = DEFAULT_CLOSE
+    retention_time_ms: int = -1
 
     @property
     def commits_before_joining(self) -> bool:

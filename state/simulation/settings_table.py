@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from typing import Any, Final, TypeAlias
 
+from groupreplay.codecs import PROTOCOL_VERSIONS
 from groupreplay.state.model.consumer.assignors import ASSIGNORS
 from groupreplay.state.model.requests import MIGRATION_POLICIES
 from groupreplay.state.simulation.assignor import STRATEGIES
@@ -19,6 +20,8 @@ from groupreplay.state.simulation.script import DEFAULT_CLOSE, EVERY_START, LEAV
 #: A value as Kafka has it: a number, a word or text, or a list of words.
 SettingValue: TypeAlias = int | str | tuple[str, ...]
 INT_MAX: Final = 2**31 - 1
+#: Only brokers before 4.0 have it.
+PROTOCOL_VERSION: Final = "inter.broker.protocol.version"
 _MINUTE_MS: Final = 60_000
 
 
@@ -248,6 +251,13 @@ _BROKER: Final = (
         words=MIGRATION_POLICIES,
         doc="Whether a classic group with members may become a consumer group (upgrade), and the reverse (downgrade).",
     ),
+    Setting(
+        name=PROTOCOL_VERSION,
+        field="inter_broker_protocol_version",
+        default=PROTOCOL_VERSIONS[-1],
+        words=PROTOCOL_VERSIONS,
+        doc="By which release brokers before 4.0 write records; only with --scala. The versions are in records.md.",
+    ),
 )
 _CLIENT: Final = (
     Setting(
@@ -306,6 +316,14 @@ _CLIENT: Final = (
         default=5_000,
         least=1,
         doc="The time between two commits of a member.",
+    ),
+    Setting(
+        name="retention.time.ms",
+        field="retention_time_ms",
+        default=-1,
+        least=-1,
+        doc="How long offsets stay after their commit: the RetentionTimeMs of OffsetCommit v2 to v4, which other "
+        "clients than Kafka's set. -1: the brokers' offsets.retention.minutes.",
     ),
     Setting(
         name="group.membership.operation",

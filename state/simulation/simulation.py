@@ -17,8 +17,8 @@ from typing import Any, Final, TypeAlias
 
 from groupreplay.codecs import Key, Value, uuid_text
 from groupreplay.state.kafka_terms import DEFAULT_PARTITIONS, REBALANCING, partition_for
+from groupreplay.state.model.descriptions import DescribedGroup
 from groupreplay.state.model.requests import (
-    DescribedGroup,
     Error,
     Marker,
     Operation,

@@ -17,6 +17,7 @@ from groupreplay.state.simulation.scenario_file import Choice, MixturePart, Scen
 from groupreplay.state.simulation.settings_table import (
     BROKER_SETTINGS,
     CLIENT_SETTINGS,
+    PROTOCOL_VERSION,
     Setting,
     SettingValue,
     contradictions,
@@ -73,12 +74,15 @@ def checked_properties(
     return found
 
 
-def check_broker(values: Mapping[str, SettingValue], where: str) -> None:
-    """Check that a broker would start with these settings.
+def check_broker(values: Mapping[str, SettingValue], where: str, *, scala: bool = True) -> None:
+    """Check that a broker would start with these settings; ``scala``: one with the older coordinator.
 
     Raises:
-        GroupReplayError: two settings contradict each other.
+        GroupReplayError: two settings contradict each other, or the broker does not know one of them.
     """
+    if PROTOCOL_VERSION in values and not scala:
+        what = f"brokers since 4.0 do not know {PROTOCOL_VERSION}"
+        raise unusable(what, where, "add --scala: earlier ones have the older coordinator")
     found = next(iter(contradictions(BROKER_SETTINGS, values)), None)
     if found is not None:
         raise unusable(

@@ -10,12 +10,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue, MemberMetadata, subscribed_topics
+from groupreplay.codecs import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    MemberMetadata,
+    as_written,
+    subscribed_topics,
+)
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, Phase, hash_map_order
 from groupreplay.state.model.java_maps import scala_map_order, scala_trie_order
 from groupreplay.state.model.requests import (
-    DescribedGroup,
-    DescribedMember,
     Error,
     JoinGroup,
     OffsetCommit,
@@ -34,7 +38,10 @@ VALID_PREVIOUS_STATES: Final[Mapping[Phase, frozenset[Phase]]] = {
     Phase.STABLE: frozenset({Phase.COMPLETING_REBALANCE}),
     Phase.DEAD: frozenset(Phase),
 }
+#: The newest version that any coordinator writes.
 _VERSION: Final = 3
+#: In a group that was loaded from a record without this time.
+_NO_TIME: Final = -1
 
 
 @dataclass(slots=True, kw_only=True)
@@ -91,6 +98,8 @@ class ClassicGroup:
     buckets: int = 16
     #: Whether it is a group of the older coordinator, which has Scala's tables.
     scala: bool = False
+    #: Of its records.
+    version: int = _VERSION
     static_members: dict[str, str] = field(default_factory=dict)
     pending_joins: set[str] = field(default_factory=set)
     #: Member ids, in the order in which the sync timeout removes them.
@@ -113,10 +122,7 @@ class ClassicGroup:
 
     @property
     def may_expire(self) -> bool:
-        """Whether offsets may expire in this state (``offsetExpirationCondition``).
-
-        They may not during a rebalance, nor while the group has members of another protocol type than ``consumer``.
-        """
+        """Whether offsets may expire: not in a rebalance nor with other members than consumers."""
         if self.protocol_type is None or self.is_empty:
             return True
         known = self.protocol_type == CONSUMER_PROTOCOL_TYPE and self.subscribed_topics is not None
@@ -124,8 +130,10 @@ class ClassicGroup:
 
     @property
     def emptied_ms(self) -> int | None:
-        """The time from which retention is counted; None for the time of each commit."""
+        """The time from which retention is counted; None for each commit's, also if it was loaded without a time."""
         since_emptied = self.protocol_type is not None and self.is_empty
+        if self.current_state_timestamp_ms == _NO_TIME:
+            return None
         return self.current_state_timestamp_ms if since_emptied else None
 
     @property
@@ -145,7 +153,7 @@ class ClassicGroup:
 
     @property
     def all_members_joined(self) -> bool:
-        """Whether all members have joined and there are no pending members."""
+        """Whether all members have joined and none is pending."""
         return self.awaiting_join == len(self.members) and not self.pending_joins
 
     @property
@@ -209,13 +217,14 @@ class ClassicGroup:
 
     def _put(self, member: GroupMember) -> None:
         self.members[member.member_id] = member
-        while len(self.members) > self.buckets * 3 // 4:
+        # Scala's table grows one key before Java's.
+        while len(self.members) + self.scala > self.buckets * 3 // 4:
             self.buckets *= 2
 
     def in_map_order(self) -> list[GroupMember]:
         """The members in the order of Kafka's hash map, which grows and does not shrink."""
         if self.scala:
-            return [self.members[name] for name in scala_map_order(self.members)]
+            return [self.members[name] for name in scala_map_order(self.members, self.buckets)]
         return [self.members[name] for name in hash_map_order(self.members, self.buckets)]
 
     def remove(self, member_id: str) -> None:
@@ -283,11 +292,15 @@ class ClassicGroup:
 
     def next_generation(self, now_ms: int) -> None:
         """Start the next generation at the end of the join phase."""
+        self.raise_generation()
+        self.transition_to(Phase.COMPLETING_REBALANCE if self.members else Phase.EMPTY, now_ms)
+        self.pending_syncs.clear()
+
+    def raise_generation(self) -> None:
+        """The first half of ``initNextGeneration``, without a change of the state."""
         self.generation += 1
         self.protocol = self.selected_protocol() if self.members else None
         self.subscribed_topics = self._subscribed_topics()
-        self.transition_to(Phase.COMPLETING_REBALANCE if self.members else Phase.EMPTY, now_ms)
-        self.pending_syncs.clear()
 
     def resume(self, protocol: str) -> None:
         """Set the protocol of a generation that the group did not start itself."""
@@ -312,9 +325,11 @@ class ClassicGroup:
         return topic in self.subscribed_topics
 
     def record(self) -> Record:
-        """The group's record, with the members' assignments."""
+        """The group's record, with the members' assignments. Raises ValueError for members without a protocol."""
+        if self.members and self.protocol is None:
+            raise ValueError(f"group {self.group_id!r} has members and no protocol: Kafka does not write it")
         value = GroupMetadataValue(
-            version=_VERSION,
+            version=self.version,
             protocol_type=self.protocol_type or "",
             generation=self.generation,
             protocol=self.protocol,
@@ -322,7 +337,8 @@ class ClassicGroup:
             current_state_timestamp_ms=self.current_state_timestamp_ms,
             members=tuple(self._member_record(member) for member in self.in_map_order()),
         )
-        return GroupMetadataKey(group=self.group_id), value
+        key = GroupMetadataKey(group=self.group_id)
+        return key, value if self.version == _VERSION else as_written(value, self.version)
 
     def _member_record(self, member: GroupMember) -> MemberMetadata:
         return MemberMetadata(
@@ -346,6 +362,7 @@ class ClassicGroup:
             current_state_timestamp_ms=self.current_state_timestamp_ms,
             changes=self.changes,
             scala=self.scala,
+            version=self.version,
         )
         if written is None:
             return group
@@ -358,26 +375,6 @@ class ClassicGroup:
         group.subscribed_topics = group._subscribed_topics()
         return group
 
-    def summary(self) -> DescribedGroup:
-        """The group's part of a DescribeGroups answer."""
-        stable = self.state is Phase.STABLE
-        return DescribedGroup(
-            state=self.state,
-            protocol_type=self.protocol_type or "",
-            protocol=self.protocol or "" if stable else "",
-            members=tuple(
-                DescribedMember(
-                    member_id=member.member_id,
-                    instance_id=member.instance_id,
-                    client_id=member.client_id,
-                    client_host=member.client_host,
-                    metadata=member.metadata(self.protocol) if stable else b"",
-                    assignment=member.assignment if stable else b"",
-                )
-                for member in self.members.values()
-            ),
-        )
-
 
 def group_tombstone(group_id: str) -> Record:
     """The record that ends a classic group."""
@@ -385,13 +382,14 @@ def group_tombstone(group_id: str) -> Record:
 
 
 def _loaded(record: MemberMetadata, protocol: str) -> GroupMember:
-    """A member as its record has it: only with the chosen protocol."""
+    """A member as its record has it: only with the chosen protocol, and in the oldest one with a single timeout."""
+    rebalance_ms = record.rebalance_timeout_ms
     return GroupMember(
         member_id=record.member_id,
         instance_id=record.group_instance_id,
         client_id=record.client_id,
         client_host=record.client_host,
-        rebalance_timeout_ms=record.rebalance_timeout_ms,
+        rebalance_timeout_ms=record.session_timeout_ms if rebalance_ms == -1 else rebalance_ms,
         session_timeout_ms=record.session_timeout_ms,
         protocols=(Protocol(protocol, record.subscription),),
         assignment=record.assignment,

@@ -6,9 +6,11 @@ Makes the decisions of Kafka's ``GroupMetadataManager``; `rebalance` has the pha
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
+from groupreplay.codecs import GroupMetadataValue
 from groupreplay.state.kafka_terms import Phase
 from groupreplay.state.model.appends import answered_error
 from groupreplay.state.model.classic.group import ClassicGroup, GroupMember
@@ -22,6 +24,7 @@ from groupreplay.state.model.requests import (
     Error,
     JoinGroup,
     LeaveGroup,
+    LeavingMember,
     Record,
     Refused,
     StateChange,
@@ -91,6 +94,9 @@ class ClassicHandler:
         if not request.member_id:
             return self._join_as_new(group, request, now_ms)
         if request.member_id in group.pending_joins:
+            if request.instance_id is not None:
+                # A static member is never pending: here Kafka throws.
+                raise Refused(Error.UNKNOWN_SERVER_ERROR)
             says = "Pending dynamic member with id %s joins group %s in %s state. Adding to the group now."
             place = (request.member_id, group.group_id, group.state.value)
             self.coordinator.trace.branch("classicGroupJoinExistingMember", says, *place)
@@ -285,43 +291,60 @@ class ClassicHandler:
         return Answer(error=Error.REBALANCE_IN_PROGRESS if preparing else Error.NONE)
 
     def leave(self, request: LeaveGroup, now_ms: int) -> Answer:
-        """Handle a LeaveGroup. Raises ``Refused``."""
-        trace = self.coordinator.trace
-        trace.branch("classicGroupLeaveToClassicGroup")
-        group = self.coordinator.classic()
-        member_id = request.member_id
-        if not member_id:
-            member_id = group.static_members.get(request.instance_id or "", "")
+        """Handle a LeaveGroup: the error of each member. The newer coordinator begins one rebalance for all of them."""
+        self.coordinator.trace.branch("classicGroupLeaveToClassicGroup")
+        group = self.coordinator.group
+        if not isinstance(group, ClassicGroup):
+            return Answer.of_leaving(Error.UNKNOWN_MEMBER_ID for _ in request.members)
+        left: list[Error] = []
+        for one in request.members:
+            try:
+                self._remove(group, one, now_ms)
+            except Refused as refused:
+                left.append(refused.error)
+            else:
+                left.append(Error.NONE)
+        if not group.scala and Error.NONE in left and not group.is_empty:
+            gone = zip(request.members, left, strict=True)
+            reason = _leaving(one.member_id for one, error in gone if error is Error.NONE)
+            Rebalance(self.coordinator, group).prepare_or_complete(now_ms, reason)
+        return Answer.of_leaving(left)
+
+    def _remove(self, group: ClassicGroup, leaving: LeavingMember, now_ms: int) -> None:
+        member_id = leaving.member_id or group.static_members.get(leaving.instance_id or "", "")
         pending = member_id in group.pending_joins
         if not pending:
-            group.validate_member(member_id, request.instance_id)
+            group.validate_member(member_id, leaving.instance_id)
         who = "Pending member" if pending else "Member"
         says = "[Group %s] %s %s has left group through explicit `LeaveGroup` request; %s"
-        trace.branch("classicGroupLeaveToClassicGroup", says, group.group_id, who, member_id, _REASON)
+        place = (group.group_id, who, member_id, _REASON)
+        self.coordinator.trace.branch("classicGroupLeaveToClassicGroup", says, *place)
         rebalance = Rebalance(self.coordinator, group)
         rebalance.give_up_join(member_id)
-        reason = f"explicit `LeaveGroup` request for ({member_id}) members."
+        reason = _leaving((leaving.member_id,))
         rebalance.remove_member(member_id, reason)
-        if pending and group.scala:
+        if group.scala and pending:
             rebalance.complete_if_all_joined(now_ms)
-        elif not (pending and group.state is Phase.EMPTY):
+        elif group.scala:
             rebalance.prepare_or_complete(now_ms, reason)
-        return Answer()
 
     # -- another broker
 
     def reload(self, before: ClassicGroup | None, now_ms: int) -> None:
         """Load the group from the log. A rebalance in progress is lost, since no record has it."""
         coordinator = self.coordinator
-        known = coordinator.journal.written is not None or bool(coordinator.offsets)
-        if not coordinator.settings.scala:
-            # Also a commit that was aborted or deleted since then makes a group.
-            known = known or coordinator.journal.has_records
+        # Also a commit that was aborted or deleted since then makes a group, but not with the older coordinator.
+        found = coordinator.journal.has_records and not coordinator.settings.scala
+        known = found or coordinator.journal.written is not None or bool(coordinator.offsets)
         old_state = Phase.DEAD if before is None else before.state
         if before is None:
             changes = coordinator.journal.changes
             before = ClassicGroup(
-                group_id=coordinator.group_id, current_state_timestamp_ms=now_ms, changes=changes
+                group_id=coordinator.group_id,
+                current_state_timestamp_ms=now_ms,
+                changes=changes,
+                scala=coordinator.settings.scala,
+                version=coordinator.settings.written_version(GroupMetadataValue),
             )
         group = before.reloaded(coordinator.journal.written) if known else None
         coordinator.group = group
@@ -329,9 +352,10 @@ class ClassicHandler:
         if state is not old_state:
             generation = 0 if group is None else group.generation
             coordinator.journal.changes.append(StateChange(now_ms, old_state, state, generation))
-        if group is not None:
-            for member in group.members.values():
-                Rebalance(coordinator, group).keep_alive(member, now_ms)
+
+
+def _leaving(member_ids: Iterable[str]) -> str:
+    return f"explicit `LeaveGroup` request for ({', '.join(member_ids)}) members."
 
 
 def _java(text: str | None) -> str:

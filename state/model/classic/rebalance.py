@@ -145,9 +145,6 @@ class Rebalance:
                 rebalance.group.new_member_added = False
                 longer_ms = min(rebalance.coordinator.settings.initial_rebalance_delay_ms, remaining_ms)
                 rebalance._delay_join(at_ms, longer_ms, max(remaining_ms - delay_ms, 0))
-            elif rebalance.group.state is Phase.EMPTY:
-                # The timer of a group whose first record was not written: Kafka raises the generation, and fails.
-                rebalance.group.generation += 1
             else:
                 rebalance.complete_join(at_ms)
 
@@ -179,7 +176,18 @@ class Rebalance:
             # Only absent static members are left; nothing of this is written.
             self._await_joins(now_ms)
             return
+        began = group.state is Phase.PREPARING_REBALANCE
+        if not began:
+            # The timer of a group that was not written, or was converted, meets the next one: Kafka fails half-way.
+            group.raise_generation()
+            return
         group.next_generation(now_ms)
+        self._begin_generation(now_ms)
+
+    def _begin_generation(self, now_ms: int) -> None:
+        """Write an empty group; otherwise answer the members that have joined, and wait for their SyncGroups."""
+        group = self.group
+        self.coordinator.offsets.committed_by.clear()
         self._trace_vote()
         if group.state is Phase.EMPTY:
             self.coordinator.trace.branch(

@@ -129,6 +129,8 @@ class ConsumerGroup:
     is_refreshed: bool = field(default=False, compare=False)
     #: Made of a classic group by the operation in progress, whose records are not applied yet.
     is_upgrade: bool = False
+    #: Whether a target of the upgrade has a partition that its topic does not have.
+    has_strays: bool = False
 
     def copy(self) -> ConsumerGroup:
         """The group as it is now."""
@@ -138,7 +140,8 @@ class ConsumerGroup:
     def restore(self, before: ConsumerGroup) -> None:
         """Be as this copy, of which nothing else is needed."""
         for one in fields(self):
-            setattr(self, one.name, getattr(before, one.name))
+            value, known = getattr(self, one.name), getattr(before, one.name)
+            setattr(self, one.name, value.reverted(known) if isinstance(value, TimelineMap) else known)
 
     @property
     def state(self) -> ConsumerPhase:
@@ -193,9 +196,10 @@ class ConsumerGroup:
             raise Refused(Error.FENCED_INSTANCE_ID)
         return holder
 
-    def all_classic_but(self, member: ConsumerMember) -> bool:
+    def all_classic_but(self, *members: ConsumerMember) -> bool:
         """Whether there are other members and all of them use the classic protocol."""
-        others = [one for one in self.members.values() if one.member_id != member.member_id]
+        ids = {one.member_id for one in members}
+        others = [one for one in self.members.values() if one.member_id not in ids]
         return bool(others) and all(one.classic is not None for one in others)
 
     def supports(self, protocol_type: str, protocols: Iterable[Protocol]) -> bool:
@@ -306,6 +310,9 @@ class ConsumerGroup:
         if request.producer_id is not None and anonymous:
             return
         member = self.member(request.member_id)
+        if request.retention_ms is not None and member.classic is None:
+            # Such a request is older than members of the consumer protocol.
+            raise Refused(Error.UNSUPPORTED_VERSION)
         if request.generation == member.epoch:
             return
         stale = Error.STALE_MEMBER_EPOCH

@@ -116,7 +116,8 @@ def store_member(
     members = {**group.members, member.member_id: member}
     if group.is_upgrade:
         group.members, group.assignors, group.regex_members = TimelineMap(), TimelineMap(), TimelineMap()
-        group.is_upgrade = False
+        # The records make another group object, which has not looked up the topics.
+        group.is_upgrade = group.is_refreshed = False
     apply_records(group, written, members)
 
 

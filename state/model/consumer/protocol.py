@@ -6,9 +6,11 @@ members of the classic protocol in a consumer group.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from groupreplay.state.kafka_terms import MemberPhase, Phase
+from groupreplay.state.kafka_terms import MemberPhase, Phase, java_hash
 from groupreplay.state.model.classic.rebalance import Rebalance
 from groupreplay.state.model.consumer import records
 from groupreplay.state.model.consumer.assignor_input import Target
@@ -39,8 +41,9 @@ from groupreplay.state.model.consumer.tracing import (
     trace_reconciliation,
     trace_update,
 )
-from groupreplay.state.model.consumer.validation import validate_epoch, validate_request
+from groupreplay.state.model.consumer.validation import validate_epoch
 from groupreplay.state.model.coordinator_state import CoordinatorState
+from groupreplay.state.model.java_maps import HashOrder
 from groupreplay.state.model.migration import (
     downgrade,
     empty_tombstones,
@@ -67,7 +70,6 @@ class ConsumerHandler:
     def heartbeat(self, request: ConsumerGroupHeartbeat, now_ms: int) -> Answer:
         """Handle a ConsumerGroupHeartbeat. Raises ``Refused``."""
         self.coordinator.trace.branch("consumerGroupHeartbeat")
-        validate_request(request, self.coordinator.settings.consumer_assignors)
         if request.member_epoch in (LEFT, AWAY):
             return self._leave(request, now_ms)
         joins = request.member_epoch == 0
@@ -283,6 +285,7 @@ class ConsumerHandler:
         digest = group.subscribed_hash(self.coordinator.topics)
         if changed or digest != group.metadata_hash:
             self._raise_epoch(group, digest, REGEX, written)
+            group.is_refreshed = True
         group.note_topics(self.coordinator.topics)
         self.finish(group, written, now_ms)
 
@@ -297,7 +300,7 @@ class ConsumerHandler:
     def _expire(self, member_id: str, now_ms: int) -> None:
         group = self.coordinator.group
         if isinstance(group, ConsumerGroup) and member_id in group.members:
-            self.fence(group, group.members[member_id], now_ms, "fenced: its timeout has passed")
+            self.fence(group, [group.members[member_id]], now_ms, "fenced: its timeout has passed")
 
     def _await_revocation(self, member: ConsumerMember, now_ms: int) -> None:
         """Fence the member unless it revokes its partitions within its rebalance timeout."""
@@ -312,7 +315,7 @@ class ConsumerHandler:
                 found = group.members.get(member.member_id)
                 if found is not None and found.epoch == member.epoch:
                     took = f"from epoch {member.epoch} within {member.rebalance_timeout_ms}ms"
-                    self.fence(group, found, at_ms, f"fenced: it failed to transition {took}")
+                    self.fence(group, [found], at_ms, f"fenced: it failed to transition {took}")
 
         self.coordinator.timers.schedule(key, now_ms + member.rebalance_timeout_ms, fence_unless_revoked)
 
@@ -341,32 +344,41 @@ class ConsumerHandler:
             trace.member("away", member.member_id, member.instance_id, "temporarily left the consumer group")
             self.finish(group, written, now_ms)
         else:
-            self.fence(group, member, now_ms, "left the consumer group")
+            self.fence(group, [member], now_ms, "left the consumer group")
         return Answer(member_id=request.member_id, generation=request.member_epoch)
 
-    def fence(self, group: ConsumerGroup, member: ConsumerMember, now_ms: int, reason: str) -> None:
-        """Remove a member. If only members of the classic protocol are left, downgrade the group."""
-        self.coordinator.trace.member("removed", member.member_id, member.instance_id, reason)
+    def fence(
+        self, group: ConsumerGroup, members: Sequence[ConsumerMember], now_ms: int, reason: str
+    ) -> None:
+        """Remove members. If only members of the classic protocol are left, downgrade the group."""
+        for member in members:
+            self.coordinator.trace.member("removed", member.member_id, member.instance_id, reason)
         written: list[Record] = []
         settings = self.coordinator.settings
-        fits = len(group.members) - 1 <= settings.max_size
-        if group.all_classic_but(member) and settings.downgrades and fits:
-            classic = downgrade(self.coordinator, group, written, now_ms, leaving=member.member_id)
+        fits = len(group.members) - len(members) <= settings.max_size
+        if group.all_classic_but(*members) and settings.downgrades and fits:
+            gone = [member.member_id for member in members]
+            classic = downgrade(self.coordinator, group, written, now_ms, leaving=gone)
             self.coordinator.journal.write(now_ms, *written)
             says = f"Downgrade group {group.group_id} from consumer to classic for member leaving."
             Rebalance(self.coordinator, classic).prepare(now_ms, says)
             trace_downgrade(self.coordinator)
             return
         group.is_refreshed = not group.has_expired(self.coordinator.topics)
-        written += records.member_tombstones(group.group_id, member.member_id)
-        if group.regex_members.get(member.topic_regex) == 1:
-            written.append(records.regular_expression(group.group_id, member.topic_regex, None))
+        for member in members:
+            written += records.member_tombstones(group.group_id, member.member_id)
+        counts = Counter(member.topic_regex for member in members if member.topic_regex)
+        for expression in HashOrder(java_hash, counts):
+            if group.regex_members.get(expression) == counts[expression]:
+                written.append(records.regular_expression(group.group_id, expression, None))
         apply_records(group, written, {})
-        group.targets.pop(member.member_id, None)
-        for kind in ("session", "revocation", "join", "sync"):
-            self.coordinator.timers.cancel(_timer(kind, member.member_id))
+        for member in members:
+            group.targets.pop(member.member_id, None)
+            for kind in ("session", "revocation", "join", "sync"):
+                self.coordinator.timers.cancel(_timer(kind, member.member_id))
         digest = group.subscribed_hash(self.coordinator.topics)
-        self._raise_epoch(group, digest, "a member was removed", written)
+        removed = "a member was removed" if len(members) == 1 else f"{len(members)} members were removed"
+        self._raise_epoch(group, digest, removed, written)
         group.note_topics(self.coordinator.topics)
         self.finish(group, written, now_ms)
 

@@ -44,8 +44,9 @@ class Reconciliation:
             for partition, since in member.assigned.items()
             if partition[0] in self.subscribed
         }
-        # Kafka compares object identities here: a member without subscribed topics is always written anew.
-        unsubscribed = not self.subscribes and not member.revoking
+        # Kafka compares object identities here: a member without subscribed topics is always written anew, except
+        # one that was never written.
+        unsubscribed = not self.subscribes and not member.revoking and member.previous_epoch >= 0
         if len(kept) == len(member.assigned) and not unsubscribed:
             return member
         revoked = {partition: since for partition, since in member.assigned.items() if partition not in kept}

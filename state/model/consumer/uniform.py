@@ -14,7 +14,7 @@ from typing import Final
 
 from groupreplay.state.model.consumer.assignor_input import AssignorInput, Target
 from groupreplay.state.model.java_maps import HashOrder, uuid_hash
-from groupreplay.state.model.requests import TopicIdPartition
+from groupreplay.state.model.requests import Thrown, TopicIdPartition
 
 #: How often all topics are balanced at most (``MAX_ITERATION_COUNT``).
 _ROUNDS: Final = 16
@@ -91,6 +91,9 @@ class _Heterogeneous:
         for index, member in enumerate(self._group.members.values()):
             for topic, number in member.target:
                 if topic in member.topics:
+                    if not 0 <= number < len(self._owners[topic]):
+                        # A leader of the classic protocol may have assigned what is not there.
+                        raise Thrown
                     self._targets[index].add((topic, number))
                     self._loads[index] += 1
                     self._owners[topic][number] = index

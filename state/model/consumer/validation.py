@@ -8,12 +8,12 @@ from groupreplay.state.model.consumer.group import AWAY, ConsumerMember
 from groupreplay.state.model.requests import ConsumerGroupHeartbeat, Error, Refused
 
 
-def validate_request(request: ConsumerGroupHeartbeat, assignors: Sequence[str]) -> None:
+def validate_heartbeat(request: ConsumerGroupHeartbeat, group_id: str, assignors: Sequence[str]) -> None:
     """The checks that do not need the group (``throwIfConsumerGroupHeartbeatRequestIsInvalid``)."""
     joins = request.member_epoch == 0
     subscribes = request.topics is not None or request.topic_regex is not None
     incomplete = request.rebalance_timeout_ms == -1 or not subscribes or request.owned != frozenset()
-    if not request.member_id or request.member_epoch < AWAY or (joins and incomplete):
+    if not group_id or not request.member_id or request.member_epoch < AWAY or (joins and incomplete):
         raise Refused(Error.INVALID_REQUEST)
     if request.member_epoch == AWAY and request.instance_id is None:
         raise Refused(Error.INVALID_REQUEST)

@@ -101,7 +101,7 @@ class SimulateSettings:
             "offsets.retention.minutes": self.retention_minutes,
         }
         broker |= {name: value for name, value in short.items() if value is not None}
-        check_broker(broker, "--broker-property")
+        check_broker(broker, "--broker-property", scala=self.scala)
         return SimulationPlan.of(
             scenario,
             broker,

@@ -12,7 +12,7 @@ from confluent_kafka import TopicCollection
 from confluent_kafka.admin import ConfigResource
 
 from groupreplay.state.model.consumer.group import Topic
-from groupreplay.state.model.requests import Error, Protocol, Settings
+from groupreplay.state.model.requests import Error, LeaveGroup, LeavingMember, Protocol, Settings
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.kafka.clients import make_topics, set_configs
 from support.model.classic_clients import subscription
@@ -67,6 +67,16 @@ def two_members(world: ScriptWorld) -> None:
     world.together(a, b)
     world.leave(a)
     told_to_rejoin(world, b)
+
+
+def two_leave_together(world: ScriptWorld) -> None:
+    """Both members and one that is not there, in one request."""
+    a, b = members("a", "b")
+    world.alone(a)
+    world.together(a, b)
+    names = (b.member_id, "nobody", a.member_id)
+    world.ask(a, LeaveGroup(members=tuple(LeavingMember(member_id=name) for name in names)))
+    world.ask(a, world.beat(a))
 
 
 def session_expires(world: ScriptWorld) -> None:

@@ -6,7 +6,7 @@ and descriptions are compared at every step.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 import pytest
@@ -29,7 +29,7 @@ from support.model.classic_clients import owning, protocols
 from support.model.random_scripts import KINDS
 from support.service.kafka_service import KafkaService, kafka_service
 from support.service.service_pair import ServicePair
-from support.service.troubled_scripts import make_troubled_script
+from support.service.troubled_scripts import TroubledScript, make_bold_troubled_script, make_troubled_script
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
 
@@ -41,12 +41,17 @@ def service() -> Iterator[KafkaService]:
         yield running
 
 
-def check(service: KafkaService, kind: str, seeds: Iterable[int]) -> None:
+def check(
+    service: KafkaService,
+    kind: str,
+    seeds: Iterable[int],
+    make: Callable[..., TroubledScript] = make_troubled_script,
+) -> None:
     """Run the scripts of these seeds; the message has each one that differs."""
     differ: dict[int, str] = {}
     for seed in seeds:
         try:
-            make_troubled_script(service, kind, seed).run()
+            make(service, kind, seed).run()
         except AssertionError as error:
             differ[seed] = str(error)
     assert differ == {}
@@ -59,15 +64,22 @@ def test_random_scripts(kind: str, service: KafkaService) -> None:
     In 52 an append fails that would have replaced a group that only the log has, in 143 one takes back that a group was
     forgotten, in 115 the timer of a group that was not written meets the next one.
     """
-    check(service, kind, (*range(17), 52, 115, 143))
+    check(service, kind, (*range(10), 52, 115, 143))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bold_random_scripts(kind: str, service: KafkaService) -> None:
+    """The same with what clients and administrators do rarely, and some with the empty group id."""
+    check(service, kind, range(10), make_bold_troubled_script)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(1_200)
+@pytest.mark.parametrize("make", [make_troubled_script, make_bold_troubled_script])
 @pytest.mark.parametrize("kind", KINDS)
-def test_many_random_scripts(kind: str, service: KafkaService) -> None:
-    """More of them."""
-    check(service, kind, range(17, 80))
+def test_many_random_scripts(kind: str, make: Callable[..., TroubledScript], service: KafkaService) -> None:
+    """Nearly a thousand of ordinary ones, and as many bold ones."""
+    check(service, kind, range(10, 340), make)
 
 
 def pair_of(service: KafkaService) -> ServicePair:
@@ -116,7 +128,7 @@ def test_a_rebalance_while_the_partition_moves(service: KafkaService) -> None:
     join, sync = member(pair)
     pair.resign()
     beat = ClassicHeartbeat(member_id=join.member_id, generation=sync.generation)
-    requests = (join, sync, beat, LeaveGroup(member_id=join.member_id))
+    requests = (join, sync, beat, LeaveGroup.of(member_id=join.member_id))
     for change in (lambda: None, pair.elect):
         change()
         pair.describe()
@@ -139,7 +151,7 @@ def test_a_group_whose_last_member_leaves_while_nothing_can_be_written(service: 
     join, sync = member(pair)
     pair.send(sync)
     pair.fail(Error.NOT_ENOUGH_REPLICAS)
-    left = pair.send(LeaveGroup(member_id=join.member_id))
+    left = pair.send(LeaveGroup.of(member_id=join.member_id))
     assert (pair.answers[left].error, pair.model.state) == (Error.COORDINATOR_NOT_AVAILABLE, Phase.EMPTY)
     pair.describe()
     pair.fail(None)

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue
 from groupreplay.state.kafka_terms import Phase
 from groupreplay.state.model.appends import APPEND_ERRORS
-from groupreplay.state.model.coordinator import Coordinator
 from groupreplay.state.model.requests import (
     RETRIABLE,
     Answer,
     ClassicHeartbeat,
     DeleteGroup,
-    DescribedGroup,
-    DescribedMember,
     Error,
     JoinGroup,
     LeaveGroup,
+    LeavingMember,
     OffsetCommit,
     OffsetDelete,
     Request,
@@ -90,9 +88,9 @@ REFUSALS: dict[Error, list[tuple[Callable[[], Clients], Callable[[Clients], Requ
         (Clients, lambda _: SyncGroup(member_id=NOBODY, generation=1)),
         (empty, lambda _: SyncGroup(member_id=NOBODY, generation=0)),
         (Clients, lambda _: ClassicHeartbeat(member_id=NOBODY, generation=1)),
-        (Clients, lambda _: LeaveGroup(member_id=NOBODY)),
-        (stable, lambda _: LeaveGroup(member_id=NOBODY)),
-        (static, lambda _: LeaveGroup(instance_id="j")),
+        (Clients, lambda _: LeaveGroup.of(member_id=NOBODY)),
+        (stable, lambda _: LeaveGroup.of(member_id=NOBODY)),
+        (static, lambda _: LeaveGroup.of(instance_id="j")),
         (stable, lambda _: OffsetCommit(commits=())),
         (stable, lambda _: OffsetCommit(member_id=NOBODY, generation=1, commits=())),
     ],
@@ -111,7 +109,7 @@ REFUSALS: dict[Error, list[tuple[Callable[[], Clients], Callable[[Clients], Requ
         (static, lambda _: joining(member_id=NOBODY, instance_id="i")),
         (static, lambda _: SyncGroup(member_id=NOBODY, instance_id="i", generation=1)),
         (static, lambda _: ClassicHeartbeat(member_id=NOBODY, instance_id="i", generation=1)),
-        (static, lambda _: LeaveGroup(member_id=NOBODY, instance_id="i")),
+        (static, lambda _: LeaveGroup.of(member_id=NOBODY, instance_id="i")),
         (static, lambda _: OffsetCommit(member_id=NOBODY, instance_id="i", generation=1, commits=())),
     ],
     Error.GROUP_MAX_SIZE_REACHED: [
@@ -166,15 +164,45 @@ def test_every_refusal_is_tried() -> None:
         Error.UNKNOWN_SERVER_ERROR,
         Error.UNRELEASED_INSTANCE_ID,
         Error.UNSUPPORTED_ASSIGNOR,
+        Error.UNSUPPORTED_VERSION,
     }
     assert set(REFUSALS) == set(Error) - elsewhere
 
 
-def test_a_group_without_a_name_has_no_members() -> None:
-    """Offsets may be committed for it, as by old clients."""
-    coordinator = Coordinator("", Settings(), random.Random(0))
-    reply = coordinator.handle(joining(), 0).replies[0]
-    assert reply.answer == Answer(error=Error.INVALID_GROUP_ID)
+@pytest.mark.parametrize("scala", [False, True])
+def test_a_pending_member_cannot_join_as_a_static_one(*, scala: bool) -> None:
+    """Kafka throws, and the broker answers without the member id; the member stays pending."""
+    clients = Clients(Settings(scala=scala))
+    member_id = clients.told(joining("a")).member_id
+    assert clients.told(joining("a", member_id, instance_id="i")) == Answer(error=Error.UNKNOWN_SERVER_ERROR)
+    assert clients.ask(joining("a", member_id)) is None
+    assert clients.member_ids == [member_id]
+
+
+@pytest.mark.parametrize("scala", [False, True])
+def test_several_members_leave_in_one_request(*, scala: bool) -> None:
+    """Each has its own error, also one that is named twice; all of them cause one rebalance."""
+    clients = Clients(Settings(scala=scala))
+    first, second, third = clients.stable("a", "b", "c")
+    names = (second, NOBODY, third, second)
+    request = LeaveGroup(members=tuple(LeavingMember(member_id=name) for name in names))
+    known = len(clients.changes)
+    unknown = Error.UNKNOWN_MEMBER_ID
+    assert clients.told(request) == Answer(error=unknown, left=(Error.NONE, unknown, Error.NONE, unknown))
+    assert clients.member_ids == [first]
+    assert [one.after for one in clients.changes[known:]] == [Phase.PREPARING_REBALANCE]
+
+
+@pytest.mark.parametrize("scala", [False, True])
+def test_all_members_leave_in_one_request(*, scala: bool) -> None:
+    """One record of an empty group, one generation later; nobody is left to leave a second time."""
+    clients = Clients(Settings(scala=scala))
+    names = clients.stable("a", "b", "c")
+    known = len(clients.log)
+    request = LeaveGroup(members=tuple(LeavingMember(member_id=name) for name in names))
+    assert clients.told(request) == Answer(left=(Error.NONE,) * 3)
+    assert [(raw.value.generation, raw.value.members) for raw in clients.log[known:]] == [(2, ())]
+    assert clients.told(replace(request)).left == (Error.UNKNOWN_MEMBER_ID,) * 3
 
 
 def test_the_first_request_writes_generation_0() -> None:
@@ -386,28 +414,6 @@ def test_a_member_that_the_leader_leaves_out_has_nothing() -> None:
     clients.wait(3_000)
     clients.sync(leader(clients), assignments=())
     assert [one.assignment for one in clients.log[-1].value.members] == [b""]
-
-
-def test_the_summary_of_a_group() -> None:
-    """Metadata and assignments are only in the summary of a Stable group."""
-    clients = Clients()
-    assert clients.coordinator.summary() == DescribedGroup(state=Phase.DEAD)
-    (member_id,) = clients.stable("a")
-    shown = DescribedMember(
-        member_id=member_id,
-        instance_id=None,
-        client_id="a",
-        client_host="/10.0.0.1",
-        metadata=subscription("t"),
-        assignment=owning("t", 0),
-    )
-    assert clients.coordinator.summary() == DescribedGroup(
-        state=Phase.STABLE, protocol_type="consumer", protocol="range", members=(shown,)
-    )
-    clients.join("b")
-    summary = clients.coordinator.summary()
-    assert (summary.state, summary.protocol) == (Phase.PREPARING_REBALANCE, "")
-    assert [(one.metadata, one.assignment) for one in summary.members] == [(b"", b""), (b"", b"")]
 
 
 def test_two_runs_with_one_seed_are_equal() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import pytest
 
 from groupreplay.state.kafka_terms import java_hash
@@ -79,3 +81,30 @@ def test_the_hash_of_an_id() -> None:
     """Of a random one, and of one whose halves are equal."""
     assert uuid_hash(bytes.fromhex("5fb5e4d644754d5e0f0be29484f78c53")) == 2419902287
     assert uuid_hash(b"\7" * 16) == 0
+
+
+def test_a_table_that_goes_back_to_a_snapshot_keeps_its_size_and_puts_anew_what_was_changed() -> None:
+    """So the order is another one than before, as of Kafka's tables after an append that failed."""
+    table: TimelineMap[int] = TimelineMap()
+    for number, name in enumerate(("n02", "n20")):
+        table[name] = number
+    before = copy(table)
+    assert list(table) == ["n20", "n02"]
+    table["n02"] = 7
+    table["n00"] = 2
+    assert table.reverted(before) is table
+    assert dict(table) == {"n02": 0, "n20": 1}
+    assert (list(table), list(before)) == (["n02", "n20"], ["n20", "n02"])
+    assert (len(table._slots), len(before._slots)) == (4, 2)
+    again = copy(table)
+    del table["n20"]
+    assert list(table.reverted(again)) == ["n20", "n02"]
+
+
+def test_a_table_that_is_not_that_of_the_snapshot_is_given_up() -> None:
+    """A group that was made anew in the operation."""
+    table: TimelineMap[int] = TimelineMap()
+    before = copy(table)
+    other: TimelineMap[int] = TimelineMap()
+    other["n00"] = 1
+    assert other.reverted(before) is before

@@ -9,10 +9,10 @@ import pytest
 
 from groupreplay.state.kafka_terms import Phase
 from groupreplay.state.model.coordinator import Coordinator
+from groupreplay.state.model.descriptions import DescribedGroup
 from groupreplay.state.model.requests import (
     ClassicHeartbeat,
     DeleteGroup,
-    DescribedGroup,
     EndTransaction,
     Error,
     LeaveGroup,
@@ -29,7 +29,7 @@ from support.model.consumer_clients import ConsumerClients
 BEAT = ClassicHeartbeat(member_id="a", generation=1)
 SYNC = SyncGroup(member_id="a", generation=1)
 REQUESTS: tuple[Request, ...] = (
-    *(joining(), SYNC, BEAT, LeaveGroup(member_id="a"), OffsetCommit(commits=())),
+    *(joining(), SYNC, BEAT, LeaveGroup.of(member_id="a"), OffsetCommit(commits=())),
     *(EndTransaction(producer_id=1, committed=True), DeleteGroup()),
 )
 

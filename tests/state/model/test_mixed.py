@@ -5,7 +5,14 @@ from __future__ import annotations
 from groupreplay.state.kafka_terms import ConsumerPhase
 from groupreplay.state.model.classic.group import ClassicGroup
 from groupreplay.state.model.consumer.group import ConsumerGroup
-from groupreplay.state.model.requests import Answer, ClassicHeartbeat, Error, LeaveGroup, SyncGroup
+from groupreplay.state.model.requests import (
+    Answer,
+    ClassicHeartbeat,
+    Error,
+    LeaveGroup,
+    LeavingMember,
+    SyncGroup,
+)
 from support.model.classic_clients import joining, owning, protocols
 from support.model.consumer_clients import TOPIC_IDS, ConsumerClients
 
@@ -123,10 +130,30 @@ def test_it_leaves_and_so_may_a_static_one_be_sent_away() -> None:
     """By its member id, or by an administrator with the instance id alone."""
     clients, member_id = mixed()
     clients.enter("s", instance_id="i")
-    assert clients.error(LeaveGroup(member_id=member_id)) == "NONE"
-    assert clients.error(LeaveGroup(instance_id="i")) == "NONE"
+    assert clients.error(LeaveGroup.of(member_id=member_id)) == "NONE"
+    assert clients.error(LeaveGroup.of(instance_id="i")) == "NONE"
     assert isinstance(clients.coordinator.group, ConsumerGroup)
     assert list(clients.consumers.members) == ["n"]
+
+
+def test_several_leave_in_one_request() -> None:
+    """Of any protocol: one operation with one group epoch, and an error for each that is not there."""
+    clients, member_id = mixed()
+    clients.enter("s", instance_id="i")
+    epoch, known = clients.consumers.epoch, len(clients.log)
+    leaving = (
+        LeavingMember(member_id=member_id),
+        LeavingMember(instance_id="i"),
+        LeavingMember(member_id="x", instance_id="i"),
+        LeavingMember(member_id="x"),
+    )
+    answer = clients.told(LeaveGroup(members=leaving))
+    assert answer.left == (Error.NONE, Error.NONE, Error.FENCED_INSTANCE_ID, Error.UNKNOWN_MEMBER_ID)
+    assert (list(clients.consumers.members), clients.consumers.epoch) == (["n"], epoch + 1)
+    assert len({raw.at for raw in clients.log[known:]}) == 1
+    nobody = LeaveGroup.of(member_id="x")
+    assert clients.told(nobody) == Answer(error=Error.UNKNOWN_MEMBER_ID, left=(Error.UNKNOWN_MEMBER_ID,))
+    assert clients.consumers.epoch == epoch + 1
 
 
 def test_a_move_forgets_that_it_was_told_to_join() -> None:

@@ -131,15 +131,29 @@ def test_a_commit_after_a_pending_one_stays() -> None:
     assert [raw.value.offset for raw in clients.log] == [100, 101]
 
 
-def test_mixed_commits_are_warned_of_once() -> None:
-    """In either order."""
-    clients = Clients()
-    clients.commit(1)
-    assert clients.warnings == []
-    for offset in (2, 3):
-        clients.commit(offset, producer_id=5)
-        clients.commit(offset)
-    assert clients.warnings == [f"group g {MIXED_COMMITS}"]
+def test_mixed_commits_are_warned_of_by_the_older_coordinator() -> None:
+    """At each commit after both, until the next generation; Kafka 4 has no such warning."""
+    for scala in (False, True):
+        clients = Clients(Settings(scala=scala))
+        (member_id,) = clients.stable("a")
+        text = f"group: g with leader: {member_id} {MIXED_COMMITS}"
+        for count, producer_id in ((0, None), (0, 5), (1, None), (2, 5)):
+            clients.commit(1, member_id=member_id, generation=1, producer_id=producer_id)
+            assert clients.warnings == [text] * (count if scala else 0)
+        clients.rejoin(member_id)
+        clients.sync(member_id)
+        clients.commit(1, member_id=member_id, generation=2)
+        assert len(clients.warnings) == (2 if scala else 0)
+
+
+@pytest.mark.parametrize("scala", [False, True])
+def test_an_expiry_of_its_own_in_the_past_expires_at_once(*, scala: bool) -> None:
+    """Also one before the year 1970; only -1 is none."""
+    for retention_ms, expires in ((-5_000_000, True), (-1, True), (1_000, False)):
+        clients = Clients(Settings(scala=scala))
+        clients.commit(1, retention_ms=retention_ms)
+        clients.clean_up()
+        assert bool(committed(clients)) != expires
 
 
 def test_a_tombstone_removes_what_is_pending_too() -> None:

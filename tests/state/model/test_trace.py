@@ -69,7 +69,7 @@ def test_without_a_trace_nothing_is_told() -> None:
     """The outcome is the same but for the trace."""
     plain, traced = coordinator(traced=False), coordinator()
     for now_ms, request in enumerate(
-        (joining("a", "range"), joining("b", "range"), LeaveGroup(member_id="x"))
+        (joining("a", "range"), joining("b", "range"), LeaveGroup.of(member_id="x"))
     ):
         without, with_trace = plain.handle(request, now_ms), traced.handle(request, now_ms)
         assert without.trace == ()

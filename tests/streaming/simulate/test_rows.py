@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from groupreplay.state.model.requests import Settings
 from groupreplay.state.simulation.simulation import BEGIN_MS, BROKERS, SimulationPlan
 from groupreplay.streaming.contract.probe_messages import GroupAnswer, RoundSummary, decode_message
 from groupreplay.streaming.kafka.topic_reader import no_progress
@@ -19,11 +20,16 @@ MINUTE_MS = 60_000
 
 
 def made(
-    scenario: str, target: RowTarget, minutes: int = 20
+    scenario: str, target: RowTarget, minutes: int = 20, *, scala: bool = False
 ) -> tuple[list[SimulatedRow], list[SimulatedRow], list[dict[str, Any]]]:
     """Records, probes and truth of a simulation with two partitions."""
     plan = SimulationPlan(
-        scenario=load_scenario(scenario), groups=6, duration_ms=minutes * MINUTE_MS, seed=5, partitions=2
+        scenario=load_scenario(scenario),
+        groups=6,
+        duration_ms=minutes * MINUTE_MS,
+        seed=5,
+        partitions=2,
+        settings=Settings(scala=scala),
     )
     truth = io.StringIO()
     rows = list(simulated_rows(plan, target, truth, no_progress))
@@ -74,11 +80,11 @@ def test_an_open_transaction_holds_the_stable_end_back() -> None:
 
 
 def test_a_group_that_mixes_commits_is_in_the_truth() -> None:
-    """Kafka warns of it in the broker's log, which no record tells of."""
-    _, _, truth = made("transactions", RowTarget(cluster_id="c"), 60)
+    """The older coordinator warns of it in the broker's log, which no record tells of."""
+    _, _, truth = made("transactions", RowTarget(cluster_id="c"), 60, scala=True)
     warned = next(line for line in truth if "warning" in line)
     assert set(warned) == {"time_ms", "group_id", "warning"}
-    assert "mixing both types" in warned["warning"]
+    assert "Mixing both types" in warned["warning"]
 
 
 def test_a_broker_that_is_restarted_is_not_in_the_round() -> None:

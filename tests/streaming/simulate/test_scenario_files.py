@@ -330,3 +330,13 @@ def test_a_broker_that_would_not_start() -> None:
     check_broker({"group.min.session.timeout.ms": 1, "group.max.session.timeout.ms": 1}, "flag")
     with pytest.raises(GroupReplayError, match=r"a broker does not start with these settings, .* \(flag\)"):
         check_broker({"group.min.session.timeout.ms": 2, "group.max.session.timeout.ms": 1}, "flag")
+
+
+def test_a_broker_that_does_not_know_a_setting() -> None:
+    """The versions of records follow from a setting that Kafka 4 does not have."""
+    old = {"inter.broker.protocol.version": "1.1"}
+    check_broker(old, "flag", scala=True)
+    with pytest.raises(
+        GroupReplayError, match=r"brokers since 4.0 do not know inter.broker.* \(flag\): add --scala"
+    ):
+        check_broker(old, "flag", scala=False)

@@ -13,11 +13,13 @@ import org.apache.kafka.common.message.HeartbeatRequestData;
 import org.apache.kafka.common.message.JoinGroupRequestData;
 import org.apache.kafka.common.message.JoinGroupResponseData;
 import org.apache.kafka.common.message.LeaveGroupRequestData;
+import org.apache.kafka.common.message.LeaveGroupResponseData;
 import org.apache.kafka.common.message.OffsetCommitRequestData;
 import org.apache.kafka.common.message.OffsetDeleteRequestData;
 import org.apache.kafka.common.message.OffsetDeleteResponseData;
 import org.apache.kafka.common.message.SyncGroupRequestData;
 import org.apache.kafka.common.message.SyncGroupResponseData;
+import org.apache.kafka.common.message.TxnOffsetCommitRequestData;
 import org.apache.kafka.common.network.ClientInformation;
 import org.apache.kafka.common.network.ListenerName;
 import org.apache.kafka.common.protocol.ApiKeys;
@@ -122,9 +124,30 @@ public class Requests {
     }
 
     public static LeaveGroupRequestData leave(String group, JsonNode json) {
-        return new LeaveGroupRequestData().setGroupId(group).setMembers(
-            Collections.singletonList(new LeaveGroupRequestData.MemberIdentity()
-                .setMemberId(text(json, "member_id")).setGroupInstanceId(text(json, "instance_id"))));
+        List members = new ArrayList();
+        for (Iterator all = json.get("members").iterator(); all.hasNext();) {
+            JsonNode one = (JsonNode) all.next();
+            members.add(new LeaveGroupRequestData.MemberIdentity()
+                .setMemberId(text(one, "member_id")).setGroupInstanceId(text(one, "instance_id")));
+        }
+        return new LeaveGroupRequestData().setGroupId(group).setMembers(members);
+    }
+
+    /** The error for all members, and one for each. */
+    public static void left(ObjectNode json, LeaveGroupResponseData data) {
+        json.put("error", Errors.forCode(data.errorCode()).name());
+        ArrayNode left = json.putArray("left");
+        for (Iterator all = data.members().iterator(); all.hasNext();) {
+            LeaveGroupResponseData.MemberResponse one = (LeaveGroupResponseData.MemberResponse) all.next();
+            left.add(Errors.forCode(one.errorCode()).name());
+        }
+    }
+
+    /** A request with a retention time is an old one. */
+    public static RequestContext commitContext(JsonNode json) throws Exception {
+        int version = ApiKeys.OFFSET_COMMIT.latestVersion();
+        if (!json.get("retention_ms").isNull()) version = 4;
+        return context(ApiKeys.OFFSET_COMMIT, version, "client", "10.0.0.1");
     }
 
     public static OffsetCommitRequestData commit(String group, JsonNode json) {
@@ -150,6 +173,30 @@ public class Requests {
             .setMemberId(text(json, "member_id"))
             .setGroupInstanceId(text(json, "instance_id"))
             .setGenerationIdOrMemberEpoch(json.get("generation").intValue())
+            .setRetentionTimeMs(json.get("retention_ms").isNull() ? -1L : json.get("retention_ms").longValue())
+            .setTopics(all);
+    }
+
+    public static TxnOffsetCommitRequestData commitInTransaction(String group, JsonNode json) {
+        List all = new ArrayList();
+        for (Iterator commits = json.get("commits").iterator(); commits.hasNext();) {
+            JsonNode one = (JsonNode) commits.next();
+            all.add(new TxnOffsetCommitRequestData.TxnOffsetCommitRequestTopic().setName(text(one, "topic"))
+                .setPartitions(Collections.singletonList(
+                    new TxnOffsetCommitRequestData.TxnOffsetCommitRequestPartition()
+                        .setPartitionIndex(one.get("partition").intValue())
+                        .setCommittedOffset(one.get("offset").longValue())
+                        .setCommittedLeaderEpoch(one.get("leader_epoch").intValue())
+                        .setCommittedMetadata(text(one, "metadata")))));
+        }
+        return new TxnOffsetCommitRequestData()
+            .setTransactionalId("x")
+            .setProducerId(json.get("producer_id").longValue())
+            .setProducerEpoch((short) 0)
+            .setGroupId(group)
+            .setMemberId(text(json, "member_id"))
+            .setGroupInstanceId(text(json, "instance_id"))
+            .setGenerationId(json.get("generation").intValue())
             .setTopics(all);
     }
 

@@ -208,7 +208,7 @@ class Clients:
 
     def leave(self, member_id: str = "", **fields: object) -> str | None:
         """A member leaves."""
-        return self.error(LeaveGroup(member_id=member_id, **fields))  # type: ignore[arg-type]
+        return self.error(LeaveGroup.of(member_id=member_id, **fields))  # type: ignore[arg-type]
 
     def commit(self, offset: int, *, topic: str = "t", partition: int = 0, **fields: object) -> str | None:
         """Commit one offset, by default without a member."""

@@ -52,7 +52,8 @@ class Life:
 
     The comparison leaves out what the log cannot show: a rebalance in progress (without probes the state before it is
     expected); the first JoinGroup for a group that committed offsets had created; the creation of a simple group by a
-    transaction that is open or aborted; members that joined and left within one rebalance.
+    transaction that is open or aborted; members that joined and left within one rebalance; a generation that the timer
+    of an earlier group has raised.
     """
 
     clients: Clients = field(default_factory=Clients)
@@ -157,6 +158,9 @@ class Life:
         assert isinstance(group, ClassicGroup)
         if not self._simple and group.state not in REBALANCING:
             self._shown = written(group)
+            newest = self.clients.coordinator.journal.written
+            if group.is_empty and newest is not None:
+                self._shown["generation"] = newest.generation
         return None if self._shown is None else {**self._shown, "offsets": offsets}
 
     @staticmethod

@@ -12,10 +12,18 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from groupreplay.codecs import OffsetCommitKey
+from groupreplay.codecs import Key, OffsetCommitKey, OffsetCommitValue, Value
 from groupreplay.state.model.consumer.group import Topic
 from groupreplay.state.model.coordinator import Coordinator
-from groupreplay.state.model.requests import Answer, Error, JoinGroup, Outcome, Request, Settings
+from groupreplay.state.model.requests import (
+    Answer,
+    Error,
+    JoinGroup,
+    LeaveGroup,
+    Outcome,
+    Request,
+    Settings,
+)
 from support.model.kafka_coordinator import GROUP, KafkaCoordinator, Told
 
 _START_MS = 1_000
@@ -50,21 +58,29 @@ class CoordinatorPair:
     seed: int
     settings: Settings
     topics: dict[str, Topic]
+    group: str = GROUP
     now: int = _START_MS
     requests: dict[int, Request] = field(default_factory=dict)
     answers: dict[int, Answer] = field(default_factory=dict)
     trail: list[str] = field(default_factory=list)
+    _latest: Request | None = None
 
     def __post_init__(self) -> None:
         self.numbers = GivenNumbers(0)
-        self.model = Coordinator(GROUP, self.settings, self.numbers, self.topics)
-        self.kafka.begin(self.seed, self.settings, self.topics, self.now)
+        self.model = Coordinator(self.group, self.settings, self.numbers, self.topics)
+        self.kafka.begin(self.seed, self.settings, self.topics, self.now, self.group)
         self.model.topics_version = len(self.topics)
+
+    @property
+    def checks_requests(self) -> bool:
+        """Whether Kafka's side also has the checks that come before those of the group."""
+        return self.settings.scala
 
     def send(self, request: Request) -> int:
         """Send a request to both; returns its number, under which the answer comes now or later."""
         number = len(self.requests)
         self.requests[number] = request
+        self._latest = request
         self.trail.append(f"{self.now} #{number} {request}")
         told = self.kafka.handle(number, request, self.now)
         self.numbers.given = told.drawn
@@ -109,7 +125,36 @@ class CoordinatorPair:
         self.trail.append(f"{self.now} moves")
         self._compare(self.kafka.move(self.now), self.model.move(self.now))
 
+    def resign(self) -> None:
+        """The older coordinator's broker leads the partition no more."""
+        self.trail.append(f"{self.now} resigns")
+        self._compare(self.kafka.resign(self.now), self.model.unload(self.now))
+
+    def begin_loading(self) -> None:
+        """It leads the partition again."""
+        self.kafka.begin_loading()
+        self.model.begin_loading(self.now)
+
+    def put(self, key: Key, value: Value) -> None:
+        """A record that another broker has written, until the coordinator moves."""
+        self.trail.append(f"{self.now} puts {key} {value}")
+        self.kafka.put(key, value)
+        self.model.journal.write(self.now, (key, value))
+        self.model.journal.take()
+        if isinstance(key, OffsetCommitKey) and isinstance(value, OffsetCommitValue):
+            self.model.offsets.store((key.topic, key.partition), value, None)
+
     # -- the comparison
+
+    def compare_offsets(self) -> None:
+        """Compare what each has committed; -1 stands for an offset that Kafka does not tell, as another is pending."""
+        # A consumer group that was forgotten keeps its offsets, which Kafka does not tell.
+        committed = {} if self.model.group is None else self.model.offsets.committed
+        told = self.kafka.offsets()
+        mine = {place: one.value.offset if told.get(place) != -1 else -1 for place, one in committed.items()}
+        self._equal("offsets", mine, told)
+        if self.settings.scala and self.model.group is not None:
+            self._equal("kinds of commits", len(self.model.offsets.committed_by) > 1, self.kafka.mixed())
 
     def _compare(self, told: Told, outcome: Outcome) -> None:
         given = {self._number(reply.request): reply.answer for reply in outcome.replies}
@@ -133,18 +178,30 @@ class CoordinatorPair:
         """The compared part: of a refusal the error, and the member id where it has a meaning."""
         if answer.error is Error.NONE:
             return replace(answer, refused=tuple(sorted(answer.refused)))
-        named = isinstance(self.requests[number], JoinGroup)
-        return Answer(error=answer.error, member_id=answer.member_id if named else "")
+        request = self.requests[number]
+        named = isinstance(request, JoinGroup)
+        left = answer.left
+        if isinstance(request, LeaveGroup) and not self.checks_requests:
+            # The shard alone does not translate the error of an unknown group into those of the members.
+            left = left or (answer.error,) * len(request.members)
+        return Answer(error=answer.error, member_id=answer.member_id if named else "", left=left)
 
     def _plain(self, operations: Iterable[tuple[int, Any]]) -> list[Any]:
         """Operations with records, in a form without order where the order has no meaning.
 
-        The older coordinator goes through a hash map of partitions when they are committed.
+        The older coordinator goes through a hash map of partitions when they are committed. Consumers that leave
+        together are in a hash set, in which the identity of objects counts.
         """
+        latest = self._latest
+        together = isinstance(latest, LeaveGroup) and len(latest.members) > 1
         return [
             (
                 at_ms,
-                _in_order([(key, _sorted(value)) for key, value in records], all_offsets=self.settings.scala),
+                _in_order(
+                    [(key, _sorted(value)) for key, value in records],
+                    all_offsets=self.settings.scala,
+                    members=together,
+                ),
             )
             for at_ms, records in operations
             if records
@@ -187,15 +244,17 @@ def _in_topic(topic: Any) -> Any:
     )
 
 
-def _in_order(records: list[tuple[Any, Any]], *, all_offsets: bool) -> list[tuple[Any, Any]]:
-    """The tombstones of offsets sorted: Kafka writes them in the order of two hash maps, topics and partitions."""
+def _in_order(records: list[tuple[Any, Any]], *, all_offsets: bool, members: bool) -> list[tuple[Any, Any]]:
+    """The tombstones of offsets sorted: Kafka writes them in the order of two hash maps, topics and partitions.
 
-    def is_sorted(record: tuple[Any, Any]) -> bool:
-        return isinstance(record[0], OffsetCommitKey) and (all_offsets or record[1] is None)
+    With ``members`` also those of members, by member.
+    """
 
-    runs = itertools.groupby(records, key=is_sorted)
-    return [
-        one
-        for of_offsets, run in runs
-        for one in (sorted(run, key=lambda one: (one[0].topic, one[0].partition)) if of_offsets else run)
-    ]
+    def place(record: tuple[Any, Any]) -> tuple[Any, ...] | None:
+        key, value = record
+        if isinstance(key, OffsetCommitKey) and (all_offsets or value is None):
+            return key.topic, key.partition
+        return (key.member_id,) if members and value is None and hasattr(key, "member_id") else None
+
+    runs = itertools.groupby(records, key=lambda one: place(one) is not None)
+    return [one for is_sorted, run in runs for one in (sorted(run, key=place) if is_sorted else run)]

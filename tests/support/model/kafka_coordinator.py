@@ -11,11 +11,11 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from groupreplay.codecs import decode_key, decode_value
+from groupreplay.codecs import Key, Value, decode_key, decode_value, encode_key, encode_value
 from groupreplay.state.model.consumer.group import Topic
 from groupreplay.state.model.requests import Answer, Error, Record, Request, Settings
 from support.kafka.kafka_classes import Jvm
@@ -45,9 +45,11 @@ class KafkaCoordinator:
     def __init__(self, shard: Any) -> None:
         self._shard = shard
 
-    def begin(self, seed: int, settings: Settings, topics: Mapping[str, Topic], now_ms: int) -> None:
+    def begin(
+        self, seed: int, settings: Settings, topics: Mapping[str, Topic], now_ms: int, group: str = GROUP
+    ) -> None:
         """Forget everything and start with these settings; member ids follow from the seed."""
-        start = {"seed": seed, "now": now_ms, "group": GROUP, "config": config(settings)}
+        start = {"seed": seed, "now": now_ms, "group": group, "config": config(settings)}
         self._shard.begin(json.dumps(start))
         for name, topic in topics.items():
             self.topic(name, topic)
@@ -77,6 +79,31 @@ class KafkaCoordinator:
         """The check of the offsets' retention."""
         return _told(self._shard.cleanUp(now_ms))
 
+    def resign(self, now_ms: int) -> Told:
+        """The older coordinator's broker leads the partition no more."""
+        return _told(self._shard.resign(now_ms))
+
+    def begin_loading(self) -> None:
+        """It leads the partition again, and does not end to load it."""
+        self._shard.beginLoading()
+
+    def put(self, key: Key, value: Value) -> None:
+        """A record that another broker has written; the next move loads it."""
+        self._shard.put(encode_key(key), encode_value(value))
+
+    def mixed(self) -> bool:
+        """Whether the older coordinator has seen commits of both kinds in this generation."""
+        return bool(self._shard.mixed())
+
+    def offsets(self) -> dict[tuple[str, int], int]:
+        """The committed offsets."""
+        told = json.loads(self._shard.offsets())
+        return {
+            (topic, int(number)): offset
+            for topic, partitions in told.items()
+            for number, offset in partitions.items()
+        }
+
 
 @contextmanager
 def scala_coordinator(jars: Sequence[Path]) -> Iterator[KafkaCoordinator]:
@@ -100,7 +127,11 @@ def _coordinator(jars: Sequence[Path], name: str) -> Iterator[KafkaCoordinator]:
 
 def config(settings: Settings) -> dict[str, Any]:
     """The broker's properties for these settings."""
+    # A broker does not start with a newer message format than its protocol.
+    names = ("inter.broker.protocol.version", "log.message.format.version") if settings.scala else ()
+    old = dict.fromkeys(names, settings.inter_broker_protocol_version)
     return {
+        **old,
         "group.initial.rebalance.delay.ms": settings.initial_rebalance_delay_ms,
         "group.min.session.timeout.ms": settings.min_session_timeout_ms,
         "group.max.session.timeout.ms": settings.max_session_timeout_ms,
@@ -149,6 +180,9 @@ def _answer(told: dict[str, Any]) -> Answer:
     named = {name: told[name] for name in ("generation", "protocol_type", "protocol") if name in told}
     if "skip_assignment" in told:
         named["skip_assignment"] = told["skip_assignment"]
+    if "left" in told:
+        left = Answer.of_leaving(Error(one) for one in told["left"])
+        return left if told["error"] == Error.NONE.value else replace(left, error=Error(told["error"]))
     members = told.get("members", ())
     assigned = told.get("assigned")
     return Answer(

@@ -30,7 +30,7 @@ from groupreplay.state.model.requests import (
 from groupreplay.state.model.requests import Settings as GroupSettings
 from support.model.classic_clients import owning
 from support.model.coordinator_pair import CoordinatorPair
-from support.model.kafka_coordinator import KafkaCoordinator
+from support.model.kafka_coordinator import GROUP, KafkaCoordinator
 from support.model.script_actors import ClassicActor, ConsumerActor
 
 HOST: Final = "/10.0.0.1"
@@ -69,6 +69,7 @@ class RandomScript:
             self._listen()
             self.step()
             self._listen()
+            self.pair.compare_offsets()
         self.pair.wait(400_000)
 
     def _wait_ms(self) -> int:
@@ -100,12 +101,12 @@ class RandomScript:
         elif odds < 0.5:
             places = (("t", 0), ("u", 1), ("u", 2), ("w", 0))
             self.pair.send(OffsetDelete(tuple(self.numbers.sample(places, self.numbers.randrange(1, 4)))))
-        elif odds < 0.6 and not self.pair.settings.scala:
+        elif odds < 0.6:
             self.pair.move()
-        elif odds < 0.8 and self.consumer:
+        elif odds < 0.8 and (self.consumer or self.pair.settings.scala):
             self._change_topics()
         elif self.classic:
-            self.pair.send(LeaveGroup(instance_id=self.numbers.choice(("i0", "i1", "i9"))))
+            self.pair.send(LeaveGroup.of(instance_id=self.numbers.choice(("i0", "i1", "i9"))))
 
     def _change_topics(self) -> None:
         if self.numbers.random() < 0.4:
@@ -133,10 +134,10 @@ class RandomScript:
         )
         if self.numbers.random() < 0.2:
             request = replace(request, member_id="", instance_id=None, generation=-1)
-        if self.numbers.random() < 0.3 and not self.pair.settings.scala:
+        if self.numbers.random() < 0.3:
             request = replace(request, producer_id=self.numbers.randrange(1, 3))
         self.pair.send(request)
-        if self.numbers.random() < 0.2 and not self.pair.settings.scala:
+        if self.numbers.random() < 0.2:
             committed = self.numbers.random() < 0.7
             self.pair.send(EndTransaction(producer_id=self.numbers.randrange(1, 3), committed=committed))
 
@@ -254,7 +255,7 @@ class RandomScript:
     def _leave(self, actor: ClassicActor) -> None:
         instance_id = actor.instance_id if self.numbers.random() < 0.8 else "i9"
         answer = self.pair.answers[
-            self.pair.send(LeaveGroup(member_id=actor.member_id, instance_id=instance_id))
+            self.pair.send(LeaveGroup.of(member_id=actor.member_id, instance_id=instance_id))
         ]
         if answer.error is Error.NONE:
             actor.member_id, actor.generation, actor.assignment = "", -1, b""
@@ -340,7 +341,9 @@ class RandomScript:
             self._live(actor, rebalance_timeout_ms=self.numbers.choice((5_000, 20_000)))
 
 
-def make_script(kafka: KafkaCoordinator, kind: str, seed: int, *, scala: bool = False) -> RandomScript:
+def make_script(
+    kafka: KafkaCoordinator, kind: str, seed: int, *, scala: bool = False, group: str | None = None
+) -> RandomScript:
     """The script of a seed: ``kind`` is one of ``KINDS``; classic only for the older coordinator."""
     numbers = random.Random(f"{kind} {seed}")
     mixes = numbers.random() < 0.5
@@ -359,7 +362,7 @@ def make_script(kafka: KafkaCoordinator, kind: str, seed: int, *, scala: bool = 
     )
     topics = numbers.choice((("t",), ("u", "t"), ("v", "u", "t")))
     there = {name: _with_racks(numbers, topic) for name, topic in _TOPICS.items() if name != _LATE}
-    pair = CoordinatorPair(kafka, seed, settings, there)
+    pair = CoordinatorPair(kafka, seed, settings, there, GROUP if group is None else group)
     script = RandomScript(pair, numbers, mixes, numbers.random() < 0.4, topics)
     if kind != "consumer":
         script.classic = [

@@ -184,17 +184,18 @@ def _read_error(answer: _Reader) -> Answer:
 
 
 def _write_leave(group: str, request: LeaveGroup) -> bytes:
-    return _text(group) + _array([_text(request.member_id) + _text(request.instance_id)])
+    return _text(group) + _array([_text(one.member_id) + _text(one.instance_id) for one in request.members])
 
 
 def _read_leave(answer: _Reader) -> Answer:
     answer.number("i")
     error = answer.error()
-    if error is Error.NONE and answer.number("i"):
+    left = []
+    for _ in range(answer.number("i")):
         answer.text()
         answer.text()
-        error = answer.error()
-    return Answer(error=error)
+        left.append(answer.error())
+    return Answer.of_leaving(left) if error is Error.NONE else Answer(error=error)
 
 
 def _write_delete(group: str, _: DeleteGroup) -> bytes:

@@ -118,6 +118,7 @@ class ScriptWorld(ABC):
             "members": sorted(self.ids.get(one[0], "") for one in answer.members),
             "assignment": answer.assignment,
             "assigned": assigned,
+            "left": [one.value for one in answer.left],
         }
 
     def until_written(self, count: int) -> None:
@@ -245,7 +246,7 @@ class ScriptWorld(ABC):
 
     def leave(self, member: ScriptMember) -> Answer:
         """A classic member leaves."""
-        return self.ask(member, LeaveGroup(member_id=member.member_id, instance_id=member.instance_id))
+        return self.ask(member, LeaveGroup.of(member_id=member.member_id, instance_id=member.instance_id))
 
     def commit(self, member: ScriptMember | None, *offsets: int, **changes: Any) -> Answer:
         """Commit offsets of partitions 0, 1, …, without a member if it is None."""

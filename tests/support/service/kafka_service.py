@@ -12,7 +12,7 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -57,8 +57,11 @@ class KafkaService:
     def __init__(self, service: Any) -> None:
         self._service = service
 
-    def begin(self, seed: int, settings: Settings, topics: Mapping[str, Topic], now_ms: int) -> None:
+    def begin(
+        self, seed: int, settings: Settings, topics: Mapping[str, Topic], now_ms: int, group: str = GROUP
+    ) -> None:
         """Forget everything and start with these settings."""
+        self._group = group
         # Timers of the whole partition must not fire by themselves.
         quiet = {"offsets.retention.check.interval.ms": 2**31 - 1}
         begin = {"seed": seed, "now": now_ms, "config": {**config(settings), **quiet}}
@@ -73,7 +76,7 @@ class KafkaService:
     def handle(self, number: int, request: Request, now_ms: int) -> Heard:
         """Handle a request after all timers that were due before it; its number names it in answers."""
         self._service.advance(now_ms)
-        api, version, body = _plain(request)
+        api, version, body = _plain(request, self._group)
         client = getattr(request, "client_id", "client")
         host = getattr(request, "client_host", "/10.0.0.1").removeprefix("/")
         self._service.send(number, api, version, client, host, json.dumps(body))
@@ -105,7 +108,7 @@ class KafkaService:
 
     def described(self) -> tuple[Error, str]:
         """The error and the state of the group in the answer to DescribeGroups."""
-        self._service.send(-1, "DESCRIBE_GROUPS", 5, "client", "10.0.0.1", json.dumps({"group": GROUP}))
+        self._service.send(-1, "DESCRIBE_GROUPS", 5, "client", "10.0.0.1", json.dumps({"group": self._group}))
         (answer,) = json.loads(self._service.told())["answers"]
         return Error(answer["error"]), answer["state"]
 
@@ -159,42 +162,45 @@ def _text(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
-def _plain(request: Request) -> tuple[str, int, Json]:  # noqa: PLR0911 -- one for each kind
+def _plain(request: Request, group: str) -> tuple[str, int, Json]:  # noqa: PLR0911 -- one for each kind
     """The name of the request, its version (-1: the newest) and its content."""
     match request:
         case JoinGroup():
-            return _joining(request)
+            return _joining(request, group)
         case SyncGroup():
-            return "SYNC_GROUP", 5, {**_member(request), **_syncing(request)}
+            return "SYNC_GROUP", 5, {**_member(request, group), **_syncing(request)}
         case ClassicHeartbeat():
-            return "HEARTBEAT", 4, {**_member(request), "generationId": request.generation}
+            return "HEARTBEAT", 4, {**_member(request, group), "generationId": request.generation}
         case LeaveGroup():
-            member = {"memberId": request.member_id, "groupInstanceId": request.instance_id, "reason": None}
-            return "LEAVE_GROUP", 5, {"groupId": GROUP, "members": [member]}
+            members = [
+                {"memberId": one.member_id, "groupInstanceId": one.instance_id, "reason": None}
+                for one in request.members
+            ]
+            return "LEAVE_GROUP", 5, {"groupId": group, "members": members}
         case ConsumerGroupHeartbeat():
-            return "CONSUMER_GROUP_HEARTBEAT", 1, _living(request)
+            return "CONSUMER_GROUP_HEARTBEAT", 1, _living(request, group)
         case OffsetCommit():
-            return _committing(request)
+            return _committing(request, group)
         case EndTransaction():
             end = {"producer": request.producer_id, "committed": request.committed}
             return "END_TXN", -1, end
         case DeleteGroup():
-            return "DELETE_GROUPS", -1, {"group": GROUP}
+            return "DELETE_GROUPS", -1, {"group": group}
         case _:
             topics: dict[str, list[Json]] = {}
             for topic, partition in request.partitions:
                 topics.setdefault(topic, []).append({"partitionIndex": partition})
             named = [{"name": name, "partitions": partitions} for name, partitions in topics.items()]
-            return "OFFSET_DELETE", 0, {"groupId": GROUP, "topics": named}
+            return "OFFSET_DELETE", 0, {"groupId": group, "topics": named}
 
 
-def _member(request: JoinGroup | SyncGroup | ClassicHeartbeat | OffsetCommit) -> Json:
-    return {"groupId": GROUP, "memberId": request.member_id, "groupInstanceId": request.instance_id}
+def _member(request: JoinGroup | SyncGroup | ClassicHeartbeat | OffsetCommit, group: str) -> Json:
+    return {"groupId": group, "memberId": request.member_id, "groupInstanceId": request.instance_id}
 
 
-def _joining(request: JoinGroup) -> tuple[str, int, Json]:
+def _joining(request: JoinGroup, group: str) -> tuple[str, int, Json]:
     body = {
-        **_member(request),
+        **_member(request, group),
         "sessionTimeoutMs": request.session_timeout_ms,
         "rebalanceTimeoutMs": request.rebalance_timeout_ms,
         "protocolType": request.protocol_type,
@@ -216,14 +222,14 @@ def _syncing(request: SyncGroup) -> Json:
     }
 
 
-def _living(request: ConsumerGroupHeartbeat) -> Json:
+def _living(request: ConsumerGroupHeartbeat, group: str) -> Json:
     owned = request.owned
     topics: dict[bytes, list[int]] = {}
     for topic, partition in sorted(owned or ()):
         topics.setdefault(topic, []).append(partition)
     named = [{"topicId": uuid_text(topic), "partitions": numbers} for topic, numbers in topics.items()]
     return {
-        "groupId": GROUP,
+        "groupId": group,
         "memberId": request.member_id,
         "memberEpoch": request.member_epoch,
         "instanceId": request.instance_id,
@@ -241,7 +247,7 @@ def uuid_text(topic_id: bytes) -> str:
     return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
 
 
-def _committing(request: OffsetCommit) -> tuple[str, int, Json]:
+def _committing(request: OffsetCommit, group: str) -> tuple[str, int, Json]:
     topics: dict[str, list[Json]] = {}
     for one in request.commits:
         topics.setdefault(one.topic, []).append(
@@ -253,7 +259,11 @@ def _committing(request: OffsetCommit) -> tuple[str, int, Json]:
             }
         )
     named = [{"name": name, "partitions": partitions} for name, partitions in topics.items()]
-    body = {**_member(request), "topics": named}
+    body = {**_member(request, group), "topics": named}
+    if request.retention_ms is not None:
+        # The last version with a retention time.
+        old = {"generationIdOrMemberEpoch": request.generation, "retentionTimeMs": request.retention_ms}
+        return "OFFSET_COMMIT", 4, {**body, **old}
     if request.producer_id is None:
         return "OFFSET_COMMIT", 9, {**body, "generationIdOrMemberEpoch": request.generation}
     transaction = {"transactionalId": "x", "producerId": request.producer_id, "producerEpoch": 0}
@@ -267,8 +277,12 @@ def _answer(told: Json) -> Answer:
     if "topics" in data:
         return Answer(error=_ERRORS[data.get("errorCode", 0)], refused=tuple(_refused(data)))
     if isinstance(data.get("members"), list) and data["members"] and "errorCode" in data["members"][0]:
-        # A LeaveGroup has an error for each member, and one for all.
-        return Answer(error=_ERRORS[data["errorCode"] or data["members"][0]["errorCode"]])
+        left = tuple(_ERRORS[one["errorCode"]] for one in data["members"])
+        return (
+            replace(Answer.of_leaving(left), error=_ERRORS[data["errorCode"]])
+            if data["errorCode"]
+            else (Answer.of_leaving(left))
+        )
     named: Json = {"error": _ERRORS[data["errorCode"]], "member_id": data.get("memberId") or ""}
     if "generationId" in data:
         named["generation"] = data["generationId"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from contextlib import suppress
 from dataclasses import replace
 
@@ -12,7 +13,9 @@ from groupreplay.state.model.requests import (
     OffsetCommit,
     PartitionState,
 )
+from support.model.kafka_coordinator import GROUP
 from support.model.random_scripts import RandomScript, make_script
+from support.service.bold_scripts import BoldSteps, add_crowd
 from support.service.kafka_service import KafkaService
 from support.service.service_pair import OrderUnknown, ServicePair
 
@@ -91,3 +94,26 @@ def make_troubled_script(kafka: KafkaService, kind: str, seed: int) -> TroubledS
         classic=drawn.classic,
         consumer=drawn.consumer,
     )
+
+
+class BoldTroubledScript(BoldSteps, TroubledScript):
+    """One with rare steps besides."""
+
+
+def make_bold_troubled_script(kafka: KafkaService, kind: str, seed: int) -> BoldTroubledScript:
+    """The script of a seed, as ``make_troubled_script``; some are of the empty group id, some of a crowd."""
+    drawn = make_troubled_script(kafka, kind, seed)
+    numbers = random.Random(f"bold trouble {kind} {seed}")
+    group = "" if numbers.random() < 0.08 else GROUP
+    script = BoldTroubledScript(
+        pair=replace(drawn.pair, group=group),
+        numbers=numbers,
+        mixes=drawn.mixes,
+        regexes=False,
+        topics=drawn.topics,
+        classic=drawn.classic,
+        consumer=drawn.consumer,
+    )
+    if kind == "classic" and numbers.random() < 0.35:
+        add_crowd(script)
+    return script

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import pytest
 
-from groupreplay.codecs import Subscription, encode_blob
+from groupreplay.codecs import GroupMetadataValue, Subscription, encode_blob
 from groupreplay.state.kafka_terms import Phase
 from groupreplay.state.model.classic.group import VALID_PREVIOUS_STATES, ClassicGroup, GroupMember
 from groupreplay.state.model.requests import DeleteGroup, Protocol
@@ -139,3 +140,33 @@ def test_topics_of_a_subscription_that_cannot_be_read_are_not_known() -> None:
     assert (one.subscribed_topics, one.is_subscribed("any")) == (None, True)
     one.protocol_type = "connect"
     assert not one.is_subscribed("any")
+
+
+def test_a_group_with_members_and_no_protocol_is_not_written() -> None:
+    """Kafka throws before it would write one."""
+    made = group(Phase.STABLE)
+    made.add(member("a", "range"), "consumer")
+    with pytest.raises(ValueError, match="has members and no protocol"):
+        made.record()
+
+
+def test_a_record_with_members_and_no_protocol_never_expires() -> None:
+    """No broker writes it, but one may be loaded: its topics are not known."""
+    made = group(Phase.STABLE)
+    made.add(member("a", "range"), "consumer")
+    made.resume("range")
+    assert made.may_expire
+    (_, value) = made.record()
+    assert isinstance(value, GroupMetadataValue)
+    loaded = made.reloaded(replace(value, protocol=None))
+    assert (loaded.state, loaded.subscribed_topics, loaded.may_expire) == (Phase.STABLE, None, False)
+
+
+def test_an_empty_group_that_was_loaded_without_a_time_counts_from_each_commit() -> None:
+    """As from records of versions 0 and 1."""
+    made = group(Phase.EMPTY)
+    made.protocol_type = "consumer"
+    (_, value) = made.record()
+    assert isinstance(value, GroupMetadataValue)
+    assert made.reloaded(value).emptied_ms == value.current_state_timestamp_ms
+    assert made.reloaded(replace(value, current_state_timestamp_ms=-1)).emptied_ms is None

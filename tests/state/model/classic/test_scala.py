@@ -6,8 +6,9 @@ import pytest
 
 from groupreplay.codecs import OffsetCommitValue
 from groupreplay.state.kafka_terms import Phase
+from groupreplay.state.model.classic.group import ClassicGroup, GroupMember
 from groupreplay.state.model.java_maps import scala_map_order, scala_trie_order
-from groupreplay.state.model.requests import Answer, Error, OffsetDelete, Settings
+from groupreplay.state.model.requests import Answer, EndTransaction, Error, OffsetDelete, Settings
 from support.model.classic_clients import Clients, joining, protocols
 from support.model.consumer_clients import topics
 
@@ -103,6 +104,95 @@ def test_offsets_have_no_ids_of_topics(*, scala: bool) -> None:
     value = clients.log[-1].value
     assert isinstance(value, OffsetCommitValue)
     assert (value.version, any(value.topic_id)) == ((3, False) if scala else (4, True))
+
+
+@BOTH
+def test_a_pending_offset_holds_back_expiry_only_with_the_newer_coordinator(*, scala: bool) -> None:
+    """The offset is removed; the transaction keeps the group, and its commit brings the partition back."""
+    clients = clients_of(scala, retention_ms=60_000)
+    clients.commit(1)
+    clients.commit(2, producer_id=5)
+    clients.wait(60_000)
+    clients.clean_up()
+    offsets = clients.coordinator.offsets
+    assert bool(offsets.committed) != scala
+    assert clients.state == "Empty"
+    clients.ask(EndTransaction(producer_id=5, committed=True))
+    assert [one.value.offset for one in offsets.committed.values()] == [2]
+
+
+@BOTH
+def test_a_commit_in_a_transaction_of_a_generation_of_an_unknown_group(*, scala: bool) -> None:
+    """The older coordinator makes the group before it looks for the member, until the next check of the retention."""
+    clients = clients_of(scala)
+    error = clients.commit(1, member_id="m", generation=1, producer_id=5)
+    assert (error, clients.state) == (
+        ("UNKNOWN_MEMBER_ID", "Empty") if scala else ("ILLEGAL_GENERATION", "Dead")
+    )
+    clients.clean_up()
+    assert (clients.state, clients.log) == ("Dead", [])
+
+
+@BOTH
+def test_the_table_of_members_does_not_shrink(*, scala: bool) -> None:
+    """So the next leader of a group that was large is another one than that of a new group of the same members."""
+    table = ClassicGroup(group_id="g", current_state_timestamp_ms=0, changes=[], scala=scala)
+    names = [f"m{number}" for number in range(14)]
+    for name in names:
+        table.add(_member(name), "consumer")
+    for name in names[3:]:
+        table.remove(name)
+    fresh = ClassicGroup(group_id="g", current_state_timestamp_ms=0, changes=[], scala=scala)
+    for name in names[:3]:
+        fresh.add(_member(name), "consumer")
+    assert (table.buckets, fresh.buckets) == (32, 16)
+    orders = [[one.member_id for one in group.in_map_order()] for group in (table, fresh)]
+    assert [sorted(order) for order in orders] == [names[:3]] * 2
+
+
+@BOTH
+def test_a_table_of_scala_grows_one_member_earlier(*, scala: bool) -> None:
+    """With its twelfth member; Java's with the thirteenth."""
+    group = ClassicGroup(group_id="g", current_state_timestamp_ms=0, changes=[], scala=scala)
+    sizes = []
+    for number in range(25):
+        group.add(_member(f"m{number}"), "consumer")
+        sizes.append(group.buckets)
+    growth = [number + 1 for number in range(1, 25) if sizes[number] != sizes[number - 1]]
+    assert growth == ([12, 24] if scala else [13, 25])
+
+
+@BOTH
+def test_a_removed_pending_offset_is_back_after_a_move(*, scala: bool) -> None:
+    """The older coordinator writes no tombstone for it, so the log still has it."""
+    clients = clients_of(scala)
+    clients.stable("a")
+    clients.commit(2, topic="u", producer_id=5)
+    clients.told(OffsetDelete((("u", 0),)))
+    clients.take(clients.coordinator.move(clients.now))
+    clients.ask(EndTransaction(producer_id=5, committed=True))
+    assert [one.value.offset for one in clients.coordinator.offsets.committed.values()] == [2] * scala
+
+
+@BOTH
+def test_a_deleted_topic_ends_a_group_without_other_offsets(*, scala: bool) -> None:
+    """With the newer coordinator the next check of the retention does it."""
+    clients = clients_of(scala)
+    clients.commit(7)
+    clients.take(clients.coordinator.delete_topic("t", clients.now))
+    assert clients.state == ("Dead" if scala else "Empty")
+
+
+def _member(name: str) -> GroupMember:
+    return GroupMember(
+        member_id=name,
+        instance_id=None,
+        client_id="c",
+        client_host="/h",
+        rebalance_timeout_ms=1,
+        session_timeout_ms=1,
+        protocols=protocols(),
+    )
 
 
 def test_the_order_of_scalas_maps() -> None:

@@ -80,6 +80,11 @@ REFUSALS: list[tuple[Callable[[], ConsumerClients], Callable[[ConsumerClients], 
     (two, lambda it: it.ask(committing("a", 9)).error, Error.STALE_MEMBER_EPOCH),  # type: ignore[union-attr]
     (two, lambda it: it.ask(committing("a", 2, 0, 2)).error, Error.STALE_MEMBER_EPOCH),  # type: ignore[union-attr]
     (two, lambda it: it.ask(committing("nobody", 3)).error, Error.UNKNOWN_MEMBER_ID),  # type: ignore[union-attr]
+    (
+        two,
+        lambda it: it.ask(replace(committing("a", 3), retention_ms=1)).error,  # type: ignore[union-attr]
+        Error.UNSUPPORTED_VERSION,
+    ),
     (two, lambda it: it.ask(ClassicHeartbeat(member_id="a", generation=3)).error, Error.UNKNOWN_MEMBER_ID),  # type: ignore[union-attr]
     (
         lambda: alone(Settings(migration_policy="disabled")),
