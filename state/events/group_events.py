@@ -5,13 +5,16 @@ Times are integer milliseconds since 1970; a field is null where the log does no
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta
 
 from groupreplay.state.events.event import (
+    Assumed,
     Fact,
+    GoneMember,
+    LeaveCandidate,
     LeaveReason,
     MemberForm,
     MemberIdentity,
@@ -141,6 +144,10 @@ class RebalanceCompleted(Fact):
         tuple[str, ...] | None, Meta(description="Former member ids of slots that do not exist any more.")
     ]
     kept: Annotated[tuple[str, ...] | None, Meta(description="Member ids in slots that were there before.")]
+    gone: Annotated[
+        tuple[GoneMember, ...],
+        Meta(description="The first 20 of those in `left`, and why; each has an event `member.left`, too."),
+    ]
     trigger: Trigger
     sync_ms: Annotated[
         int | None, Meta(description="From the end of the join phase to the leader's assignment.")
@@ -201,11 +208,26 @@ class MemberLeft(MemberFact):
             "removes it."
         ),
     ]
+    candidates: Annotated[
+        tuple[LeaveCandidate, ...],
+        Meta(
+            description="Every reason that the recorded times do not exclude, likeliest first, each with its sum. The "
+            "stated reason is the first one; if it is the only one, it is proven."
+        ),
+    ] = ()
+    assumed: Assumed = field(default_factory=dict)
+    unplanned: Annotated[
+        bool,
+        Meta(
+            description="The broker removed it, or its client gave up, and it looks like no deployment: no other "
+            "member stopped about when it fell silent, and the group has fewer members than before."
+        ),
+    ] = False
 
     @property
     def severity(self) -> Severity:
-        """WARN for a member that the broker removed for being slow."""
-        return Severity.WARN if self.reason == "rebalance_timeout" else Severity.INFO
+        """WARN if nobody planned it."""
+        return Severity.WARN if self.unplanned else Severity.INFO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from groupreplay.state.events.event import History, Trigger
+from groupreplay.state.events.event import History, LeaveReason, Trigger
 from groupreplay.state.kafka_terms import GroupType, Phase
 from groupreplay.state.snapshot.members import Member
 from groupreplay.state.snapshot.modern import Modern, group_epoch
@@ -86,7 +86,7 @@ class OpenRebalance(msgspec.Struct, frozen=True, array_like=True):
     """A rebalance in progress in a group of a newer kind; ``members`` are those at its start.
 
     ``owners_known``: the last owner of every partition is known, because the rebalance before was replayed or
-    there was none.
+    there was none. ``reasons``: by member id, why those left that have left since.
     """
 
     rebalance_id: str
@@ -94,6 +94,7 @@ class OpenRebalance(msgspec.Struct, frozen=True, array_like=True):
     trigger: Trigger
     members: tuple[Member, ...]
     owners_known: bool = False
+    reasons: dict[str, LeaveReason] = {}
 
 
 class GroupState(msgspec.Struct, array_like=True):

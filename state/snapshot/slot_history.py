@@ -46,7 +46,8 @@ class SlotHistory(msgspec.Struct, array_like=True):
 
     ``number`` is the last generation or group epoch. ``config_offset`` is that of a Connect group, ``configured``
     whether it changed with the last generation. ``unsettled`` counts probes that did not show Stable, by minute.
-    ``durations_ms`` are upper bounds of the last rebalances, the latest one last.
+    ``durations_ms`` are upper bounds of the last rebalances, the latest one last. ``counts`` are the last numbers of
+    members, each since when; ``stopped_ms`` is when a member last left on purpose or was started again (-1: never).
     """
 
     slots: dict[str, Slot] = {}
@@ -56,6 +57,8 @@ class SlotHistory(msgspec.Struct, array_like=True):
     configured: bool = False
     unsettled: dict[int, int] = {}
     durations_ms: tuple[int, ...] = ()
+    counts: tuple[tuple[int, int], ...] = ()
+    stopped_ms: int = -1
 
 
 def usual_duration_ms(history: SlotHistory | None, least: int) -> int | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.plausible_times import LATEST_MS
+from groupreplay.state.policy.sessions import SessionSettings
 from groupreplay.streaming.contract.message_decoder import Integer, MessageDecoder
 from groupreplay.streaming.kafka.retention import Retention
 
@@ -53,7 +54,8 @@ class CaptureContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     Times in milliseconds since 1970. ``tool`` is the program and its release, ``command`` the one that wrote the file.
     The log is complete up to ``complete_ms`` by the clock of the machine that ran it; the file was begun at
     ``begun_ms``. ``brokers`` is the release of the brokers, ``partitions`` the number of the offsets topic's,
-    ``topic_settings`` its configuration. ``probes`` is the topic of the prober's answers (None: none was read).
+    ``topic_settings`` its configuration. ``sessions``: by type of group, the brokers' session timeout, the least
+    one, and the heartbeat interval. ``probes`` is the topic of the prober's answers (None: none was read).
     """
 
     format: str = FORMAT
@@ -64,6 +66,7 @@ class CaptureContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     brokers: str | None = None
     retention_ms: _Duration | None = None
     check_interval_ms: _Duration | None = None
+    sessions: Mapping[str, tuple[_Duration, _Duration, _Duration]] = {}
     partitions: Integer | None = None
     topic_settings: Mapping[str, str] = {}
     probes: str | None = None
@@ -89,9 +92,12 @@ def decoded_context(metadata: Mapping[bytes, bytes] | None) -> CaptureContext | 
 
 def retention_of(context: CaptureContext) -> Retention:
     """The brokers' retention of offsets, as far as the capture has it."""
-    if context.check_interval_ms is None:
-        return Retention(retention_ms=context.retention_ms)
-    return Retention(retention_ms=context.retention_ms, check_interval_ms=context.check_interval_ms)
+    known: dict[str, Any] = {
+        "sessions": {kind: SessionSettings(*one) for kind, one in context.sessions.items()}
+    }
+    if context.check_interval_ms is not None:
+        known["check_interval_ms"] = context.check_interval_ms
+    return Retention(retention_ms=context.retention_ms, **known)
 
 
 def latest_context(contexts: Iterable[CaptureContext | None]) -> CaptureContext | None:
