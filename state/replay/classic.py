@@ -269,6 +269,7 @@ class _Record:
                 session=SessionSettings(member.session_timeout_ms, member.session_timeout_ms, 0),
                 poll_ms=member.rebalance_timeout_ms,
                 is_static=member.instance_id is not None,
+                gives_up_silently=member.instance_id is not None,
                 join=None if emptied else self._join_timer(member),
             )
         )

@@ -181,6 +181,7 @@ class ModernDiff:
                 poll_ms=member.rebalance_timeout_ms if member.rebalance_timeout_ms > 0 else None,
                 is_static=member.instance_id is not None,
                 is_away=is_away,
+                gives_up_silently=True,
             )
         )
         return Departure(member, finding, elapsed_ms, assumed)

@@ -66,7 +66,8 @@ class Leaving:
     there was none). 95 % of the times between two commits of the group are shorter than ``usual_gap_ms`` (None: not
     known), which is up to twice as long. ``poll_ms`` is the client's ``max.poll.interval.ms``: consumers ask for it as
     their rebalance timeout. ``is_static``: the client does not send LeaveGroup, also when it gives up; ``is_away``: it
-    has said that it comes back (KIP-848).
+    has said that it comes back (KIP-848). ``gives_up_silently``: a client that does not poll may end its heartbeats
+    without a word, as those of static members do, and librdkafka with KIP-848.
     """
 
     earliest_ms: int
@@ -79,6 +80,7 @@ class Leaving:
     poll_ms: int | None
     is_static: bool
     is_away: bool = False
+    gives_up_silently: bool = False
     join: JoinTimer | None = None
 
     @property
@@ -194,7 +196,7 @@ def _session(leaving: Leaving) -> _Sum:
             _plus(leaving.heartbeat_ms, shortest_ms), leaving.noticed_ms(session.timeout_ms + _TIMER_SLACK_MS)
         )
     ]
-    if leaving.poll_ms is not None:
+    if leaving.poll_ms is not None and leaving.gives_up_silently:
         silent_ms = leaving.poll_ms + session.timeout_ms
         until_ms = leaving.noticed_ms(silent_ms + _POLL_CHECK_MS + _TIMER_SLACK_MS)
         windows.append(_Window(_plus(leaving.polled_ms, silent_ms), until_ms))

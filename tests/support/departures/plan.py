@@ -98,7 +98,7 @@ class Cell:
         return max(one.at_s for one in self.departures) + longest
 
 
-CLASSIC_SHORT = Profile(name="short session", protocol="classic", session_ms=6_000, poll_ms=30_000)
+CLASSIC_SHORT = Profile(name="short session", protocol="classic", session_ms=6_000, poll_ms=120_000)
 CLASSIC_OFTEN = replace(
     CLASSIC_SHORT, name="short session, frequent commits", commit_ms=1_000, poll_ms=12_000
 )
@@ -171,20 +171,18 @@ def default_broker(seed: int, share: float = 1.0) -> list[Cell]:
         draft.usual(CONSUMER_DEFAULT, "librdkafka", ("unsubscribe", "kill", "close", "stop"))
         draft.usual(CONSUMER_TENTH, "librdkafka", ("close", "kill", "slow", "stop", "blocked"))
     for _ in range(_few(share, 3)):
+        for profile in (CLASSIC_DEFAULT, CONSUMER_DEFAULT):
+            draft.usual(profile, "librdkafka", ("slow",))
+            draft.usual(profile, "librdkafka", ("blocked",))
+            draft.usual(profile, "java", ("slow",))
+    for _ in range(_few(share, 2)):
+        for profile in (CLASSIC_DEFAULT, CONSUMER_DEFAULT):
+            draft.usual(profile, "java", ("close", "kill", "unsubscribe", "stop"))
+            draft.usual(profile, "java", ("blocked",))
+    for _ in range(_few(share, 1)):
         draft.usual(CLASSIC_MINUTE, "librdkafka", ("slow", "blocked", "close"))
         draft.usual(CONSUMER_MINUTE, "librdkafka", ("slow", "blocked", "close"))
-        draft.usual(CLASSIC_SHORT, "librdkafka")
-    for _ in range(_few(share, 2)):
-        draft.usual(CLASSIC_DEFAULT, "java", ("close", "kill", "unsubscribe", "stop"))
-        draft.usual(CONSUMER_DEFAULT, "java", ("close", "kill", "unsubscribe", "stop"))
         draft.usual(CLASSIC_MINUTE, "java", ("slow", "blocked"))
-        draft.usual(CONSUMER_MINUTE, "java", ("slow", "blocked"))
-    for _ in range(_few(share, 1)):
-        draft.usual(CLASSIC_DEFAULT, "librdkafka", ("slow",))
-        draft.usual(CLASSIC_DEFAULT, "java", ("slow",))
-        draft.usual(CLASSIC_DEFAULT, "librdkafka", ("blocked",))
-        draft.usual(CLASSIC_DEFAULT, "java", ("blocked",))
-        draft.usual(CONSUMER_DEFAULT, "librdkafka", ("slow",))
     for library in ("librdkafka", "java"):
         for profile in (CLASSIC_SHORT, CONSUMER_DEFAULT):
             draft.static(profile, library)  # type: ignore[arg-type]
