@@ -197,9 +197,18 @@ class MemberLeft(MemberFact):
 
     NAME: ClassVar[str] = "member.left"
     DOC: ClassVar[str] = (
-        "A slot of the former generation does not exist any more; the reason is inferred from elapsed times."
+        "A slot of the former generation does not exist any more. The reason is what the recorded times leave: "
+        "`candidates` has the sums, and `evidence` says whether it is proven (`log`) or inferred."
     )
-    reason: LeaveReason
+    reason: Annotated[
+        LeaveReason,
+        Meta(
+            description="`left`: LeaveGroup, from the member on purpose or from an administrator. `poll_timeout`: its "
+            "client gave up, because the application did not poll for `max.poll.interval.ms`. `session_timeout`: the "
+            "coordinator got no heartbeat for so long. `rebalance_timeout`: it did not rejoin, or did not revoke its "
+            "partitions, in time. Earlier releases wrote `group_emptied` for the last member."
+        ),
+    ]
     elapsed_ms: Annotated[
         int | None,
         Meta(

@@ -15,8 +15,8 @@ from groupreplay.state.events.group_events import GroupCreated, GroupDeleted, Gr
 from groupreplay.state.kafka_terms import GroupType, Phase
 from groupreplay.state.plausible_times import written_ms
 from groupreplay.state.policy.context import Context
-from groupreplay.state.policy.sessions import SessionSettings
-from groupreplay.state.replay.departures.reasons import JoinTimer, Leaving, why
+from groupreplay.state.replay.departures.classic import JoinPhase
+from groupreplay.state.replay.departures.reasons import why
 from groupreplay.state.replay.generation_diff import (
     GenerationDiff,
     Moves,
@@ -27,7 +27,10 @@ from groupreplay.state.replay.generation_diff import (
 )
 from groupreplay.state.replay.membership_change import Departure, MembershipChange, gone_members, judged
 from groupreplay.state.replay.phases import NEXT, Observed, TransitionEvent
-from groupreplay.state.replay.probing import began_bounds, gone_bounds_ms, join_bounds_ms, rebalance_id
+from groupreplay.state.replay.probing import (
+    join_bounds_ms,
+    rebalance_id,
+)
 from groupreplay.state.replay.report import Report
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
 from groupreplay.state.snapshot.group_state import ClassicGeneration, GroupState
@@ -40,13 +43,10 @@ from groupreplay.state.snapshot.members import (
     slowest_member,
 )
 from groupreplay.state.snapshot.offsets import Offsets
-from groupreplay.state.snapshot.partitions import each
 
 #: Clean-ups of the broker after which a tombstone that is not there was never written: a coordinator that has just
 #: moved begins the interval between two of them anew.
 _CLEAN_UPS: Final = 2
-#: So long before the end of a rebalance the members commit nothing more: they have given up their partitions.
-_SILENCE_MS: Final = 5_000
 #: The coordinator writes generation 0 when a group is first asked for; the older one began with generation 1.
 _FIRST_GENERATIONS = (0, 1)
 
@@ -157,7 +157,7 @@ class _Record:
         # A first record with a static member in it may be its replacement, long after the rebalance.
         doubtful = not step.comparable and any(member.instance_id for member in members)
         evidence = Evidence.INFERRED if doubtful else Evidence.LOG
-        departures = self._departures(diff.pairing.left, emptied=False) if step.comparable else ()
+        departures = self._departures(diff.pairing.left) if step.comparable else ()
         completed = self._completed(diff, moved, doubtful, departures)
         if completed.join_ms_max is not None:
             evidence = Evidence.PROBE
@@ -241,64 +241,19 @@ class _Record:
         """The record has no members, the one before had."""
         members = self.snapshot.group.classic.members
         self.emit(GroupEmptied(generation=self.value.generation, since_ms=self.since_ms))
-        change = MembershipChange(departures=self._departures(members, emptied=True), emptied=True)
+        change = MembershipChange(departures=self._departures(members), emptied=True)
         self.emit_members(change, self.step.history)
         return change
 
-    def _departures(self, left: Sequence[Member], *, emptied: bool) -> tuple[Departure, ...]:
-        departures = [self._departure(member, emptied) for member in left]
+    def _departures(self, left: Sequence[Member]) -> tuple[Departure, ...]:
+        phase = JoinPhase(self.snapshot, self.offsets, self.members, self.since_ms)
+        found = [(member, phase.leaving(member)) for member in left]
+        # The rebalance, or the group, had waited for each up to ``since_ms``.
+        departures = [
+            Departure(member, why(one), _elapsed_ms(one.heard_ms, self.since_ms)) for member, one in found
+        ]
         before, history = len(self.snapshot.group.classic.members), self.snapshot.slot_history
         return judged(departures, history, self.report.timestamp_ms, (before, len(self.members)))
-
-    def _departure(self, member: Member, emptied: bool) -> Departure:
-        group = self.snapshot.group
-        commit_ms = self.offsets.last_commit_ms(each(member.partitions))
-        signs = [time for time in (group.record_timestamp_ms, commit_ms) if time is not None]
-        heard_ms = max(signs, default=None)
-        # The rebalance, or the group, had waited for the member up to ``since_ms``.
-        earliest_ms, latest_ms = self._left_between(member, heard_ms, emptied)
-        finding = why(
-            Leaving(
-                earliest_ms=earliest_ms,
-                latest_ms=latest_ms,
-                heard_ms=heard_ms,
-                committed_ms=commit_ms,
-                # The coordinator takes a commit for a heartbeat.
-                heartbeat_ms=heard_ms,
-                usual_gap_ms=self.offsets.usual_gap_ms(),
-                session=SessionSettings(member.session_timeout_ms, member.session_timeout_ms, 0),
-                poll_ms=member.rebalance_timeout_ms,
-                is_static=member.instance_id is not None,
-                gives_up_silently=member.instance_id is not None,
-                join=None if emptied else self._join_timer(member),
-            )
-        )
-        return Departure(member, finding, _elapsed_ms(heard_ms, self.since_ms))
-
-    def _left_between(self, member: Member, heard_ms: int | None, emptied: bool) -> tuple[int, int]:
-        """When it left, at the earliest and at the latest: the group waited for the others to rejoin after that."""
-        ended_ms = self.since_ms
-        if emptied:
-            return ended_ms, ended_ms
-        earliest_ms, latest_ms = gone_bounds_ms(self.snapshot, member, ended_ms)
-        return max(earliest_ms, heard_ms or 0), max(latest_ms, heard_ms or 0)
-
-    def _join_timer(self, member: Member) -> JoinTimer | None:
-        """The timer of the join phase that ended without the member; static members stay until their session ends."""
-        before, began = self.snapshot.group.classic.members, began_bounds(self.snapshot)
-        timeout_ms = rebalance_timeout_ms(before)
-        if timeout_ms is None or began.earliest_ms is None or member.instance_id is not None:
-            return None
-        ended_ms = self.since_ms
-        others_ms = self.offsets.newest_commit_ms()
-        return JoinTimer(
-            earliest_ms=began.earliest_ms,
-            latest_ms=ended_ms if began.latest_ms is None else began.latest_ms,
-            others_ms=others_ms if others_ms is not None and others_ms < ended_ms - _SILENCE_MS else None,
-            timeout_ms=timeout_ms,
-            most_ms=rebalance_timeout_ms((*before, *self.members)) or timeout_ms,
-            is_probed=self.snapshot.group.in_progress is not None,
-        )
 
 
 def _elapsed_ms(start_ms: int | None, end_ms: int | None) -> int | None:

@@ -17,7 +17,6 @@ from groupreplay.state.replay.report import Report
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
 from groupreplay.state.snapshot.group_state import BeginBounds, GroupState, RebalanceInProgress, SeenPhase
 from groupreplay.state.snapshot.log_position import ProbeQueue
-from groupreplay.state.snapshot.members import Member
 from groupreplay.state.snapshot.observations import Probe
 
 #: Waiting probes that are kept between two calls; a rebalance that is probed for an hour has fewer.
@@ -26,9 +25,6 @@ _MOST_WAITING: Final = 400
 _MOST_CHARACTERS: Final = 2**20
 #: Where the prober does not know when it asked before: its default interval.
 _USUAL_UNSEEN_MS: Final = 10_000
-#: A rebalance that a departure begins ends when the others have rejoined, which each does with its next heartbeat
-#: (``heartbeat.interval.ms``, 3 s by default): the usual time, not the longest.
-_REJOIN_MS: Final = 2_000
 #: Phases that are remembered of one rebalance; a group that goes from one to the other without end has more.
 _MOST_PHASES: Final = 16
 
@@ -216,30 +212,3 @@ def rebalance_id(snapshot: GroupSnapshot, report: Report) -> str:
     known = snapshot.group.record_offset >= 0
     partition = snapshot.log.partition if known else report.partition
     return f"{report.context.era}-{partition}-{snapshot.group.record_offset if known else report.offset}"
-
-
-def began_bounds(snapshot: GroupSnapshot) -> BeginBounds:
-    """When the rebalance that a record ends began: after the record before, and as the answers show it."""
-    rebalance = snapshot.group.in_progress
-    if rebalance is None:
-        return BeginBounds(snapshot.group.record_timestamp_ms)
-    earliest_ms = rebalance.earliest_ms
-    return BeginBounds(
-        snapshot.group.record_timestamp_ms if earliest_ms is None else earliest_ms, rebalance.since_ms
-    )
-
-
-def gone_bounds_ms(snapshot: GroupSnapshot, member: Member, ended_ms: int) -> tuple[int, int]:
-    """When a member was gone, at the earliest and at the latest, that the join phase until ``ended_ms`` went without.
-
-    Its departure began the rebalance, which lasts until the others have rejoined, or it was the last one for whom the
-    others waited. The last answer shows whether it was still a member.
-    """
-    rebalance = snapshot.group.in_progress
-    soon_ms = ended_ms - _REJOIN_MS
-    if rebalance is None or not rebalance.phases:
-        return soon_ms, ended_ms
-    if member.member_id in rebalance.seen or (member.instance_id or "") in rebalance.seen:
-        return max(soon_ms, rebalance.phases[-1].last_asked_ms), ended_ms
-    earliest_ms = soon_ms if rebalance.earliest_ms is None else min(soon_ms, rebalance.earliest_ms)
-    return earliest_ms, min(ended_ms, max(rebalance.since_ms, rebalance.phases[-1].last_asked_ms))

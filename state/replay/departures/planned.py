@@ -7,7 +7,7 @@ from typing import Final
 
 from groupreplay.state.events.event import LeaveReason
 from groupreplay.state.replay.departures.reasons import Finding
-from groupreplay.state.snapshot.slot_history import SlotHistory
+from groupreplay.state.snapshot.slot_history import MemberCount, SlotHistory
 
 #: What the broker or the client does by itself.
 _BY_ITSELF: Final[frozenset[LeaveReason]] = frozenset(
@@ -45,8 +45,8 @@ def unplanned(
 
 def remember(history: SlotHistory, at_ms: int, members: int, *, stopped: bool) -> None:
     """Note how many members there are, and whether one stopped on purpose or was started again."""
-    if not history.counts or history.counts[-1][1] != members:
-        history.counts = (*history.counts, (at_ms, members))[-_MOST_COUNTS:]
+    if not history.counts or history.counts[-1].members != members:
+        history.counts = (*history.counts, MemberCount(at_ms, members))[-_MOST_COUNTS:]
     if stopped:
         history.stopped_ms = at_ms
 
@@ -59,7 +59,6 @@ def _is_by_itself(finding: Finding) -> bool:
 
 
 def _count_at(history: SlotHistory, at_ms: int, otherwise: int) -> int:
-    """The number of members at that time; the first known one if that is later."""
-    counts = history.counts
-    known = [count for since_ms, count in counts if since_ms <= at_ms] or [count for _, count in counts[:1]]
+    """The number of members at that time, if it is known."""
+    known = [one.members for one in history.counts if one.at_ms <= at_ms]
     return known[-1] if known else otherwise

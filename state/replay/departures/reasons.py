@@ -26,8 +26,8 @@ FENCING_SLACK_MS: Final = 1_000
 _TIMER_SLACK_MS: Final = 2_000
 #: librdkafka looks twice a second, Java's client with each heartbeat, whether the application has polled.
 _POLL_CHECK_MS: Final = 3_000
-#: ``auto.commit.interval.ms`` by default: librdkafka commits in the background, up to so long after the last poll.
-_BACKGROUND_COMMIT_MS: Final = 5_000
+#: ``auto.commit.interval.ms`` by default, and a little: librdkafka commits so long after the last poll at most.
+_COMMIT_MS: Final = 5_100
 #: Members learn of a rebalance with their next heartbeat (``heartbeat.interval.ms``, 3 s by default).
 _NOTICE_MS: Final = 3_000
 #: The timeout of each reason, and what it does, as the sum of a candidate says it.
@@ -90,9 +90,20 @@ class Leaving:
 
     @property
     def polled_ms(self) -> int | None:
-        """When the application polled last, at the earliest: a commit may come later."""
-        later_ms = _BACKGROUND_COMMIT_MS if self.usual_gap_ms is None else _typical(self.usual_gap_ms)
-        return _plus(self.committed_ms, -later_ms)
+        """When the application polled last, at the earliest: a commit may come later.
+
+        Other records prove nothing: libraries send heartbeats, and some rejoin, while nobody polls.
+        """
+        return _plus(self.committed_ms, -self._commit_delay_ms)
+
+    @property
+    def likely_polled_ms(self) -> int | None:
+        """The same; of a member without a commit, when it was heard of, because it has joined by polling."""
+        return _plus(self.heard_ms, -self._commit_delay_ms) if self.polled_ms is None else self.polled_ms
+
+    @property
+    def _commit_delay_ms(self) -> int:
+        return _COMMIT_MS if self.usual_gap_ms is None else _typical(self.usual_gap_ms)
 
     def noticed_ms(self, after_ms: int) -> int | None:
         """So long after a member at work would have committed again; None: that is not known."""
@@ -110,11 +121,15 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """A time in which something ends; None: it is open on that side. ``is_exact``: it is narrow."""
+    """A time in which something ends; None: it is open on that side.
+
+    ``is_exact``: it is narrow; ``is_vague``: it only shows that another reason cannot be stated.
+    """
 
     from_ms: int | None
     until_ms: int | None
     is_exact: bool = False
+    is_vague: bool = False
 
     def meets(self, leaving: Leaving) -> bool:
         return (self.from_ms is None or self.from_ms <= leaving.latest_ms) and (
@@ -136,6 +151,9 @@ class _Sum:
     def fits(self, leaving: Leaving) -> bool:
         return any(window.meets(leaving) for window in self.windows)
 
+    def is_vague(self, leaving: Leaving) -> bool:
+        return all(window.is_vague for window in self.windows if window.meets(leaving))
+
     def is_exact(self, leaving: Leaving) -> bool:
         return any(window.is_exact and window.meets(leaving) for window in self.windows)
 
@@ -152,7 +170,7 @@ def why(leaving: Leaving) -> Finding:
     if len(sums) == 1:
         (proven,) = candidates
         return Finding(proven.reason, (replace(proven, likely=True),), Evidence.LOG)
-    if len(likely) == 1:
+    if len(likely) == 1 and not likely[0].is_vague(leaving):
         return Finding(likely[0].candidate.reason, candidates, Evidence.INFERRED)
     return Finding("unknown", candidates, Evidence.LOG)
 
@@ -170,7 +188,7 @@ def _sums(leaving: Leaving) -> Iterator[_Sum]:
     if leaving.poll_ms is not None and not leaving.is_static:
         candidate = _candidate("poll_timeout", leaving.poll_ms, leaving.polled_ms, leaving.silent_ms)
         until_ms = leaving.noticed_ms(leaving.poll_ms + _POLL_CHECK_MS)
-        yield _Sum(candidate, (_Window(candidate.earliest_ms, until_ms),))
+        yield _Sum(candidate, (_Window(_plus(leaving.likely_polled_ms, leaving.poll_ms), until_ms),))
     if leaving.join is not None:
         yield _join(leaving.join, leaving.silent_ms)
 
@@ -190,16 +208,16 @@ def _session(leaving: Leaving) -> _Sum:
     """The session ends by itself, or after the client has given up without a word."""
     session = leaving.session
     candidate = _candidate("session_timeout", session.least_ms, leaving.heartbeat_ms, leaving.silent_ms)
-    shortest_ms = session.least_ms if session.assumed else session.timeout_ms
-    windows = [
-        _Window(
-            _plus(leaving.heartbeat_ms, shortest_ms), leaving.noticed_ms(session.timeout_ms + _TIMER_SLACK_MS)
-        )
-    ]
+    from_ms = _plus(leaving.heartbeat_ms, session.timeout_ms)
+    windows = [_Window(from_ms, leaving.noticed_ms(session.timeout_ms + _TIMER_SLACK_MS))]
+    if session.assumed:
+        windows.append(_Window(candidate.earliest_ms, from_ms, is_vague=True))
     if leaving.poll_ms is not None and leaving.gives_up_silently:
         silent_ms = leaving.poll_ms + session.timeout_ms
         until_ms = leaving.noticed_ms(silent_ms + _POLL_CHECK_MS + _TIMER_SLACK_MS)
-        windows.append(_Window(_plus(leaving.polled_ms, silent_ms), until_ms))
+        # The session counts from its last heartbeat, which came before it gave up.
+        from_ms = _plus(leaving.likely_polled_ms, silent_ms - session.heartbeat_ms)
+        windows.append(_Window(from_ms, until_ms))
     return _Sum(candidate, tuple(windows))
 
 
@@ -244,8 +262,8 @@ def _candidate(
 
 
 def _typical(usual_gap_ms: int) -> int:
-    """The usual gap is the upper edge of a bucket that begins at half of it."""
-    return usual_gap_ms * 5 // 8
+    """The usual gap is the upper edge of a bucket; Kafka's default of 5 s is far below that of its own."""
+    return _COMMIT_MS if usual_gap_ms // 2 < _COMMIT_MS < usual_gap_ms else usual_gap_ms
 
 
 def _plus(at_ms: int | None, more_ms: int | None) -> int | None:
