@@ -74,6 +74,9 @@ def judged(
     departures: Sequence[Departure], history: SlotHistory | None, at_ms: int, members: tuple[int, int]
 ) -> tuple[Departure, ...]:
     """The same, and whether somebody may have planned them; ``members``: how many there were before and are now."""
+    if not members[1] and all(one.member.instance_id is not None for one in departures):
+        # Static members that are stopped do not leave: together they look as if all had been killed.
+        return tuple(departures)
     findings = [(one.finding, one.elapsed_ms) for one in departures]
     verdicts = unplanned(findings, history, at_ms, members)
     return tuple(replace(one, unplanned=is_so) for one, is_so in zip(departures, verdicts, strict=True))

@@ -188,7 +188,7 @@ def _change(data: Data) -> str:
         for sign, names, shown in (("+", joined, came), ("-", left, went))
         if names
     ]
-    return f" ({', '.join(signs)})" if signs else ""
+    return f" ({(', ' if came or went else ' ').join(signs)})" if signs else ""
 
 
 def _named(shown: Sequence[str], count: int) -> str:

@@ -9,10 +9,10 @@ from groupreplay.state.events.event import LeaveReason
 from groupreplay.state.replay.departures.reasons import Finding
 from groupreplay.state.snapshot.slot_history import MemberCount, SlotHistory
 
-#: What the broker or the client does by itself.
-_BY_ITSELF: Final[frozenset[LeaveReason]] = frozenset(
-    {"session_timeout", "poll_timeout", "rebalance_timeout"}
-)
+#: What happens to a process that hangs; a deployment does not do that.
+_HANGS: Final[frozenset[LeaveReason]] = frozenset({"poll_timeout", "rebalance_timeout"})
+#: What the broker or the client does by itself, also to a process that was killed.
+_BY_ITSELF: Final[frozenset[LeaveReason]] = _HANGS | {"session_timeout"}
 #: Members of a deployment stop and start within this time of each other.
 _DEPLOYMENT_MS: Final = 120_000
 #: Numbers of members that are remembered.
@@ -33,6 +33,9 @@ def unplanned(
     before, now = members
     stopping = any(finding.reason == "left" for finding, _ in findings)
     for finding, elapsed_ms in findings:
+        if finding.reason in _HANGS:
+            yield True
+            continue
         if stopping or not _is_by_itself(finding):
             yield False
             continue

@@ -230,10 +230,9 @@ def _join(join: JoinTimer, silent_ms: int | None) -> _Sum:
     from_ms, until_ms = join.earliest_ms, join.latest_ms
     if join.others_ms is not None:
         # All others gave up their partitions, and committed, when they learned of it.
-        from_ms, until_ms = (
-            max(from_ms, join.others_ms - _NOTICE_MS),
-            min(until_ms, join.others_ms + _NOTICE_MS),
-        )
+        likely = max(from_ms, join.others_ms - _NOTICE_MS), min(until_ms, join.others_ms + _NOTICE_MS)
+        # Members that keep their partitions meanwhile (KIP-429) may commit until its end.
+        from_ms, until_ms = likely if likely[0] <= likely[1] else (from_ms, until_ms)
     window = _Window(from_ms + join.timeout_ms, until_ms + join.most_ms + _TIMER_SLACK_MS)
     is_exact = _EXACT * (until_ms - from_ms) <= join.timeout_ms
     return _Sum(candidate, (_Window(window.from_ms, window.until_ms, is_exact),))
