@@ -176,7 +176,8 @@ class ModernDiff:
                 heard_ms=max(signs, default=None),
                 committed_ms=commit_ms,
                 heartbeat_ms=max(beats, default=None),
-                usual_gap_ms=self.offsets.usual_gap_ms(),
+                # Without names of topics the commits of its partitions are not known.
+                usual_gap_ms=None if commit_ms is None else self.offsets.usual_gap_ms(),
                 session=session,
                 poll_ms=member.rebalance_timeout_ms if member.rebalance_timeout_ms > 0 else None,
                 is_static=member.instance_id is not None,

@@ -129,6 +129,14 @@ def _continue_rebalance(snapshot: GroupSnapshot, probe: Probe, phase: Phase, rep
         )
     ids = [(one.member_id, one.instance_id) for one in probe.members]
     known.seen = tuple(name for pair in ids for name in pair if name is not None)
+    if known.seen:
+        # A static member has another id after its process was started again.
+        missing = [
+            one.member_id
+            for one in snapshot.group.classic.members
+            if one.member_id not in known.seen and (one.instance_id or "") not in known.seen
+        ]
+        known.missed = {name: known.missed.get(name, probe.answered_ms) for name in missing}
     known.phase = phase
     _note_phase(known, probe, phase)
     snapshot.group.in_progress = known

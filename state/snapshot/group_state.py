@@ -70,6 +70,7 @@ class RebalanceInProgress(msgspec.Struct, array_like=True):
     The rebalance began at ``since_ms`` at the latest and at ``earliest_ms`` at the earliest (None: not known).
     ``unseen_ms`` is the time between the first question and the round before. ``phases`` are what was seen since the
     group's last record, and ``trigger`` what the members in the first answer since then show.
+    ``missed``: by id of a member of the last generation, when the first answer without it had come.
     """
 
     rebalance_id: str
@@ -80,6 +81,7 @@ class RebalanceInProgress(msgspec.Struct, array_like=True):
     earliest_ms: int | None = None
     phases: list[SeenPhase] = []
     trigger: Trigger = "unknown"
+    missed: dict[str, int] = {}
 
 
 class OpenRebalance(msgspec.Struct, frozen=True, array_like=True):

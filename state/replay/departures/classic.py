@@ -16,6 +16,8 @@ from groupreplay.state.snapshot.partitions import each
 
 #: So long before the end of a rebalance the members commit nothing more: they have given up their partitions.
 _SILENCE_MS: Final = 5_000
+#: Members learn of a rebalance with their next heartbeat (``heartbeat.interval.ms``, 3 s by default).
+_NOTICE_MS: Final = 3_000
 #: A rebalance that a departure begins ends when the others have rejoined, which each does with its next heartbeat
 #: (``heartbeat.interval.ms``, 3 s by default): the usual time, not the longest.
 _REJOIN_MS: Final = 2_000
@@ -46,7 +48,7 @@ class JoinPhase:
             committed_ms=commit_ms,
             # The coordinator takes a commit for a heartbeat.
             heartbeat_ms=heard_ms,
-            usual_gap_ms=self.offsets.usual_gap_ms(),
+            usual_gap_ms=None if commit_ms is None else self.offsets.usual_gap_ms(),
             session=SessionSettings(member.session_timeout_ms, member.session_timeout_ms, 0),
             poll_ms=member.rebalance_timeout_ms,
             is_static=member.instance_id is not None,
@@ -61,16 +63,27 @@ class JoinPhase:
         the others waited. The last answer shows whether it was still a member.
         """
         rebalance = self.snapshot.group.in_progress
-        soon_ms = self.ended_ms - _REJOIN_MS
-        if not self.members:
-            # Nobody had to rejoin.
-            return self.ended_ms, self.ended_ms
+        soon_ms = self.ended_ms if self._is_alone else self.ended_ms - _REJOIN_MS
         if rebalance is None or not rebalance.phases:
-            return soon_ms, self.ended_ms
+            # The others may have waited for somebody else since then.
+            return min(soon_ms, self._silent_since_ms()), self.ended_ms
         if not self._is_gone(member):
             return max(soon_ms, rebalance.phases[-1].last_asked_ms), self.ended_ms
         earliest_ms = soon_ms if rebalance.earliest_ms is None else min(soon_ms, rebalance.earliest_ms)
-        return earliest_ms, min(self.ended_ms, max(rebalance.since_ms, rebalance.phases[-1].last_asked_ms))
+        latest_ms = min(self.ended_ms, rebalance.missed.get(member.member_id, self.ended_ms))
+        return min(earliest_ms, latest_ms), latest_ms
+
+    @property
+    def _is_alone(self) -> bool:
+        """Whether it was the only member, so that nobody had to rejoin."""
+        return not self.members and len(self.snapshot.group.classic.members) == 1
+
+    def _silent_since_ms(self) -> int:
+        """When the others had stopped to commit, if that is long before the end; else the end."""
+        others_ms = self.offsets.newest_commit_ms()
+        if self._is_alone or others_ms is None or others_ms >= self.ended_ms - _SILENCE_MS:
+            return self.ended_ms
+        return others_ms - _NOTICE_MS
 
     def _is_gone(self, member: Member) -> bool:
         """Whether the last answer about the rebalance in progress shows members, and not this one."""

@@ -90,6 +90,8 @@ class Cell:
     departures: tuple[Departure, ...]
     #: Static members that are killed, and start again elsewhere before their session ends.
     replaced: tuple[Departure, ...] = ()
+    #: Members that go on.
+    stays: int = 1
 
     @property
     def end_s(self) -> float:

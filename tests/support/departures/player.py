@@ -111,6 +111,8 @@ class Player:
     servers: str
     cells: Sequence[Cell]
     show: Callable[[str], None] = print
+    #: How long everything takes; None: as long as the timeouts of all members may.
+    seconds: float | None = None
     done: list[Departed] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -133,7 +135,7 @@ class Player:
                 for one in cell.replaced:
                     self._at(one.at_s, lambda cell=cell, one=one: self._do(cell, one))
                     self._at(one.at_s + 1.5, lambda cell=cell, one=one: self._start(cell, one, "stay"))
-            end_s = max(cell.end_s for cell in self.cells)
+            end_s = self.seconds or max(cell.end_s for cell in self.cells)
             while self._due or time.monotonic() < begin + end_s:
                 left = (self._due[0][0] if self._due else end_s) - (time.monotonic() - begin)
                 if left > 0:
@@ -206,13 +208,14 @@ class Player:
 
     def _start_all(self) -> None:
         for cell in self.cells:
-            self._start(cell, Departure(f"{cell.group}-stays", "close", 0), "stay")
+            for number in range(cell.stays):
+                self._start(cell, Departure(f"{cell.group}-stays-{number}", "close", 0), "stay")
             for one in (*cell.departures, *cell.replaced):
                 self._start(cell, one)
         if any(one.cause == "removed" for _, one in departures(self.cells)):
             self._host("java", "stay")
         admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
-        wanted = {cell.group: 1 + len(cell.departures) + len(cell.replaced) for cell in self.cells}
+        wanted = {cell.group: cell.stays + len(cell.departures) + len(cell.replaced) for cell in self.cells}
 
         def complete() -> bool:
             missing = {}

@@ -81,8 +81,8 @@ def share(part: int, whole: int) -> str:
     return f"{100 * part / whole:.1f} %" if whole else "-"
 
 
-def left_events(capture: Path, *, probed: bool = True) -> list[Json]:
-    """The events ``member.left`` of a capture, with the answers of the prober or without."""
+def left_events(capture: Path, *, probed: bool = True, all_members: bool = True) -> list[Json]:
+    """The events ``member.left`` of a capture, with the answers of the prober or without; or only what is not INFO."""
     rows = read_captures([capture])
     if not probed:
         rows = replace(rows, probes=())
@@ -90,7 +90,7 @@ def left_events(capture: Path, *, probed: bool = True) -> list[Json]:
     context = Context(
         cluster_id=rows.cluster_id,
         era=rows.era,
-        member_events=True,
+        member_events=all_members,
         probing=probed,
         complete_since_ms=0,
         **known,
