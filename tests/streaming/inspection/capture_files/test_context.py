@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from groupreplay.state.plausible_times import LATEST_MS
+from groupreplay.state.policy.sessions import SessionSettings
 from groupreplay.streaming.inspection.capture_files.context import (
     CONTEXT,
     CaptureContext,
@@ -71,6 +72,8 @@ def test_retention() -> None:
     assert retention_of(CaptureContext(retention_ms=5, check_interval_ms=6)) == Retention(
         retention_ms=5, check_interval_ms=6
     )
+    sessions = {"consumer": SessionSettings(9, 8, 3)}
+    assert retention_of(CaptureContext(sessions={"consumer": (9, 8, 3)})) == Retention(sessions=sessions)
 
 
 @pytest.mark.parametrize(("missing", "gaps", "compacted"), [(0, 0, "no"), (3, 0, "possibly"), (3, 1, "yes")])
