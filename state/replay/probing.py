@@ -15,7 +15,13 @@ from groupreplay.state.kafka_terms import REBALANCING, GroupType, Phase
 from groupreplay.state.replay.phases import NEXT, PROBED
 from groupreplay.state.replay.report import Report
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
-from groupreplay.state.snapshot.group_state import BeginBounds, GroupState, RebalanceInProgress, SeenPhase
+from groupreplay.state.snapshot.group_state import (
+    BeginBounds,
+    GroupState,
+    Missed,
+    RebalanceInProgress,
+    SeenPhase,
+)
 from groupreplay.state.snapshot.log_position import ProbeQueue
 from groupreplay.state.snapshot.observations import Probe
 
@@ -136,7 +142,8 @@ def _continue_rebalance(snapshot: GroupSnapshot, probe: Probe, phase: Phase, rep
             for one in snapshot.group.classic.members
             if one.member_id not in known.seen and (one.instance_id or "") not in known.seen
         ]
-        known.missed = {name: known.missed.get(name, probe.answered_ms) for name in missing}
+        before = Missed(known.phases[-1].last_asked_ms if known.phases else None, probe.answered_ms)
+        known.missed = {name: known.missed.get(name, before) for name in missing}
     known.phase = phase
     _note_phase(known, probe, phase)
     snapshot.group.in_progress = known

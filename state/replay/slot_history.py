@@ -17,7 +17,7 @@ import msgspec
 
 from groupreplay.state.events.event import History
 from groupreplay.state.kafka_terms import GroupType, Phase
-from groupreplay.state.replay.departures.planned import remember
+from groupreplay.state.replay.departures.planned import TOO_SLOW, remember
 from groupreplay.state.replay.membership_change import Departure, MembershipChange, is_replaced
 from groupreplay.state.snapshot import modern
 from groupreplay.state.snapshot.members import Member
@@ -227,9 +227,16 @@ class _Lesson:
         return name
 
     def _timed_out(self, departure: Departure) -> bool:
-        """Whether it left about one rebalance timeout after its last sign, and not about one session timeout."""
-        if departure.reason in ("rebalance_timeout", "left", "session_timeout"):
-            return departure.reason == "rebalance_timeout"
+        """Whether it was too slow: the broker removed it, or its client gave up, which takes as long.
+
+        Where the reason is unknown: it left about one rebalance timeout after its last sign, and not about one session
+        timeout.
+        """
+        if departure.reason != "unknown":
+            return departure.reason in TOO_SLOW
+        if any(one.likely and one.reason in TOO_SLOW for one in departure.finding.candidates):
+            # It happens again and again before anything is said.
+            return True
         elapsed_ms = departure.elapsed_ms
         if elapsed_ms is None or self.rebalance_timeout_ms <= 0 or self.probed:
             return False

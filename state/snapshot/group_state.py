@@ -64,13 +64,23 @@ class SeenPhase(msgspec.Struct, array_like=True):
     broker: int | None = None
 
 
+class Missed(msgspec.Struct, frozen=True, array_like=True):
+    """A member that was gone when the answer of ``answered_ms`` had come.
+
+    It was there when the round before was asked for, at ``asked_ms`` (None: there was none in this rebalance).
+    """
+
+    asked_ms: int | None
+    answered_ms: int
+
+
 class RebalanceInProgress(msgspec.Struct, array_like=True):
     """A classic rebalance that the prober has seen. ``seen``: member and instance ids of the last answer.
 
     The rebalance began at ``since_ms`` at the latest and at ``earliest_ms`` at the earliest (None: not known).
     ``unseen_ms`` is the time between the first question and the round before. ``phases`` are what was seen since the
     group's last record, and ``trigger`` what the members in the first answer since then show.
-    ``missed``: by id of a member of the last generation, when the first answer without it had come.
+    ``missed``: by id of a member of the last generation that an answer has shown to be gone.
     """
 
     rebalance_id: str
@@ -81,7 +91,7 @@ class RebalanceInProgress(msgspec.Struct, array_like=True):
     earliest_ms: int | None = None
     phases: list[SeenPhase] = []
     trigger: Trigger = "unknown"
-    missed: dict[str, int] = {}
+    missed: dict[str, Missed] = {}
 
 
 class OpenRebalance(msgspec.Struct, frozen=True, array_like=True):

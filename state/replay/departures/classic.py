@@ -9,7 +9,7 @@ from typing import Final
 from groupreplay.state.policy.sessions import SessionSettings
 from groupreplay.state.replay.departures.reasons import JoinTimer, Leaving
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
-from groupreplay.state.snapshot.group_state import BeginBounds
+from groupreplay.state.snapshot.group_state import BeginBounds, Missed
 from groupreplay.state.snapshot.members import Member, rebalance_timeout_ms
 from groupreplay.state.snapshot.offsets import Offsets
 from groupreplay.state.snapshot.partitions import each
@@ -69,9 +69,10 @@ class JoinPhase:
             return min(soon_ms, self._silent_since_ms()), self.ended_ms
         if not self._is_gone(member):
             return max(soon_ms, rebalance.phases[-1].last_asked_ms), self.ended_ms
-        earliest_ms = soon_ms if rebalance.earliest_ms is None else min(soon_ms, rebalance.earliest_ms)
-        latest_ms = min(self.ended_ms, rebalance.missed.get(member.member_id, self.ended_ms))
-        return min(earliest_ms, latest_ms), latest_ms
+        missed = rebalance.missed.get(member.member_id, Missed(None, self.ended_ms))
+        latest_ms = min(self.ended_ms, missed.answered_ms)
+        earliest_ms = rebalance.earliest_ms if missed.asked_ms is None else missed.asked_ms
+        return min(soon_ms if earliest_ms is None else earliest_ms, latest_ms), latest_ms
 
     @property
     def _is_alone(self) -> bool:

@@ -10,9 +10,9 @@ from groupreplay.state.replay.departures.reasons import Finding
 from groupreplay.state.snapshot.slot_history import MemberCount, SlotHistory
 
 #: What happens to a process that hangs; a deployment does not do that.
-_HANGS: Final[frozenset[LeaveReason]] = frozenset({"poll_timeout", "rebalance_timeout"})
+TOO_SLOW: Final[frozenset[LeaveReason]] = frozenset({"poll_timeout", "rebalance_timeout"})
 #: What the broker or the client does by itself, also to a process that was killed.
-_BY_ITSELF: Final[frozenset[LeaveReason]] = _HANGS | {"session_timeout"}
+_BY_ITSELF: Final[frozenset[LeaveReason]] = TOO_SLOW | {"session_timeout"}
 #: Members of a deployment stop and start within this time of each other.
 _DEPLOYMENT_MS: Final = 120_000
 #: Numbers of members that are remembered.
@@ -33,7 +33,7 @@ def unplanned(
     before, now = members
     stopping = any(finding.reason == "left" for finding, _ in findings)
     for finding, elapsed_ms in findings:
-        if finding.reason in _HANGS:
+        if finding.reason in TOO_SLOW:
             yield True
             continue
         if stopping or not _is_by_itself(finding):
