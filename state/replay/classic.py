@@ -250,7 +250,13 @@ class _Record:
         found = [(member, phase.leaving(member)) for member in left]
         # The rebalance, or the group, had waited for each up to ``since_ms``.
         departures = [
-            Departure(member, why(one), _elapsed_ms(one.heard_ms, self.since_ms)) for member, one in found
+            Departure(
+                member,
+                why(one),
+                _elapsed_ms(one.heard_ms, self.since_ms),
+                awaited=phase.is_awaited(member),
+            )
+            for member, one in found
         ]
         before, history = len(self.snapshot.group.classic.members), self.snapshot.slot_history
         return judged(departures, history, self.report.timestamp_ms, (before, len(self.members)))

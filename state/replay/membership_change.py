@@ -29,13 +29,17 @@ _REPORTED_FIELDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """A member that left; ``elapsed_ms`` is the time since its last sign of life, None when there was none."""
+    """A member that left; ``elapsed_ms`` is the time since its last sign of life, None when there was none.
+
+    ``unplanned`` is that of ``MemberLeft``; ``awaited``: an answer shows that a classic rebalance waited for it.
+    """
 
     member: Member
     finding: Finding
     elapsed_ms: int | None
     assumed: Mapping[str, int] = field(default_factory=dict)
     unplanned: bool = False
+    awaited: bool = False
 
     @property
     def reason(self) -> LeaveReason:

@@ -234,7 +234,8 @@ class _Lesson:
         """
         if departure.reason != "unknown":
             return departure.reason in TOO_SLOW
-        if any(one.likely and one.reason in TOO_SLOW for one in departure.finding.candidates):
+        likely = {one.reason for one in departure.finding.candidates if one.likely}
+        if departure.awaited and not likely.isdisjoint(TOO_SLOW):
             # It happens again and again before anything is said.
             return True
         elapsed_ms = departure.elapsed_ms

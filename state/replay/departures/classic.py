@@ -66,7 +66,7 @@ class JoinPhase:
         soon_ms = self.ended_ms if self._is_alone else self.ended_ms - _REJOIN_MS
         if rebalance is None or not rebalance.phases:
             # The others may have waited for somebody else since then.
-            return min(soon_ms, self._silent_since_ms()), self.ended_ms
+            return min(soon_ms, self._silent_since_ms(member)), self.ended_ms
         if not self._is_gone(member):
             return max(soon_ms, rebalance.phases[-1].last_asked_ms), self.ended_ms
         missed = rebalance.missed.get(member.member_id, Missed(None, self.ended_ms))
@@ -79,12 +79,22 @@ class JoinPhase:
         """Whether it was the only member, so that nobody had to rejoin."""
         return not self.members and len(self.snapshot.group.classic.members) == 1
 
-    def _silent_since_ms(self) -> int:
+    def _others_ms(self, member: Member) -> int | None:
+        """The last commit of a partition of another member; None: there is none."""
+        others = [one for one in self.snapshot.group.classic.members if one.member_id != member.member_id]
+        return self.offsets.last_commit_ms(place for one in others for place in each(one.partitions))
+
+    def _silent_since_ms(self, member: Member) -> int:
         """When the others had stopped to commit, if that is long before the end; else the end."""
-        others_ms = self.offsets.newest_commit_ms()
+        others_ms = self._others_ms(member)
         if self._is_alone or others_ms is None or others_ms >= self.ended_ms - _SILENCE_MS:
             return self.ended_ms
         return others_ms - _NOTICE_MS
+
+    def is_awaited(self, member: Member) -> bool:
+        """Whether the last answer about the rebalance shows the member: it was waited for."""
+        rebalance = self.snapshot.group.in_progress
+        return rebalance is not None and bool(rebalance.seen) and not self._is_gone(member)
 
     def _is_gone(self, member: Member) -> bool:
         """Whether the last answer about the rebalance in progress shows members, and not this one."""
@@ -101,7 +111,7 @@ class JoinPhase:
             return None
         if timeout_ms is None or began.earliest_ms is None:
             return None
-        others_ms = self.offsets.newest_commit_ms()
+        others_ms = self._others_ms(member)
         is_silent = others_ms is not None and others_ms < self.ended_ms - _SILENCE_MS
         return JoinTimer(
             earliest_ms=began.earliest_ms,
