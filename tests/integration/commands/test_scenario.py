@@ -126,7 +126,7 @@ EXPECTED = [
     ("rebalance.completed", 5, 1, "member_left"),
     ("member.left", "c", "unknown"),
     ("group.emptied", 6),
-    ("member.left", "a", "group_emptied"),
+    ("member.left", "a", "left"),
 ]
 EXPECTED_STATIC = [
     ("group.created", 0),
