@@ -58,7 +58,9 @@ def _cut_group(group: GroupState, at_ms: int) -> None:
     group.since_ms = _earlier(group.since_ms, at_ms)
     group.record_timestamp_ms = _earlier(group.record_timestamp_ms, at_ms)
     group.classic = msgspec.structs.replace(
-        group.classic, emptied_ms=_earlier(group.classic.emptied_ms, at_ms)
+        group.classic,
+        emptied_ms=_earlier(group.classic.emptied_ms, at_ms),
+        joined_ms=_earlier(group.classic.joined_ms, at_ms),
     )
     if group.in_progress is not None and (group.in_progress.earliest_ms or 0) > at_ms:
         # A time of the log, where that was later than the round before.

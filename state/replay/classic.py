@@ -288,6 +288,7 @@ def _remember(group: GroupState, record: _Record, phase: Phase) -> None:
         leader=value.leader if value.leader or not members else members[0].member_id,
         members=members,
         emptied_ms=None if members else record.written_ms,
+        joined_ms=record.written_ms if members else None,
     )
     group.record_offset = report.offset
     group.record_timestamp_ms = report.timestamp_ms

@@ -16,7 +16,8 @@ from groupreplay.state.snapshot.modern import Modern, group_epoch
 class ClassicGeneration(msgspec.Struct, frozen=True, array_like=True):
     """The last record of a classic group; each record replaces it. Blank for the newer kinds.
 
-    ``emptied_ms`` is when the group became Empty according to the record, None where the record has no such time.
+    ``emptied_ms`` is when the group became Empty according to the record, None where the record has no such time;
+    ``joined_ms`` when the join phase of its members ended, from which their sessions count.
     """
 
     generation: int | None = None
@@ -25,6 +26,7 @@ class ClassicGeneration(msgspec.Struct, frozen=True, array_like=True):
     leader: str | None = None
     members: tuple[Member, ...] = ()
     emptied_ms: int | None = None
+    joined_ms: int | None = None
 
 
 class BeginBounds(msgspec.Struct, frozen=True, array_like=True):

@@ -46,8 +46,7 @@ class JoinPhase:
             latest_ms=max(latest_ms, heard_ms or 0),
             heard_ms=heard_ms,
             committed_ms=commit_ms,
-            # The coordinator takes a commit for a heartbeat.
-            heartbeat_ms=heard_ms,
+            heartbeat_ms=self._heartbeat_ms(commit_ms),
             usual_gap_ms=None if commit_ms is None else self.offsets.usual_gap_ms(),
             session=SessionSettings(member.session_timeout_ms, member.session_timeout_ms, 0),
             poll_ms=member.rebalance_timeout_ms,
@@ -55,6 +54,15 @@ class JoinPhase:
             gives_up_silently=member.instance_id is not None,
             join=self._join_timer(member),
         )
+
+    def _heartbeat_ms(self, commit_ms: int | None) -> int | None:
+        """When its session was last renewed for certain: at the end of the join phase before, or with its last commit.
+
+        The record is written later, when the leader has sent the assignment; the member may be dead by then.
+        """
+        group = self.snapshot.group
+        joined_ms = group.record_timestamp_ms if group.classic.joined_ms is None else group.classic.joined_ms
+        return max((at_ms for at_ms in (joined_ms, commit_ms) if at_ms is not None), default=None)
 
     def _gone_ms(self, member: Member) -> tuple[int, int]:
         """When the member was gone, at the earliest and at the latest.
@@ -117,6 +125,7 @@ class JoinPhase:
             earliest_ms=began.earliest_ms,
             latest_ms=self.ended_ms if began.latest_ms is None else began.latest_ms,
             others_ms=others_ms if is_silent else None,
+            usual_gap_ms=self.offsets.usual_gap_ms() or 0,
             timeout_ms=timeout_ms,
             most_ms=rebalance_timeout_ms((*before, *self.members)) or timeout_ms,
             is_probed=self.snapshot.group.in_progress is not None,

@@ -45,13 +45,15 @@ class JoinTimer:
     """The coordinator's timer of the classic rebalance that ended without the member.
 
     The rebalance began at ``earliest_ms`` at the earliest and ``latest_ms`` at the latest. ``others_ms`` is the last
-    commit of any member before its end (None: there was none). ``most_ms`` is the timeout if members that came with the
-    rebalance asked for a longer one than ``timeout_ms``. ``is_probed``: an answer of the broker shows the rebalance.
+    commit of another member long before its end (None: there was none), and ``usual_gap_ms`` the group's. ``most_ms``
+    is the timeout if members that came with the rebalance asked for a longer one than ``timeout_ms``. ``is_probed``: an
+    answer of the broker shows the rebalance.
     """
 
     earliest_ms: int
     latest_ms: int
     others_ms: int | None
+    usual_gap_ms: int
     timeout_ms: int
     most_ms: int
     is_probed: bool
@@ -227,15 +229,27 @@ def _join(join: JoinTimer, silent_ms: int | None) -> _Sum:
     if join.others_ms is None and not join.is_probed:
         # They worked on, and no answer shows that anybody waited.
         return _Sum(candidate, ())
-    from_ms, until_ms = join.earliest_ms, join.latest_ms
+    windows = [_join_window(join, join.earliest_ms, join.latest_ms)]
     if join.others_ms is not None:
-        # All others gave up their partitions, and committed, when they learned of it.
-        likely = max(from_ms, join.others_ms - _NOTICE_MS), min(until_ms, join.others_ms + _NOTICE_MS)
+        # The others gave up their partitions when they learned of it, and most committed then.
+        from_ms = join.others_ms - _NOTICE_MS
+        windows = [
+            _join_window(join, max(join.earliest_ms, from_ms), min(join.latest_ms, join.others_ms + more_ms))
+            for more_ms in (_NOTICE_MS, max(_NOTICE_MS, join.usual_gap_ms))
+        ]
         # Members that keep their partitions meanwhile (KIP-429) may commit until its end.
-        from_ms, until_ms = likely if likely[0] <= likely[1] else (from_ms, until_ms)
-    window = _Window(from_ms + join.timeout_ms, until_ms + join.most_ms + _TIMER_SLACK_MS)
+        windows = [one for one in windows if one is not None] or [
+            _join_window(join, join.earliest_ms, join.latest_ms)
+        ]
+    return _Sum(candidate, tuple(one for one in windows if one is not None))
+
+
+def _join_window(join: JoinTimer, from_ms: int, until_ms: int) -> _Window | None:
+    """When the timer fires of a rebalance that began between these times; None: it cannot have begun."""
+    if from_ms > until_ms:
+        return None
     is_exact = _EXACT * (until_ms - from_ms) <= join.timeout_ms
-    return _Sum(candidate, (_Window(window.from_ms, window.until_ms, is_exact),))
+    return _Window(from_ms + join.timeout_ms, until_ms + join.most_ms + _TIMER_SLACK_MS, is_exact)
 
 
 def _candidate(

@@ -27,6 +27,7 @@ JOIN = JoinTimer(
     earliest_ms=AT_MS - 305_000,
     latest_ms=AT_MS - 295_000,
     others_ms=AT_MS - 299_000,
+    usual_gap_ms=8_192,
     timeout_ms=300_000,
     most_ms=300_000,
     is_probed=True,
