@@ -136,7 +136,7 @@ EXPECTED_STATIC = [
     # It came back with a shorter session timeout.
     ("member.updated", "s", ["session_timeout_ms"]),
     ("group.emptied", 2),
-    ("member.left", "s", "group_emptied"),
+    ("member.left", "s", "unknown"),
 ]
 
 
