@@ -148,7 +148,7 @@ def leave_reasons(events: Sequence[ReadEvent]) -> dict[str, list[tuple[int, str]
 def lost_members(events: Sequence[ReadEvent]) -> list[tuple[int, str, str]]:
     """When a member was gone that nobody had stopped, its name, and why."""
     return [
-        (event.time_ms, phrases.member(event.data), event.text("reason"))
+        (event.time_ms, phrases.member(event.data), event.text("reason") + phrases.assumed(event.data))
         for event in events
         if event.name == "member.left" and event.severity != "INFO"
     ]

@@ -162,6 +162,8 @@ def test_another_day() -> None:
 def test_lost_members() -> None:
     """A frozen consumer is what a person must read first, with its reason; a few names are enough."""
     one = (BEGIN + MINUTE, "c on 10.0.0.3", "session_timeout")
+    assumed = (BEGIN, "c", "session_timeout, assumed: session timeout 45.0 s")
+    assert "(session timeout, assumed: session timeout 45.0 s)" in texts(lost=[assumed])[0][1]
     assert texts(lost=[one])[0] == (
         "warn",
         "A member was lost that nobody had stopped: c on 10.0.0.3 at 00:01:00 (session timeout).",
