@@ -223,7 +223,7 @@ class MemberLeft(MemberFact):
             description="Every reason that the recorded times do not exclude, likeliest first, each with its sum. The "
             "stated reason is the first one; if it is the only one, it is proven."
         ),
-    ] = ()
+    ] = field(default_factory=tuple)
     assumed: Assumed = field(default_factory=dict)
     unplanned: Annotated[
         bool,
