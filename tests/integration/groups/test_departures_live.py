@@ -1,6 +1,6 @@
 """Real members leave for known causes: what is said about them is what the broker has logged.
 
-A few of each cause, on one broker at the same time; ``benchmarks/departures.py`` has hundreds.
+A few of each cause, on one broker at the same time; ``benchmarks/members/departures.py`` has hundreds.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How often the stated reason of a departure is right: real members leave for known causes.
 
-    python benchmarks/departures.py [--departures 300] [--page]
+    python benchmarks/members/departures.py [--departures 300] [--page]
 
 Consumers of librdkafka and Java's, of the classic protocol and of KIP-848, close, unsubscribe, are killed, stopped,
 poll too slowly, do not come back from a rebalance, and are removed by the Admin API; on a broker with Kafka's defaults
@@ -15,10 +15,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from page import flag_parser, put, show_progress
+ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests")]
 
-ROOT = Path(__file__).parents[1]
-sys.path.append(str(ROOT / "tests"))
+from page import flag_parser, put, show_progress  # noqa: E402
 
 from support.departures.plan import default_broker, departures, short_broker  # noqa: E402
 from support.departures.recorded import DEFAULTS, SHORTENED, record  # noqa: E402
