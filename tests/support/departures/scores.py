@@ -99,6 +99,11 @@ def left_events(capture: Path, *, probed: bool = True, all_members: bool = True)
     return [one for one in events if one["type"] == "groupreplay.member.left.v1"]
 
 
+def _ending(told: Json, endings: Mapping[str, str]) -> str | None:
+    """By the instance id first: the client may join again with the same member id after an administrator removed it."""
+    return endings.get(told["instance_id"] or "") or endings.get(told["member_id"])
+
+
 def score(done: Sequence[Departed], events: Sequence[Json], endings: Mapping[str, str]) -> Score:
     """Each departure by the first event about its member after it."""
     found, by_client = Score(), defaultdict[str, list[Json]](list)
@@ -107,9 +112,7 @@ def score(done: Sequence[Departed], events: Sequence[Json], endings: Mapping[str
     for one in done:
         # What was done is noted a moment later.
         told = next((data for data in by_client[one.client] if data["at_ms"] > one.at_ms - 100), None)
-        true = (
-            None if told is None else endings.get(told["member_id"]) or endings.get(told["instance_id"] or "")
-        )
+        true = None if told is None else _ending(told, endings)
         if told is None or true is None:
             found.missing.append(
                 f"{one.client} ({one.cause}): {'no event' if told is None else 'no line in the log'}"
