@@ -12,8 +12,8 @@ from typing import Final
 PAGE: Final = Path(__file__).parents[1] / "docs" / "performance.md"
 
 
-def put(name: str, table: str) -> None:
-    """Replaces what stands between the two comments of that name, and says when it was measured.
+def put(name: str, table: str, page: Path = PAGE) -> None:
+    """Replaces what stands between the two comments of that name on a page, and says when it was measured.
 
     Raises:
         ValueError: the page has no such place.
@@ -22,12 +22,12 @@ def put(name: str, table: str) -> None:
     text, places = re.subn(
         rf"(<!-- {re.escape(name)} -->\n).*?(<!-- /{re.escape(name)} -->)",
         lambda place: f"{place[1]}{table}\n\nMeasured on {at}.\n{place[2]}",
-        PAGE.read_text(encoding="utf-8"),
+        page.read_text(encoding="utf-8"),
         flags=re.DOTALL,
     )
     if places != 1:
-        raise ValueError(f"{PAGE.name} has {places} places for {name}")
-    PAGE.write_text(text, encoding="utf-8")
+        raise ValueError(f"{page.name} has {places} places for {name}")
+    page.write_text(text, encoding="utf-8")
 
 
 def flag_parser(text: str | None) -> ArgumentParser:

@@ -58,7 +58,9 @@ def _cut_group(group: GroupState, at_ms: int) -> None:
     group.since_ms = _earlier(group.since_ms, at_ms)
     group.record_timestamp_ms = _earlier(group.record_timestamp_ms, at_ms)
     group.classic = msgspec.structs.replace(
-        group.classic, emptied_ms=_earlier(group.classic.emptied_ms, at_ms)
+        group.classic,
+        emptied_ms=_earlier(group.classic.emptied_ms, at_ms),
+        joined_ms=_earlier(group.classic.joined_ms, at_ms),
     )
     if group.in_progress is not None and (group.in_progress.earliest_ms or 0) > at_ms:
         # A time of the log, where that was later than the round before.
@@ -81,6 +83,8 @@ def _cut_modern(group: Modern, at_ms: int) -> None:
 def _forget(history: SlotHistory, at_ms: int) -> None:
     """What is counted in a window of time is forgotten: cut to one moment, it would look like a burst."""
     history.marks = [mark for mark in history.marks if mark.at_ms <= at_ms]
+    history.counts = tuple(one for one in history.counts if one.at_ms <= at_ms)
+    history.stopped_ms = min(history.stopped_ms, at_ms)
     for slot in history.slots.values():
         slot.returned_ms = _until(slot.returned_ms, at_ms)
         slot.dropped_ms = _until(slot.dropped_ms, at_ms)

@@ -90,7 +90,31 @@ AssumedRelease = Annotated[
 ]
 
 
-LeaveReason = Literal["left", "rebalance_timeout", "session_timeout", "group_emptied", "unknown"]
+LeaveReason = Literal[
+    "left", "poll_timeout", "session_timeout", "rebalance_timeout", "group_emptied", "unknown"
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaveCandidate:
+    """One reason for which a member may have left, with its sum."""
+
+    reason: LeaveReason
+    timeout_ms: Annotated[
+        int | None,
+        Meta(description="The timeout that ended its membership; null for `left`, which needs none."),
+    ]
+    since_ms: Annotated[
+        int | None,
+        Meta(description="When that timeout began, at the earliest; null: no record and no answer shows it."),
+    ]
+    earliest_ms: Annotated[
+        int | None, Meta(description="When it could end at the earliest: the sum of both; null: not known.")
+    ]
+    likely: Annotated[
+        bool, Meta(description="Whether it usually comes true when this member left; others only can.")
+    ]
+    words: Annotated[str, Meta(description="The sum as a sentence.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +125,13 @@ class MemberIdentity:
     client_id: str
     client_host: str
     instance_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GoneMember(MemberIdentity):
+    """A member that left, and why."""
+
+    reason: LeaveReason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

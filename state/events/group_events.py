@@ -13,6 +13,8 @@ from msgspec import Meta
 from groupreplay.state.events.event import (
     Assumed,
     Fact,
+    GoneMember,
+    LeaveCandidate,
     LeaveReason,
     MemberForm,
     MemberIdentity,
@@ -143,6 +145,10 @@ class RebalanceCompleted(Fact):
         tuple[str, ...] | None, Meta(description="Former member ids of slots that do not exist any more.")
     ]
     kept: Annotated[tuple[str, ...] | None, Meta(description="Member ids in slots that were there before.")]
+    gone: Annotated[
+        tuple[GoneMember, ...],
+        Meta(description="The first 20 of those in `left`, and why; each has an event `member.left`, too."),
+    ]
     trigger: Trigger
     sync_ms: Annotated[
         int | None, Meta(description="From the end of the join phase to the leader's assignment.")
@@ -192,9 +198,18 @@ class MemberLeft(MemberFact):
 
     NAME: ClassVar[str] = "member.left"
     DOC: ClassVar[str] = (
-        "A slot of the former generation does not exist any more; the reason is inferred from elapsed times."
+        "A slot of the former generation does not exist any more. The reason is what the recorded times leave: "
+        "`candidates` has the sums, and `evidence` says whether it is proven (`log`) or inferred."
     )
-    reason: LeaveReason
+    reason: Annotated[
+        LeaveReason,
+        Meta(
+            description="`left`: LeaveGroup, from the member on purpose or from an administrator. `poll_timeout`: its "
+            "client gave up, because the application did not poll for `max.poll.interval.ms`. `session_timeout`: the "
+            "coordinator got no heartbeat for so long. `rebalance_timeout`: it did not rejoin, or did not revoke its "
+            "partitions, in time. Earlier releases wrote `group_emptied` for the last member."
+        ),
+    ]
     elapsed_ms: Annotated[
         int | None,
         Meta(
@@ -203,11 +218,26 @@ class MemberLeft(MemberFact):
             "removes it."
         ),
     ]
+    candidates: Annotated[
+        tuple[LeaveCandidate, ...],
+        Meta(
+            description="Every reason that the recorded times do not exclude, likeliest first, each with its sum. The "
+            "stated reason is the first one; if it is the only one, it is proven."
+        ),
+    ] = field(default_factory=tuple)
+    assumed: Assumed = field(default_factory=dict)
+    unplanned: Annotated[
+        bool,
+        Meta(
+            description="The broker removed it, or its client gave up, and it looks like no deployment: no other "
+            "member stopped about when it fell silent, and the group has fewer members than before."
+        ),
+    ] = False
 
     @property
     def severity(self) -> Severity:
-        """WARN for a member that the broker removed for being slow."""
-        return Severity.WARN if self.reason == "rebalance_timeout" else Severity.INFO
+        """WARN if nobody planned it."""
+        return Severity.WARN if self.unplanned else Severity.INFO
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from groupreplay.state.policy.redaction import Redaction
 from groupreplay.state.policy.rules import Policy
+from groupreplay.state.policy.sessions import SessionSettings
 
 #: The topic that is read. Its name is Kafka's own and no setting.
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -39,7 +40,8 @@ class Context:
     this run, or None): groups that another run quarantined are tried again, too.
     ``probing``: a prober asks the brokers which groups rebalance. ``redaction``: what events and documents hide.
     ``clock_correction_ms`` is what must be added to the clock of the job's machine to get the brokers' time.
-    ``job_id`` names the job in messages about its own state.
+    ``job_id`` names the job in messages about its own state. ``sessions``: by type of group, what the brokers are set
+    to for sessions, as far as it is known.
     """
 
     cluster_id: str
@@ -61,6 +63,7 @@ class Context:
     clock_correction_ms: int = 0
     job_id: str = ""
     told_until_ms: int = 0
+    sessions: Mapping[str, SessionSettings] = field(default_factory=dict)
 
     @property
     def own_since_ms(self) -> int:

@@ -15,19 +15,22 @@ from groupreplay.state.events.group_events import GroupCreated, GroupDeleted, Gr
 from groupreplay.state.kafka_terms import GroupType, Phase
 from groupreplay.state.plausible_times import written_ms
 from groupreplay.state.policy.context import Context
+from groupreplay.state.replay.departures.classic import JoinPhase
+from groupreplay.state.replay.departures.reasons import why
 from groupreplay.state.replay.generation_diff import (
     GenerationDiff,
     Moves,
-    leave_reason,
     member_picture,
     moves,
     owners,
-    shortest_timeout_ms,
     trigger,
 )
-from groupreplay.state.replay.membership_change import Departure, MembershipChange
+from groupreplay.state.replay.membership_change import Departure, MembershipChange, gone_members, judged
 from groupreplay.state.replay.phases import NEXT, Observed, TransitionEvent
-from groupreplay.state.replay.probing import join_bounds_ms, probed_leave_reason, rebalance_id
+from groupreplay.state.replay.probing import (
+    join_bounds_ms,
+    rebalance_id,
+)
 from groupreplay.state.replay.report import Report
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
 from groupreplay.state.snapshot.group_state import ClassicGeneration, GroupState
@@ -42,7 +45,6 @@ from groupreplay.state.snapshot.members import (
     slowest_member,
 )
 from groupreplay.state.snapshot.offsets import Offsets
-from groupreplay.state.snapshot.partitions import each
 
 #: Clean-ups of the broker after which a tombstone that is not there was never written: a coordinator that has just
 #: moved begins the interval between two of them anew.
@@ -157,7 +159,8 @@ class _Record:
         # A first record with a static member in it may be its replacement, long after the rebalance.
         doubtful = not step.comparable and any(member.instance_id for member in members)
         evidence = Evidence.INFERRED if doubtful else Evidence.LOG
-        completed = self._completed(diff, moved, doubtful)
+        departures = self._departures(diff.pairing.left) if step.comparable else ()
+        completed = self._completed(diff, moved, doubtful, departures)
         if completed.join_ms_max is not None:
             evidence = Evidence.PROBE
         self.emit(completed, evidence)
@@ -165,7 +168,7 @@ class _Record:
         change = MembershipChange(completed=members, lasted_ms=lasted_ms)
         if step.comparable:
             change = MembershipChange(
-                departures=self._departures(diff.pairing.left, emptied=False),
+                departures=departures,
                 joined=diff.pairing.joined,
                 kept=diff.pairing.kept,
                 completed=members,
@@ -174,7 +177,9 @@ class _Record:
         self.emit_members(change, step.history)
         return change, moved.orphans if moved else {}
 
-    def _completed(self, diff: GenerationDiff, moved: Moves | None, doubtful: bool) -> RebalanceCompleted:
+    def _completed(
+        self, diff: GenerationDiff, moved: Moves | None, doubtful: bool, departures: Sequence[Departure]
+    ) -> RebalanceCompleted:
         value, step, written_ms = self.value, self.step, self.written_ms
         pairing = diff.pairing if step.comparable else None
         join_ms_min, join_ms_max = self._join_bounds_ms() or (None, None)
@@ -196,6 +201,7 @@ class _Record:
             joined=tuple(member.member_id for member in pairing.joined) if pairing else None,
             left=tuple(member.member_id for member in pairing.left) if pairing else None,
             kept=tuple(new.member_id for _, new in pairing.kept) if pairing else None,
+            gone=gone_members(departures),
             trigger=trigger(diff) if pairing else "unknown",
             sync_ms=None if doubtful else _elapsed_ms(written_ms, self.report.timestamp_ms),
             join_ms_min=join_ms_min,
@@ -237,24 +243,25 @@ class _Record:
         """The record has no members, the one before had."""
         members = self.snapshot.group.classic.members
         self.emit(GroupEmptied(generation=self.value.generation, since_ms=self.since_ms))
-        change = MembershipChange(departures=self._departures(members, emptied=True), emptied=True)
+        change = MembershipChange(departures=self._departures(members), emptied=True)
         self.emit_members(change, self.step.history)
         return change
 
-    def _departures(self, left: Sequence[Member], *, emptied: bool) -> tuple[Departure, ...]:
-        return tuple(self._departure(member, emptied) for member in left)
-
-    def _departure(self, member: Member, emptied: bool) -> Departure:
-        group = self.snapshot.group
-        commit_ms = self.offsets.last_commit_ms(each(member.partitions))
-        signs = [time for time in (group.record_timestamp_ms, commit_ms) if time is not None]
-        # The rebalance, or the group, had waited for the member up to ``since_ms``.
-        elapsed_ms = _elapsed_ms(max(signs, default=None), self.since_ms)
-        reason = leave_reason(emptied, elapsed_ms, shortest_timeout_ms(member, group.classic.members))
-        if reason == "unknown" and group.in_progress is not None:
-            probed = probed_leave_reason(self.snapshot, member, elapsed_ms, self.report)
-            return Departure(member, probed, elapsed_ms, Evidence.PROBE)
-        return Departure(member, reason, elapsed_ms)
+    def _departures(self, left: Sequence[Member]) -> tuple[Departure, ...]:
+        phase = JoinPhase(self.snapshot, self.offsets, self.members, self.since_ms)
+        found = [(member, phase.leaving(member)) for member in left]
+        # The rebalance, or the group, had waited for each up to ``since_ms``.
+        departures = [
+            Departure(
+                member,
+                why(one),
+                _elapsed_ms(one.heard_ms, self.since_ms),
+                awaited=phase.is_awaited(member),
+            )
+            for member, one in found
+        ]
+        before, history = len(self.snapshot.group.classic.members), self.snapshot.slot_history
+        return judged(departures, history, self.report.timestamp_ms, (before, len(self.members)))
 
 
 def _elapsed_ms(start_ms: int | None, end_ms: int | None) -> int | None:
@@ -284,6 +291,7 @@ def _remember(group: GroupState, record: _Record, phase: Phase) -> None:
         members=members,
         emptied_ms=None if members else record.written_ms,
         earlier=_earlier_topics(group.classic, record) if members else None,
+        joined_ms=record.written_ms if members else None,
     )
     group.record_offset = report.offset
     group.record_timestamp_ms = report.timestamp_ms

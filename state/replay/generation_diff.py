@@ -6,14 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from groupreplay.state.events.event import LeaveReason, MemberPicture, Trigger
-from groupreplay.state.kafka_terms import given_ms
+from groupreplay.state.events.event import MemberPicture, Trigger
 from groupreplay.state.snapshot.members import (
     Member,
     Pairing,
     client_fields,
     group_topics,
-    rebalance_timeout_ms,
     settings_fields,
 )
 from groupreplay.state.snapshot.partitions import by_topic, each
@@ -101,23 +99,6 @@ _TRIGGERS: Final[Sequence[tuple[Trigger, Callable[[GenerationDiff], bool]]]] = (
 def trigger(diff: GenerationDiff) -> Trigger:
     """What triggered the rebalance, as far as two generations show it."""
     return next((name for name, holds in _TRIGGERS if holds(diff)), "unknown")
-
-
-def leave_reason(emptied: bool, elapsed_ms: int | None, shortest_ms: int) -> LeaveReason:
-    """Why a member left, as far as the time since its last sign of life proves it.
-
-    If that time is below the shortest timeout, no timeout has removed the member. Otherwise the reason is unknown:
-    a LeaveGroup request and an expired session leave the same records.
-    """
-    if emptied:
-        return "group_emptied"
-    return "left" if elapsed_ms is not None and elapsed_ms < shortest_ms else "unknown"
-
-
-def shortest_timeout_ms(member: Member, members: Sequence[Member]) -> int:
-    """The shortest silence after which the coordinator may remove a member that uses the classic protocol."""
-    longest_ms = rebalance_timeout_ms(members) or 0
-    return min(member.session_timeout_ms, given_ms(longest_ms) or member.session_timeout_ms)
 
 
 def owners(members: Sequence[Member], orphans: Orphans) -> dict[tuple[str, int], str]:

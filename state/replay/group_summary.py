@@ -15,11 +15,12 @@ from groupreplay.state.snapshot.modern import Modern
 
 
 class LastSign(NamedTuple):
-    """The phase of a member, since when it is in this phase, and when its last record was written."""
+    """The phase of a member, since when it is in this phase, when its last record was written, and its epoch."""
 
     phase: MemberPhase | None = None
     phase_since_ms: int | None = None
     seen_ms: int | None = None
+    epoch: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +97,7 @@ def summarize(group: GroupState) -> GroupSummary:
         metadata_hash=known.metadata_hash,
         members=_members(known),
         signs={
-            name: LastSign(member.phase, member.phase_since_ms, member.seen_ms)
+            name: LastSign(member.phase, member.phase_since_ms, member.seen_ms, member.epoch)
             for name, member in known.members.items()
         },
         whole=group.history is History.FULL,

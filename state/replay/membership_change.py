@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
-from groupreplay.state.events.event import Evidence, Fact, LeaveReason, MemberForm
+from groupreplay.state.events.event import Evidence, Fact, GoneMember, LeaveReason, MemberForm
 from groupreplay.state.events.group_events import MemberJoined, MemberLeft, MemberUpdated, StaticReplaced
+from groupreplay.state.replay.departures.planned import unplanned
+from groupreplay.state.replay.departures.reasons import Finding
 from groupreplay.state.snapshot.members import Member, client_fields, settings_fields
+from groupreplay.state.snapshot.slot_history import SlotHistory
+
+#: Members that left that the event of a rebalance names.
+MOST_GONE: Final = 20
 
 #: Fields whose change is reported. A static member's new member id and host are ``static.replaced``.
 _REPORTED_FIELDS: Final = (
@@ -23,12 +29,22 @@ _REPORTED_FIELDS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Departure:
-    """A member that left; ``elapsed_ms`` is the time since its last sign of life, None when there was none."""
+    """A member that left; ``elapsed_ms`` is the time since its last sign of life, None when there was none.
+
+    ``unplanned`` is that of ``MemberLeft``; ``awaited``: an answer shows that a classic rebalance waited for it.
+    """
 
     member: Member
-    reason: LeaveReason
+    finding: Finding
     elapsed_ms: int | None
-    evidence: Evidence = Evidence.LOG
+    assumed: Mapping[str, int] = field(default_factory=dict)
+    unplanned: bool = False
+    awaited: bool = False
+
+    @property
+    def reason(self) -> LeaveReason:
+        """Why it left, as far as that can be stated."""
+        return self.finding.reason
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,12 +66,32 @@ class MembershipChange:
     def facts(self) -> Iterator[tuple[Fact, Evidence]]:
         """The facts about members, in the order of their events."""
         for one in self.departures:
-            yield _left(one), one.evidence
+            yield _left(one), one.finding.evidence
         for member in self.joined:
             yield MemberJoined(member_id=member.member_id, **client_fields(member)), Evidence.LOG
         for old, new in self.kept:
             for fact in _changed(old, new):
                 yield fact, Evidence.LOG
+
+
+def judged(
+    departures: Sequence[Departure], history: SlotHistory | None, at_ms: int, members: tuple[int, int]
+) -> tuple[Departure, ...]:
+    """The same, and whether somebody may have planned them; ``members``: how many there were before and are now."""
+    if not members[1] and all(one.member.instance_id is not None for one in departures):
+        # Static members that are stopped do not leave: together they look as if all had been killed.
+        return tuple(departures)
+    findings = [(one.finding, one.elapsed_ms) for one in departures]
+    verdicts = unplanned(findings, history, at_ms, members)
+    return tuple(replace(one, unplanned=is_so) for one, is_so in zip(departures, verdicts, strict=True))
+
+
+def gone_members(departures: Sequence[Departure]) -> tuple[GoneMember, ...]:
+    """Those that left, as the event of a rebalance names them: the first ones."""
+    return tuple(
+        GoneMember(member_id=one.member.member_id, **client_fields(one.member), reason=one.reason)
+        for one in departures[:MOST_GONE]
+    )
 
 
 def is_replaced(old: Member, new: Member) -> bool:
@@ -70,6 +106,9 @@ def _left(departure: Departure) -> MemberLeft:
         **client_fields(member),
         reason=departure.reason,
         elapsed_ms=departure.elapsed_ms,
+        candidates=departure.finding.candidates,
+        assumed=departure.assumed,
+        unplanned=departure.unplanned,
     )
 
 

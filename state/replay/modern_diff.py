@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Final
 
 from groupreplay.state.events import group_events
-from groupreplay.state.events.event import Fact, Trigger
+from groupreplay.state.events.event import Evidence, Fact, GoneMember, Trigger
 from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType, MemberPhase
+from groupreplay.state.policy.sessions import ASSUMED_SESSIONS, SessionSettings
 from groupreplay.state.replay import generation_diff
+from groupreplay.state.replay.departures.reasons import FENCING_SLACK_MS, Leaving, fenced, why
 from groupreplay.state.replay.group_summary import GroupSummary, LastSign
-from groupreplay.state.replay.membership_change import Departure, MembershipChange
+from groupreplay.state.replay.membership_change import MOST_GONE, Departure, MembershipChange, judged
 from groupreplay.state.replay.report import Report
 from groupreplay.state.replay.topic_names import counted_moves, named, named_orphans, names
 from groupreplay.state.snapshot import modern
 from groupreplay.state.snapshot.group_state import GroupState, OpenRebalance
-from groupreplay.state.snapshot.members import Member, Pairing, pair
+from groupreplay.state.snapshot.members import Member, Pairing, client_fields, pair
 from groupreplay.state.snapshot.offsets import Offsets
 from groupreplay.state.snapshot.partitions import each
-
-#: The longest time between two heartbeats that a broker allows by default; a commit does not count as one.
-_HEARTBEAT_MS: Final = 15_000
-#: The broker's timer fences a member at its rebalance timeout, at most this much later.
-_FENCING_SLACK_MS: Final = 5_000
+from groupreplay.state.snapshot.slot_history import SlotHistory
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +36,7 @@ class ModernDiff:
     comparable: bool
     offsets: Offsets
     report: Report
+    history: SlotHistory | None = None
 
     def emit_all(self) -> MembershipChange:
         """Emit every fact of the operation, in a fixed order."""
@@ -54,8 +52,11 @@ class ModernDiff:
             self._emit(
                 group_events.GroupEmptied(generation=self.after.epoch or 0, since_ms=self.report.timestamp_ms)
             )
-        for fact, _ in change.facts():
-            self._emit(fact)
+        if self.group.open_rebalance is not None:
+            reasons = {one.member.member_id: one.reason for one in change.departures}
+            self.group.open_rebalance.reasons.update(reasons)
+        for fact, evidence in change.facts():
+            self._emit(fact, evidence=evidence)
         if self.before.members and not self.after.members:
             self.group.former = self.before.members
         open_rebalance = self.group.open_rebalance
@@ -65,8 +66,10 @@ class ModernDiff:
         lasted_ms = max(0, self.report.timestamp_ms - open_rebalance.started_ms)
         return replace(change, completed=completed, lasted_ms=lasted_ms)
 
-    def _emit(self, fact: Fact, kind: GroupType | None = None) -> None:
-        self.report.emit(fact, group_type=kind or self.after.kind, history=self.group.history)
+    def _emit(self, fact: Fact, kind: GroupType | None = None, evidence: Evidence = Evidence.LOG) -> None:
+        self.report.emit(
+            fact, group_type=kind or self.after.kind, history=self.group.history, evidence=evidence
+        )
 
     def _named(self, member: Member) -> Member:
         return named(member, self._names())
@@ -139,33 +142,62 @@ class ModernDiff:
         emptied = bool(self.before.members) and self.after.exists and not self.after.members
         left = self.pairing.left if self.after.exists else ()
         return MembershipChange(
-            departures=tuple(self._departure(member, emptied) for member in left),
+            departures=judged(
+                [self._departure(member, emptied) for member in left],
+                self.history,
+                self.report.timestamp_ms,
+                (len(self.before.members), len(self.after.members)),
+            ),
             joined=self.pairing.joined,
             kept=self.pairing.kept,
             emptied=emptied,
         )
 
     def _departure(self, member: Member, emptied: bool) -> Departure:
-        phase, since_ms, seen_ms = self.before.signs.get(member.member_id, LastSign())
+        phase, since_ms, seen_ms, epoch = self.before.signs.get(member.member_id, LastSign())
         now_ms = self.report.timestamp_ms
         if phase is MemberPhase.UNREVOKED and since_ms is not None and member.rebalance_timeout_ms > 0:
             late_ms = now_ms - since_ms - member.rebalance_timeout_ms
-            if 0 <= late_ms <= _FENCING_SLACK_MS:
-                return Departure(member, "rebalance_timeout", now_ms - since_ms)
+            if 0 <= late_ms <= FENCING_SLACK_MS:
+                finding = fenced(since_ms, member.rebalance_timeout_ms, now_ms)
+                return Departure(member, finding, now_ms - since_ms)
         commit_ms = self.offsets.last_commit_ms(each(self._named(member).partitions))
         signs = [time for time in (seen_ms, commit_ms) if time is not None]
         elapsed_ms = max(0, now_ms - max(signs)) if signs else None
-        shortest_ms = self._shortest_ms(member, seen_ms, commit_ms)
-        reason = generation_diff.leave_reason(emptied, elapsed_ms, shortest_ms)
-        return Departure(member, reason, elapsed_ms)
+        session, assumed = self._session(member)
+        # A static member that goes does not renew its session.
+        is_away = epoch == modern.AWAY
+        beats = [] if seen_ms is None else [seen_ms - session.heartbeat_ms * is_away]
+        beats += [] if commit_ms is None else [commit_ms - session.heartbeat_ms]
+        finding = why(
+            Leaving(
+                earliest_ms=now_ms,
+                latest_ms=now_ms,
+                heard_ms=max(signs, default=None),
+                committed_ms=commit_ms,
+                heartbeat_ms=max(beats, default=None),
+                # Without names of topics the commits of its partitions are not known.
+                usual_gap_ms=None if commit_ms is None else self.offsets.usual_gap_ms(),
+                session=session,
+                poll_ms=member.rebalance_timeout_ms if member.rebalance_timeout_ms > 0 else None,
+                is_static=member.instance_id is not None,
+                is_away=is_away,
+                gives_up_silently=True,
+            )
+        )
+        return Departure(member, finding, elapsed_ms, assumed)
 
-    def _shortest_ms(self, member: Member, seen_ms: int | None, commit_ms: int | None) -> int:
-        """The shortest time without a sign of life after which the broker may have removed the member."""
+    def _session(self, member: Member) -> tuple[SessionSettings, dict[str, int]]:
+        """The session of a member, and what of it is assumed."""
         if self.before.kind is GroupType.CLASSIC or member.supported_protocols:
-            return generation_diff.shortest_timeout_ms(member, self.before.members)
-        # The broker removes a member that has nothing to revoke only when its session ends; only heartbeats prolong it.
-        by_commit = commit_ms is not None and (seen_ms is None or commit_ms > seen_ms)
-        return member.session_timeout_ms - (_HEARTBEAT_MS if by_commit else 0)
+            return SessionSettings(member.session_timeout_ms, member.session_timeout_ms, 0), {}
+        known = self.report.context.sessions.get(self.before.kind.value)
+        if known is not None:
+            return known, {}
+        return ASSUMED_SESSIONS, {
+            "session_timeout_ms": ASSUMED_SESSIONS.timeout_ms,
+            "heartbeat_interval_ms": ASSUMED_SESSIONS.heartbeat_ms,
+        }
 
     def _close_rebalance(self) -> tuple[Member, ...] | None:
         """End the rebalance when it is complete; the members of the generation, None when none is complete."""
@@ -223,6 +255,14 @@ class ModernDiff:
                 joined=tuple(member.member_id for member in old.joined),
                 left=tuple(member.member_id for member in old.left),
                 kept=tuple(new.member_id for _, new in old.kept),
+                gone=tuple(
+                    GoneMember(
+                        member_id=one.member_id,
+                        **client_fields(one),
+                        reason=open_rebalance.reasons.get(one.member_id, "unknown"),
+                    )
+                    for one in old.left[:MOST_GONE]
+                ),
                 trigger=open_rebalance.trigger,
                 sync_ms=None,
                 silent_ms=None,

@@ -62,7 +62,9 @@ def apply(
         group.history, comparable = History.PARTIAL, False
     group.record_offset, group.record_timestamp_ms = report.offset, report.timestamp_ms
     pairing = pair(before.members, after.members)
-    change = ModernDiff(group, before, after, pairing, comparable, offsets, report).emit_all()
+    change = ModernDiff(
+        group, before, after, pairing, comparable, offsets, report, snapshot.slot_history
+    ).emit_all()
     if not after.exists:
         group.history = History.PARTIAL
     return change

@@ -9,15 +9,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from groupreplay.state.events.event import Evidence, LeaveReason, Trigger
+from groupreplay.state.events.event import Evidence, Trigger
 from groupreplay.state.events.group_events import RebalanceStarted
 from groupreplay.state.kafka_terms import REBALANCING, GroupType, Phase
 from groupreplay.state.replay.phases import NEXT, PROBED
 from groupreplay.state.replay.report import Report
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
-from groupreplay.state.snapshot.group_state import BeginBounds, GroupState, RebalanceInProgress, SeenPhase
+from groupreplay.state.snapshot.group_state import (
+    BeginBounds,
+    GroupState,
+    Missed,
+    RebalanceInProgress,
+    SeenPhase,
+)
 from groupreplay.state.snapshot.log_position import ProbeQueue
-from groupreplay.state.snapshot.members import Member, rebalance_timeout_ms
 from groupreplay.state.snapshot.observations import Probe
 
 #: Waiting probes that are kept between two calls; a rebalance that is probed for an hour has fewer.
@@ -136,6 +141,15 @@ def _continue_rebalance(snapshot: GroupSnapshot, probe: Probe, phase: Phase, rep
         )
     ids = [(one.member_id, one.instance_id) for one in probe.members]
     known.seen = tuple(name for pair in ids for name in pair if name is not None)
+    if known.seen:
+        # A static member has another id after its process was started again.
+        missing = [
+            one.member_id
+            for one in snapshot.group.classic.members
+            if one.member_id not in known.seen and (one.instance_id or "") not in known.seen
+        ]
+        before = Missed(known.phases[-1].last_asked_ms if known.phases else None, probe.answered_ms)
+        known.missed = {name: known.missed.get(name, before) for name in missing}
     known.phase = phase
     _note_phase(known, probe, phase)
     snapshot.group.in_progress = known
@@ -219,27 +233,3 @@ def rebalance_id(snapshot: GroupSnapshot, report: Report) -> str:
     known = snapshot.group.record_offset >= 0
     partition = snapshot.log.partition if known else report.partition
     return f"{report.context.era}-{partition}-{snapshot.group.record_offset if known else report.offset}"
-
-
-def probed_leave_reason(
-    snapshot: GroupSnapshot, member: Member, elapsed_ms: int | None, report: Report
-) -> LeaveReason:
-    """Why a member left that was silent for longer than a timeout, by the members in the last probe.
-
-    If its session expired, it is missing in the probe while the others wait. If it is in the last probe and not in
-    the new generation, it did not rejoin in time (or its client gave up, which takes as long).
-    """
-    rebalance = snapshot.group.in_progress
-    if rebalance is None:
-        return "unknown"
-    timeout_ms = rebalance_timeout_ms(snapshot.group.classic.members) or 0
-    present = member.member_id in rebalance.seen or (member.instance_id or "") in rebalance.seen
-    # The rebalance was probed up to one interval late, and the last commit may be later than the last poll.
-    waited_ms = (
-        max(report.timestamp_ms - rebalance.since_ms, elapsed_ms or 0) + 2 * snapshot.probes.interval_ms
-    )
-    if present and waited_ms >= timeout_ms:
-        return "rebalance_timeout"
-    if rebalance.seen and not present and (elapsed_ms or 0) >= member.session_timeout_ms:
-        return "session_timeout"
-    return "unknown"

@@ -17,6 +17,7 @@ import msgspec
 
 from groupreplay.state.events.event import History
 from groupreplay.state.kafka_terms import GroupType, Phase
+from groupreplay.state.replay.departures.planned import TOO_SLOW, remember
 from groupreplay.state.replay.membership_change import Departure, MembershipChange, is_replaced
 from groupreplay.state.snapshot import modern
 from groupreplay.state.snapshot.members import Member
@@ -58,6 +59,13 @@ def learn(snapshot: GroupSnapshot, change: MembershipChange, report: Report) -> 
     probed &= group.group_type is GroupType.CLASSIC
     lesson = _Lesson(history, at_ms, _shared_places(group, change), rebalance_ms, session_ms, probed)
     changed = lesson.learn(change)
+    stopped = any(one.reason == "left" for one in change.departures)
+    remember(
+        history,
+        at_ms,
+        _members(group),
+        stopped=stopped or any(is_replaced(old, new) for old, new in change.kept),
+    )
     if change.lasted_ms is not None:
         history.durations_ms = (*history.durations_ms, change.lasted_ms)[-_MOST_DURATIONS:]
     slots = tuple(sorted({crc32(name.encode()) for name in changed}))
@@ -91,6 +99,10 @@ def timeouts(group: GroupState) -> tuple[int, int]:
             for one in modern.living(group.modern).values()
         ] or former
     return max((one for one, _ in known), default=-1), max((one for _, one in known), default=0)
+
+
+def _members(group: GroupState) -> int:
+    return len(group.classic.members if group.modern is None else modern.living(group.modern))
 
 
 def _forget(history: SlotHistory, until_ms: int) -> None:
@@ -215,9 +227,17 @@ class _Lesson:
         return name
 
     def _timed_out(self, departure: Departure) -> bool:
-        """Whether it left about one rebalance timeout after its last sign, and not about one session timeout."""
-        if departure.reason in ("rebalance_timeout", "left", "session_timeout"):
-            return departure.reason == "rebalance_timeout"
+        """Whether it was too slow: the broker removed it, or its client gave up, which takes as long.
+
+        Where the reason is unknown: it left about one rebalance timeout after its last sign, and not about one session
+        timeout.
+        """
+        if departure.reason != "unknown":
+            return departure.reason in TOO_SLOW
+        likely = {one.reason for one in departure.finding.candidates if one.likely}
+        if departure.awaited and not likely.isdisjoint(TOO_SLOW):
+            # It happens again and again before anything is said.
+            return True
         elapsed_ms = departure.elapsed_ms
         if elapsed_ms is None or self.rebalance_timeout_ms <= 0 or self.probed:
             return False

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from groupreplay.state.events.event import History, Trigger
+from groupreplay.state.events.event import History, LeaveReason, Trigger
 from groupreplay.state.kafka_terms import GroupType, Phase
 from groupreplay.state.snapshot.members import EarlierTopics, Member
 from groupreplay.state.snapshot.modern import Modern, group_epoch
@@ -17,7 +17,8 @@ class ClassicGeneration(msgspec.Struct, frozen=True, array_like=True):
     """The last record of a classic group; each record replaces it. Blank for the newer kinds.
 
     ``emptied_ms`` is when the group became Empty according to the record, None where the record has no such time.
-    ``earlier`` are other subscriptions that the generation has had; None: it has had none.
+    ``earlier`` are other subscriptions that the generation has had; None: it has had none. ``joined_ms`` is when the
+    join phase of its members ended, from which their sessions count.
     """
 
     generation: int | None = None
@@ -27,6 +28,7 @@ class ClassicGeneration(msgspec.Struct, frozen=True, array_like=True):
     members: tuple[Member, ...] = ()
     emptied_ms: int | None = None
     earlier: EarlierTopics | None = None
+    joined_ms: int | None = None
 
 
 class BeginBounds(msgspec.Struct, frozen=True, array_like=True):
@@ -66,12 +68,23 @@ class SeenPhase(msgspec.Struct, array_like=True):
     broker: int | None = None
 
 
+class Missed(msgspec.Struct, frozen=True, array_like=True):
+    """A member that was gone when the answer of ``answered_ms`` had come.
+
+    It was there when the round before was asked for, at ``asked_ms`` (None: there was none in this rebalance).
+    """
+
+    asked_ms: int | None
+    answered_ms: int
+
+
 class RebalanceInProgress(msgspec.Struct, array_like=True):
     """A classic rebalance that the prober has seen. ``seen``: member and instance ids of the last answer.
 
     The rebalance began at ``since_ms`` at the latest and at ``earliest_ms`` at the earliest (None: not known).
     ``unseen_ms`` is the time between the first question and the round before. ``phases`` are what was seen since the
     group's last record, and ``trigger`` what the members in the first answer since then show.
+    ``missed``: by id of a member of the last generation that an answer has shown to be gone.
     """
 
     rebalance_id: str
@@ -82,13 +95,14 @@ class RebalanceInProgress(msgspec.Struct, array_like=True):
     earliest_ms: int | None = None
     phases: list[SeenPhase] = []
     trigger: Trigger = "unknown"
+    missed: dict[str, Missed] = {}
 
 
 class OpenRebalance(msgspec.Struct, frozen=True, array_like=True):
     """A rebalance in progress in a group of a newer kind; ``members`` are those at its start.
 
     ``owners_known``: the last owner of every partition is known, because the rebalance before was replayed or
-    there was none.
+    there was none. ``reasons``: by member id, why those left that have left since.
     """
 
     rebalance_id: str
@@ -96,6 +110,7 @@ class OpenRebalance(msgspec.Struct, frozen=True, array_like=True):
     trigger: Trigger
     members: tuple[Member, ...]
     owners_known: bool = False
+    reasons: dict[str, LeaveReason] = {}
 
 
 class GroupState(msgspec.Struct, array_like=True):

@@ -21,6 +21,7 @@ from groupreplay.state.snapshot.commit_intervals import (
     ended_by,
     gaps_ms,
     nothing,
+    usual,
 )
 from groupreplay.state.snapshot.observations import STEPS, CommitRun, is_step
 from groupreplay.state.stored_form import SnapshotError
@@ -279,6 +280,11 @@ class Offsets:
     def newest_commit_ms(self) -> int | None:
         """Time of the newest commit; None without any."""
         return int(np.maximum.reduce(self.rows["commit_timestamp_ms"])) if len(self.rows) else None
+
+    def usual_gap_ms(self) -> int | None:
+        """95 % of the times between two commits of a partition are shorter; None without any."""
+        known = usual(self.rhythm)
+        return None if known is None else known.gap_ms
 
     def row_of(self) -> dict[tuple[str, int], int]:
         """The row of each topic partition."""

@@ -41,12 +41,20 @@ class Slot(msgspec.Struct, array_like=True):
     idle_since_ms: int = -1
 
 
+class MemberCount(msgspec.Struct, array_like=True, frozen=True):
+    """How many members a group had from this time on."""
+
+    at_ms: int
+    members: int
+
+
 class SlotHistory(msgspec.Struct, array_like=True):
     """The history of one group; ``slots`` are by a hash of instance id, or of client id and host, or of member id.
 
     ``number`` is the last generation or group epoch. ``config_offset`` is that of a Connect group, ``configured``
     whether it changed with the last generation. ``unsettled`` counts probes that did not show Stable, by minute.
-    ``durations_ms`` are upper bounds of the last rebalances, the latest one last.
+    ``durations_ms`` are upper bounds of the last rebalances, the latest one last. ``counts`` are the last numbers of
+    members; ``stopped_ms`` is when a member last left on purpose or was started again (-1: never).
     """
 
     slots: dict[str, Slot] = {}
@@ -56,6 +64,8 @@ class SlotHistory(msgspec.Struct, array_like=True):
     configured: bool = False
     unsettled: dict[int, int] = {}
     durations_ms: tuple[int, ...] = ()
+    counts: tuple[MemberCount, ...] = ()
+    stopped_ms: int = -1
 
 
 def usual_duration_ms(history: SlotHistory | None, least: int) -> int | None:

@@ -145,6 +145,15 @@ def leave_reasons(events: Sequence[ReadEvent]) -> dict[str, list[tuple[int, str]
     return reasons
 
 
+def lost_members(events: Sequence[ReadEvent]) -> list[tuple[int, str, str]]:
+    """When a member was gone that nobody had stopped, its name, and why."""
+    return [
+        (event.time_ms, phrases.member(event.data), event.text("reason") + phrases.assumed(event.data))
+        for event in events
+        if event.name == "member.left" and event.severity != "INFO"
+    ]
+
+
 def blames(
     conditions: Sequence[tuple[ConditionBar, ReadEvent]], events: Sequence[ReadEvent], lanes: Lanes
 ) -> dict[int, list[Blame]]:

@@ -267,6 +267,7 @@ def _verdict_facts(
         state=document.states[-1].state if document.states else None,
         members=len(holding),
         mild=frozenset(event.name for event in events) - severe,
+        lost=findings.lost_members(events),
     )
 
 

@@ -67,6 +67,8 @@ class VerdictFacts:
     members: int
     #: Names of events that all have the severity INFO, such as those of a group that was deleted on purpose.
     mild: Collection[str] = ()
+    #: Members that nobody had stopped: when each was gone, its name, and why.
+    lost: Sequence[tuple[int, str, str]] = ()
 
     @property
     def window(self) -> tuple[int, int]:
@@ -76,7 +78,7 @@ class VerdictFacts:
 
 def verdict(found: VerdictFacts, unread: Sequence[Unread] = ()) -> list[Statement]:
     """The sentences, at least one; ``unread`` is what could not be read, so that nothing is said of it."""
-    told = [*_conditions(found), *_changes(found), *_unread(found, unread)]
+    told = [*_conditions(found), *_changes(found), *_lost(found), *_unread(found, unread)]
     order: Sequence[Tone] = ("error", "warn", "info", "ok")
     told.sort(key=lambda one: order.index(one.tone))
     if not any(one.tone in ("error", "warn") for one in told):
@@ -206,6 +208,18 @@ def _changes(found: VerdictFacts) -> Iterator[Statement]:
             yield _statement(
                 "info" if name in found.mild else _tone(tone), parts, (first, last), found.window
             )
+
+
+def _lost(found: VerdictFacts) -> Iterator[Statement]:
+    if not found.lost:
+        return
+    text = "A member was" if len(found.lost) == 1 else f"{len(found.lost)} members were"
+    parts: list[str | int] = [f"{text} lost that nobody had stopped: "]
+    for number, (at_ms, name, reason) in enumerate(found.lost[:_NAMES_SHOWN]):
+        parts += [f"{', ' if number else ''}{name} at ", at_ms, f" ({safe_text(reason).replace('_', ' ')})"]
+    left_out = len(found.lost) - _NAMES_SHOWN
+    parts.append(f" and {left_out} more." if left_out > 0 else ".")
+    yield _statement("warn", parts, (found.lost[0][0], found.lost[-1][0]), found.window)
 
 
 def _tone(name: str) -> Tone:

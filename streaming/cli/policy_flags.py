@@ -66,7 +66,7 @@ def redaction_flags() -> Any:
 
 def member_events_flag() -> Any:
     """A field that is true if events about members are asked for."""
-    return switch("Also emit member.joined, member.left and member.updated.")
+    return switch("Also emit member.joined, member.updated, and member.left of severity INFO.")
 
 
 def labels_flag() -> Any:

@@ -83,7 +83,7 @@ def shown_groups(snapshot: TopicsSnapshot, max_groups: int) -> ShownGroups:
     buckets: list[list[str]] = [[] for _ in range(6)]
     today = snapshot.today
     counted = {**dict.fromkeys(today.rebalances, 4), **dict.fromkeys(today.fired, 2)}
-    counted.update(dict.fromkeys(today.expired, 1))
+    counted.update(dict.fromkeys([*today.expired, *today.lost], 1))
     for group in snapshot.groups.values():
         buckets[min(_rank(group), counted.pop(group.label, 5))].append(group.label)
     # What is left are groups that are deleted by now: a counter must not go back.
@@ -115,6 +115,7 @@ def _measure_groups(sheet: Sheet, snapshot: TopicsSnapshot, now_ms: int, limits:
     counts = (
         (f"{PREFIX_GROUP}rebalances_total", snapshot.today.rebalances),
         (f"{PREFIX_GROUP}offsets_expired_total", snapshot.today.expired),
+        (f"{PREFIX_GROUP}members_lost_total", snapshot.today.lost),
     )
     for label in shown.labels:
         group = snapshot.groups.get(label)

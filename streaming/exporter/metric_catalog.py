@@ -91,6 +91,11 @@ METERS: Final = (
         "Committed offsets (partitions) that expired since midnight UTC, of groups that matter.",
     ),
     _of_group(
+        "members_lost_total",
+        "Members since midnight UTC that were removed, or whose client gave up, and that nobody had planned "
+        "(`member.left` of severity WARN).",
+    ),
+    _of_group(
         "condition",
         "1 while the condition is active; 0 when it fired since midnight UTC and is over. Has the labels of the rules.",
         "condition",

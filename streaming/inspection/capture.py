@@ -117,6 +117,7 @@ def _context(rows: Rows, observed: Probes | None) -> CaptureContext:
         brokers=known_release(rows.connection),
         retention_ms=retention.retention_ms,
         check_interval_ms=retention.check_interval_ms,
+        sessions={kind: settings[:3] for kind, settings in retention.sessions.items()},
         partitions=rows.partitions,
         topic_settings=dict(sorted(settings.items())),
         probes=None if observed is None else observed.topic,

@@ -1,18 +1,24 @@
-"""The brokers' retention of committed offsets and their release: a flag wins, otherwise a broker is asked."""
+"""What the log does not hold of the brokers: the retention of committed offsets, their release, and session timeouts.
+
+A flag wins, otherwise a broker is asked.
+"""
 
 from __future__ import annotations
 
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final
 
 from confluent_kafka import KafkaException
 
 from groupreplay.state.display.phrases import milliseconds
 from groupreplay.state.display.safe_text import safe_text
+from groupreplay.state.kafka_terms import GroupType
 from groupreplay.state.policy.context import NEWEST_RULES, BrokerRelease
+from groupreplay.state.policy.sessions import SessionSettings
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import RetentionFlags
 from groupreplay.streaming.kafka.broker_release import RELEASE_SETTING, told_release
@@ -22,6 +28,16 @@ log = logging.getLogger(__name__)
 
 RETENTION: Final = "offsets.retention.minutes"
 CHECK_INTERVAL: Final = "offsets.retention.check.interval.ms"
+#: Type of group -> its settings in the order of ``SessionSettings``. In groups of classic members each has its own.
+SESSIONS: Final[Mapping[str, tuple[str, str, str]]] = {
+    kind.value: (
+        f"group.{kind.value}.session.timeout.ms",
+        f"group.{kind.value}.min.session.timeout.ms",
+        f"group.{kind.value}.heartbeat.interval.ms",
+    )
+    for kind in GroupType
+    if kind is not GroupType.CLASSIC
+}
 _MINUTE_MS: Final = 60_000
 #: A broker setting rarely changes while the job runs.
 _ASK_AGAIN_SECONDS: Final = 3_600.0
@@ -29,11 +45,15 @@ _ASK_AGAIN_SECONDS: Final = 3_600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retention:
-    """The two settings and the release of the brokers; None: neither a flag nor a broker gives it."""
+    """The settings and the release of the brokers; None: neither a flag nor a broker gives it.
+
+    ``sessions`` are by type of group; empty: not known.
+    """
 
     retention_ms: int | None = None
     check_interval_ms: int | None = None
     broker_release: BrokerRelease | None = None
+    sessions: Mapping[str, SessionSettings] = field(default_factory=dict)
 
     def for_context(self) -> dict[str, Any]:
         """As fields of ``Context``."""
@@ -41,6 +61,7 @@ class Retention:
             "retention_ms": self.retention_ms,
             "retention_check_interval_ms": self.check_interval_ms,
             "broker_release": self.broker_release,
+            "sessions": self.sessions,
         }
 
 
@@ -49,13 +70,11 @@ def effective_retention(
 ) -> Retention:
     """The flags, and where a flag is missing the brokers' answer, or what a capture has ``recorded``. Never raises."""
     answer: dict[str, str] = {}
-    if connection is not None and None in (
-        flags.retention_minutes,
-        flags.check_interval_ms,
-        flags.broker_release,
-    ):
+    if connection is not None:
         try:
-            answer = connection.broker_settings((RETENTION, CHECK_INTERVAL, RELEASE_SETTING))
+            answer = connection.broker_settings(
+                (RETENTION, CHECK_INTERVAL, RELEASE_SETTING, *chain(*SESSIONS.values()))
+            )
         except (KafkaException, GroupReplayError) as error:
             log.debug("broker settings cannot be read: %s", error)
     recorded = recorded or Retention()
@@ -67,7 +86,18 @@ def effective_retention(
         retention_ms=recorded.retention_ms if minutes is None else minutes * _MINUTE_MS,
         check_interval_ms=interval,
         broker_release=flags.broker_release or _release(answer) or recorded.broker_release,
+        sessions=_sessions(answer) or recorded.sessions,
     )
+
+
+def _sessions(answer: Mapping[str, str]) -> dict[str, SessionSettings]:
+    """By type of group; brokers before 4.0 have no such groups."""
+    known: dict[str, SessionSettings] = {}
+    for kind, names in SESSIONS.items():
+        timeout_ms, least_ms, heartbeat_ms = (_number(answer, name) for name in names)
+        if timeout_ms and least_ms and heartbeat_ms:
+            known[kind] = SessionSettings(timeout_ms, min(least_ms, timeout_ms), heartbeat_ms)
+    return known
 
 
 def _number(answer: Mapping[str, str], name: str) -> int | None:
@@ -82,11 +112,11 @@ def _number(answer: Mapping[str, str], name: str) -> int | None:
 
 
 def _release(answer: Mapping[str, str]) -> BrokerRelease | None:
-    found = told_release(answer) if answer else None
-    if answer and found is None:
+    release = told_release(answer) if answer else None
+    if answer and release is None:
         named = safe_text(answer[RELEASE_SETTING])
         log.warning("a broker has %s=%s, which names no release of Kafka", RELEASE_SETTING, named)
-    return found
+    return release
 
 
 def contradiction(retention_ms: int | None, check_interval_ms: int | None) -> str | None:
@@ -137,10 +167,14 @@ class RetentionWatch:
         if now - self._asked < _ASK_AGAIN_SECONDS:
             return False
         self._asked = now
-        found = effective_retention(self._flags, self._connect())
-        # A failed answer does not mean that the setting has changed.
-        if found == self.known or found.retention_ms is None:
+        # A failed answer does not mean that a setting has changed.
+        found = effective_retention(self._flags, self._connect(), self.known)
+        if found == self.known:
             return False
-        log.warning("the brokers' retention of offsets has changed: %s, before %s", found, self.known)
+        log.warning(
+            "settings of the brokers have changed: %s, before %s",
+            found,
+            self.known,
+        )
         self.known = found
         return True

@@ -11,6 +11,7 @@ from typing import Final
 import pyarrow as pa
 
 from groupreplay import __version__
+from groupreplay.state.kafka_terms import GroupType
 from groupreplay.state.simulation.simulation import BEGIN_MS, SimulationPlan
 from groupreplay.streaming.base.atomic_files import atomic_file, is_written_into, require_new
 from groupreplay.streaming.base.errors import unusable
@@ -83,6 +84,13 @@ def _context(plan: SimulationPlan) -> CaptureContext:
         brokers="simulated Kafka 3.9 (Scala coordinator)" if plan.settings.scala else "simulated Kafka 4.3",
         retention_ms=plan.settings.retention_ms,
         check_interval_ms=plan.check_interval_ms,
+        sessions={
+            GroupType.CONSUMER.value: (
+                plan.settings.consumer_session_timeout_ms,
+                plan.settings.consumer_session_timeout_ms,
+                plan.settings.consumer_heartbeat_interval_ms,
+            )
+        },
         partitions=plan.partitions,
         probes=None if plan.probe_interval_ms is None else PROBES_TOPIC,
     )

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from groupreplay.state.events.event import Severity
-from groupreplay.state.events.group_events import RebalanceCompleted
+from groupreplay.state.events.group_events import MemberLeft, RebalanceCompleted
 from groupreplay.state.events.offset_events import OffsetsExpired
 from groupreplay.state.output.envelope import event_type
 from groupreplay.streaming.contract.message_decoder import Integer, MessageDecoder
@@ -27,6 +27,7 @@ _OTHER: Final = "other"
 
 _COMPLETED: Final = event_type(RebalanceCompleted.NAME)
 _EXPIRED: Final = event_type(OffsetsExpired.NAME)
+_LEFT: Final = event_type(MemberLeft.NAME)
 _Value = TypeVar("_Value")
 
 
@@ -74,6 +75,8 @@ EVENTS: Final = MessageDecoder[CountedEvent](CountedEvent)
 class Day:
     """Counts since a midnight (UTC), of events that were emitted in time; groups by their label.
 
+    ``lost``: members that left and that nobody had planned to.
+
     ``fired``: the conditions that fired by group and condition, with the labels of the policy. ``forgotten`` is the
     number of groups whose counts were dropped because there were too many.
     """
@@ -81,6 +84,7 @@ class Day:
     number: int = -1
     rebalances: Counter[str] = field(default_factory=Counter)
     expired: Counter[str] = field(default_factory=Counter)
+    lost: Counter[str] = field(default_factory=Counter)
     events: Counter[tuple[str, str]] = field(default_factory=Counter)
     fired: dict[str, dict[Holding, Mapping[str, str]]] = field(default_factory=dict)
     forgotten: int = 0
@@ -98,6 +102,9 @@ class Day:
         elif event.type == _EXPIRED and event.severitynumber >= Severity.WARN:
             self.expired[group] += event.data.partition_count
             self.forgotten += bound(self.expired, known)
+        elif event.type == _LEFT and event.severitynumber >= Severity.WARN:
+            self.lost[group] += 1
+            self.forgotten += bound(self.lost, known)
         elif event.data.status == "firing":
             fired = self.fired.setdefault(group, {})
             if len(fired) < _MOST_NAMES:

@@ -5,7 +5,7 @@ Every text that came from a record passes through ``safe_text``. The text of a c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
@@ -177,14 +177,36 @@ def _length(data: Data) -> list[str]:
 
 def _change(data: Data) -> str:
     """`` (+1 -2)``: members that joined and left; empty when there are none or the log does not show them."""
-    counts = (("+", len(data.get("joined") or ())), ("-", len(data.get("left") or ())))
-    signs = [f"{sign}{count}" for sign, count in counts if count]
-    return f" ({' '.join(signs)})" if signs else ""
+    joined, left = data.get("joined") or (), data.get("left") or ()
+    present = {one.get("member_id"): one for one in data.get("members") or ()}
+    came = [phrases.member(present[name]) for name in joined[:NAMES_SHOWN] if name in present]
+    went = [
+        f"{phrases.member(one)} {phrases.spaced(one, 'reason')}"
+        for one in (data.get("gone") or ())[:NAMES_SHOWN]
+    ]
+    signs = [
+        f"{sign}{len(names)}{_named(shown, len(names))}"
+        for sign, names, shown in (("+", joined, came), ("-", left, went))
+        if names
+    ]
+    return f" ({(', ' if came or went else ' ').join(signs)})" if signs else ""
+
+
+def _named(shown: Sequence[str], count: int) -> str:
+    """The first names, and how many more there are; empty in events of earlier releases."""
+    more = f" and {count - len(shown)} more" if count > len(shown) else ""
+    return f" {', '.join(shown)}{more}" if shown else ""
 
 
 def _left(data: Data) -> str:
     reason = safe_text(str(data.get("reason")))
-    return f"{phrases.member(data)}, reason {reason}, last seen {milliseconds(data.get('elapsed_ms'))} before"
+    text = f"{phrases.member(data)}, reason {reason}, last seen {milliseconds(data.get('elapsed_ms'))} before"
+    candidates = data.get("candidates") or ()
+    if reason == "unknown" and candidates:
+        text += f", one of {', '.join(safe_text(str(one.get('reason'))) for one in candidates)}"
+    elif candidates and candidates[0].get("timeout_ms") is not None:
+        text += f" ({safe_text(str(candidates[0].get('words')))})"
+    return text + phrases.assumed(data)
 
 
 def _updated(data: Data) -> str:

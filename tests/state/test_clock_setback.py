@@ -60,6 +60,8 @@ STAYING = {
     "group.open_rebalance.members.session_timeout_ms": "a length",
     "group.in_progress.since_ms": "the prober's clock",
     "group.in_progress.unseen_ms": "a length",
+    "group.in_progress.missed.asked_ms": "the prober's clock",
+    "group.in_progress.missed.answered_ms": "the prober's clock",
     "group.in_progress.phases.asked_ms": "the prober's clock",
     "group.in_progress.phases.answered_ms": "the prober's clock",
     "group.in_progress.phases.last_asked_ms": "the prober's clock",

@@ -11,6 +11,7 @@ import msgspec
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.plausible_times import LATEST_MS
+from groupreplay.state.policy.sessions import SessionSettings
 from groupreplay.streaming.contract.message_decoder import Integer, MessageDecoder
 from groupreplay.streaming.kafka.broker_release import parsed_release
 from groupreplay.streaming.kafka.retention import Retention
@@ -58,7 +59,8 @@ class CaptureContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     Times in milliseconds since 1970. ``tool`` is the program and its release, ``command`` the one that wrote the file.
     The log is complete up to ``complete_ms`` by the clock of the machine that ran it; the file was begun at
     ``begun_ms``. ``brokers`` is the release of the brokers, ``partitions`` the number of the offsets topic's,
-    ``topic_settings`` its configuration. ``probes`` is the topic of the prober's answers (None: none was read).
+    ``topic_settings`` its configuration. ``sessions``: by type of group, the brokers' session timeout, the least
+    one, and the heartbeat interval. ``probes`` is the topic of the prober's answers (None: none was read).
     """
 
     format: str = FORMAT
@@ -69,6 +71,7 @@ class CaptureContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     brokers: str | None = None
     retention_ms: _Duration | None = None
     check_interval_ms: _Duration | None = None
+    sessions: Mapping[str, tuple[_Duration, _Duration, _Duration]] = {}
     partitions: Integer | None = None
     topic_settings: Mapping[str, str] = {}
     probes: str | None = None
@@ -93,7 +96,7 @@ def decoded_context(metadata: Mapping[bytes, bytes] | None) -> CaptureContext | 
 
 
 def retention_of(context: CaptureContext) -> Retention:
-    """The brokers' retention of offsets and their release, as far as the capture has them."""
+    """What the capture has of the brokers: retention of offsets, release, and session timeouts."""
     release = None if context.brokers is None else parsed_release(context.brokers)
     if context.brokers is not None and release is None:
         named = safe_text(context.brokers)
@@ -102,6 +105,7 @@ def retention_of(context: CaptureContext) -> Retention:
         retention_ms=context.retention_ms,
         check_interval_ms=context.check_interval_ms,
         broker_release=release,
+        sessions={kind: SessionSettings(*settings) for kind, settings in context.sessions.items()},
     )
 
 

@@ -205,7 +205,7 @@ const Picture = (() => {
       ...(flag.skipped ? [`${counted(flag.skipped, "generation")} before it never completed`] : []), took.join(", ")];
   }
 
-  const REASONS = { left: "left", rebalance_timeout: "removed: it did not rejoin in time", session_timeout: "removed: its session expired", group_emptied: "left with the last members", unknown: "left or was removed; the log does not show which" };
+  const REASONS = { left: "left", poll_timeout: "left: its client gave up, because nobody polled", rebalance_timeout: "removed: it did not rejoin in time", session_timeout: "removed: its session expired", group_emptied: "left with the last members", unknown: "left or was removed; the log does not show which" };
 
   function paged(drawing, name, rows, most) {
     const top = Math.max(0, Math.min(drawing.view.tops[name] || 0, rows.length - most));

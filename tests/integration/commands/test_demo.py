@@ -115,7 +115,7 @@ def test_shows_what_happens_and_leaves_nothing(tmp_path: Path) -> None:
     # Its offsets go with it, those that it had the time to commit.
     assert [words for words in story["nightly-report"] if not words.startswith("offsets deleted")] == [
         "group created: generation 0, before the first member's join is complete",
-        "rebalance completed: generation 1, 1 member (+1), trigger first_join",
+        "rebalance completed: generation 1, 1 member (+1 report on 127.0.0.1), trigger first_join",
         "member joined: report on 127.0.0.1",
         "group emptied: the last member has gone, generation 2",
         "member left: report on 127.0.0.1",
@@ -126,7 +126,8 @@ def test_shows_what_happens_and_leaves_nothing(tmp_path: Path) -> None:
     )
     joined = [words for words in story["shipping"] if words.startswith("member joined")]
     assert joined == [f"member joined: shipping-{one} on 127.0.0.1" for one in "abc"]
-    assert "rebalance completed: generation 4, 2 members (-1), trigger member_left" in story["shipping"]
+    fourth = "generation 4, 2 members (-1 shipping-b on 127.0.0.1 left), trigger member_left"
+    assert f"rebalance completed: {fourth}" in story["shipping"]
     assert [words for words in story["search"] if words.startswith("rebalance started")] == [
         "rebalance started: epoch 2, trigger first_join",
         "rebalance started: epoch 3, trigger member_joined",

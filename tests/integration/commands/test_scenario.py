@@ -126,7 +126,7 @@ EXPECTED = [
     ("rebalance.completed", 5, 1, "member_left"),
     ("member.left", "c", "unknown"),
     ("group.emptied", 6),
-    ("member.left", "a", "group_emptied"),
+    ("member.left", "a", "left"),
 ]
 EXPECTED_STATIC = [
     ("group.created", 0),
@@ -136,7 +136,7 @@ EXPECTED_STATIC = [
     # It came back with a shorter session timeout.
     ("member.updated", "s", ["session_timeout_ms"]),
     ("group.emptied", 2),
-    ("member.left", "s", "group_emptied"),
+    ("member.left", "s", "unknown"),
 ]
 
 

@@ -223,7 +223,7 @@ EXPECTED = {
         *one_more(3, "b"),
         *one_less(4, "b"),
         ("group.emptied", 5),
-        ("member.left", "a", "group_emptied"),
+        ("member.left", "a", "left"),
     ],
     static: [*first_join("consumer", "s"), ("static.replaced", "s-1")],
     fenced: [
@@ -289,7 +289,7 @@ EXPECTED = {
         *one_more(4, "b"),
         *one_less(5, "b"),
         ("group.emptied", 6),
-        ("member.left", "a", "group_emptied"),
+        ("member.left", "a", "left"),
     ],
 }
 every_story = pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)

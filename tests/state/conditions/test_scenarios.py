@@ -125,7 +125,7 @@ def test_06_the_only_member_leaves() -> None:
     now = group.describe()
     check(now, state="Empty", generation=2, protocol=None, protocol_type="consumer", members=[])
     assert facts(events)[-2] == group_events.GroupEmptied(generation=2, since_ms=99)
-    check(facts(events)[-1], member_id="a", reason="group_emptied")
+    check(facts(events)[-1], member_id="a", reason="left")
 
 
 def test_07_a_static_member_rejoins_while_stable() -> None:

@@ -4,28 +4,45 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from groupreplay.state.events.event import Evidence, MemberForm
+from groupreplay.state.events.event import Evidence, LeaveCandidate, MemberForm
 from groupreplay.state.events.group_events import MemberJoined, MemberLeft, MemberUpdated, StaticReplaced
+from groupreplay.state.replay.departures.reasons import Finding
 from groupreplay.state.replay.membership_change import Departure, MembershipChange
 from groupreplay.state.snapshot.members import Member
 
 STATIC = Member("s-1", "s", "client", "/old", 10, 20, ("range",), ("t",), {})
 DYNAMIC = Member("d-1", None, "client", "/h", 10, 20, ("range",), ("t",), {})
 ASKED = {"session_timeout_ms": 20, "rebalance_timeout_ms": 10, "topics": ("t",)}
+SUM = LeaveCandidate(
+    reason="session_timeout", timeout_ms=20, since_ms=1, earliest_ms=21, likely=True, words="silent"
+)
 IDS = {"client_id": "client", "client_host": "/h", "instance_id": None}
 
 
 def test_facts_in_order() -> None:
     """Departures with their own evidence, then joins, then for each kept slot a replacement and an update."""
     change = MembershipChange(
-        departures=(Departure(DYNAMIC, "session_timeout", 30, Evidence.PROBE),),
+        departures=(
+            Departure(DYNAMIC, Finding("session_timeout", (SUM,), Evidence.INFERRED), 30, {"n_ms": 1}, True),
+        ),
         joined=(replace(DYNAMIC, member_id="d-2"),),
         kept=((STATIC, replace(STATIC, member_id="s-2", client_host="/h", topics=("u",))),),
         emptied=True,
         completed=(DYNAMIC,),
     )
     assert list(change.facts()) == [
-        (MemberLeft(member_id="d-1", **IDS, reason="session_timeout", elapsed_ms=30), Evidence.PROBE),
+        (
+            MemberLeft(
+                member_id="d-1",
+                **IDS,
+                reason="session_timeout",
+                elapsed_ms=30,
+                candidates=(SUM,),
+                assumed={"n_ms": 1},
+                unplanned=True,
+            ),
+            Evidence.INFERRED,
+        ),
         (MemberJoined(member_id="d-2", **IDS), Evidence.LOG),
         (
             StaticReplaced(

@@ -159,6 +159,19 @@ def test_another_day() -> None:
     assert "2026-01-01 00:05:00 to 2026-01-01 00:06:00 (1 min 0 s)" in days[0][1]
 
 
+def test_lost_members() -> None:
+    """A frozen consumer is what a person must read first, with its reason; a few names are enough."""
+    one = (BEGIN + MINUTE, "c on 10.0.0.3", "session_timeout")
+    assumed = (BEGIN, "c", "session_timeout, assumed: session timeout 45.0 s")
+    assert "(session timeout, assumed: session timeout 45.0 s)" in texts(lost=[assumed])[0][1]
+    assert texts(lost=[one])[0] == (
+        "warn",
+        "A member was lost that nobody had stopped: c on 10.0.0.3 at 00:01:00 (session timeout).",
+    )
+    assert texts(lost=[one] * 5)[0][1].startswith("5 members were lost that nobody had stopped: c on ")
+    assert texts(lost=[one] * 5)[0][1].endswith("(session timeout) and 2 more.")
+
+
 def test_an_unknown_condition() -> None:
     """Of a later release: its name, and its subject."""
     found = texts(conditions=(bar("lag.grown", 5, 6, "WARN", subject="t-3"),))

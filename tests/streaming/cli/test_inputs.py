@@ -37,6 +37,10 @@ class Answering:
         """One topic."""
         return {"id-1": "orders"}
 
+    def broker_settings(self, wanted: object) -> Mapping[str, str]:
+        """Nothing."""
+        return {}
+
 
 @pytest.fixture
 def capture(tmp_path: Path) -> Path:

@@ -80,6 +80,7 @@ def test_groups() -> None:
         "kafka_consumergroup_rebalance_in_progress_seconds": {"calm": 0, "g": 200},
         "kafka_consumergroup_rebalance_last_timestamp_seconds": {"calm": START / 1000, "g": START / 1000},
         "kafka_consumergroup_offsets_expired_total": {"calm": 0, "g": 0},
+        "kafka_consumergroup_members_lost_total": {"calm": 0, "g": 0},
         "kafka_consumergroup_condition": {"g rebalance.slow WARN": 1, "g rebalance.stuck ERROR": 1},
         "kafka_consumergroup_condition_since_timestamp_seconds": {
             f"g rebalance.slow WARN {HASH}-rebalance.slow-{SINCE_MS}": SINCE_MS / 1000,

@@ -72,7 +72,7 @@ def test_a_classic_life(tmp_path: Path) -> None:
         ("01.000", 1, "rebalance.completed", f"joined {a}", "first_join"),
         ("03.000", 2, "rebalance.completed", f"joined {b}; kept {a}", "member_joined"),
         ("09.000", 3, "rebalance.completed", f"left {b}; kept {a}", f"member_left, {b}: left"),
-        ("20.000", 4, "group.emptied", f"left {a}", None),
+        ("20.000", 4, "group.emptied", f"left {a}", f"{a}: left"),
         ("30.000", 4, "group.deleted", None, None),
         ("40.000", 0, "group.created", None, None),
     ]
@@ -177,7 +177,7 @@ def test_a_consumer_group(tmp_path: Path) -> None:
         ("03.000", 3, "rebalance.completed", f"joined {b}; kept {a}", "member_joined, took 2.0 s"),
         ("08.000", 4, "rebalance.started", f"left {b}", f"member_left, {b}: left"),
         ("08.500", 4, "rebalance.completed", f"left {b}; kept {a}", "member_left, took 500 ms"),
-        ("09.000", 5, "group.emptied", f"left {a}", None),
+        ("09.000", 5, "group.emptied", f"left {a}", f"{a}: left"),
         ("12.000", 5, "group.deleted", None, None),
     ]
 

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
+from groupreplay.state.policy.sessions import SessionSettings
 from groupreplay.streaming.config.settings import Cluster, RetentionFlags
 from groupreplay.streaming.kafka.broker_release import RELEASE_SETTING
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.retention import (
     CHECK_INTERVAL,
     RETENTION,
+    SESSIONS,
     Retention,
     RetentionWatch,
     contradiction,
@@ -103,6 +105,21 @@ def test_clean_ups_further_apart_than_the_retention() -> None:
     assert contradiction(None, 120_000) is contradiction(60_000, None) is None
 
 
+def test_the_sessions_of_each_type_of_group() -> None:
+    """As the broker tells them; a type that it does not know is left out, and a refusal falls back to the capture."""
+    names = SESSIONS["share"]
+    told = {
+        **TOLD,
+        **dict(zip(names, ("50000", "45000", "5000"), strict=True)),
+        SESSIONS["consumer"][0]: "45000",
+    }
+    found = effective_retention(RetentionFlags(retention_minutes=5, check_interval_ms=7), Broker(told))  # type: ignore[arg-type]
+    assert found.sessions == {"share": SessionSettings(50_000, 45_000, 5_000)}
+    assert found.for_context()["sessions"] == found.sessions
+    recorded = effective_retention(RetentionFlags(), Broker(REFUSED), found)  # type: ignore[arg-type]
+    assert recorded == found
+
+
 def test_a_capture_has_nobody_to_ask() -> None:
     """Only a flag can tell."""
     assert effective_retention(RetentionFlags(retention_minutes=1), None).retention_ms == 60_000
@@ -145,6 +162,7 @@ def test_an_unknown_release_is_said_plainly(caplog: pytest.LogCaptureFixture) ->
 def test_a_real_broker_tells(broker: EmbeddedBroker) -> None:
     """Under the names that Kafka has; 7 days and 10 minutes are its defaults."""
     connection = Connection(Cluster(bootstrap_servers=broker.bootstrap_servers))
+    assert set(effective_retention(RetentionFlags(), connection).sessions) == {"consumer", "share", "streams"}
     told = connection.broker_settings((RETENTION, CHECK_INTERVAL))
     assert set(told) == {RETENTION, CHECK_INTERVAL}
     found = effective_retention(RetentionFlags(), connection)

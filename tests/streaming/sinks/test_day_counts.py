@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
+from groupreplay.state import Event
+from groupreplay.state.events.group_events import MemberLeft
 from groupreplay.streaming.sinks import day_counts
 from groupreplay.streaming.sinks.day_counts import EVENTS, CountedEvent, Day, bound
 from groupreplay.streaming.sinks.event_topic import Repeats
+from support.histories.probed import START
 from support.job.sink_messages import counted, events, expired, stable, stuck
 
 
@@ -44,6 +49,24 @@ def test_a_crowd_of_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     assert all(5 <= size <= 10 for size in sizes), sizes
     assert today.forgotten == 300 - sum(sizes[:3])
     assert today.events["rebalance.completed", "INFO"] == 100
+
+
+def test_a_member_that_is_lost() -> None:
+    """Only one that nobody had stopped counts: its event has the severity WARN."""
+    fact = MemberLeft(
+        member_id="m",
+        client_id="c",
+        client_host="/h",
+        instance_id=None,
+        reason="session_timeout",
+        elapsed_ms=1,
+        unplanned=True,
+    )
+    emitted = [
+        Event(fact=one, group_id="g", time_ms=START, ordinal=number)
+        for number, one in enumerate((fact, replace(fact, unplanned=False)))
+    ]
+    assert counted(events(emitted)).today.lost.total() == 1
 
 
 def test_repeats_are_remembered_for_a_while() -> None:

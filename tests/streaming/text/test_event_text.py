@@ -141,6 +141,44 @@ ROUND = {"generation": 3, "member_count": 2, "joined": [], "left": [], "trigger"
             {**MEMBER, "reason": "session_timeout", "elapsed_ms": 6100},
             "pods-7 on 10.0.0.7, reason session_timeout, last seen 6.1 s before",
         ),
+        (
+            "member.left",
+            {
+                **MEMBER,
+                "reason": "session_timeout",
+                "elapsed_ms": 47_000,
+                "candidates": [
+                    {"reason": "session_timeout", "timeout_ms": 45_000, "words": "silent 47.0 s; …"}
+                ],
+                "assumed": {"session_timeout_ms": 45_000},
+            },
+            "pods-7 on 10.0.0.7, reason session_timeout, last seen 47.0 s before (silent 47.0 s; …), "
+            "assumed: session timeout 45.0 s",
+        ),
+        (
+            "member.left",
+            {
+                **MEMBER,
+                "reason": "unknown",
+                "elapsed_ms": 47_000,
+                "candidates": [{"reason": "left", "timeout_ms": None}, {"reason": "session_timeout"}],
+            },
+            "pods-7 on 10.0.0.7, reason unknown, last seen 47.0 s before, one of left, session_timeout",
+        ),
+        (
+            "rebalance.completed",
+            {
+                "generation": 3,
+                "member_count": 2,
+                "members": [{**MEMBER, "member_id": "new"}],
+                "joined": ["new"],
+                "left": ["1", "2", "3", "4"],
+                "gone": [{**MEMBER, "client_id": f"old-{n}", "reason": "session_timeout"} for n in range(4)],
+                "trigger": "members_changed",
+            },
+            "generation 3, 2 members (+1 pods-7 on 10.0.0.7, -4 old-0 on 10.0.0.7 session timeout, old-1 on 10.0.0.7 "
+            "session timeout, old-2 on 10.0.0.7 session timeout and 1 more), trigger members_changed",
+        ),
         ("member.joined", MEMBER, "pods-7 on 10.0.0.7"),
         ("member.joined", {**MEMBER, "instance_id": "pod-7"}, "static member pod-7"),
         ("member.updated", {**MEMBER, "changed": ["client_host"]}, "pods-7 on 10.0.0.7, new client_host"),

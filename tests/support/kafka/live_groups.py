@@ -21,10 +21,11 @@ from confluent_kafka.admin import ConfigResource
 
 from groupreplay.codecs import decode_key, decode_value
 from groupreplay.state import Context, Group
-from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.config.settings import Cluster, RetentionFlags
 from groupreplay.streaming.demo.scenario import Actor, member_command
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.retention import effective_retention
 from groupreplay.streaming.kafka.topic_reader import read_topic
 from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.process_guard import GuardedProcess
@@ -197,6 +198,7 @@ class ReplayedGroups:
             era=rows.era,
             topic_names=connection.topic_names(),
             member_events=True,
+            sessions=effective_retention(RetentionFlags(), connection).sessions,
         )
         replay = Replay(self._context, groups)
         events = events_of(replay.feed(replace(rows, batches=iter(batches))))

@@ -55,15 +55,13 @@ def run_simulation(folder: Path, scenario: str, groups: int, duration_ms: int, s
         found, {**found.broker, **expiry}, groups=groups, duration_ms=duration_ms, seed=seed, partitions=2
     )
     write_simulation(plan, path)
+    rows = read_captures([path])
+    assert rows.retention is not None
     context = Context(
-        cluster_id=CLUSTER_ID,
-        era=ERA,
-        probing=True,
-        complete_since_ms=0,
-        retention_ms=plan.settings.retention_ms,
+        cluster_id=CLUSTER_ID, era=ERA, probing=True, complete_since_ms=0, **rows.retention.for_context()
     )
     driver = Replay(context, None)
-    events = [json.loads(one) for one in events_in_order(driver.feed(read_captures([path])), Filter())]
+    events = [json.loads(one) for one in events_in_order(driver.feed(rows), Filter())]
     assert driver.dead_letters == 0
     return SimulatedRun(plan, events)
 

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from groupreplay.state.plausible_times import LATEST_MS
+from groupreplay.state.policy.sessions import SessionSettings
 from groupreplay.streaming.inspection.capture_files.context import (
     CONTEXT,
     CaptureContext,
@@ -72,6 +73,8 @@ def test_retention() -> None:
         retention_ms=5, check_interval_ms=6
     )
     assert retention_of(CaptureContext(brokers="Kafka 3.9")) == Retention(broker_release=(3, 9))
+    sessions = {"consumer": SessionSettings(9, 8, 3)}
+    assert retention_of(CaptureContext(sessions={"consumer": (9, 8, 3)})) == Retention(sessions=sessions)
 
 
 def test_a_capture_of_brokers_of_no_release(caplog: pytest.LogCaptureFixture) -> None:

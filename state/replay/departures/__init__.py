@@ -1,0 +1,1 @@
+"""Members that left: why, and whether anybody had planned it."""

@@ -1,0 +1,67 @@
+"""Real members leave for known causes: what is said about them is what the broker has logged.
+
+A few of each cause, on one broker at the same time; ``benchmarks/members/departures.py`` has hundreds.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from support.departures.plan import (
+    CLASSIC_OFTEN,
+    CONSUMER_OFTEN,
+    Cause,
+    Cell,
+    Departure,
+    Profile,
+)
+from support.departures.recorded import SHORTENED, Recording, record
+from support.departures.scores import left_events
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+
+FROZEN = Cell("frozen", CLASSIC_OFTEN, "librdkafka", (Departure("frozen-c", "stop", 2.0),), stays=2)
+
+
+def cell(group: str, profile: Profile, **causes: Cause) -> Cell:
+    """A group whose members leave at these seconds (``s4="close"``)."""
+    gone = tuple(Departure(f"{group}-{at}", cause, float(at[1:])) for at, cause in causes.items())
+    return Cell(group, profile, "librdkafka", gone)
+
+
+CELLS = (
+    FROZEN,
+    cell("classic-a", CLASSIC_OFTEN, s4="close", s5="unsubscribe"),
+    cell("classic-b", CLASSIC_OFTEN, s2="kill"),
+    cell("consumer-a", CONSUMER_OFTEN, s4="close", s5="unsubscribe"),
+    cell("consumer-b", CONSUMER_OFTEN, s2="stop"),
+    cell("consumer-c", CONSUMER_OFTEN, s2="kill"),
+)
+SECONDS = 16.0
+#: The groups begin at once.
+SETTINGS = {**SHORTENED, "group.initial.rebalance.delay.ms": 0}
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
+    """All departures, recorded."""
+    return record(tmp_path_factory.mktemp("departures"), "few", CELLS, SETTINGS, print, seconds=SECONDS)
+
+
+@pytest.mark.parametrize("probed", [True, False])
+def test_what_is_stated_is_what_the_broker_did(recording: Recording, probed: bool) -> None:
+    """No stated reason is wrong, and no unknown one lacks the truth among its candidates."""
+    score = recording.score(probed=probed)
+    assert (score.missing, score.wrong, score.departures) == ([], [], len(recording.done))
+    assert score.among == score.unknown <= 3
+
+
+def test_a_frozen_consumer_is_named(recording: Recording) -> None:
+    """SIGSTOP for one of three: a WARN with its name and the reason, also without the events of members."""
+    (told,) = [
+        one
+        for one in left_events(recording.capture, all_members=False)
+        if one["data"]["group_id"] == FROZEN.group
+    ]
+    assert (told["severitytext"], told["data"]["unplanned"]) == ("WARN", True)
+    assert (told["data"]["client_id"], told["data"]["reason"]) == ("frozen-c", "session_timeout")

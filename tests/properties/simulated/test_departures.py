@@ -1,0 +1,32 @@
+"""What events say about why members left, beside what the model of the coordinator did."""
+
+from __future__ import annotations
+
+import pytest
+
+from groupreplay.streaming.simulate.scenario_files import built_in_names
+from support.simulated.leave_scores import leave_scores
+
+#: Members that stop, are killed in a roll-out, hang until their client gives up, and scale down.
+QUICK = ("rollout-kill", "stuck", "timeouts", "autoscale", "rolling-restart-3-dynamic-cooperative")
+
+
+@pytest.mark.parametrize("probed", [True, False])
+def test_no_wrong_reason(probed: bool) -> None:
+    """Every reason that is stated is the coordinator's; an unknown one has it among its candidates."""
+    scores = leave_scores(QUICK, 3, probed=probed)
+    assert (scores.wrong, scores.lost) == ([], [])
+    assert scores.said["left"] > 100
+    # Without answers nobody knows how long the others had waited for a member.
+    assert (scores.said["session_timeout"] >= 3) is probed
+    assert (scores.said["poll_timeout"] >= 20) is probed
+
+
+@pytest.mark.long
+@pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("probed", [True, False])
+def test_no_wrong_reason_in_any_scenario(probed: bool) -> None:
+    """Eight hours of each scenario: at most one stated reason of a hundred is wrong, no unknown one lacks the truth."""
+    scores = leave_scores(built_in_names(), 8, probed=probed)
+    assert scores.lost == []
+    assert len(scores.wrong) <= 0.01 * (scores.said.total() - scores.said["unknown"]), scores.wrong[:5]

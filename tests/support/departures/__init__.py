@@ -1,0 +1,1 @@
+"""Departures of known cause: real members that leave their groups, and what is said about them."""
