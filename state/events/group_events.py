@@ -229,7 +229,7 @@ class MemberUpdated(MemberFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticReplaced(Fact):
-    """The process of a static member was started again, without a rebalance."""
+    """The process of a static member was started again, usually without a rebalance."""
 
     NAME: ClassVar[str] = "static.replaced"
     DOC: ClassVar[str] = "A static instance id has a new member id: its process was restarted."
@@ -238,6 +238,7 @@ class StaticReplaced(Fact):
     new_member_id: str
     old_host: str
     new_host: str
+    rebalanced: Annotated[bool, Meta(description="It came back in a rebalance.")] = False
     suppressed: Suppressed = 0
 
     def sameness(self) -> tuple[object, ...]:

@@ -341,8 +341,11 @@ def apply_nothing_left(snapshot: GroupSnapshot, report: Report) -> None:
 
 
 def forget(snapshot: GroupSnapshot) -> None:
-    """Forget the group, but not its place in the log, its offsets and what it did before."""
-    snapshot.group = GroupState()
+    """Forget the group, but not its place in the log, its offsets, what it did before and whether that is known.
+
+    Who has seen the end of a group misses nothing of it: the end of a condition comes after it.
+    """
+    snapshot.group = GroupState(history=snapshot.group.history)
 
 
 def apply_commit(group: GroupState, report: Report) -> None:

@@ -102,7 +102,7 @@ class StateBar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hole:
-    """A time of which compaction has removed the records."""
+    """A time of which compaction has removed the records; without a length where its begin is not known."""
 
     since_ms: int
     until_ms: int
@@ -111,7 +111,7 @@ class Hole:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationFlag:
-    """A completed rebalance. Durations are null where nothing shows them."""
+    """A completed rebalance, which ended at ``at_ms``. Durations are null where nothing shows them."""
 
     at_ms: int
     generation: int
@@ -122,11 +122,16 @@ class GenerationFlag:
     moved: int | None
     unassigned: int | None
     skipped: Annotated[int, Meta(description="Generations that were begun and never completed.")]
-    duration_ms: int | None
-    duration_upper_bound_ms: int | None
+    least_ms: Annotated[int, Meta(description="Bounds of the length of the whole rebalance.")]
+    most_ms: int | None
+    took: Annotated[str, Meta(description="The length in words; empty where nothing shows it.")]
     join_ms_min: Annotated[int | None, Meta(description="Bounds of the length of the join phase.")]
     join_ms_max: int | None
-    sync_ms: int | None
+    sync_ms: Annotated[int | None, Meta(description="Length of the sync phase, at the end of the rebalance.")]
+    slow_leader: Annotated[
+        str | None, Meta(description="The leader, where the group waited 3 s or more for its assignment.")
+    ]
+    leader_slot: int | None
     event: int | None
 
 
@@ -141,6 +146,12 @@ class Tenure:
     since_ms: int
     until_ms: int | None
     reason: Annotated[str | None, Meta(description="Why it left, as member.left says it.")]
+    severity: Annotated[str, Meta(description="That of the event that tells of its end.")] = "INFO"
+    event: Annotated[int | None, Meta(description="The event that tells of its end.")] = None
+    repeats: Annotated[
+        bool,
+        Meta(description="Its end has no event of its own: it repeats the one of `event` within a minute."),
+    ] = False
     members: Annotated[
         int, Meta(description="How many members followed each other; more than 1: summed up.")
     ] = 1
@@ -210,6 +221,7 @@ class OffsetChange:
     partition: int
     old: int | None
     new: int | None
+    severity: Annotated[str, Meta(description="That of its event.")]
     event: int | None
 
 
@@ -250,6 +262,10 @@ class EventRow:
     partition: int | None
     offset: int | None
     slot: int | None
+    repeats: Annotated[
+        int,
+        Meta(description="How many facts that repeat it within a minute have no event; tenures point to it."),
+    ]
     cut: bool
     body: Mapping[str, Any] | None
 

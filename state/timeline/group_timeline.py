@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -27,6 +28,7 @@ from groupreplay.state.timeline.document import (
     TimelineSource,
 )
 from groupreplay.state.timeline.event_reading import ReadEvent, read_events, whole, words
+from groupreplay.state.timeline.facts.ends import MemberEnds
 from groupreplay.state.timeline.findings import TextOf
 from groupreplay.state.timeline.lanes import Lanes, lanes_of
 from groupreplay.state.timeline.limits import (
@@ -89,9 +91,9 @@ def timeline_document(
     told = _read(events, window, limits)
     members = _members(given, told, window, text_of, limits)
     document, sums = _document(given, told, members, window, limits)
-    rows = _rows(told.kept, members.lanes, members.sums.renumbered, text_of, limits)
+    rows = _rows(told.kept, members, text_of, limits)
     changes = findings.offset_changes(told.here, told.row_of)
-    flags = findings.generation_flags(told.here, told.row_of)
+    flags = findings.generation_flags(told.here, told.row_of, members.slot_of)
     shown_flags = kept_generations(flags, limits.generations)
     sums = replace(
         sums,
@@ -110,7 +112,7 @@ def timeline_document(
 
 
 def _document(
-    given: TimelineInput, told: _Told, members: _Members, window: Window, limits: TimelineLimits
+    given: TimelineInput, told: _WindowEvents, members: _Members, window: Window, limits: TimelineLimits
 ) -> tuple[TimelineDocument, DocumentSums]:
     """The document without verdict, remarks, generations, offsets and events; and what it leaves out."""
     slots, bucket_ms = members.sums.renumbered, _bucket_ms(given.commits, window, limits)
@@ -147,7 +149,9 @@ def _document(
     return document, replace(sums, deadlines=max(len(deadlines) - limits.deadlines, 0))
 
 
-def _sums(told: _Told, members: _Members, states_ms: int, trace_left_out: int, rows: RowSums) -> DocumentSums:
+def _sums(
+    told: _WindowEvents, members: _Members, states_ms: int, trace_left_out: int, rows: RowSums
+) -> DocumentSums:
     slots = members.sums
     return DocumentSums(
         events=len(told.here) - len(told.kept),
@@ -162,7 +166,7 @@ def _sums(told: _Told, members: _Members, states_ms: int, trace_left_out: int, r
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _WindowEvents:
     """The events before the end of the window, those that the document is about, those in it, and those with a row."""
 
     before_end: Sequence[ReadEvent]
@@ -176,13 +180,13 @@ class _Told:
         return self.rows.get(event.index)
 
 
-def _read(events: Sequence[ReadEvent], window: Window, limits: TimelineLimits) -> _Told:
+def _read(events: Sequence[ReadEvent], window: Window, limits: TimelineLimits) -> _WindowEvents:
     told = [event for event in events if event.time_ms < window.until_ms]
     here = [event for event in told if window.holds(event.time_ms)]
     # A condition that began before the window may hold in it.
     shown = [event for event in told if window.holds(event.time_ms) or event.text("condition_id")]
     kept = kept_events(here, limits.events)
-    return _Told(told, shown, here, kept, {event.index: row for row, event in enumerate(kept)})
+    return _WindowEvents(told, shown, here, kept, {event.index: row for row, event in enumerate(kept)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,9 +197,14 @@ class _Members:
     conditions: Sequence[ConditionBar]
     conditions_left_out: int
 
+    def slot_of(self, member_id: str) -> int | None:
+        """The slot of a member in the document; None: it has none."""
+        slot = self.lanes.slot_of.get(member_id)
+        return None if slot is None else self.sums.renumbered.get(slot)
+
 
 def _members(
-    given: TimelineInput, told: _Told, window: Window, text_of: TextOf, limits: TimelineLimits
+    given: TimelineInput, told: _WindowEvents, window: Window, text_of: TextOf, limits: TimelineLimits
 ) -> _Members:
     """The lanes of members, and the conditions that name them."""
     lanes = lanes_of(memberships(given.records, given.topic_names, given.redaction))
@@ -209,8 +218,8 @@ def _members(
     known = kept_conditions(all_known, limits.conditions)
     blamed = findings.blames(known, told.before_end, lanes)
     marks = findings.lane_marks(told.here, lanes, told.row_of)
-    reasons = findings.leave_reasons(told.before_end)
-    slots, sums = slot_lanes(lanes, window, blamed, marks, reasons, limits)
+    ends = MemberEnds.of(told.before_end, told.row_of)
+    slots, sums = slot_lanes(lanes, window, blamed, marks, ends, limits)
     return _Members(lanes, slots, sums, [bar for bar, _ in known], len(all_known) - len(known))
 
 
@@ -227,7 +236,6 @@ def _verdict_facts(
     changes: Sequence[OffsetChange],
     events: Sequence[ReadEvent],
 ) -> VerdictFacts:
-    severe = {event.name for event in events if event.severity != "INFO"}
     holding = [lane for lane in document.slots if lane.tenures and lane.tenures[-1].until_ms is None]
     return VerdictFacts(
         since_ms=document.since_ms,
@@ -239,7 +247,7 @@ def _verdict_facts(
         commits=commits,
         state=document.states[-1].state if document.states else None,
         members=len(holding),
-        mild=frozenset(event.name for event in events) - severe,
+        events=events,
     )
 
 
@@ -291,27 +299,25 @@ def _basis(given: TimelineInput, events: Sequence[ReadEvent]) -> Basis:
 
 
 def _rows(
-    kept: Sequence[ReadEvent],
-    lanes: Lanes,
-    renumbered: Mapping[int, int],
-    text_of: TextOf,
-    limits: TimelineLimits,
+    kept: Sequence[ReadEvent], members: _Members, text_of: TextOf, limits: TimelineLimits
 ) -> list[EventRow]:
     whole_bodies = bodies(kept, limits.event_bytes)
+    repeats = Counter(one.event for lane in members.slots for one in lane.tenures if one.repeats)
     rows = []
-    for event in kept:
-        cause, slot = event.cause, findings.slot_of_event(event, lanes)
+    for number, event in enumerate(kept):
+        cause, slot = event.cause, findings.slot_of_event(event, members.lanes)
         rows.append(
             EventRow(
                 id=event.id,
                 time_ms=event.time_ms,
                 name=event.name,
                 severity=event.severity,
-                text=text_of(event.body),
+                text=text_of(event.body) + _repeated(repeats[number]),
                 topic=words(cause.get("topic")) or None,
                 partition=whole(cause.get("partition")),
                 offset=whole(cause.get("offset")),
-                slot=None if slot is None else renumbered.get(slot),
+                slot=None if slot is None else members.sums.renumbered.get(slot),
+                repeats=repeats[number],
                 cut=event.index not in whole_bodies,
                 body=whole_bodies.get(event.index),
             )
@@ -319,11 +325,20 @@ def _rows(
     return rows
 
 
+def _repeated(count: int) -> str:
+    return f"; {count} more like it within a minute, without an event" if count else ""
+
+
 def _clipped(holes: Sequence[Hole], window: Window) -> list[Hole]:
+    """The parts of the holes in the window; one that ends where it begins has no length, and is a hole all the same."""
     return [
-        Hole(since_ms=span[0], until_ms=span[1] or window.until_ms, text=hole.text)
+        Hole(
+            since_ms=max(hole.since_ms, window.since_ms),
+            until_ms=min(hole.until_ms, window.until_ms),
+            text=hole.text,
+        )
         for hole in holes
-        if (span := window.clip(hole.since_ms, hole.until_ms)) is not None
+        if hole.since_ms < window.until_ms and hole.until_ms >= window.since_ms
     ]
 
 

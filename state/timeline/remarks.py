@@ -118,7 +118,8 @@ def _events_left_out(sums: DocumentSums) -> tuple[tuple[int, str, str], ...]:
         (
             sums.events,
             "summed_events",
-            f"{counted(sums.events, 'event')} of severity INFO have no row here; groupreplay replay prints them.",
+            f"{counted(sums.events, 'event')} have no row here, first those that tell of no problem; "
+            "groupreplay replay prints them.",
         ),
         (
             sums.bodies,

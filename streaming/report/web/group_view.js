@@ -26,7 +26,7 @@ const GroupView = (() => {
       return line;
     }));
     const badges = [`evidence: ${state.doc.basis.evidence.join(", ") || "none"}`, `history: ${state.doc.basis.history}`, state.doc.basis.probed ? "brokers were asked" : "brokers were not asked"];
-    if (state.doc.conditions.some(bar => bar.name === "rebalance.stuck") && state.doc.slots.some(lane => lane.blames.some(blame => !blame.proven))) badges.push("suspects are inferred");
+    if (state.doc.slots.some(lane => lane.blames.some(blame => !blame.proven))) badges.push("who is to blame is inferred");
     if (state.doc.basis.catch_up) badges.push(`${state.doc.basis.catch_up} events recorded late`);
     if (state.doc.source.redacted.length) badges.push(`redacted: ${state.doc.source.redacted.join(", ")}`);
     byId("badges").replaceChildren(...badges.map(text => element("span", text, { class: text === "history: partial" ? "badge warn" : "badge" })));

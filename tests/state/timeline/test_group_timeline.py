@@ -81,8 +81,8 @@ def test_a_group_in_good_health() -> None:
     assert timeline_of(history).verdict == (
         Statement(
             tone="ok",
-            text="No event of severity WARN or ERROR; at the end the group is Stable with 1 member.",
-            parts=("No event of severity WARN or ERROR; at the end the group is Stable with 1 member.",),
+            text="No event tells of a problem; at the end the group is Stable with 1 member.",
+            parts=("No event tells of a problem; at the end the group is Stable with 1 member.",),
             since_ms=None,
             until_ms=None,
         ),
