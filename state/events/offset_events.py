@@ -35,7 +35,7 @@ class OffsetsExpired(Fact):
     NAME: ClassVar[str] = "offsets.expired"
     DOC: ClassVar[str] = (
         "Committed offsets reached the end of their retention and were removed: the group begins again at "
-        "the position of `auto.offset.reset`. A warning for groups that matter."
+        "the position of `auto.offset.reset`. An error, unless the rules say that the group does not matter."
     )
     partitions: Annotated[tuple[PartitionOffset, ...], Meta(description="The lost offsets.")]
     partition_count: int
@@ -50,6 +50,12 @@ class OffsetsExpired(Fact):
     check_interval_ms: Annotated[
         int, Meta(description="Interval of the broker's clean-up; a removal much later than that is unusual.")
     ]
+    matters: Annotated[
+        bool,
+        Meta(
+            description="Whether the group matters by rules or by its history: only then an alert is raised."
+        ),
+    ] = True
     suppressed: Suppressed = 0
 
     def sameness(self) -> tuple[object, ...]:

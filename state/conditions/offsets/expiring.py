@@ -116,12 +116,13 @@ class OffsetsExpiringDetector(GroupDetector):
         self, view: GroupView, due: retention.Times, soon: np.ndarray[Any, np.dtype[np.bool_]], limit_ms: int
     ) -> Detection:
         first = int(due[soon].min())
-        missed = is_significant(view.snapshot, view.context.policy.of(view.group_id), view.now_ms)
+        rules = view.context.policy.of(view.group_id)
+        missed = is_significant(view.snapshot, rules, view.now_ms)
         return self.detection(
             # An offset whose retention began late had no deadline before.
             max(first - limit_ms, view.group.record_timestamp_ms or first - limit_ms),
             limit_ms,
-            severity=Severity.WARN if missed else Severity.INFO,
+            severity=Severity.INFO if rules.matters is False else Severity.WARN,
             evidence=view.context.retention_evidence,
             # More partitions may come near their deadline: reported again, at most once for each day of deadlines.
             dedup_key=(str(int(due[soon].max()) // _DAY_MS),),

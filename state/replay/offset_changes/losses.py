@@ -21,6 +21,7 @@ from groupreplay.state.replay.retention import NEVER, deadlines, subscribed_topi
 from groupreplay.state.snapshot.losses import Change, Losses, Lost, add_changes
 
 if TYPE_CHECKING:
+    from groupreplay.state.policy.rules import Rules
     from groupreplay.state.replay.report import Report
     from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
     from groupreplay.state.snapshot.group_state import GroupState
@@ -69,6 +70,7 @@ def report_tombstones(
             deadline_ms=first,
             late_ms=max(0, at_ms - since_ms),
             check_interval_ms=context.retention_check_interval_ms,
+            matters=mattered,
         )
     else:
         reason, evidence = _deleted_why(snapshot.group, offsets, named, with_group)
@@ -86,8 +88,17 @@ def report_tombstones(
         simple=snapshot.group.simple,
         history=snapshot.group.history,
         evidence=evidence,
-        severity=Severity.WARN if mattered else Severity.INFO,
+        severity=_loss_severity(fact, mattered, report.rules),
     )
+
+
+def _loss_severity(
+    fact: offset_events.OffsetsExpired | offset_events.OffsetsDeleted, mattered: bool, rules: Rules
+) -> Severity:
+    """An expiry is a loss that nobody asked for, unless the rules say that the group does not matter."""
+    if isinstance(fact, offset_events.OffsetsExpired):
+        return Severity.INFO if rules.matters is False else Severity.ERROR
+    return Severity.WARN if mattered else Severity.INFO
 
 
 def _deleted_why(
