@@ -67,6 +67,10 @@ class Basis:
         int, Meta(description="Number of events that were recorded long after they happened.")
     ]
     probed: Annotated[bool, Meta(description="Whether a prober asked the brokers about classic groups.")]
+    assumed: Annotated[
+        Mapping[str, int],
+        Meta(description="Numbers that its events and deadlines rest on, and that no broker has given."),
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,8 +81,8 @@ class Remark:
         str,
         Meta(
             description="no_commits, no_probes, no_records, no_assignments, cut_lists, undated_records, history, "
-            "shared_partitions, summed_owners, summed_events, summed_members, summed_pauses, summed_trace, "
-            "summed_offsets, summed_states, summed_generations, summed_conditions, summed_partitions."
+            "expired_offsets, shared_partitions, summed_owners, summed_events, summed_members, summed_pauses, "
+            "summed_trace, summed_offsets, summed_states, summed_generations, summed_conditions, summed_partitions."
         ),
     ]
     text: str
@@ -266,6 +270,7 @@ class EventRow:
         int,
         Meta(description="How many facts that repeat it within a minute have no event; tenures point to it."),
     ]
+    assumed: Annotated[Mapping[str, int], Meta(description="The numbers that it assumes.")]
     cut: bool
     body: Mapping[str, Any] | None
 

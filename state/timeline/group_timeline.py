@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Final
 
+from groupreplay.state.display import phrases
 from groupreplay.state.policy.redaction import Redaction
 from groupreplay.state.snapshot.observations import GroupRecord
 from groupreplay.state.snapshot.partitions import to_ranges
@@ -57,7 +58,8 @@ class TimelineInput:
     group's records in log order without its commits, except the first commit after each of them; ``commits`` are all of
     them, and ``answers`` those of a prober. ``offsets`` are those of ``Group.describe()`` at the end; ``trace`` are
     lines of ``simulate --trace``. ``end_ms`` is the end of the log; ``undated`` counts records without a usable time.
-    ``redaction`` is the one that the events were made with.
+    ``redaction`` is the one that the events were made with. ``assumed`` are the numbers that ``offsets`` rest on and
+    that no broker has given.
     """
 
     group_id: str
@@ -76,6 +78,7 @@ class TimelineInput:
     trace: Sequence[Mapping[str, Any]] = ()
     undated: int = 0
     redaction: Redaction | None = None
+    assumed: Mapping[str, int] = field(default_factory=dict)
 
 
 def timeline_document(
@@ -104,7 +107,7 @@ def timeline_document(
     return replace(
         document,
         verdict=tuple(verdict(_verdict_facts(document, given.commits, flags, changes, told.here))),
-        remarks=tuple(remarks(given, told.here, sums, unread=members.lanes.unread)),
+        remarks=tuple(remarks(given, told.here, document.holes, sums, unread=members.lanes.unread)),
         generations=tuple(shown_flags),
         offset_changes=tuple(changes[: limits.offset_changes]),
         events=tuple(rows),
@@ -295,7 +298,18 @@ def _basis(given: TimelineInput, events: Sequence[ReadEvent]) -> Basis:
         history="partial" if "partial" in told else "full",
         catch_up=sum(event.data.get("catch_up") is True for event in events),
         probed=given.probed,
+        assumed={**(given.assumed if given.offsets else {}), **_assumed(events)},
     )
+
+
+def _assumed(events: Sequence[ReadEvent]) -> dict[str, int]:
+    """The numbers that these events assume."""
+    return {
+        words(name): number
+        for event in events
+        for name, value in event.mapping("assumed").items()
+        if (number := whole(value)) is not None
+    }
 
 
 def _rows(
@@ -312,17 +326,24 @@ def _rows(
                 time_ms=event.time_ms,
                 name=event.name,
                 severity=event.severity,
-                text=text_of(event.body) + _repeated(repeats[number]),
+                text=_row_text(event, text_of) + _repeated(repeats[number]),
                 topic=words(cause.get("topic")) or None,
                 partition=whole(cause.get("partition")),
                 offset=whole(cause.get("offset")),
                 slot=None if slot is None else members.sums.renumbered.get(slot),
                 repeats=repeats[number],
+                assumed=_assumed([event]),
                 cut=event.index not in whole_bodies,
                 body=whole_bodies.get(event.index),
             )
         )
     return rows
+
+
+def _row_text(event: ReadEvent, text_of: TextOf) -> str:
+    """The event's text, with the numbers that it assumes."""
+    text, assumed = text_of(event.body), phrases.assumed(event.data)
+    return text if assumed in text else text + assumed
 
 
 def _repeated(count: int) -> str:

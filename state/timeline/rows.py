@@ -151,11 +151,9 @@ def _tenures(life: SlotLife, window: Window, ends: MemberEnds) -> Iterator[Tenur
         if span is None:
             continue
         since_ms, until_ms = span
-        end = MemberEnd()
-        if until_ms is not None and after is not None and after.since_ms == until_ms:
+        end = MemberEnd() if until_ms is None else ends.of_member(stay.member_id, until_ms)
+        if until_ms is not None and end == MemberEnd() and after is not None and after.since_ms == until_ms:
             end = ends.of_process(life.place.instance_id, stay.member_id, until_ms)
-        if until_ms is not None and end == MemberEnd():
-            end = ends.of_member(stay.member_id, until_ms)
         yield Tenure(
             member_id=stay.member_id,
             since_ms=since_ms,

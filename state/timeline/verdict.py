@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Final
+from typing import Any, Final
 
+from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import counted, milliseconds
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.timeline.commit_rates import CommitLog
@@ -148,6 +149,8 @@ def _condition(name: str, bars: Sequence[ConditionBar], found: VerdictFacts) -> 
     lasted = milliseconds(lasted_ms(main))
     parts: list[str | int] = [f"{meaning[:1].upper()}{meaning[1:]} ", *span(main)]
     parts += [f", still at the end after {lasted}" if holding else f" ({lasted})"]
+    if assumed := _assumed(name, found):
+        parts.append(f" ({assumed.removeprefix(', ')})")
     parts += [_who(main, found), _quiet(name, main, until(main), found)]
     if others := [bar for bar in bars if bar is not main]:
         longest = max(others, key=lasted_ms)
@@ -200,7 +203,8 @@ def _changes(found: VerdictFacts) -> Iterator[_Sentence]:
             number = len({(one.topic, one.partition) for one in places})
             first, last = places[0].at_ms, places[-1].at_ms
             text = words.format(counted(number, "partition"))
-            parts: list[str | int] = [text, *_between(first, last), f"{_how_far(places)}."]
+            assumed = _assumed(name, found)
+            parts: list[str | int] = [text, *_between(first, last), f"{_how_far(places)}{assumed}."]
             tone = tone_of(worst([one.severity for one in places]))
             events = [event for event in found.events if event.name == name]
             yield _Sentence(
@@ -208,6 +212,15 @@ def _changes(found: VerdictFacts) -> Iterator[_Sentence]:
                 is_trouble=tone != "info" or any(map(is_trouble, events)),
                 is_loss=name in LOSSES,
             )
+
+
+def _assumed(name: str, found: VerdictFacts) -> str:
+    """The numbers that the events of a type assume: what rests on them is no fact."""
+    numbers: dict[Any, Any] = {}
+    for event in found.events:
+        if event.name == name:
+            numbers |= event.mapping("assumed")
+    return phrases.assumed({"assumed": numbers})
 
 
 def _between(first_ms: int, last_ms: int) -> list[str | int]:
@@ -226,7 +239,7 @@ def _other_warnings(found: VerdictFacts) -> Iterator[_Sentence]:
         severity, times = worst([event.severity for event in events]), [event.time_ms for event in events]
         first, last = min(times), max(times)
         parts: list[str | int] = [f"{counted(len(events), 'event')} of type {safe_text(name)} ({severity})"]
-        parts += [*_between(first, last), "."]
+        parts += [*_between(first, last), f"{_assumed(name, found)}."]
         yield _Sentence(statement=_statement(tone_of(severity), parts, (first, last), found.window))
 
 

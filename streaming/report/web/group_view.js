@@ -27,9 +27,10 @@ const GroupView = (() => {
     }));
     const badges = [`evidence: ${state.doc.basis.evidence.join(", ") || "none"}`, `history: ${state.doc.basis.history}`, state.doc.basis.probed ? "brokers were asked" : "brokers were not asked"];
     if (state.doc.slots.some(lane => lane.blames.some(blame => !blame.proven))) badges.push("who is to blame is inferred");
+    badges.push(...Object.entries(state.doc.basis.assumed).map(([name, value]) => `assumed: ${safe(name, 60).replace(/_ms$/, "").replace(/_/g, " ")} ${lasted(value)}`));
     if (state.doc.basis.catch_up) badges.push(`${state.doc.basis.catch_up} events recorded late`);
     if (state.doc.source.redacted.length) badges.push(`redacted: ${state.doc.source.redacted.join(", ")}`);
-    byId("badges").replaceChildren(...badges.map(text => element("span", text, { class: text === "history: partial" ? "badge warn" : "badge" })));
+    byId("badges").replaceChildren(...badges.map(text => element("span", text, { class: text === "history: partial" || text.startsWith("assumed: ") ? "badge warn" : "badge" })));
     const remarks = byId("remarks");
     remarks.classList.toggle("hidden", !state.doc.remarks.length);
     remarks.replaceChildren(element("summary", `${counted(state.doc.remarks.length, "remark")}: what is not here, or in sums only`), element("ul"));

@@ -290,8 +290,8 @@ const Picture = (() => {
       const x = lastEnd = drawing.x(stay.until_ms);
       const after = next.get(stay), c = stay.severity === "INFO" ? colours.text : colours[SEVERITY[stay.severity]];
       if (after && after.since_ms === stay.until_ms) {
-        drawing.add({ kind: "path", d: `M${x - 4} ${y + h / 2}L${x} ${y + h / 2 - 5}L${x + 4} ${y + h / 2}L${x} ${y + h / 2 + 5}Z`, fill: colours.paper, stroke: colours.text, width: 1.3,
-          tip: [`${safe(lane.name)} is another process from here on`, exact(stay.until_ms, view.zone), who(after), ...(stay.repeats ? [`no event of its own: it repeats the one of ${stay.event === null ? "before" : exact(doc.events[stay.event].time_ms, view.zone)} within a minute`] : [])], act: { event: stay.event } });
+        drawing.add({ kind: "path", d: `M${x - 4} ${y + h / 2}L${x} ${y + h / 2 - 5}L${x + 4} ${y + h / 2}L${x} ${y + h / 2 + 5}Z`, fill: colours.paper, stroke: c, width: 1.3,
+          tip: [`${safe(lane.name)} is another process from here on`, ...(stay.reason ? [`the one before ${REASONS[stay.reason] || "left"}`] : []), exact(stay.until_ms, view.zone), who(after), ...(stay.repeats ? [`no event of its own: it repeats the one of ${stay.event === null ? "before" : exact(doc.events[stay.event].time_ms, view.zone)} within a minute`] : [])], act: { event: stay.event } });
         continue;
       }
       drawing.add({ kind: "path", d: `M${x - 4} ${y + h / 2 - 4}L${x + 4} ${y + h / 2 + 4}M${x + 4} ${y + h / 2 - 4}L${x - 4} ${y + h / 2 + 4}`, stroke: c, width: 2, halo: colours.paper,
