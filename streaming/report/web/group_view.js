@@ -33,7 +33,7 @@ const GroupView = (() => {
     byId("badges").replaceChildren(...badges.map(text => element("span", text, { class: text === "history: partial" || text.startsWith("assumed: ") ? "badge warn" : "badge" })));
     const remarks = byId("remarks");
     remarks.classList.toggle("hidden", !state.doc.remarks.length);
-    remarks.replaceChildren(element("summary", `${counted(state.doc.remarks.length, "remark")}: what is not here, or in sums only`), element("ul"));
+    remarks.replaceChildren(element("summary", `${counted(state.doc.remarks.length, "remark")}: what is missing, what is not, and what is in sums only`), element("ul"));
     remarks.lastChild.append(...state.doc.remarks.map(one => element("li", safe(one.text, 600))));
     remarks.open = state.doc.remarks.length > 0 && state.doc.remarks.length < 3;
   }

@@ -22,7 +22,11 @@ const Strips = (() => {
       const h = 5 + 9 * count / most;
       put(1000 * (at - since) / span, HEIGHT - 1 - h, Math.max(1000 * width / span - 1, 2), h, "--muted", 0.75);
     }
-    for (const one of spans) put(1000 * (one.since_ms - since) / span, 1, Math.max(1000 * (one.until_ms - one.since_ms) / span, 4), 6, COLOURS[one.severity], 0.9);
+    // A moment is taller than a time, so that it is seen beside one.
+    for (const one of spans) {
+      const width = 1000 * (one.until_ms - one.since_ms) / span;
+      put(1000 * (one.since_ms - since) / span, width ? 1 : 0, Math.max(width, 5), width ? 6 : 11, COLOURS[one.severity], 0.9);
+    }
     return drawn;
   }
 
