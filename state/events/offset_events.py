@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from groupreplay.state.events.event import Fact, Suppressed
+from groupreplay.state.events.event import Fact, Severity, Suppressed
 
 #: `retention` is the broker's clean-up, `admin` a request to delete offsets; `unknown`: a request or the deletion of
 #: the topic, which look alike in the log.
@@ -33,6 +33,7 @@ class OffsetsExpired(Fact):
     """The broker's clean-up removed offsets at the end of their retention."""
 
     NAME: ClassVar[str] = "offsets.expired"
+    SEVERITY: ClassVar[Severity] = Severity.ERROR
     DOC: ClassVar[str] = (
         "Committed offsets reached the end of their retention and were removed: the group begins again at "
         "the position of `auto.offset.reset`. An error, unless the rules say that the group does not matter."

@@ -97,7 +97,7 @@ def _loss_severity(
 ) -> Severity:
     """An expiry is a loss that nobody asked for, unless the rules say that the group does not matter."""
     if isinstance(fact, offset_events.OffsetsExpired):
-        return Severity.INFO if rules.matters is False else Severity.ERROR
+        return Severity.INFO if rules.matters is False else fact.SEVERITY
     return Severity.WARN if mattered else Severity.INFO
 
 
