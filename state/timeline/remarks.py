@@ -48,7 +48,7 @@ def remarks(
     unread: bool,
 ) -> list[Remark]:
     """The remarks: first what is missing, then what was summed up."""
-    missing = _missing(given, events, gaps, unread=unread, shared=sums.rows.shared)
+    missing = [*_removed(events, gaps), *_missing(given, events, unread=unread, shared=sums.rows.shared)]
     joined, left_out = _joined(sums), _left_out(sums)
     return [
         *missing,
@@ -156,12 +156,7 @@ def _removed(events: Sequence[ReadEvent], gaps: Sequence[Hole]) -> Iterator[Rema
 
 
 def _missing(
-    given: TimelineInput,
-    events: Sequence[ReadEvent],
-    gaps: Sequence[Hole],
-    *,
-    unread: bool,
-    shared: bool,
+    given: TimelineInput, events: Sequence[ReadEvent], *, unread: bool, shared: bool
 ) -> Iterator[Remark]:
     if not given.has_log:
         yield Remark(kind="no_records", text="Made from events alone: states and commits are not known.")
@@ -176,7 +171,6 @@ def _missing(
             text="No prober asked the brokers: a classic rebalance is seen when it has ended, and one that never "
             "ended is not seen.",
         )
-    yield from _removed(events, gaps)
     if any(event.data.get("truncated") is True for event in events):
         yield Remark(
             kind="cut_lists", text="Lists in some events were cut to 64 KiB; pictures use the records."
