@@ -126,6 +126,8 @@ class GenerationFlag:
     moved: int | None
     unassigned: int | None
     skipped: Annotated[int, Meta(description="Generations that were begun and never completed.")]
+    duration_ms: Annotated[int | None, Meta(description="As its event has it, like the bound.")]
+    duration_upper_bound_ms: int | None
     least_ms: Annotated[int, Meta(description="Bounds of the length of the whole rebalance.")]
     most_ms: int | None
     took: Annotated[str, Meta(description="The length in words; empty where nothing shows it.")]

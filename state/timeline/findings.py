@@ -49,6 +49,8 @@ def _flag(event: ReadEvent, row_of: RowOf, slot_of: SlotOf) -> GenerationFlag:
         moved=event.number("partitions_moved"),
         unassigned=event.number("partitions_unassigned"),
         skipped=event.number("skipped_generations") or 0,
+        duration_ms=event.number("duration_ms"),
+        duration_upper_bound_ms=event.number("duration_upper_bound_ms"),
         least_ms=length.least_ms,
         most_ms=length.most_ms,
         took=length.text(),

@@ -65,6 +65,8 @@ def flag(minute: int, sync_ms: int) -> GenerationFlag:
         moved=0,
         unassigned=0,
         skipped=0,
+        duration_ms=None,
+        duration_upper_bound_ms=7,
         least_ms=sync_ms,
         most_ms=sync_ms + 7,
         took=f"took {sync_ms / 1000:.1f} s",
