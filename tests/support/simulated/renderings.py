@@ -48,7 +48,10 @@ Variant = Callable[[list[Json]], list[Json]]
 
 @dataclass
 class GroupRenderings:
-    """One simulated group in each form; ``is_whole``: its log has every record that was ever written."""
+    """One simulated group in each form.
+
+    ``is_whole``: its log has every record that was ever written; ``is_cleaned``: a cleaner has left single ones.
+    """
 
     scenario: str
     group_id: str
@@ -60,6 +63,7 @@ class GroupRenderings:
     served: Json
     described: Mapping[str, Any] | None
     is_whole: bool
+    is_cleaned: bool
 
     def data(self, name: str) -> list[Json]:
         """The ``data`` of the events of a type, with their time as ``at_ms``."""
@@ -76,6 +80,7 @@ class SimulatedLog:
     batches: Sequence[pa.RecordBatch]
     probes: Sequence[pa.RecordBatch]
     context: Context
+    is_cleaned: bool = False
 
     def rows(self) -> Rows:
         """The rows, to be read once."""
@@ -108,7 +113,8 @@ def changed(log: SimulatedLog, variant: Variant) -> SimulatedLog:
     schema = log.batches[0].schema
     rows = variant([row for batch in log.batches for row in batch.to_pylist()])
     context = replace(log.context, probing=False, complete_since_ms=None)
-    return replace(log, batches=[pa.RecordBatch.from_pylist(rows, schema)], probes=[], context=context)
+    batches = [pa.RecordBatch.from_pylist(rows, schema)]
+    return replace(log, batches=batches, probes=[], context=context, is_cleaned=variant is compacted)
 
 
 def compacted(rows: list[Json]) -> list[Json]:
@@ -189,6 +195,7 @@ def renderings(folder: Path, log: SimulatedLog) -> Iterator[GroupRenderings]:
             served=served.get(group_id, {"spans": [], "rebalances": []}),
             described=described.get(group_id),
             is_whole=log.context.complete_since_ms is not None,
+            is_cleaned=log.is_cleaned,
         )
 
 
