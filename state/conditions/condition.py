@@ -55,11 +55,6 @@ class Condition(Fact):
     threshold_ms: Annotated[int | None, Meta(description="How long it had to last before it was reported.")]
     runbook: Annotated[str, Meta(description="What it means, what to do first, how to confirm.")]
 
-    @property
-    def severity(self) -> Severity:
-        """The usual severity; an event may carry another one."""
-        return self.SEVERITY
-
     @staticmethod
     def firing_text(data: Data) -> str:
         """The condition on one line while it holds, from the ``data`` of its event; safe to print."""

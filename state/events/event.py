@@ -164,16 +164,17 @@ Suppressed = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fact:
-    """What happened, without its circumstances (which are in ``Event``)."""
+    """What happened, without its circumstances (which are in ``Event``). ``SEVERITY`` is the usual one."""
 
     NAME: ClassVar[str]
     DOC: ClassVar[str]
+    SEVERITY: ClassVar[Severity] = Severity.INFO
     ABOUT_MEMBER: ClassVar[bool] = False
 
     @property
     def severity(self) -> Severity:
-        """INFO, unless a fact overrides it."""
-        return Severity.INFO
+        """The usual severity, unless a fact overrides it; an event may carry another one."""
+        return self.SEVERITY
 
     def sameness(self) -> tuple[object, ...] | None:
         """What makes two facts of this kind the same, if clients can repeat it without end; None: they cannot.

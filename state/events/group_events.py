@@ -261,7 +261,7 @@ class MemberUpdated(MemberFact):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticReplaced(Fact):
-    """The process of a static member was started again, without a rebalance."""
+    """The process of a static member was started again, usually without a rebalance."""
 
     NAME: ClassVar[str] = "static.replaced"
     DOC: ClassVar[str] = "A static instance id has a new member id: its process was restarted."
@@ -270,6 +270,7 @@ class StaticReplaced(Fact):
     new_member_id: str
     old_host: str
     new_host: str
+    rebalanced: Annotated[bool, Meta(description="It came back in a rebalance.")] = False
     suppressed: Suppressed = 0
 
     def sameness(self) -> tuple[object, ...]:
@@ -281,6 +282,8 @@ class StaticReplaced(Fact):
 class RecordFact(Fact):
     """A record of the offsets topic that could not be used, or not as it is."""
 
+    #: It may hide a change.
+    SEVERITY: ClassVar[Severity] = Severity.WARN
     topic: str
     partition: int
     offset: int
@@ -292,11 +295,6 @@ class RecordFact(Fact):
     suppressed: Annotated[
         int, Meta(description="Number of further records of this kind, without an event of their own.")
     ]
-
-    @property
-    def severity(self) -> Severity:
-        """WARN: a record that cannot be read may hide a change."""
-        return Severity.WARN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -325,6 +323,8 @@ class GroupQuarantined(Fact):
     """The job cannot process a group's records because of a defect, and has set the group aside."""
 
     NAME: ClassVar[str] = "group.quarantined"
+    #: Nothing is reported about the group any more.
+    SEVERITY: ClassVar[Severity] = Severity.ERROR
     DOC: ClassVar[str] = (
         "Processing the group's records raised an exception, which is a defect of groupreplay. The group is set "
         "aside: its records of this batch are in the dead letters, and later ones are counted only. All other "
@@ -341,8 +341,3 @@ class GroupQuarantined(Fact):
     offset: Annotated[int | None, Meta(description="Offset of that record.")]
     records: Annotated[int, Meta(description="Records of this batch that went to the dead letters.")]
     release: Annotated[str, Meta(description="The release of groupreplay that failed.")]
-
-    @property
-    def severity(self) -> Severity:
-        """ERROR: nothing is reported about the group any more."""
-        return Severity.ERROR

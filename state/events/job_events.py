@@ -29,6 +29,8 @@ class JobGap(Fact):
     """The offsets topic is no longer the one that the job had read: the state is built anew."""
 
     NAME: ClassVar[str] = "job.gap"
+    #: Nobody can say what was missed.
+    SEVERITY: ClassVar[Severity] = Severity.ERROR
     DOC: ClassVar[str] = (
         "A part of the offsets topic is gone: removed before the job had read it, or lost by the brokers "
         "afterwards; or the topic was created again, or has more partitions. The state of every group is built "
@@ -37,11 +39,6 @@ class JobGap(Fact):
     )
     reason: GapReason
     partitions: tuple[UnreadRange, ...]
-
-    @property
-    def severity(self) -> Severity:
-        """Nobody can say what was missed."""
-        return Severity.ERROR
 
 
 def gap_event(gap: JobGap, at_ms: int) -> Event:

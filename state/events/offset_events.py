@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from groupreplay.state.events.event import Assumed, AssumedRelease, Fact, Suppressed
+from groupreplay.state.events.event import Assumed, AssumedRelease, Fact, Severity, Suppressed
 
 #: `retention` is the broker's clean-up, `admin` a request to delete offsets; `unknown`: a request or the deletion of
 #: the topic, which look alike in the log.
@@ -56,9 +56,10 @@ class OffsetsExpired(Fact):
     """The broker's clean-up removed offsets at the end of their retention."""
 
     NAME: ClassVar[str] = "offsets.expired"
+    SEVERITY: ClassVar[Severity] = Severity.ERROR
     DOC: ClassVar[str] = (
         "Committed offsets reached the end of their retention and were removed: the group begins again at "
-        "the position of `auto.offset.reset`. A warning for groups that matter."
+        "the position of `auto.offset.reset`. An error, unless the rules say that the group does not matter."
     )
     partitions: Annotated[tuple[PartitionOffset, ...], Meta(description="The lost offsets.")]
     partition_count: int
@@ -78,6 +79,12 @@ class OffsetsExpired(Fact):
     unclear: Unclear = False
     assumed: Assumed = field(default_factory=dict)
     assumed_release: AssumedRelease = None
+    matters: Annotated[
+        bool,
+        Meta(
+            description="Whether the group matters by rules or by its history: only then an alert is raised."
+        ),
+    ] = True
     suppressed: Suppressed = 0
 
     def sameness(self) -> tuple[object, ...]:

@@ -54,7 +54,7 @@ _FIRST_GENERATIONS = (0, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class GenerationStep:
     """The step from the last known generation (``previous``, None when unknown) to that of the record."""
 
     previous: int | None
@@ -65,22 +65,28 @@ class _Step:
         """Whether the members before this record are known."""
         return self.history is History.FULL
 
+    def is_doubtful(self, members: Sequence[Member]) -> bool:
+        """Whether the record may be the replacement of a static member, long after the rebalance of its generation."""
+        return not self.comparable and any(member.instance_id is not None for member in members)
+
     def skipped(self, generation: int) -> int | None:
         """How many generations lie between; None when that is not known."""
         return None if not self.comparable or self.previous is None else generation - self.previous - 1
 
 
-def _step(group: GroupState, generation: int, members: Sequence[Member]) -> _Step:
-    previous = group.classic.generation
+def step_of(
+    previous: int | None, history: History, generation: int, members: Sequence[Member]
+) -> GenerationStep:
+    """The step from what is known (the last generation, and whether nothing before it is missing) to a record."""
     if previous is None or generation < previous:
         # Nothing known, or a deletion and a new beginning that compaction has swallowed. A static member may
         # have been replaced under this generation since, in a record that took the place of the first one.
         replaced = any(member.instance_id is not None for member in members)
         first = generation in _FIRST_GENERATIONS and not replaced
-        return _Step(None, History.FULL if first else History.PARTIAL)
+        return GenerationStep(None, History.FULL if first else History.PARTIAL)
     if generation == previous + 1:
-        return _Step(previous, History.FULL)
-    return _Step(previous, group.history)
+        return GenerationStep(previous, History.FULL)
+    return GenerationStep(previous, history)
 
 
 def apply_value(
@@ -92,7 +98,7 @@ def apply_value(
     if members and group.classic.members and value.generation == group.classic.generation:
         observed = Observed.SAME_GENERATION
     phase, event = NEXT[group.phase][observed]
-    step = _step(group, value.generation, members)
+    step = step_of(group.classic.generation, group.history, value.generation, members)
     record = _Record(snapshot, value, members, step, offsets, report)
     change, orphans = MembershipChange(), group.orphans
     if event is TransitionEvent.COMPLETED:
@@ -116,7 +122,7 @@ class _Record:
     snapshot: GroupSnapshot
     value: GroupMetadataValue
     members: tuple[Member, ...]
-    step: _Step
+    step: GenerationStep
     offsets: Offsets
     report: Report
 
@@ -156,8 +162,7 @@ class _Record:
             is_whole=step.skipped(self.value.generation) == 0,
         )
         moved = moves(diff, pair(known, members), group_topics(members, self.value.protocol_type))
-        # A first record with a static member in it may be its replacement, long after the rebalance.
-        doubtful = not step.comparable and any(member.instance_id for member in members)
+        doubtful = step.is_doubtful(members)
         evidence = Evidence.INFERRED if doubtful else Evidence.LOG
         departures = self._departures(diff.pairing.left) if step.comparable else ()
         completed = self._completed(diff, moved, doubtful, departures)
@@ -377,8 +382,11 @@ def apply_nothing_left(snapshot: GroupSnapshot, report: Report) -> None:
 
 
 def forget(snapshot: GroupSnapshot) -> None:
-    """Forget the group, but not its place in the log, its offsets and what it did before."""
-    snapshot.group = GroupState()
+    """Forget the group, but not its place in the log, its offsets, what it did before and whether that is known.
+
+    Who has seen the end of a group misses nothing of it: the end of a condition comes after it.
+    """
+    snapshot.group = GroupState(history=snapshot.group.history)
 
 
 def apply_commit(group: GroupState, report: Report) -> None:

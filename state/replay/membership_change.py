@@ -70,7 +70,7 @@ class MembershipChange:
         for member in self.joined:
             yield MemberJoined(member_id=member.member_id, **client_fields(member)), Evidence.LOG
         for old, new in self.kept:
-            for fact in _changed(old, new):
+            for fact in _changed(old, new, rebalanced=self.completed is not None):
                 yield fact, Evidence.LOG
 
 
@@ -112,7 +112,7 @@ def _left(departure: Departure) -> MemberLeft:
     )
 
 
-def _changed(old: Member, new: Member) -> Iterator[Fact]:
+def _changed(old: Member, new: Member, *, rebalanced: bool) -> Iterator[Fact]:
     changed = [name for name in _REPORTED_FIELDS if getattr(old, name) != getattr(new, name)]
     if new.instance_id is not None and is_replaced(old, new):
         yield StaticReplaced(
@@ -121,6 +121,7 @@ def _changed(old: Member, new: Member) -> Iterator[Fact]:
             new_member_id=new.member_id,
             old_host=old.client_host,
             new_host=new.client_host,
+            rebalanced=rebalanced,
         )
         changed = [name for name in changed if name not in ("member_id", "client_host")]
     if changed:

@@ -71,6 +71,10 @@ class Basis:
     asked: Annotated[
         tuple[int, int] | None, Meta(description="Its first and last round that are known; null: not known.")
     ]
+    assumed: Annotated[
+        Mapping[str, int],
+        Meta(description="Numbers that its events and deadlines rest on, and that no broker has given."),
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,9 +85,9 @@ class Remark:
         str,
         Meta(
             description="no_commits, no_probes, no_records, no_assignments, cut_lists, undated_records, history, "
-            "shared_partitions, summed_owners, summed_events, summed_members, summed_pauses, summed_trace, "
-            "summed_offsets, summed_states, summed_generations, summed_conditions, summed_partitions, unread_log, "
-            "unread_probes, misdated_probes."
+            "expired_offsets, shared_partitions, summed_owners, summed_events, summed_members, summed_pauses, "
+            "summed_trace, summed_offsets, summed_states, summed_generations, summed_conditions, summed_partitions, "
+            "unread_log, unread_probes, misdated_probes."
         ),
     ]
     text: str
@@ -124,7 +128,7 @@ class StateBar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hole:
-    """A time of which compaction has removed the records."""
+    """A time of which compaction has removed the records; without a length where its begin is not known."""
 
     since_ms: int
     until_ms: int
@@ -133,7 +137,7 @@ class Hole:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GenerationFlag:
-    """A completed rebalance. Durations are null where nothing shows them."""
+    """A completed rebalance, which ended at ``at_ms``. Durations are null where nothing shows them."""
 
     at_ms: int
     generation: int
@@ -144,11 +148,18 @@ class GenerationFlag:
     moved: int | None
     unassigned: int | None
     skipped: Annotated[int, Meta(description="Generations that were begun and never completed.")]
-    duration_ms: int | None
+    duration_ms: Annotated[int | None, Meta(description="As its event has it, like the bound.")]
     duration_upper_bound_ms: int | None
+    least_ms: Annotated[int, Meta(description="Bounds of the length of the whole rebalance.")]
+    most_ms: int | None
+    took: Annotated[str, Meta(description="The length in words; empty where nothing shows it.")]
     join_ms_min: Annotated[int | None, Meta(description="Bounds of the length of the join phase.")]
     join_ms_max: int | None
-    sync_ms: int | None
+    sync_ms: Annotated[int | None, Meta(description="Length of the sync phase, at the end of the rebalance.")]
+    slow_leader: Annotated[
+        str | None, Meta(description="The leader, where the group waited 3 s or more for its assignment.")
+    ]
+    leader_slot: int | None
     event: int | None
 
 
@@ -163,6 +174,12 @@ class Tenure:
     since_ms: int
     until_ms: int | None
     reason: Annotated[str | None, Meta(description="Why it left, as member.left says it.")]
+    severity: Annotated[str, Meta(description="That of the event that tells of its end.")] = "INFO"
+    event: Annotated[int | None, Meta(description="The event that tells of its end.")] = None
+    repeats: Annotated[
+        bool,
+        Meta(description="Its end has no event of its own: it repeats the one of `event` within a minute."),
+    ] = False
     members: Annotated[
         int, Meta(description="How many members followed each other; more than 1: summed up.")
     ] = 1
@@ -232,6 +249,7 @@ class OffsetChange:
     partition: int
     old: int | None
     new: int | None
+    severity: Annotated[str, Meta(description="That of its event.")]
     event: int | None
 
 
@@ -272,6 +290,11 @@ class EventRow:
     partition: int | None
     offset: int | None
     slot: int | None
+    repeats: Annotated[
+        int,
+        Meta(description="How many facts that repeat it within a minute have no event; tenures point to it."),
+    ]
+    assumed: Annotated[Mapping[str, int], Meta(description="The numbers that it assumes.")]
     cut: bool
     body: Mapping[str, Any] | None
 

@@ -40,11 +40,15 @@ class ReadEvent:
         """The objects in a field of ``data`` that is a list."""
         return (one for one in self.items(field) if isinstance(one, Mapping))
 
+    def mapping(self, field: str) -> Mapping[Any, Any]:
+        """A field of ``data`` that is an object; empty otherwise."""
+        value = self.data.get(field)
+        return value if isinstance(value, Mapping) else {}
+
     @property
     def cause(self) -> Mapping[str, Any]:
         """The record that proves it; empty if there is none."""
-        cause = self.data.get("cause")
-        return cause if isinstance(cause, Mapping) else {}
+        return self.mapping("cause")
 
 
 def whole(value: Any) -> int | None:

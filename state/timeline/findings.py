@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from groupreplay.state.display import phrases
-from groupreplay.state.events.event import Severity
+from groupreplay.state.display.rebalance_length import rebalance_length
 from groupreplay.state.timeline.document import (
     Blame,
     ConditionBar,
@@ -16,42 +16,51 @@ from groupreplay.state.timeline.document import (
     OffsetChange,
 )
 from groupreplay.state.timeline.event_reading import ReadEvent, whole, words
+from groupreplay.state.timeline.facts.gaps import GapFinder
+from groupreplay.state.timeline.facts.trouble import worst
 from groupreplay.state.timeline.lanes import Lanes
 
 #: The index of an event's row, None if it has none.
 RowOf = Callable[[ReadEvent], "int | None"]
+#: The slot of a member id in the document, None if it has none.
+SlotOf = Callable[[str], "int | None"]
 TextOf = Callable[[Mapping[str, Any]], str]
 
 #: Fields with the offset before and after, in the order in which they are looked for.
 _OLD: Final = ("old_offset", "lost_offset", "from_offset", "previous_offset")
 _NEW: Final = ("new_offset", "to_offset")
-#: The first generation of a classic group, and the first epochs of the newer kinds.
-_FIRST_GENERATIONS: Final = (0, 1)
 
 
-def generation_flags(events: Sequence[ReadEvent], row_of: RowOf) -> list[GenerationFlag]:
+def generation_flags(events: Sequence[ReadEvent], row_of: RowOf, slot_of: SlotOf) -> list[GenerationFlag]:
     """The completed rebalances, in order."""
-    return [
-        GenerationFlag(
-            at_ms=event.time_ms,
-            generation=event.number("generation") or 0,
-            trigger=event.text("trigger") or "unknown",
-            members=event.number("member_count") or 0,
-            joined=len(event.items("joined")),
-            left=len(event.items("left")),
-            moved=event.number("partitions_moved"),
-            unassigned=event.number("partitions_unassigned"),
-            skipped=event.number("skipped_generations") or 0,
-            duration_ms=event.number("duration_ms"),
-            duration_upper_bound_ms=event.number("duration_upper_bound_ms"),
-            join_ms_min=event.number("join_ms_min"),
-            join_ms_max=event.number("join_ms_max"),
-            sync_ms=event.number("sync_ms"),
-            event=row_of(event),
-        )
-        for event in events
-        if event.name == "rebalance.completed"
-    ]
+    return [_flag(event, row_of, slot_of) for event in events if event.name == "rebalance.completed"]
+
+
+def _flag(event: ReadEvent, row_of: RowOf, slot_of: SlotOf) -> GenerationFlag:
+    length = rebalance_length(event.data)
+    leader = length.slow_leader
+    return GenerationFlag(
+        at_ms=event.time_ms,
+        generation=event.number("generation") or 0,
+        trigger=event.text("trigger") or "unknown",
+        members=event.number("member_count") or 0,
+        joined=len(event.items("joined")),
+        left=len(event.items("left")),
+        moved=event.number("partitions_moved"),
+        unassigned=event.number("partitions_unassigned"),
+        skipped=event.number("skipped_generations") or 0,
+        duration_ms=event.number("duration_ms"),
+        duration_upper_bound_ms=event.number("duration_upper_bound_ms"),
+        least_ms=length.least_ms,
+        most_ms=length.most_ms,
+        took=length.text(),
+        join_ms_min=event.number("join_ms_min"),
+        join_ms_max=event.number("join_ms_max"),
+        sync_ms=length.sync_ms,
+        slow_leader=None if leader is None else phrases.member(leader),
+        leader_slot=None if leader is None else slot_of(words(leader.get("member_id"))),
+        event=row_of(event),
+    )
 
 
 def condition_bars(
@@ -76,7 +85,7 @@ def _condition_bar(
     bar = ConditionBar(
         name=first.name,
         condition_id=first.text("condition_id"),
-        severity=max((event.severity for event in told), key=Severity.__getitem__),
+        severity=worst([event.severity for event in told]),
         since_ms=first.time_ms if since_ms is None else min(since_ms, first.time_ms),
         until_ms=last.time_ms if last.text("status") == "resolved" else None,
         subject=phrases.subject(best.data),
@@ -97,6 +106,7 @@ def offset_changes(events: Sequence[ReadEvent], row_of: RowOf) -> list[OffsetCha
             partition=whole(one.get("partition")) or 0,
             old=_first(one, (*_OLD, *(() if _first(one, _NEW) is not None else ("offset",)))),
             new=_first(one, _NEW),
+            severity=event.severity,
             event=row_of(event),
         )
         for event in events
@@ -134,24 +144,6 @@ def lane_marks(events: Sequence[ReadEvent], lanes: Lanes, row_of: RowOf) -> dict
             mark = LaneMark(at_ms=event.time_ms, name=event.name, event=row_of(event))
             marks.setdefault(slot, []).append(mark)
     return marks
-
-
-def leave_reasons(events: Sequence[ReadEvent]) -> dict[str, list[tuple[int, str]]]:
-    """Member id -> when and why it left, as the events say it."""
-    reasons: dict[str, list[tuple[int, str]]] = {}
-    for event in events:
-        if event.name == "member.left":
-            reasons.setdefault(event.text("member_id"), []).append((event.time_ms, event.text("reason")))
-    return reasons
-
-
-def lost_members(events: Sequence[ReadEvent]) -> list[tuple[int, str, str]]:
-    """When a member was gone that nobody had stopped, its name, and why."""
-    return [
-        (event.time_ms, phrases.member(event.data), event.text("reason") + phrases.assumed(event.data))
-        for event in events
-        if event.name == "member.left" and event.severity != "INFO"
-    ]
 
 
 def blames(
@@ -212,29 +204,11 @@ def _slot_in(member: Mapping[str, Any], lanes: Lanes) -> int | None:
 
 
 def holes(events: Sequence[ReadEvent], since_ms: int) -> list[Hole]:
-    """Times of which compaction has removed records.
-
-    They are before the first event of a group that had a life before it, and between two generations that do not
-    follow each other.
-    """
-    found, begun, known, before_ms = list[Hole](), False, None, since_ms
+    """Times of which the log has no records any more; what lies before ``since_ms`` has no length."""
+    found, gaps, before_ms = list[Hole](), GapFinder(), since_ms
     for event in events:
-        generation = event.number("generation")
-        if event.text("condition_id") or event.text("history") not in ("full", "partial"):
-            continue
-        is_partial = event.text("history") == "partial"
-        if (
-            not begun
-            and is_partial
-            and event.name != "group.created"
-            and generation not in _FIRST_GENERATIONS
-        ):
-            found.append(Hole(since_ms=since_ms, until_ms=event.time_ms, text="everything before"))
-        elif begun and is_partial and known is not None and generation is not None:
-            skipped = event.number("skipped_generations") or 0
-            if generation > known + 1 + skipped:
-                text = f"generations {known + 1} to {generation - 1}"
-                found.append(Hole(since_ms=before_ms, until_ms=event.time_ms, text=text))
-        begun, before_ms = True, event.time_ms
-        known = None if event.name == "group.deleted" else known if generation is None else generation
-    return [hole for hole in found if hole.since_ms < hole.until_ms]
+        if gap := gaps.before(event.name, event.data):
+            found.append(Hole(since_ms=min(before_ms, event.time_ms), until_ms=event.time_ms, text=gap))
+        if not event.text("condition_id"):
+            before_ms = event.time_ms
+    return found

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Final
 
+from groupreplay.state.display import phrases
 from groupreplay.state.policy.redaction import Redaction
 from groupreplay.state.snapshot.observations import GroupRecord
 from groupreplay.state.snapshot.partitions import to_ranges
@@ -28,6 +30,7 @@ from groupreplay.state.timeline.document import (
     Unread,
 )
 from groupreplay.state.timeline.event_reading import ReadEvent, read_events, whole, words
+from groupreplay.state.timeline.facts.ends import MemberEnds
 from groupreplay.state.timeline.findings import TextOf
 from groupreplay.state.timeline.lanes import Lanes, lanes_of
 from groupreplay.state.timeline.limits import (
@@ -56,9 +59,10 @@ class TimelineInput:
     group's records in log order without its commits, except the first commit after each of them; ``commits`` are all of
     them, and ``answers`` those of a prober. ``offsets`` are those of ``Group.describe()`` at the end; ``trace`` are
     lines of ``simulate --trace``. ``end_ms`` is the end of the log; ``undated`` counts records without a usable time.
-    ``redaction`` is the one that the events were made with. The log is known up to ``known_until_ms``, the events up to
-    ``events_until_ms`` (None: the end of the document); ``unread`` is what could not be read. ``asked``: the prober's
-    first and last round that are known; ``misdated`` counts answers that are not used for the sake of their times.
+    ``redaction`` is the one that the events were made with. ``assumed`` are the numbers that ``offsets`` rest on and
+    that no broker has given. The log is known up to ``known_until_ms``, the events up to ``events_until_ms`` (None: the
+    end of the document); ``unread`` is what could not be read. ``asked``: the prober's first and last round that are
+    known; ``misdated`` counts answers that are not used for the sake of their times.
     """
 
     group_id: str
@@ -82,6 +86,7 @@ class TimelineInput:
     unread: Sequence[Unread] = ()
     asked: tuple[int, int] | None = None
     misdated: int = 0
+    assumed: Mapping[str, int] = field(default_factory=dict)
 
 
 def timeline_document(
@@ -99,9 +104,9 @@ def timeline_document(
     members = _members(given, told, known, text_of, limits)
     document, sums = _document(given, told, members, known, limits)
     document = _dated(document, given, window)
-    rows = _rows(told.kept, members.lanes, members.sums.renumbered, text_of, limits)
+    rows = _rows(told.kept, members, text_of, limits)
     changes = findings.offset_changes(told.here, told.row_of)
-    flags = findings.generation_flags(told.here, told.row_of)
+    flags = findings.generation_flags(told.here, told.row_of, members.slot_of)
     shown_flags = kept_generations(flags, limits.generations)
     sums = replace(
         sums,
@@ -114,7 +119,7 @@ def timeline_document(
         verdict=tuple(
             verdict(_verdict_facts(document, given.commits, flags, changes, told.here), document.unread)
         ),
-        remarks=tuple(remarks(given, told.here, sums, unread=members.lanes.unread)),
+        remarks=tuple(remarks(given, told.here, document.holes, sums, unread=members.lanes.unread)),
         generations=tuple(shown_flags),
         offset_changes=tuple(changes[: limits.offset_changes]),
         events=tuple(rows),
@@ -122,7 +127,7 @@ def timeline_document(
 
 
 def _document(
-    given: TimelineInput, told: _Told, members: _Members, window: Window, limits: TimelineLimits
+    given: TimelineInput, told: _WindowEvents, members: _Members, window: Window, limits: TimelineLimits
 ) -> tuple[TimelineDocument, DocumentSums]:
     """The document of the time that is known, without verdict, remarks and events; and what it leaves out."""
     slots, bucket_ms = members.sums.renumbered, _bucket_ms(given.commits, window, limits)
@@ -174,7 +179,9 @@ def _dated(document: TimelineDocument, given: TimelineInput, window: Window) -> 
     )
 
 
-def _sums(told: _Told, members: _Members, states_ms: int, trace_left_out: int, rows: RowSums) -> DocumentSums:
+def _sums(
+    told: _WindowEvents, members: _Members, states_ms: int, trace_left_out: int, rows: RowSums
+) -> DocumentSums:
     slots = members.sums
     return DocumentSums(
         events=len(told.here) - len(told.kept),
@@ -189,7 +196,7 @@ def _sums(told: _Told, members: _Members, states_ms: int, trace_left_out: int, r
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _WindowEvents:
     """The events before the end of the window, those that the document is about, those in it, and those with a row."""
 
     before_end: Sequence[ReadEvent]
@@ -203,13 +210,13 @@ class _Told:
         return self.rows.get(event.index)
 
 
-def _read(events: Sequence[ReadEvent], window: Window, limits: TimelineLimits) -> _Told:
+def _read(events: Sequence[ReadEvent], window: Window, limits: TimelineLimits) -> _WindowEvents:
     told = [event for event in events if event.time_ms < window.until_ms]
     here = [event for event in told if window.holds(event.time_ms)]
     # A condition that began before the window may hold in it.
     shown = [event for event in told if window.holds(event.time_ms) or event.text("condition_id")]
     kept = kept_events(here, limits.events)
-    return _Told(told, shown, here, kept, {event.index: row for row, event in enumerate(kept)})
+    return _WindowEvents(told, shown, here, kept, {event.index: row for row, event in enumerate(kept)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,9 +227,14 @@ class _Members:
     conditions: Sequence[ConditionBar]
     conditions_left_out: int
 
+    def slot_of(self, member_id: str) -> int | None:
+        """The slot of a member in the document; None: it has none."""
+        slot = self.lanes.slot_of.get(member_id)
+        return None if slot is None else self.sums.renumbered.get(slot)
+
 
 def _members(
-    given: TimelineInput, told: _Told, window: Window, text_of: TextOf, limits: TimelineLimits
+    given: TimelineInput, told: _WindowEvents, window: Window, text_of: TextOf, limits: TimelineLimits
 ) -> _Members:
     """The lanes of members, and the conditions that name them."""
     lanes = lanes_of(memberships(given.records, given.topic_names, given.redaction))
@@ -236,8 +248,8 @@ def _members(
     known = kept_conditions(all_known, limits.conditions)
     blamed = findings.blames(known, told.before_end, lanes)
     marks = findings.lane_marks(told.here, lanes, told.row_of)
-    reasons = findings.leave_reasons(told.before_end)
-    slots, sums = slot_lanes(lanes, window, blamed, marks, reasons, limits)
+    ends = MemberEnds.of(told.before_end, told.row_of)
+    slots, sums = slot_lanes(lanes, window, blamed, marks, ends, limits)
     return _Members(lanes, slots, sums, [bar for bar, _ in known], len(all_known) - len(known))
 
 
@@ -254,7 +266,6 @@ def _verdict_facts(
     changes: Sequence[OffsetChange],
     events: Sequence[ReadEvent],
 ) -> VerdictFacts:
-    severe = {event.name for event in events if event.severity != "INFO"}
     holding = [lane for lane in document.slots if lane.tenures and lane.tenures[-1].until_ms is None]
     return VerdictFacts(
         since_ms=document.since_ms,
@@ -266,8 +277,7 @@ def _verdict_facts(
         commits=commits,
         state=document.states[-1].state if document.states else None,
         members=len(holding),
-        mild=frozenset(event.name for event in events) - severe,
-        lost=findings.lost_members(events),
+        events=events,
     )
 
 
@@ -330,31 +340,41 @@ def _basis(given: TimelineInput, events: Sequence[ReadEvent]) -> Basis:
         catch_up=sum(event.data.get("catch_up") is True for event in events),
         probed=given.probed,
         asked=given.asked,
+        assumed={**(given.assumed if given.offsets else {}), **_assumed(events)},
     )
 
 
+def _assumed(events: Sequence[ReadEvent]) -> dict[str, int]:
+    """The numbers that these events assume."""
+    return {
+        words(name): number
+        for event in events
+        for name, value in event.mapping("assumed").items()
+        if (number := whole(value)) is not None
+    }
+
+
 def _rows(
-    kept: Sequence[ReadEvent],
-    lanes: Lanes,
-    renumbered: Mapping[int, int],
-    text_of: TextOf,
-    limits: TimelineLimits,
+    kept: Sequence[ReadEvent], members: _Members, text_of: TextOf, limits: TimelineLimits
 ) -> list[EventRow]:
     whole_bodies = bodies(kept, limits.event_bytes)
+    repeats = Counter(one.event for lane in members.slots for one in lane.tenures if one.repeats)
     rows = []
-    for event in kept:
-        cause, slot = event.cause, findings.slot_of_event(event, lanes)
+    for number, event in enumerate(kept):
+        cause, slot = event.cause, findings.slot_of_event(event, members.lanes)
         rows.append(
             EventRow(
                 id=event.id,
                 time_ms=event.time_ms,
                 name=event.name,
                 severity=event.severity,
-                text=text_of(event.body),
+                text=_row_text(event, text_of) + _repeated(repeats[number]),
                 topic=words(cause.get("topic")) or None,
                 partition=whole(cause.get("partition")),
                 offset=whole(cause.get("offset")),
-                slot=None if slot is None else renumbered.get(slot),
+                slot=None if slot is None else members.sums.renumbered.get(slot),
+                repeats=repeats[number],
+                assumed=_assumed([event]),
                 cut=event.index not in whole_bodies,
                 body=whole_bodies.get(event.index),
             )
@@ -362,11 +382,26 @@ def _rows(
     return rows
 
 
+def _row_text(event: ReadEvent, text_of: TextOf) -> str:
+    """The event's text, with the numbers that it assumes."""
+    text, assumed = text_of(event.body), phrases.assumed(event.data)
+    return text if assumed in text else text + assumed
+
+
+def _repeated(count: int) -> str:
+    return f"; {count} more like it within a minute, without an event" if count else ""
+
+
 def _clipped(holes: Sequence[Hole], window: Window) -> list[Hole]:
+    """The parts of the holes in the window; one that ends where it begins has no length, and is a hole all the same."""
     return [
-        Hole(since_ms=span[0], until_ms=span[1] or window.until_ms, text=hole.text)
+        Hole(
+            since_ms=max(hole.since_ms, window.since_ms),
+            until_ms=min(hole.until_ms, window.until_ms),
+            text=hole.text,
+        )
         for hole in holes
-        if (span := window.clip(hole.since_ms, hole.until_ms)) is not None
+        if hole.since_ms < window.until_ms and hole.until_ms >= window.since_ms
     ]
 
 

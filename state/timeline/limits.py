@@ -24,6 +24,7 @@ from groupreplay.state.timeline.document import (
     Tenure,
 )
 from groupreplay.state.timeline.event_reading import ReadEvent
+from groupreplay.state.timeline.facts.trouble import is_trouble
 
 _LONGEST_MS: Final = 1 << 40
 #: Buckets that a picture of commits needs at least.
@@ -279,7 +280,7 @@ def kept_generations(flags: Sequence[GenerationFlag], most: int) -> list[Generat
 
 
 def kept_events(events: Sequence[ReadEvent], most: int) -> list[ReadEvent]:
-    """The events with a row: all that warn, then those of the group, then those about members, the latest first."""
+    """The events with a row: those that tell of trouble, those of the group, those about members; the latest first."""
     if len(events) <= most:
         return list(events)
     ranked = sorted(events, key=_rank)[:most]
@@ -287,14 +288,14 @@ def kept_events(events: Sequence[ReadEvent], most: int) -> list[ReadEvent]:
 
 
 def _rank(event: ReadEvent) -> tuple[bool, bool, int]:
-    return event.severity == "INFO", event.name.startswith("member."), -event.time_ms
+    return not is_trouble(event), event.name.startswith("member."), -event.time_ms
 
 
 def bodies(events: Sequence[ReadEvent], most_bytes: int) -> dict[int, Mapping[str, Any]]:
-    """Index -> the CloudEvent of those that fit into so many bytes: the small ones, and those that warn, first."""
+    """Index -> the CloudEvent of those that fit into so many bytes: those that tell of trouble, then the small ones."""
     sized = [(len(msgspec.json.encode(event.body)), event) for event in events]
     found, left = dict[int, Mapping[str, Any]](), most_bytes
-    for size, event in sorted(sized, key=lambda one: (one[1].severity == "INFO", one[0], one[1].index)):
+    for size, event in sorted(sized, key=lambda one: (not is_trouble(one[1]), one[0], one[1].index)):
         if size <= left:
             found[event.index] = event.body
             left -= size

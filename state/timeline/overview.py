@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Annotated, Any, Final
+
+from msgspec import Meta
 
 from groupreplay.state.timeline.commit_rates import bucket_width_ms
 from groupreplay.state.timeline.document import Remark, TimelineDocument, TimelineSource, Tone
 from groupreplay.state.timeline.event_reading import ReadEvent, read_events
+from groupreplay.state.timeline.facts.trouble import LOSSES, TONES, is_trouble, tone_of, worst
 
 #: The version of the overview's form.
 OVERVIEW_FORM: Final = "groupreplay.overview.v1"
 #: Buckets of a strip.
 _BUCKETS: Final = 120
-#: Spans and marks of one strip; a group with more shows the longest ones.
+#: Spans and marks of one strip; a group with more shows the most severe and longest ones.
 _MOST_SPANS: Final = 100
-_WEIGHT: Final = {"INFO": 0, "WARN": 1, "ERROR": 2}
-_TONES: Final[tuple[Tone, ...]] = ("ok", "warn", "error")
-_KINDS: Final = {
-    "rebalance.stuck": "stuck",
-    "rebalance.slow": "slow",
-    "rebalance.suspected": "pause",
-    "commits.paused": "pause",
-    "owner.silent": "pause",
-    "partition.poison": "pause",
-    "offsets.expiring": "expiry",
-}
-_MARKS: Final = {"offsets.expired": "expiry", "offsets.deleted": "expiry", "offsets.reset": "expiry"}
+_COMPLETED: Final = "rebalance.completed"
+#: How much a minute of each severity counts among groups of one tone.
+_WEIGHT: Final = {"INFO": 1, "WARN": 10, "ERROR": 100}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StripSpan:
-    """A time in a strip: stuck, slow, pause, expiry or condition; a moment has both times equal."""
+    """A time in a strip: a condition, or the moment of an event that tells of trouble (both times are equal)."""
 
-    kind: str
     name: str
+    severity: str
     since_ms: int
     until_ms: int
 
@@ -51,7 +46,11 @@ class GroupStrip:
     rebalance_count: int
     moved: int
     conditions: Mapping[str, int]
-    expiries: int
+    losses: Annotated[int, Meta(description="How often committed offsets expired or were deleted.")]
+    slow_leaders: Annotated[int, Meta(description="Rebalances that waited 3 s or more for the leader.")]
+    warnings: Annotated[
+        Mapping[str, int], Meta(description="Other events of severity WARN or ERROR, by their name.")
+    ]
     last_ms: int
     rebalances: tuple[int, ...]
     spans: tuple[StripSpan, ...]
@@ -85,8 +84,7 @@ class _GroupTally:
     """One group so far."""
 
     group_type: str = "classic"
-    rebalances: list[int] = field(default_factory=list)
-    moved: int = 0
+    rebalances: list[tuple[int, int]] = field(default_factory=list)
     conditions: dict[str, _OpenCondition] = field(default_factory=dict)
     marks: list[tuple[str, int, str]] = field(default_factory=list)
     last_ms: int = 0
@@ -111,11 +109,10 @@ class OverviewTally:
         tally.group_type = event.text("group_type") or tally.group_type
         tally.last_ms = max(tally.last_ms, event.time_ms)
         if event.name == "rebalance.completed":
-            tally.rebalances.append(event.time_ms)
-            tally.moved += event.number("partitions_moved") or 0
-        elif event.text("condition_id"):
+            tally.rebalances.append((event.time_ms, event.number("partitions_moved") or 0))
+        if event.text("condition_id"):
             self._note_condition(tally, event)
-        elif event.name in _MARKS or event.severity != "INFO":
+        elif is_trouble(event):
             tally.marks.append((event.name, event.time_ms, event.severity))
 
     @staticmethod
@@ -125,7 +122,7 @@ class OverviewTally:
             event.text("condition_id"),
             _OpenCondition(event.name, event.time_ms if since_ms is None else since_ms, event.severity),
         )
-        known.severity = max(known.severity, event.severity, key=lambda one: _WEIGHT[one])
+        known.severity = worst([known.severity, event.severity])
         known.until_ms = event.time_ms if event.text("status") == "resolved" else None
 
     def strips(self, since_ms: int, until_ms: int, others: Iterable[str] = ()) -> list[GroupStrip]:
@@ -133,9 +130,12 @@ class OverviewTally:
         for group_id in others:
             self._groups.setdefault(group_id, _GroupTally())
         found = [_strip(group_id, tally, since_ms, until_ms) for group_id, tally in self._groups.items()]
-        return sorted(
-            found, key=lambda one: (-_TONES.index(one.tone), -one.score, -one.rebalance_count, one.group_id)
-        )
+        return sorted(found, key=_rank)
+
+
+def _rank(strip: GroupStrip) -> tuple[int, int, int, int, str]:
+    """The worst first: by tone, then what was lost, then how long what was wrong."""
+    return -TONES.index(strip.tone), -strip.losses, -strip.score, -strip.rebalance_count, strip.group_id
 
 
 def strip_bucket_ms(since_ms: int, until_ms: int) -> int:
@@ -145,39 +145,44 @@ def strip_bucket_ms(since_ms: int, until_ms: int) -> int:
 
 def _strip(group_id: str, tally: _GroupTally, since_ms: int, until_ms: int) -> GroupStrip:
     width = strip_bucket_ms(since_ms, until_ms)
-    times = [at_ms for at_ms in tally.rebalances if since_ms <= at_ms < until_ms]
+    times = [one for one in tally.rebalances if since_ms <= one[0] < until_ms]
     buckets = [0] * max(-(-(until_ms - since_ms) // width), 1)
-    for at_ms in times:
+    for at_ms, _ in times:
         buckets[(at_ms - since_ms) // width] += 1
-    spans, score, tone, counts = list[StripSpan](), 0, 0, dict[str, int]()
-    for one in tally.conditions.values():
-        begin, end = max(one.since_ms, since_ms), min(one.until_ms or until_ms, until_ms)
-        if begin <= end:
-            spans.append(_span(_KINDS.get(one.name, "condition"), one.name, begin, end))
-            counts[one.name] = counts.get(one.name, 0) + 1
-            tone = max(tone, _WEIGHT[one.severity])
-            score += _WEIGHT[one.severity] * (end - begin + 60_000)
-    marks = [mark for mark in tally.marks if since_ms <= mark[1] < until_ms]
-    for name, at_ms, severity in marks:
-        spans.append(_span(_MARKS.get(name, "condition"), name, at_ms, at_ms))
-        tone = max(tone, _WEIGHT[severity])
-        score += _WEIGHT[severity] * 60_000
-    spans.sort(key=lambda span: span.since_ms - span.until_ms)
+    conditions = list(_conditions(tally, since_ms, until_ms))
+    marks = [
+        StripSpan(name=name, severity=severity, since_ms=at_ms, until_ms=at_ms)
+        for name, at_ms, severity in tally.marks
+        if since_ms <= at_ms < until_ms
+    ]
+    spans = sorted((*conditions, *marks), key=lambda span: span.since_ms - span.until_ms)
+    names = Counter(span.name for span in marks)
     return GroupStrip(
         group_id=group_id,
         group_type=tally.group_type,
-        tone=_TONES[tone],
-        score=score,
+        tone=tone_of(worst([span.severity for span in spans])) if spans else "ok",
+        score=sum(_WEIGHT[span.severity] * (span.until_ms - span.since_ms + 60_000) for span in spans),
         rebalance_count=len(times),
-        moved=tally.moved,
-        conditions=counts,
-        expiries=sum(name in _MARKS for name, _, _ in marks),
+        moved=sum(moved for _, moved in times),
+        conditions=Counter(span.name for span in conditions),
+        losses=sum(names[name] for name in LOSSES),
+        slow_leaders=names[_COMPLETED],
+        warnings={name: count for name, count in names.items() if name not in (*LOSSES, _COMPLETED)},
         last_ms=tally.last_ms,
         rebalances=tuple(buckets) if times else (),
-        spans=tuple(spans[:_MOST_SPANS]),
+        spans=tuple(_most_severe(spans)),
         in_full=False,
     )
 
 
-def _span(kind: str, name: str, since_ms: int, until_ms: int) -> StripSpan:
-    return StripSpan(kind=kind, name=name, since_ms=since_ms, until_ms=until_ms)
+def _conditions(tally: _GroupTally, since_ms: int, until_ms: int) -> Iterator[StripSpan]:
+    for one in tally.conditions.values():
+        begin, end = max(one.since_ms, since_ms), min(one.until_ms or until_ms, until_ms)
+        if begin <= end:
+            yield StripSpan(name=one.name, severity=one.severity, since_ms=begin, until_ms=end)
+
+
+def _most_severe(spans: Sequence[StripSpan]) -> list[StripSpan]:
+    """The most severe ones, of these the longest; the most severe one last, so that it is drawn over the others."""
+    ranked = sorted(spans, key=lambda span: -_WEIGHT[span.severity])[:_MOST_SPANS]
+    return ranked[::-1]

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from groupreplay.state.display.phrases import counted, milliseconds, timestamp
-from groupreplay.state.timeline.document import Remark, Unread
+from groupreplay.state.timeline.document import Hole, Remark, Unread
 from groupreplay.state.timeline.event_reading import ReadEvent
 from groupreplay.state.timeline.rows import RowSums
 
 if TYPE_CHECKING:
     from groupreplay.state.timeline.group_timeline import TimelineInput
+
+_GAPS_SHOWN: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,10 +40,15 @@ class DocumentSums:
 
 
 def remarks(
-    given: TimelineInput, events: Sequence[ReadEvent], sums: DocumentSums, *, unread: bool
+    given: TimelineInput,
+    events: Sequence[ReadEvent],
+    gaps: Sequence[Hole],
+    sums: DocumentSums,
+    *,
+    unread: bool,
 ) -> list[Remark]:
     """The remarks: first what is missing, then what was summed up."""
-    missing = _missing(given, events, unread=unread, shared=sums.rows.shared)
+    missing = [*_removed(events, gaps), *_missing(given, events, unread=unread, shared=sums.rows.shared)]
     joined, left_out = _joined(sums), _left_out(sums)
     return [
         *missing,
@@ -118,7 +125,8 @@ def _events_left_out(sums: DocumentSums) -> tuple[tuple[int, str, str], ...]:
         (
             sums.events,
             "summed_events",
-            f"{counted(sums.events, 'event')} of severity INFO have no row here; groupreplay replay prints them.",
+            f"{counted(sums.events, 'event')} have no row here, first those that tell of no problem; "
+            "groupreplay replay prints them.",
         ),
         (
             sums.bodies,
@@ -139,15 +147,30 @@ def _unread_text(one: Unread) -> str:
     return f"{what} could not be read after {timestamp(one.since_ms)}: nothing later is known. {one.text}"
 
 
+def _removed(events: Sequence[ReadEvent], gaps: Sequence[Hole]) -> Iterator[Remark]:
+    """What the log does not have any more, and what the brokers removed, which the log has."""
+    if gaps:
+        texts = list(dict.fromkeys(gap.text for gap in gaps))
+        more = f" and {len(texts) - _GAPS_SHOWN} more" if len(texts) > _GAPS_SHOWN else ""
+        yield Remark(
+            kind="history",
+            text=f"Compaction has removed records of this group, or the log was not read from its begin: "
+            f"{'; '.join(texts[:_GAPS_SHOWN])}{more}. Grey times are unknown.",
+        )
+    expired = sum(event.number("partition_count") or 0 for event in events if event.name == "offsets.expired")
+    if expired:
+        yield Remark(
+            kind="expired_offsets",
+            text=f"The brokers removed {counted(expired, 'committed offset')} at the end of their retention "
+            "(offsets.expired): the log shows that, and nothing is missing from it for that reason.",
+        )
+
+
 def _missing(
     given: TimelineInput, events: Sequence[ReadEvent], *, unread: bool, shared: bool
 ) -> Iterator[Remark]:
     yield from _missing_log(given)
     yield from _missing_probes(given, events)
-    if any(event.text("history") == "partial" for event in events):
-        yield Remark(
-            kind="history", text="Compaction has removed records of this group; grey times are unknown."
-        )
     if any(event.data.get("truncated") is True for event in events):
         yield Remark(
             kind="cut_lists", text="Lists in some events were cut to 64 KiB; pictures use the records."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -21,7 +21,8 @@ from groupreplay.state.timeline.document import (
     TopicRows,
 )
 from groupreplay.state.timeline.event_reading import ReadEvent, words
-from groupreplay.state.timeline.lanes import Lanes, Ownership, SlotLife, Stay, lanes_of
+from groupreplay.state.timeline.facts.ends import MemberEnd, MemberEnds
+from groupreplay.state.timeline.lanes import Lanes, Ownership, SlotLife, lanes_of
 from groupreplay.state.timeline.limits import (
     Holdings,
     TimelineLimits,
@@ -33,9 +34,6 @@ from groupreplay.state.timeline.limits import (
     longest_pauses,
 )
 from groupreplay.state.timeline.membership import Holder, Membership, Place
-
-#: A leave event has the time of its record or of the end of the join phase before it.
-_LEAVE_TOLERANCE_MS = 600_000
 
 
 class Window(NamedTuple):
@@ -110,7 +108,7 @@ def slot_lanes(
     window: Window,
     blames: Mapping[int, Sequence[Blame]],
     marks: Mapping[int, Sequence[LaneMark]],
-    reasons: Mapping[str, Sequence[tuple[int, str]]],
+    ends: MemberEnds,
     limits: TimelineLimits,
 ) -> tuple[list[SlotLane], SlotSums]:
     """The slots with a member in the window, by name.
@@ -120,7 +118,7 @@ def slot_lanes(
     tenures = {
         number: found
         for number, life in enumerate(lanes.slots)
-        if (found := [span for stay in life.stays if (span := _tenure(stay, window, reasons))])
+        if (found := list(_tenures(life, window, ends)))
     }
     ranked = sorted(tenures, key=lambda one: (one not in blames, -_present_ms(tenures[one], window)))
     kept = sorted(ranked[: limits.slots], key=lambda one: (_natural(_plain_name(lanes.slots[one])), one))
@@ -147,19 +145,24 @@ def slot_lanes(
     return slots, SlotSums(numbers, len(tenures) - len(kept), shortest_ms, tenures_ms, marks_left_out)
 
 
-def _tenure(stay: Stay, window: Window, reasons: Mapping[str, Sequence[tuple[int, str]]]) -> Tenure | None:
-    span = window.clip(stay.since_ms, stay.until_ms)
-    if span is None:
-        return None
-    why = None
-    if span[1] is not None:
-        near = [
-            (abs(at_ms - span[1]), reason)
-            for at_ms, reason in reasons.get(stay.member_id, ())
-            if abs(at_ms - span[1]) <= _LEAVE_TOLERANCE_MS
-        ]
-        why = min(near)[1] if near else None
-    return Tenure(member_id=stay.member_id, since_ms=span[0], until_ms=span[1], reason=why)
+def _tenures(life: SlotLife, window: Window, ends: MemberEnds) -> Iterator[Tenure]:
+    for stay, after in zip(life.stays, (*life.stays[1:], None), strict=True):
+        span = window.clip(stay.since_ms, stay.until_ms)
+        if span is None:
+            continue
+        since_ms, until_ms = span
+        end = MemberEnd() if until_ms is None else ends.of_member(stay.member_id, until_ms)
+        if until_ms is not None and end == MemberEnd() and after is not None and after.since_ms == until_ms:
+            end = ends.of_process(life.place.instance_id, stay.member_id, until_ms)
+        yield Tenure(
+            member_id=stay.member_id,
+            since_ms=since_ms,
+            until_ms=until_ms,
+            reason=end.reason,
+            severity=end.severity,
+            event=end.event,
+            repeats=end.repeats,
+        )
 
 
 def _present_ms(tenures: Sequence[Tenure], window: Window) -> int:

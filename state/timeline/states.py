@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final, NamedTuple
 
 from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue
+from groupreplay.state.events.event import History
 from groupreplay.state.kafka_terms import GroupType, Phase
+from groupreplay.state.replay.classic import step_of
 from groupreplay.state.snapshot import modern
 from groupreplay.state.snapshot.group_state import BeginBounds
+from groupreplay.state.snapshot.members import read_members
 from groupreplay.state.snapshot.modern import Modern
 from groupreplay.state.snapshot.observations import GroupRecord
 
@@ -98,6 +101,8 @@ class _Timeline:
     known_ms: int | None = None
     group: Modern | None = None
     kind: GroupType = GroupType.CLASSIC
+    generation: int | None = None
+    history: History = History.PARTIAL
 
     @property
     def _last(self) -> StateSpan | None:
@@ -168,6 +173,10 @@ class _Timeline:
         self.group, self.kind = None, GroupType.CLASSIC
         begins = self._state == _DEAD or converted
         is_known = last is not None and not begins and last.generation == value.generation
+        members = read_members(value)
+        step = step_of(None if begins else self.generation, self.history, value.generation, members)
+        if not is_known:
+            self.generation, self.history = value.generation, step.history
         if not value.members:
             if begins:
                 self._add(record, _EMPTY, value.generation)
@@ -176,11 +185,18 @@ class _Timeline:
                 self._add(record, _EMPTY, value.generation)
         elif converted:
             self._add(record, _STABLE, value.generation)
+        elif not is_known and step.is_doubtful(members):
+            self._add_doubtful(record, value)
         elif not (is_known and self._state == _STABLE):
             completing_ms = self._ended_ms(record, value)
             self._add_rebalance(completing_ms)
             self._add(record, _COMPLETING, value.generation, completing_ms)
             self._add(record, _STABLE, value.generation)
+
+    def _add_doubtful(self, record: GroupRecord, value: GroupMetadataValue) -> None:
+        """Stable since the end of the join phase, or since the record that replaced a static member much later."""
+        self._add_open(_STABLE, self._ended_ms(record, value), record.timestamp_ms, "inferred")
+        self.spans[-1] = replace(self.spans[-1], generation=value.generation, offset=record.offset)
 
     def _ended_ms(self, record: GroupRecord, value: GroupMetadataValue) -> int:
         """The end of the join phase: in the record since its version 2; an impossible time is that of the record."""

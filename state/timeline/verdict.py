@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Final
+from typing import Any, Final
 
+from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import counted, milliseconds
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.timeline.commit_rates import CommitLog
@@ -19,9 +20,9 @@ from groupreplay.state.timeline.document import (
     Tone,
     Unread,
 )
-from groupreplay.state.timeline.event_reading import clock, day
+from groupreplay.state.timeline.event_reading import ReadEvent, clock, day
+from groupreplay.state.timeline.facts.trouble import LOSSES, TONES, is_slow_leader, is_trouble, tone_of, worst
 
-_TONES: Final[dict[str, Tone]] = {"INFO": "info", "WARN": "warn", "ERROR": "error"}
 #: What a condition means, for one that lasted and for one that holds.
 _MEANING: Final = {
     "rebalance.stuck": "stuck in a rebalance",
@@ -40,15 +41,19 @@ _MEANING: Final = {
 }
 #: A stuck rebalance is slow before: the second one says nothing more.
 _IMPLIED: Final = {"rebalance.slow": "rebalance.stuck", "rebalance.suspected": "rebalance.stuck"}
+#: Offsets that changed by other than progress, in the order of their sentences.
 _CHANGES: Final = {
-    "offsets.expired": ("error", "Committed offsets of {} expired"),
-    "offsets.deleted": ("warn", "Committed offsets of {} were deleted"),
-    "offsets.reset": ("warn", "After a loss of offsets, commits of {} began again"),
-    "offset.rewound": ("warn", "Offsets of {} went back"),
-    "offsets.set": ("info", "Offsets of {} were set"),
+    "offsets.expired": "Committed offsets of {} expired",
+    "offsets.deleted": "Committed offsets of {} were deleted",
+    "offsets.reset": "After a loss of offsets, commits of {} began again",
+    "offset.rewound": "Offsets of {} went back",
+    "offsets.set": "Offsets of {} were set",
 }
+_MEMBER_LEFT: Final = "member.left"
 #: Commits that were on their way when a rebalance began.
 _ON_THE_WAY_MS: Final = 10_000
+#: A rebalance of this length is worth a word, whatever is not known of the others.
+_LONG_MS: Final = 1_000
 _NAMES_SHOWN: Final = 3
 
 
@@ -65,10 +70,8 @@ class VerdictFacts:
     commits: CommitLog
     state: str | None
     members: int
-    #: Names of events that all have the severity INFO, such as those of a group that was deleted on purpose.
-    mild: Collection[str] = ()
-    #: Members that nobody had stopped: when each was gone, its name, and why.
-    lost: Sequence[tuple[int, str, str]] = ()
+    #: The events of the time.
+    events: Sequence[ReadEvent] = ()
 
     @property
     def window(self) -> tuple[int, int]:
@@ -77,25 +80,46 @@ class VerdictFacts:
 
 
 def verdict(found: VerdictFacts, unread: Sequence[Unread] = ()) -> list[Statement]:
-    """The sentences, at least one; ``unread`` is what could not be read, so that nothing is said of it."""
-    told = [*_conditions(found), *_changes(found), *_lost(found), *_unread(found, unread)]
-    order: Sequence[Tone] = ("error", "warn", "info", "ok")
-    told.sort(key=lambda one: order.index(one.tone))
-    if not any(one.tone in ("error", "warn") for one in told):
-        told.append(_statement("ok", [f"No event of severity WARN or ERROR{_now(found)}."]))
-    return [*told, _rebalances(found)]
+    """The sentences, at least one: the gravest first, of these what still holds, then what was lost.
+
+    ``unread`` is what could not be read, so that nothing is said of it.
+    """
+    told = [
+        *_conditions(found),
+        *_changes(found),
+        *_lost(found),
+        *_other_warnings(found),
+        *_slow_leaders(found),
+    ]
+    told += _unread(found, unread)
+    told.sort(key=lambda one: (-TONES.index(one.statement.tone), not one.holds, not one.is_loss))
+    statements = [one.statement for one in told]
+    if not any(one.is_trouble for one in told):
+        statements.append(_statement("ok", [f"No event tells of a problem{_now(found)}."]))
+    return [*statements, _rebalances(found)]
 
 
-def _unread(found: VerdictFacts, unread: Sequence[Unread]) -> Iterator[Statement]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sentence:
+    """A sentence, and what decides about its place."""
+
+    statement: Statement
+    is_trouble: bool = True
+    holds: bool = False
+    is_loss: bool = False
+
+
+def _unread(found: VerdictFacts, unread: Sequence[Unread]) -> Iterator[_Sentence]:
     for one in unread:
         if one.what != "log":
             continue
         # Whoever may not read the log knows that; an outage is news.
-        tone: Tone = "warn" if one.reason == "unreachable" else "info"
+        is_outage = one.reason == "unreachable"
         parts: list[str | int] = ["The log could not be read: only what the events say is known."]
         if one.since_ms is not None:
             parts = ["The log could not be read after ", one.since_ms, ": what happened then is not known."]
-        yield _statement(tone, parts, None, found.window)
+        statement = _statement("warn" if is_outage else "info", parts, None, found.window)
+        yield _Sentence(statement=statement, is_trouble=is_outage)
 
 
 def _now(found: VerdictFacts) -> str:
@@ -123,12 +147,13 @@ def _statement(
     return Statement(tone=tone, text=text, parts=tuple(parts), since_ms=since_ms, until_ms=until_ms)
 
 
-def _conditions(found: VerdictFacts) -> Iterator[Statement]:
+def _conditions(found: VerdictFacts) -> Iterator[_Sentence]:
     names = {bar.name for bar in found.conditions}
     kept = [bar for bar in found.conditions if _IMPLIED.get(bar.name) not in names]
     for name, same in groupby(sorted(kept, key=lambda bar: bar.name), key=lambda bar: bar.name):
         bars = sorted(same, key=lambda bar: bar.since_ms)
-        yield _condition(name, bars, found)
+        holds = any(bar.until_ms is None for bar in bars)
+        yield _Sentence(statement=_condition(name, bars, found), holds=holds)
 
 
 def _condition(name: str, bars: Sequence[ConditionBar], found: VerdictFacts) -> Statement:
@@ -149,13 +174,15 @@ def _condition(name: str, bars: Sequence[ConditionBar], found: VerdictFacts) -> 
     lasted = milliseconds(lasted_ms(main))
     parts: list[str | int] = [f"{meaning[:1].upper()}{meaning[1:]} ", *span(main)]
     parts += [f", still at the end after {lasted}" if holding else f" ({lasted})"]
+    if assumed := _assumed(name, found):
+        parts.append(f" ({assumed.removeprefix(', ')})")
     parts += [_who(main, found), _quiet(name, main, until(main), found)]
     if others := [bar for bar in bars if bar is not main]:
         longest = max(others, key=lasted_ms)
         more = "was one more:" if len(others) == 1 else f"were {len(others)} more, the longest one"
         parts += [f" There {more} ", *span(longest), f" ({milliseconds(lasted_ms(longest))})."]
-    severity = max((bar.severity for bar in bars), key=lambda one: list(_TONES).index(one))
-    return _statement(_TONES[severity], parts, (main.since_ms, until(main)), found.window)
+    tone = tone_of(worst([bar.severity for bar in bars]))
+    return _statement(tone, parts, (main.since_ms, until(main)), found.window)
 
 
 def _who(bar: ConditionBar, found: VerdictFacts) -> str:
@@ -194,36 +221,87 @@ def _quiet(name: str, bar: ConditionBar, until_ms: int, found: VerdictFacts) -> 
     return f" No commit on {quiet} of {counted(len(all_places), 'partition')} meanwhile."
 
 
-def _changes(found: VerdictFacts) -> Iterator[Statement]:
-    for name, (tone, words) in _CHANGES.items():
+def _changes(found: VerdictFacts) -> Iterator[_Sentence]:
+    for name, words in _CHANGES.items():
         places = [one for one in found.changes if one.name == name]
         if places:
             number = len({(one.topic, one.partition) for one in places})
             first, last = places[0].at_ms, places[-1].at_ms
             text = words.format(counted(number, "partition"))
-            parts: list[str | int] = (
-                [text, " at ", first] if first == last else [text, " between ", first, " and ", last]
-            )
-            parts.append(f"{_how_far(places)}.")
-            yield _statement(
-                "info" if name in found.mild else _tone(tone), parts, (first, last), found.window
+            assumed = _assumed(name, found)
+            parts: list[str | int] = [text, *_between(first, last), f"{_how_far(places)}{assumed}."]
+            tone = tone_of(worst([one.severity for one in places]))
+            events = [event for event in found.events if event.name == name]
+            yield _Sentence(
+                statement=_statement(tone, parts, (first, last), found.window),
+                is_trouble=tone != "info" or any(map(is_trouble, events)),
+                is_loss=name in LOSSES,
             )
 
 
-def _lost(found: VerdictFacts) -> Iterator[Statement]:
-    if not found.lost:
+def _lost(found: VerdictFacts) -> Iterator[_Sentence]:
+    """Members that are gone although nobody had stopped them."""
+    lost = [event for event in found.events if event.name == _MEMBER_LEFT and event.severity != "INFO"]
+    if not lost:
         return
-    text = "A member was" if len(found.lost) == 1 else f"{len(found.lost)} members were"
+    text = "A member was" if len(lost) == 1 else f"{len(lost)} members were"
     parts: list[str | int] = [f"{text} lost that nobody had stopped: "]
-    for number, (at_ms, name, reason) in enumerate(found.lost[:_NAMES_SHOWN]):
-        parts += [f"{', ' if number else ''}{name} at ", at_ms, f" ({safe_text(reason).replace('_', ' ')})"]
-    left_out = len(found.lost) - _NAMES_SHOWN
+    for number, event in enumerate(lost[:_NAMES_SHOWN]):
+        reason = phrases.spaced(event.data, "reason") + phrases.assumed(event.data)
+        parts += [f"{', ' if number else ''}{phrases.member(event.data)} at ", event.time_ms, f" ({reason})"]
+    left_out = len(lost) - _NAMES_SHOWN
     parts.append(f" and {left_out} more." if left_out > 0 else ".")
-    yield _statement("warn", parts, (found.lost[0][0], found.lost[-1][0]), found.window)
+    tone = tone_of(worst([event.severity for event in lost]))
+    yield _Sentence(statement=_statement(tone, parts, (lost[0].time_ms, lost[-1].time_ms), found.window))
 
 
-def _tone(name: str) -> Tone:
-    return "error" if name == "error" else "warn" if name == "warn" else "info"
+def _assumed(name: str, found: VerdictFacts) -> str:
+    """The numbers that the events of a type assume: what rests on them is no fact."""
+    numbers: dict[Any, Any] = {}
+    for event in found.events:
+        if event.name == name:
+            numbers |= event.mapping("assumed")
+    return phrases.assumed({"assumed": numbers})
+
+
+def _between(first_ms: int, last_ms: int) -> list[str | int]:
+    if first_ms == last_ms:
+        return [" at ", first_ms]
+    return [" between ", first_ms, " and ", last_ms]
+
+
+def _other_warnings(found: VerdictFacts) -> Iterator[_Sentence]:
+    """Warnings and errors that no other sentence is about."""
+    by_name: dict[str, list[ReadEvent]] = {}
+    for event in found.events:
+        has_sentence = event.name in _CHANGES or event.name == _MEMBER_LEFT or event.text("condition_id")
+        if event.severity != "INFO" and not has_sentence:
+            by_name.setdefault(event.name, []).append(event)
+    for name, events in by_name.items():
+        severity, times = worst([event.severity for event in events]), [event.time_ms for event in events]
+        first, last = min(times), max(times)
+        parts: list[str | int] = [f"{counted(len(events), 'event')} of type {safe_text(name)} ({severity})"]
+        parts += [*_between(first, last), f"{_assumed(name, found)}."]
+        yield _Sentence(statement=_statement(tone_of(severity), parts, (first, last), found.window))
+
+
+def _slow_leaders(found: VerdictFacts) -> Iterator[_Sentence]:
+    """How long the group waited for the assignment of each leader that took long."""
+    by_leader: dict[str, list[GenerationFlag]] = {}
+    for flag in found.generations:
+        if flag.slow_leader is not None:
+            by_leader.setdefault(flag.slow_leader, []).append(flag)
+    for leader, flags in by_leader.items():
+        longest = max(flags, key=lambda flag: flag.sync_ms or 0)
+        sync_ms = longest.sync_ms or 0
+        begin_ms, end_ms = longest.at_ms - sync_ms, longest.at_ms
+        times = f"{len(flags)} times" if len(flags) > 1 else "once"
+        parts: list[str | int] = [f"The group waited {times} for the assignment of its leader, {leader}"]
+        parts += [": the longest time " if len(flags) > 1 else ": ", begin_ms, " to ", end_ms]
+        parts.append(f" ({milliseconds(sync_ms)}).")
+        severities = [event.severity for event in found.events if is_slow_leader(event)]
+        tone = tone_of(worst(severities))
+        yield _Sentence(statement=_statement(tone, parts, (begin_ms, end_ms), found.window))
 
 
 def _how_far(places: Sequence[OffsetChange]) -> str:
@@ -248,14 +326,14 @@ def _rebalances(found: VerdictFacts) -> Statement:
     skipped = sum(flag.skipped for flag in flags)
     if skipped:
         parts.append(f"{counted(skipped, 'generation')} never completed")
-    longest = _longest(flags, lambda flag: flag.duration_ms)
-    if longest is not None:
-        parts.append(f"the longest took {milliseconds(longest.duration_ms)}")
+    parts += _longest(flags)
     return _statement("info", [", ".join(parts) + "."])
 
 
-def _longest(
-    flags: Sequence[GenerationFlag], length: Callable[[GenerationFlag], int | None]
-) -> GenerationFlag | None:
-    timed = [flag for flag in flags if length(flag) is not None]
-    return max(timed, key=lambda flag: length(flag) or 0, default=None)
+def _longest(flags: Sequence[GenerationFlag]) -> list[str]:
+    """The rebalance that lasted longest; where another one may have lasted longer, it is only one that was long."""
+    longest = max(flags, key=lambda flag: flag.least_ms)
+    others = [flag for flag in flags if flag is not longest]
+    if longest.took and all(flag.most_ms is not None and flag.most_ms <= longest.least_ms for flag in others):
+        return [f"{'the longest' if others else 'it'} {longest.took}"]
+    return [f"one {longest.took}"] if longest.least_ms >= _LONG_MS else []

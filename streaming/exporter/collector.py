@@ -13,7 +13,6 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, Final
 
 from groupreplay import __version__
-from groupreplay.state.conditions.condition import Condition
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.job.bad_records import CORRECTED
 from groupreplay.state.output.catalogue import EVENTS
@@ -280,8 +279,8 @@ def _measure_counters(sheet: Sheet, snapshot: TopicsSnapshot, job: JobDocument) 
         sheet.add(f"{PREFIX_JOB}written_total", job.counters.get(topic, 0), cluster=cluster, topic=topic)
     _measure_bad_records(sheet, snapshot, cluster)
     for event in EVENTS:
-        severity = event.SEVERITY.name if issubclass(event, Condition) else "INFO"
-        sheet.add(f"{PREFIX_JOB}events_total", 0, cluster=cluster, event=event.NAME, severity=severity)
+        usual = event.SEVERITY.name
+        sheet.add(f"{PREFIX_JOB}events_total", 0, cluster=cluster, event=event.NAME, severity=usual)
     for (name, severity), count in snapshot.today.events.items():
         sheet.add(f"{PREFIX_JOB}events_total", count, cluster=cluster, event=name, severity=severity)
 

@@ -11,8 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from groupreplay.state.display.phrases import milliseconds, timestamp
+from groupreplay.state.display.phrases import timestamp
+from groupreplay.state.display.rebalance_length import rebalance_length
 from groupreplay.state.events.event import Severity
+from groupreplay.state.events.group_events import RebalanceCompleted
+from groupreplay.state.timeline.facts.gaps import EVERYTHING_BEFORE, GapFinder
 from groupreplay.streaming.engine.replay import EventHead, Filter, Replay, events_in_order
 from groupreplay.streaming.inspection.groups import existing
 from groupreplay.streaming.kafka.topic_reader import Rows
@@ -31,8 +34,6 @@ _NAMES_SHOWN: Final = 8
 _CHANGES: Final = ("joined", "left", "kept")
 #: Events whose rows include the members that joined and left in the same broker operation.
 _HAS_MEMBERS: Final = frozenset({"rebalance.completed", "rebalance.started", "group.emptied"})
-#: The possible first generations of a group that the log contains from its beginning.
-_FIRST_GENERATIONS: Final = (0, 1)
 
 
 @dataclass(slots=True)
@@ -53,13 +54,13 @@ class _Row:
 
 
 class _GroupHistory:
-    """The rows of one group, in order; ``_begun``: the group is known to exist."""
+    """The rows of one group, in order."""
 
     def __init__(self) -> None:
         self.rows: list[_Row] = []
         self._names: dict[str, str] = {}
         self._generation: int | None = None
-        self._begun = False
+        self._gaps = GapFinder()
         self._open: tuple[Any, _Row] | None = None
 
     def add(self, event: Data) -> None:
@@ -71,8 +72,11 @@ class _GroupHistory:
         if name in ("member.joined", "member.left") and self._open is not None and self._open[0] == cause:
             self._add_member(name, data, self._open[1])
             return
-        if not name.startswith("record."):
-            self._mark_gap(name, data)
+        if gap := self._gaps.before(name, data):
+            self._add_gap(gap, data["group_type"])
+        # A condition has the generation that the group had; only operations make a new one.
+        if data.get("generation") is not None and "condition_id" not in data:
+            self._generation = data["generation"]
         row = _Row(name, data["group_type"], event["severitytext"], event["time"], self._generation)
         row.why = _why(event)
         row.joined, row.left, row.kept = (list(data.get(part) or ()) for part in _CHANGES)
@@ -91,7 +95,7 @@ class _GroupHistory:
             return
         self._learn_names(group)
         self._generation = _generation(group)
-        self._add_gap("everything before", group["type"])
+        self._add_gap(EVERYTHING_BEFORE, group["type"])
         seen = _Row(FIRST_SEEN, group["type"], generation=self._generation, why=[f"it is {group['state']}"])
         seen.time = None if group["since_ms"] is None else timestamp(group["since_ms"])
         seen.members = _ids(group)
@@ -129,22 +133,6 @@ class _GroupHistory:
         if data.get("reason") not in (None, "unknown", "group_emptied"):
             row.reasons[data["member_id"]] = data["reason"]
 
-    def _mark_gap(self, name: str, data: Data) -> None:
-        """Add a row if the records of earlier operations were compacted away."""
-        known, now = self._generation, data.get("generation", self._generation)
-        first = data["history"] == "full" and now in _FIRST_GENERATIONS
-        if not self._begun:
-            if name != "group.created" and not first:
-                self._add_gap("everything before", data["group_type"])
-        elif known is not None and now is not None and name != "group.converted":
-            if now < known:
-                self._add_gap("the end of the group, and its new beginning", data["group_type"])
-            elif now > known + 1 and data["history"] == "partial":
-                one = now == known + 2
-                missing = f"generation {now - 1}" if one else f"generations {known + 1} to {now - 1}"
-                self._add_gap(missing, data["group_type"])
-        self._begun, self._generation = name != "group.deleted", now
-
     def _add_gap(self, what: str, group_type: str) -> None:
         self.rows.append(_Row(COMPACTED_AWAY, group_type, why=[what]))
 
@@ -174,8 +162,9 @@ def _why(event: Data) -> list[str]:
     if name.startswith("record."):
         return [str(data["reason"])]
     why = [data["trigger"]] if "trigger" in data else []
-    if data.get("duration_ms") is not None:
-        why.append(f"took {milliseconds(data['duration_ms'])}")
+    if name == RebalanceCompleted.NAME:
+        length = rebalance_length(data)
+        why += [text for text in (length.text(), length.leader_text()) if text]
     if data.get("skipped_generations"):
         why.append(f"{data['skipped_generations']} never finished")
     return why

@@ -101,6 +101,10 @@ def _inputs(
             trace=(query.trace or {}).get(group_id, ()),
             undated=log.undated,
             redaction=context.redaction,
+            # Deadlines are calculated with it.
+            assumed={}
+            if context.retention_ms is not None
+            else {"retention_ms": context.assumed_retention_ms},
         )
 
 

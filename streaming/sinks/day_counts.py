@@ -38,6 +38,7 @@ class _EventData(msgspec.Struct):
     catch_up: bool = False
     status: str | None = None
     wedged: bool = False
+    matters: bool = True
     partition_count: Integer = 1
     labels: dict[str, str] = {}
 
@@ -99,7 +100,7 @@ class Day:
         if event.type == _COMPLETED:
             self.rebalances[group] += 1
             self.forgotten += bound(self.rebalances, known)
-        elif event.type == _EXPIRED and event.severitynumber >= Severity.WARN:
+        elif event.type == _EXPIRED and event.data.matters and event.severitynumber > Severity.INFO:
             self.expired[group] += event.data.partition_count
             self.forgotten += bound(self.expired, known)
         elif event.type == _LEFT and event.severitynumber >= Severity.WARN:

@@ -21,7 +21,7 @@ class Holding(msgspec.Struct, frozen=True, gc=False):
 
     ``condition_id`` (empty: not known) is the same from its begin to its end, and it began at ``since_ms``. ``who`` are
     its blockers or suspects, or its subject, for people; ``runbook`` is the address of its section. An INFO has none of
-    these: nobody is told of it, and any number of groups may have one.
+    these, nor has one of a group that does not matter: nobody is told of it, and any number of groups may have one.
     """
 
     condition: str
@@ -40,6 +40,7 @@ class HeldForm(msgspec.Struct):
     condition: str
     severity: str
     wedged: bool = False
+    matters: bool = True
     what: str | None = None
     condition_id: str = ""
     since_ms: Integer | None = None
@@ -56,7 +57,7 @@ class HeldForm(msgspec.Struct):
 
     def holding(self) -> Holding:
         """The condition, in bounded size."""
-        if self.severity == "INFO":
+        if self.severity == "INFO" or not self.matters:
             return Holding(self.condition, self.severity, self.wedged, self.what)
         return Holding(
             condition=self.condition,

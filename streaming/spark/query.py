@@ -107,7 +107,9 @@ def counters(topics: TopicNames) -> list[Column]:
     from pyspark.sql import functions as sql
 
     expired = sql.col("event_type") == event_type(OffsetsExpired.NAME)
-    unmissed = expired & (sql.col("severity") == Severity.INFO.value)
+    # Evaluated for expiries alone: the message is parsed for it.
+    is_missed = sql.get_json_object(sql.col("value").cast("string"), "$.data.matters")
+    unmissed = expired & ((sql.col("severity") == Severity.INFO.value) | (is_missed == "false"))
     counts = [
         sql.count_if(sql.col("topic") == getattr(topics, output.value)).alias(output.value)
         for output in Output

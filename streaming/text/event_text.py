@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Final
 
 from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.state.display import phrases
-from groupreplay.state.display.phrases import NAMES_SHOWN, Data, clock_time, counted, interval, milliseconds
+from groupreplay.state.display.phrases import NAMES_SHOWN, Data, clock_time, counted, milliseconds
+from groupreplay.state.display.rebalance_length import rebalance_length, silence_text
 from groupreplay.state.display.safe_text import is_safe, safe_text
 from groupreplay.state.events.event import name_of
 from groupreplay.state.events.offset_events import OffsetsExpired
@@ -25,9 +26,13 @@ _OFFSETS: Final = (
     *("offset", "lost_offset", "old_offset", "new_offset"),
     *("from_offset", "to_offset"),
 )
+#: Causes that are not known, in words.
+_UNKNOWN_CAUSES: Final = {
+    ("reason", "unknown"): "by a request or with their topic (the log does not show which)",
+    ("kind", "other"): "for a cause that the log does not show",
+}
 #: What a consumer does that goes on from offsets that were set.
 _SET_EFFECTS: Final = {"forward": "skipped", "backward": "repeated"}
-_LEAST_SILENCE_MS: Final = 1_000
 #: ``Line.status``.
 FIRING: Final = "firing"
 RESOLVED: Final = "resolved"
@@ -146,7 +151,9 @@ def _completed(data: Data) -> str:
         f"{counted(count, 'member')}{_change(data)}",
         f"trigger {safe_text(str(data.get('trigger')))}",
     ]
-    parts += _length(data)
+    length = rebalance_length(data)
+    took = f"{length.text()}{silence_text(data)}" if length.text() else ""
+    parts += [text for text in (took, length.leader_text()) if text]
     if data.get("partitions_moved"):
         parts.append(f"{counted(data['partitions_moved'], 'partition')} moved")
     if data.get("partitions_unassigned"):
@@ -154,25 +161,6 @@ def _completed(data: Data) -> str:
     if data.get("skipped_generations"):
         parts.append(f"{counted(data['skipped_generations'], 'generation')} never finished")
     return ", ".join(parts)
-
-
-def _length(data: Data) -> list[str]:
-    """How long a rebalance took: exactly, by its phases, at most, or nothing.
-
-    The sync phase stands beside the join phase only: alone it would read like the whole.
-    """
-    if data.get("duration_ms") is not None:
-        return [f"took {milliseconds(data['duration_ms'])}"]
-    if data.get("join_ms_max") is not None:
-        joined = f"join {interval(data.get('join_ms_min'), data['join_ms_max'])}"
-        return [joined] if data.get("sync_ms") is None else [joined, f"sync {milliseconds(data['sync_ms'])}"]
-    bound_ms, silent_ms = data.get("duration_upper_bound_ms"), data.get("silent_ms")
-    if bound_ms is None:
-        return []
-    # Less than a second says nothing: few groups commit more often.
-    is_known = silent_ms is not None and silent_ms >= _LEAST_SILENCE_MS
-    silent = f" (no commits for {milliseconds(silent_ms)} of them)" if is_known else ""
-    return [f"took at most {milliseconds(bound_ms)}{silent}"]
 
 
 def _change(data: Data) -> str:
@@ -226,7 +214,8 @@ def _replaced(data: Data) -> str:
     instance = safe_text(str(data.get("instance_id")))
     hosts = [str(data.get(field) or "?").removeprefix("/") for field in ("old_host", "new_host")]
     moved = "" if hosts[0] == hosts[1] else f", moved from {safe_text(hosts[0])} to {safe_text(hosts[1])}"
-    return f"{instance} came back as a new process, no rebalance needed{moved}"
+    how = "in a rebalance" if data.get("rebalanced") else "no rebalance needed"
+    return f"{instance} came back as a new process, {how}{moved}"
 
 
 def _offsets(field: str) -> Callable[[Data], str]:
@@ -235,7 +224,8 @@ def _offsets(field: str) -> Callable[[Data], str]:
     def text(data: Data) -> str:
         places = [_place(one) for one in (data.get("partitions") or ())[:NAMES_SHOWN]]
         shown = f": {', '.join(places)}" if places else ""
-        return f"{counted(data.get('partition_count', 0), 'partition')}, {phrases.spaced(data, field)}{shown}"
+        why = _UNKNOWN_CAUSES.get((field, str(data.get(field)))) or phrases.spaced(data, field)
+        return f"{counted(data.get('partition_count', 0), 'partition')}, {why}{shown}"
 
     return text
 

@@ -20,7 +20,7 @@ from groupreplay.state.conditions.detection import (
 )
 from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import Data
-from groupreplay.state.events.event import Evidence, Partitions, Severity
+from groupreplay.state.events.event import Evidence, Partitions
 from groupreplay.state.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS
 from groupreplay.state.replay.slot_history import timeouts
 from groupreplay.state.replay.topic_names import by_name, names
@@ -35,7 +35,6 @@ class OwnerSilent(MemberCondition):
 
     NAME = "owner.silent"
     DOC = "The partitions of one member have no new commits while those of other members do."
-    SEVERITY = Severity.INFO
     EXAMPLES = (
         Example(
             Evidence.INFERRED,

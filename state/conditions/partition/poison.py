@@ -19,7 +19,7 @@ from groupreplay.state.conditions.detection import (
 from groupreplay.state.conditions.windows import MINUTE_MS
 from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import Data
-from groupreplay.state.events.event import Evidence, Severity
+from groupreplay.state.events.event import Evidence
 from groupreplay.state.replay.group_activity import has_members
 
 
@@ -29,9 +29,9 @@ class PartitionPoison(Condition):
 
     NAME = "partition.poison"
     DOC = (
-        "The committed offset of one partition stays the same over several generations while others advance."
+        "The committed offset of one partition stays the same over several generations while others advance. The log "
+        "does not show whether the partition has new records."
     )
-    SEVERITY = Severity.INFO
     EXAMPLES = (
         Example(
             Evidence.INFERRED,

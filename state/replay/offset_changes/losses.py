@@ -31,6 +31,7 @@ from groupreplay.state.replay.retention import (
 from groupreplay.state.snapshot.losses import Change, Losses, Lost, add_changes
 
 if TYPE_CHECKING:
+    from groupreplay.state.policy.rules import Rules
     from groupreplay.state.replay.report import Report
     from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
     from groupreplay.state.snapshot.group_state import GroupState
@@ -72,7 +73,7 @@ def report_tombstones(
     fact: offset_events.OffsetsExpired | offset_events.OffsetsDeleted
     if (possible <= at_ms + TOLERANCE_MS).all():
         evidence = basis.evidence if sure else Evidence.INFERRED
-        fact = _expired(group, lost, int(possible.min()), basis, report, unclear=not sure)
+        fact = _expired(group, lost, int(possible.min()), basis, report, unclear=not sure, matters=mattered)
     else:
         conceivable = conceivable_deadlines(group, offsets, context)[places]
         if (conceivable > at_ms + TOLERANCE_MS).any():
@@ -97,7 +98,7 @@ def report_tombstones(
         simple=group.simple,
         history=group.history,
         evidence=evidence,
-        severity=Severity.WARN if mattered else Severity.INFO,
+        severity=_loss_severity(fact, mattered, report.rules),
     )
 
 
@@ -109,6 +110,7 @@ def _expired(
     report: Report,
     *,
     unclear: bool,
+    matters: bool,
 ) -> offset_events.OffsetsExpired:
     since_ms = max(deadline_ms, group.record_timestamp_ms or deadline_ms)
     return offset_events.OffsetsExpired(
@@ -123,7 +125,17 @@ def _expired(
         unclear=unclear,
         assumed=basis.assumed | report.context.assumed_check_interval,
         assumed_release=basis.assumed_release,
+        matters=matters,
     )
+
+
+def _loss_severity(
+    fact: offset_events.OffsetsExpired | offset_events.OffsetsDeleted, mattered: bool, rules: Rules
+) -> Severity:
+    """An expiry is a loss that nobody asked for, unless the rules say that the group does not matter."""
+    if isinstance(fact, offset_events.OffsetsExpired):
+        return Severity.INFO if rules.matters is False else fact.SEVERITY
+    return Severity.WARN if mattered else Severity.INFO
 
 
 def _deleted_why(

@@ -25,18 +25,19 @@ const GroupView = (() => {
       if (statement.since_ms !== null) line.append(button("Show", () => zoomTo(statement.since_ms, statement.until_ms, 0.25), { "aria-label": "Show this time in the picture" }));
       return line;
     }));
-    const unread = Unread.ofLog(state.doc), partial = "history: partial", warned = new Set([partial]);
+    const unread = Unread.ofLog(state.doc), warned = new Set(["history: partial"]);
     const badges = [`evidence: ${state.doc.basis.evidence.join(", ") || "none"}`];
     if (unread) warned.add(badges[badges.push(`log: ${unread.since_ms === null ? "" : `read up to ${clock(unread.since_ms, state.zone)}, then `}${Unread.WORDS[unread.reason]}`) - 1]);
     if (!unread || unread.since_ms !== null || state.doc.basis.history === "partial") badges.push(`history: ${state.doc.basis.history}`);
     badges.push(askedText(state.doc));
-    if (state.doc.conditions.some(bar => bar.name === "rebalance.stuck") && state.doc.slots.some(lane => lane.blames.some(blame => !blame.proven))) badges.push("suspects are inferred");
+    if (state.doc.slots.some(lane => lane.blames.some(blame => !blame.proven))) badges.push("who is to blame is inferred");
+    for (const [name, value] of Object.entries(state.doc.basis.assumed)) warned.add(badges[badges.push(`assumed: ${safe(name, 60).replace(/_ms$/, "").replace(/_/g, " ")} ${lasted(value)}`) - 1]);
     if (state.doc.basis.catch_up) badges.push(`${state.doc.basis.catch_up} events recorded late`);
     if (state.doc.source.redacted.length) badges.push(`redacted: ${state.doc.source.redacted.join(", ")}`);
     byId("badges").replaceChildren(...badges.map(text => element("span", text, { class: warned.has(text) ? "badge warn" : "badge" })));
     const remarks = byId("remarks");
     remarks.classList.toggle("hidden", !state.doc.remarks.length);
-    remarks.replaceChildren(element("summary", `${counted(state.doc.remarks.length, "remark")}: what is not here, or in sums only`), element("ul"));
+    remarks.replaceChildren(element("summary", `${counted(state.doc.remarks.length, "remark")}: what is missing, what is not, and what is in sums only`), element("ul"));
     remarks.lastChild.append(...state.doc.remarks.map(one => element("li", safe(one.text, 600))));
     remarks.open = state.doc.remarks.length > 0 && state.doc.remarks.length < 3;
   }

@@ -7,7 +7,8 @@
   const { byId, element } = Elements;
   let stripRows = 100;
 
-  const stripText = strip => [...Object.entries(strip.conditions).map(([name, count]) => `${name}${count > 1 ? ` ×${count}` : ""}`), ...(strip.expiries ? [`offsets were lost${strip.expiries > 1 ? ` ${strip.expiries} times` : ""}`] : []), counted(strip.rebalance_count, "rebalance")].join(", ");
+  const times = count => count > 1 ? ` ×${count}` : "", named = counts => Object.entries(counts).map(([name, count]) => `${name}${times(count)}`);
+  const stripText = strip => [...(strip.losses ? [`offsets were lost${times(strip.losses)}`] : []), ...named(strip.conditions), ...named(strip.warnings), ...(strip.slow_leaders ? [`slow leader${times(strip.slow_leaders)}`] : []), counted(strip.rebalance_count, "rebalance")].join(", ");
   function stripPicture(strip) {
     const width = overview.bucket_ms, rebalances = strip.rebalances.map((count, at) => [overview.since_ms + at * width, width, count]);
     return Strips.picture(overview.since_ms, overview.until_ms, strip.spans, rebalances, stripText(strip));

@@ -23,7 +23,10 @@ const Picture = (() => {
     states: { Stable: "#1f4a3a", Empty: "#2a313c", Dead: "#1d232c", PreparingRebalance: "#a9761b", CompletingRebalance: "#7d6330",
       Assigning: "#a9761b", Reconciling: "#7d6330", NotReady: "#665433" },
   };
-  const SEVERITY = { INFO: "info", WARN: "warn", ERROR: "bad" };
+  // The documents decide what is how severe; here a severity has its colour.
+  const SEVERITY = { INFO: "info", WARN: "warn", ERROR: "bad" }, SEVERITIES = ["INFO", "WARN", "ERROR"];
+  // The highest of severities; undefined of none.
+  const worst = list => SEVERITIES[Math.max(...list.map(one => SEVERITIES.indexOf(one)))];
 
   const { safe, parts, day, clock, exact, zoneName, lasted, counted } = Format;
 
@@ -87,8 +90,10 @@ const Picture = (() => {
       const span = drawing.span(hole.since_ms, hole.until_ms);
       if (!span) continue;
       const [a, b] = span, tip = ["Compacted away: " + hole.text, "The log has no records of this time any more."];
-      drawing.rect(a, TOP, b - a, height - TOP, drawing.colours.hole, { opacity: 0.35, tip, z: 0 });
-      drawing.hatch(a, TOP, b - a, height - TOP, drawing.colours.hole, { z: 0 });
+      // One whose begin is not known has no length, and is drawn all the same.
+      const w = Math.max(b - a, 5);
+      drawing.rect(a, TOP, w, height - TOP, drawing.colours.hole, { opacity: 0.35, tip, z: 0 });
+      drawing.hatch(a, TOP, w, height - TOP, drawing.colours.hole, { z: 0 });
     }
   }
 
@@ -137,7 +142,8 @@ const Picture = (() => {
     const least = until - bar.since_ms, most = until - earliest;
     const tip = [bar.state, `since ${began}`, bar.until_ms === null ? `holds at ${exact(until, view.zone)}` : least === most ? `for ${lasted(least)}` : `for ${lasted(least)} to ${lasted(most)}`,
       bar.evidence === "record" ? "a record of the log proves it" : bar.evidence === "probe" ? "an answer of a broker proves it" : bar.evidence === "summed" ? "several short states, summed up" : "inferred: no record has its begin",
-      ...(bar.generation === null ? [] : [`generation ${bar.generation}`])];
+      ...(bar.generation === null ? [] : [`generation ${bar.generation}`]),
+      ...doc.generations.filter(flag => bar.state === "CompletingRebalance" && flag.at_ms === bar.until_ms).flatMap(leaderTip)];
     if (unsure && unsure[1] - unsure[0] > 2) {
       const at = y + h - 7, tipped = [...tip, "hatched: it began somewhere here"];
       later.push(() => {
@@ -196,14 +202,16 @@ const Picture = (() => {
   }
 
   function flagTip(flag, view) {
-    const took = [flag.duration_ms !== null ? `took ${lasted(flag.duration_ms)}` : flag.duration_upper_bound_ms !== null ? `took at most ${lasted(flag.duration_upper_bound_ms)}` : "length not known",
+    const took = [flag.took || "length not known",
       ...(flag.join_ms_max !== null ? [`join ${lasted(flag.join_ms_min || 0)} to ${lasted(flag.join_ms_max)}`] : []), ...(flag.sync_ms !== null ? [`sync ${lasted(flag.sync_ms)}`] : [])];
     return [`Generation ${flag.generation}, ${exact(flag.at_ms, view.zone)}`, `trigger: ${flag.trigger.replace(/_/g, " ")}`,
       `${counted(flag.members, "member")}${flag.joined ? `, ${flag.joined} joined` : ""}${flag.left ? `, ${flag.left} left` : ""}`,
       flag.moved === null ? "moved partitions not known" : `${counted(flag.moved, "partition")} moved`,
       ...(flag.unassigned ? [`${counted(flag.unassigned, "partition")} without an owner`] : []),
-      ...(flag.skipped ? [`${counted(flag.skipped, "generation")} before it never completed`] : []), took.join(", ")];
+      ...(flag.skipped ? [`${counted(flag.skipped, "generation")} before it never completed`] : []), took.join(", "), ...leaderTip(flag)];
   }
+
+  const leaderTip = flag => flag.slow_leader === null ? [] : [`the group waited ${lasted(flag.sync_ms)} for the assignment of the leader, ${safe(flag.slow_leader, 120)}`];
 
   const REASONS = { left: "left", poll_timeout: "left: its client gave up, because nobody polled", rebalance_timeout: "removed: it did not rejoin in time", session_timeout: "removed: its session expired", group_emptied: "left with the last members", unknown: "left or was removed; the log does not show which" };
 
@@ -253,9 +261,9 @@ const Picture = (() => {
   const who = stay => stay.members > 1 ? `${stay.members} members in turn, too short to be shown one by one` : `member id ${safe(stay.member_id, 60)}`;
   function drawLane(drawing, lane, slot, width, apart) {
     const { view, colours, doc } = drawing, y = drawing.y, h = ROW.member - 5, colour = ownerColour(slot);
-    const dimmed = view.slot !== null && view.slot !== slot, wrong = blame => (doc.conditions[blame.condition] || {}).severity !== "INFO", blamed = lane.blames.some(wrong);
+    const dimmed = view.slot !== null && view.slot !== slot, severityOf = blame => (doc.conditions[blame.condition] || { severity: "INFO" }).severity, blamed = worst(lane.blames.map(severityOf));
     drawing.lanes.set(slot, y + h / 2);
-    drawing.label(y + h / 2, safe(lane.name, 40), { fill: blamed ? colours.bad : colours.text, bold: view.slot === slot,
+    drawing.label(y + h / 2, safe(lane.name, 40), { fill: blamed ? colours[SEVERITY[blamed]] : colours.text, bold: view.slot === slot,
       tip: [safe(lane.name), ...(lane.instance_id ? [`instance id ${safe(lane.instance_id)}`] : []), `client id ${safe(lane.client_id)}`, `host ${safe(lane.client_host)}`,
         view.slot === slot ? "click: show all colours" : "click: show only its partitions in colour"], act: { slot } });
     drawing.rect(drawing.left, y + h / 2, drawing.right - drawing.left, 1, colours.line, { silent: true });
@@ -279,22 +287,27 @@ const Picture = (() => {
     const next = new Map(lane.tenures.map((stay, at) => [stay, lane.tenures[at + 1]]));
     for (const stay of lane.tenures) {
       if (stay.until_ms === null || !drawing.inside(stay.until_ms) || drawing.x(stay.until_ms) - lastEnd < apart) continue;
-      const x = lastEnd = drawing.x(stay.until_ms), removed = stay.reason === "rebalance_timeout" || stay.reason === "session_timeout";
-      const after = next.get(stay), c = removed ? colours.bad : colours.text;
+      const x = lastEnd = drawing.x(stay.until_ms);
+      const after = next.get(stay), c = stay.severity === "INFO" ? colours.text : colours[SEVERITY[stay.severity]];
       if (after && after.since_ms === stay.until_ms) {
-        drawing.add({ kind: "path", d: `M${x - 4} ${y + h / 2}L${x} ${y + h / 2 - 5}L${x + 4} ${y + h / 2}L${x} ${y + h / 2 + 5}Z`, fill: colours.paper, stroke: colours.text, width: 1.3,
-          tip: [`${safe(lane.name)} is another process from here on`, exact(stay.until_ms, view.zone), who(after)] });
+        drawing.add({ kind: "path", d: `M${x - 4} ${y + h / 2}L${x} ${y + h / 2 - 5}L${x + 4} ${y + h / 2}L${x} ${y + h / 2 + 5}Z`, fill: colours.paper, stroke: c, width: 1.3,
+          tip: [`${safe(lane.name)} is another process from here on`, ...(stay.reason ? [`the one before ${REASONS[stay.reason] || "left"}`] : []), exact(stay.until_ms, view.zone), who(after), ...(stay.repeats ? [`no event of its own: it repeats the one of ${stay.event === null ? "before" : exact(doc.events[stay.event].time_ms, view.zone)} within a minute`] : [])], act: { event: stay.event } });
         continue;
       }
       drawing.add({ kind: "path", d: `M${x - 4} ${y + h / 2 - 4}L${x + 4} ${y + h / 2 + 4}M${x + 4} ${y + h / 2 - 4}L${x - 4} ${y + h / 2 + 4}`, stroke: c, width: 2, halo: colours.paper,
-        tip: [`${safe(lane.name)} ${REASONS[stay.reason] || "left"}`, exact(stay.until_ms, view.zone)] });
+        tip: [`${safe(lane.name)} ${REASONS[stay.reason] || "left"}`, exact(stay.until_ms, view.zone)], act: { event: stay.event } });
     }
     for (const blame of lane.blames) {
       const span = drawing.span(blame.since_ms, blame.until_ms, doc.events_until_ms);
       if (!span) continue;
       const until = blame.until_ms === null ? doc.events_until_ms : blame.until_ms;
-      drawing.add({ kind: "rect", x: span[0], y: y - 2, w: Math.max(span[1] - span[0], 3), h: h + 4, fill: "transparent", stroke: wrong(blame) ? colours.bad : colours.text, width: 2, dash: !blame.proven, radius: 3,
+      drawing.add({ kind: "rect", x: span[0], y: y - 2, w: Math.max(span[1] - span[0], 3), h: h + 4, fill: "transparent", stroke: colours[SEVERITY[severityOf(blame)]], width: 2, dash: !blame.proven, radius: 3,
         tip: [safe(lane.name), safe(blame.text), blame.proven ? "the log proves it" : "inferred, not proven (dashed)", `${exact(blame.since_ms, view.zone)} to ${exact(until, view.zone)} (${lasted(until - blame.since_ms)})`], act: { go: [blame.since_ms, until] } });
+    }
+    // The group waits for the assignment of its leader.
+    for (const flag of doc.generations) {
+      const span = flag.leader_slot === slot ? drawing.span(flag.at_ms - flag.sync_ms, flag.at_ms) : null;
+      if (span) drawing.add({ kind: "rect", x: span[0], y: y + h - 2, w: Math.max(span[1] - span[0], 3), h: 4, fill: colours.info, tip: [safe(lane.name), ...leaderTip(flag), `${exact(flag.at_ms - flag.sync_ms, view.zone)} to ${exact(flag.at_ms, view.zone)}`], act: { event: flag.event } });
     }
     drawMarks(drawing, lane, y, h, apart);
   }
@@ -429,7 +442,7 @@ const Picture = (() => {
     }
     for (const bar of drawing.about.get(`${topic.topic}-${row.partition}`) || []) {
       const span = drawing.span(bar.since_ms, bar.until_ms, doc.events_until_ms);
-      if (span) drawing.add({ kind: "rect", x: span[0], y: y - 1, w: Math.max(span[1] - span[0], 3), h: h + 2, fill: "transparent", stroke: bar.severity === "INFO" ? colours.text : colours.bad, width: 1.6,
+      if (span) drawing.add({ kind: "rect", x: span[0], y: y - 1, w: Math.max(span[1] - span[0], 3), h: h + 2, fill: "transparent", stroke: colours[SEVERITY[bar.severity]], width: 1.6,
         tip: [name, safe(bar.name.replace(".", " ")), safe(bar.text, 400)], act: { go: [bar.since_ms, bar.until_ms === null ? doc.events_until_ms : bar.until_ms] } });
     }
     drawing.y += height;
@@ -526,8 +539,8 @@ const Picture = (() => {
       drawing.label(y + 9, "changed offsets");
       let edge = -1;
       for (const group of groups.values()) {
-        const one = group[0], x = drawing.x(one.at_ms), bad = one.name === "offsets.expired" || one.name === "offsets.deleted";
-        const up = one.new !== null && one.old !== null && one.new > one.old, c = bad ? colours.bad : colours.warn;
+        const one = group[0], x = drawing.x(one.at_ms);
+        const up = one.new !== null && one.old !== null && one.new > one.old, c = colours[SEVERITY[worst(group.map(change => change.severity))]];
         const d = one.new === null ? `M${x - 4} ${y + 5}L${x + 4} ${y + 13}M${x + 4} ${y + 5}L${x - 4} ${y + 13}` : up ? `M${x} ${y + 15}L${x} ${y + 3}M${x - 4} ${y + 7}L${x} ${y + 3}L${x + 4} ${y + 7}` : `M${x} ${y + 3}L${x} ${y + 15}M${x - 4} ${y + 11}L${x} ${y + 15}L${x + 4} ${y + 11}`;
         const each = group.slice(0, 8).map(change => `${safe(change.topic, 60)}-${change.partition}: ${change.old === null ? "none" : change.old} → ${change.new === null ? "none" : change.new}`);
         drawing.add({ kind: "path", d, stroke: c, width: 2, tip: [safe(one.name.replace(".", " ")), exact(one.at_ms, view.zone), ...each, ...(group.length > 8 ? [`and ${group.length - 8} more`] : [])], act: { event: one.event } });
@@ -559,7 +572,7 @@ const Picture = (() => {
     const { doc, view, colours } = drawing;
     drawing.section("CONDITIONS");
     const names = [...new Set(doc.conditions.map(bar => bar.name))];
-    const weight = name => Math.max(...doc.conditions.filter(bar => bar.name === name).map(bar => ["INFO", "WARN", "ERROR"].indexOf(bar.severity)));
+    const weight = name => Math.max(...doc.conditions.filter(bar => bar.name === name).map(bar => SEVERITIES.indexOf(bar.severity)));
     names.sort((a, b) => weight(b) - weight(a) || (a < b ? -1 : 1));
     if (!names.length) { drawing.text(drawing.left, drawing.y + 8, "none", { fill: colours.faint }); drawing.y += 18; }
     for (const name of names) {
@@ -586,7 +599,7 @@ const Picture = (() => {
       if (!drawing.inside(event.time_ms)) return;
       const key = Math.round(drawing.x(event.time_ms) / 3), cell = cells.get(key) || { events: [], severity: "INFO", first: index };
       cell.events.push(event);
-      if (event.severity === "ERROR" || (event.severity === "WARN" && cell.severity === "INFO")) cell.severity = event.severity;
+      cell.severity = worst([event.severity, cell.severity]);
       cells.set(key, cell);
     });
     for (const [key, cell] of cells) {

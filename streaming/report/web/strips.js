@@ -1,10 +1,10 @@
-// A group's time as a strip: rebalances below, conditions and lost offsets above.
+// A group's time as a strip: rebalances below; above them what was wrong, by its severity.
 "use strict";
 const Strips = (() => {
   const SVG = "http://www.w3.org/2000/svg", HEIGHT = 22;
-  const COLOURS = { stuck: "--bad", slow: "--warn", pause: "--warn", expiry: "--bad", condition: "--info" };
+  const COLOURS = { ERROR: "--bad", WARN: "--warn", INFO: "--info" };
 
-  // `spans` are { kind, since_ms, until_ms }; `rebalances` are [since_ms, width_ms, count]. Nothing is known before `known`.
+  // `spans` are { severity, since_ms, until_ms }; `rebalances` are [since_ms, width_ms, count]. Nothing is known before `known`.
   function picture(since, until, spans, rebalances, label, known = null) {
     const drawn = document.createElementNS(SVG, "svg"), span = Math.max(until - since, 1);
     const put = (x, y, w, h, colour, opacity) => {
@@ -22,7 +22,11 @@ const Strips = (() => {
       const h = 5 + 9 * count / most;
       put(1000 * (at - since) / span, HEIGHT - 1 - h, Math.max(1000 * width / span - 1, 2), h, "--muted", 0.75);
     }
-    for (const one of spans) put(1000 * (one.since_ms - since) / span, one.kind === "condition" ? 6 : 1, Math.max(1000 * (one.until_ms - one.since_ms) / span, 4), one.kind === "stuck" ? 7 : 5, COLOURS[one.kind] || "--info", 0.9);
+    // A moment is taller than a time, so that it is seen beside one.
+    for (const one of spans) {
+      const width = 1000 * (one.until_ms - one.since_ms) / span;
+      put(1000 * (one.since_ms - since) / span, width ? 1 : 0, Math.max(width, 5), width ? 6 : 11, COLOURS[one.severity], 0.9);
+    }
     return drawn;
   }
 

@@ -25,7 +25,7 @@ def strips(
 ) -> list[Json]:
     """What happened to groups in a time, one strip each.
 
-    Without labels, those with the worst conditions in that time, then those with the most rebalances.
+    Without labels, those with the worst conditions and losses in that time, then those with the most rebalances.
     """
     chosen = list(dict.fromkeys(labels))[:limit] or _busiest(db, since_ms, until_ms, limit)
     return [_strip(db, label, since_ms, until_ms) for label in chosen]
@@ -62,7 +62,8 @@ def _strip(db: sqlite3.Connection, label: str, since_ms: int, until_ms: int) -> 
         "group_id": label,
         "spans": [
             [begin, end, severity_name(severity), name, bool(is_open)]
-            for begin, end, severity, name, is_open in sorted(spans)
+            # The most severe ones last: they are drawn over the others.
+            for begin, end, severity, name, is_open in sorted(spans, key=lambda span: (span[2], *span))
         ],
         "rebalances": [list(one) for one in rebalances],
         "width_ms": width_ms,

@@ -12,7 +12,8 @@ import msgspec
 from groupreplay.state.display.phrases import subject
 from groupreplay.state.events.event import Severity, name_of
 from groupreplay.state.output.envelope import event_type
-from groupreplay.state.timeline.event_reading import moment_ms
+from groupreplay.state.timeline.event_reading import moment_ms, read_events
+from groupreplay.state.timeline.facts.trouble import is_trouble
 from groupreplay.streaming.contract.message_decoder import OBJECTS, Integer, MessageDecoder
 from groupreplay.streaming.sinks.known_groups import group_label
 from groupreplay.streaming.text.event_text import text_of
@@ -88,7 +89,10 @@ _documents: Final = MessageDecoder[_StoredDocument](_StoredDocument)
 
 
 class HistoryEvent(NamedTuple):
-    """An event; ``digest`` identifies it. Times in milliseconds since 1970; ``body`` is compressed."""
+    """An event; ``digest`` identifies it. Times in milliseconds since 1970; ``body`` is compressed.
+
+    ``trouble``: it tells of something wrong, and is no condition: a strip shows its moment.
+    """
 
     digest: bytes
     time_ms: int
@@ -98,6 +102,7 @@ class HistoryEvent(NamedTuple):
     condition_id: str
     since_ms: int
     resolved: bool
+    trouble: bool
     body: bytes
 
 
@@ -150,7 +155,8 @@ COUNTS: Final = MessageDecoder[CommitCounts](CommitCounts)
 def event_row(value: bytes | None) -> HistoryEvent | None:
     """The row of a message of ``group-events``; None when it is no event."""
     # Events are sent on as lines of text: the job writes none with a line end.
-    if value is None or b"\n" in value or b"\r" in value or OBJECTS.decode(value) is None:
+    whole = None if value is None or b"\n" in value or b"\r" in value else OBJECTS.decode(value)
+    if value is None or whole is None:
         return None
     event = _events.decode(value)
     at_ms = None if event is None else moment_ms(event.time)
@@ -166,6 +172,7 @@ def event_row(value: bytes | None) -> HistoryEvent | None:
         condition_id=(data.condition_id or "")[:400],
         since_ms=at_ms if data.since_ms is None else min(data.since_ms, at_ms),
         resolved=data.status == "resolved",
+        trouble=not data.condition_id and any(map(is_trouble, read_events([whole]))),
         body=packed(value),
     )
 

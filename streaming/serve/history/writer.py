@@ -174,7 +174,7 @@ class HistoryWriter:
         )
         if not done.rowcount:
             return ()
-        if row.condition_id:
+        if row.condition_id or row.trouble:
             _take_span(db, row, written_ms)
         assert message.value is not None
         return [NewEvent(int(done.lastrowid or 0), row, message.value)]
@@ -260,13 +260,23 @@ def _row_or_none(make: Callable[[], _Row | None], message: TopicMessage) -> _Row
 
 
 def _take_span(db: sqlite3.Connection, row: HistoryEvent, written_ms: int) -> None:
-    """A condition that began, got worse or ended; its events may come in any order."""
-    until_ms = row.time_ms if row.resolved else None
+    """A condition that began, got worse or ended, whose events may come in any order; or the moment of a trouble."""
+    is_moment = not row.condition_id
+    until_ms = row.time_ms if row.resolved or is_moment else None
+    since_ms = row.time_ms if is_moment else row.since_ms
     db.execute(
         "INSERT INTO spans VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (label, condition_id) DO UPDATE SET "
         "severity = max(severity, excluded.severity), since_ms = min(since_ms, excluded.since_ms), "
         "until_ms = coalesce(excluded.until_ms, until_ms), changed_ms = max(changed_ms, excluded.changed_ms)",
-        (row.condition_id, row.label, row.name, row.severity, row.since_ms, until_ms, written_ms),
+        (
+            row.condition_id or row.digest.hex(),
+            row.label,
+            row.name,
+            row.severity,
+            since_ms,
+            until_ms,
+            written_ms,
+        ),
     )
 
 

@@ -7,9 +7,6 @@ const BoardParts = (() => {
   // `as_of`: the time up to which groups are known; null: not known.
   const state = { zone: "utc", cluster: "", several: false, as_of: null };
   const TONES = { ERROR: "error", WARN: "warn", INFO: "info", OK: "ok" }, DAY_MS = 86400000;
-  // Conditions by what a strip draws them as; others by their severity.
-  const KINDS = { "rebalance.stuck": "stuck", "rebalance.slow": "slow", "rebalance.suspected": "pause", "commits.paused": "pause", "owner.silent": "pause", "partition.poison": "pause", "offsets.expiring": "expiry" };
-  const WORST = { ERROR: "expiry", WARN: "slow" };
   const shownName = text => safe(text, 160) || "(empty id)";
 
   function groupAddress(label, more = {}) {
@@ -83,7 +80,7 @@ const BoardParts = (() => {
   // ---- groups
 
   function strip(one, since_ms, until_ms, known_ms) {
-    const spans = one.spans.map(([begin, end, severity, name]) => ({ since_ms: begin, until_ms: end, kind: KINDS[name] || WORST[severity] || "condition" }));
+    const spans = one.spans.map(([begin, end, severity]) => ({ since_ms: begin, until_ms: end, severity }));
     const found = [...new Set(one.spans.map(span => span[3]))], count = one.rebalances.reduce((sum, pair) => sum + pair[1], 0);
     return Strips.picture(since_ms, until_ms, spans, one.rebalances.map(([at, many]) => [at, one.width_ms || 300000, many]), [...found, counted(count, "rebalance")].join(", "), known_ms);
   }

@@ -46,7 +46,12 @@ def test_facts_in_order() -> None:
         (MemberJoined(member_id="d-2", **IDS), Evidence.LOG),
         (
             StaticReplaced(
-                instance_id="s", old_member_id="s-1", new_member_id="s-2", old_host="/old", new_host="/h"
+                instance_id="s",
+                old_member_id="s-1",
+                new_member_id="s-2",
+                old_host="/old",
+                new_host="/h",
+                rebalanced=True,
             ),
             Evidence.LOG,
         ),

@@ -163,13 +163,21 @@ def test_holes() -> None:
     told = read_events(
         [
             event("rebalance.completed", 10, generation=7, history="partial"),
-            event("rebalance.completed", 20, generation=9, history="partial", skipped_generations=1),
+            event("rebalance.completed", 20, generation=9, history="full", skipped_generations=1),
             event("rebalance.completed", 30, generation=12, history="partial"),
         ]
     )
     assert findings.holes(told, BEGIN) == [
         Hole(since_ms=BEGIN, until_ms=BEGIN + 10_000, text="everything before"),
         Hole(since_ms=BEGIN + 20_000, until_ms=BEGIN + 30_000, text="generations 10 to 11"),
+    ]
+
+
+def test_a_hole_before_the_first_event() -> None:
+    """It is told, although nothing shows how long it is: the document begins with that event."""
+    told = read_events([event("rebalance.completed", 10, generation=50, history="partial")])
+    assert findings.holes(told, BEGIN + 10_000) == [
+        Hole(since_ms=BEGIN + 10_000, until_ms=BEGIN + 10_000, text="everything before")
     ]
 
 
@@ -180,7 +188,7 @@ def test_no_hole_in_a_full_history() -> None:
             event("group.created", 1, generation=0),
             event("rebalance.completed", 2, generation=1),
             event("group.deleted", 3, generation=1),
-            event("rebalance.completed", 4, generation=1, history="partial"),
+            event("rebalance.completed", 4, generation=1),
         ]
     )
     assert findings.holes(told, BEGIN) == []

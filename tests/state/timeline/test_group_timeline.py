@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
@@ -9,7 +11,17 @@ from groupreplay.state.policy.redaction import Redaction
 from groupreplay.state.timeline.commit_rates import CommitLog
 from groupreplay.state.timeline.document import TIMELINE_FORM, Remark, StateBar, Statement, Unread
 from groupreplay.state.timeline.limits import TimelineLimits
-from support.histories.builders import Raw, commit, emptied, generation, gone, member, placed
+from support.histories.builders import (
+    CONTEXT,
+    Raw,
+    commit,
+    emptied,
+    generation,
+    gone,
+    member,
+    no_offset,
+    placed,
+)
 from support.pictures.timelines import BEGIN, MINUTE, SECOND, bodies, timeline_of
 
 A, B = member("a", (0, 1)), member("b", (2,))
@@ -81,8 +93,8 @@ def test_a_group_in_good_health() -> None:
     assert timeline_of(history).verdict == (
         Statement(
             tone="ok",
-            text="No event of severity WARN or ERROR; at the end the group is Stable with 1 member.",
-            parts=("No event of severity WARN or ERROR; at the end the group is Stable with 1 member.",),
+            text="No event tells of a problem; at the end the group is Stable with 1 member.",
+            parts=("No event tells of a problem; at the end the group is Stable with 1 member.",),
             since_ms=None,
             until_ms=None,
         ),
@@ -215,6 +227,45 @@ def test_what_is_missing_is_said() -> None:
     assert found.remarks[-1] == Remark(
         kind="undated_records", text="2 records without a usable time are left out."
     )
+
+
+def test_expired_offsets_are_a_fact_and_no_gap() -> None:
+    """The log is whole: the brokers removed the offsets and the group, and the end of a condition comes after that."""
+    short = replace(CONTEXT, retention_ms=60 * MINUTE)
+    history = [
+        generation(0, at=BEGIN, since=BEGIN, protocol_type=""),
+        generation(1, ALONE, at=BEGIN + SECOND, since=BEGIN),
+        commit("t", 0, 5, at=BEGIN + MINUTE),
+        emptied(2, at=BEGIN + 2 * MINUTE),
+        no_offset("t", 0, at=BEGIN + 63 * MINUTE),
+        gone(at=BEGIN + 63 * MINUTE),
+    ]
+    found = timeline_of(history, events=bodies(placed(history), short))
+    assert (found.basis.history, found.holes) == ("full", ())
+    assert [(one.kind, one.text) for one in found.remarks] == [
+        (
+            "expired_offsets",
+            "The brokers removed 1 committed offset at the end of their retention (offsets.expired): the log shows "
+            "that, and nothing is missing from it for that reason.",
+        )
+    ]
+
+
+def test_assumed_numbers_are_shown() -> None:
+    """In the basis, the row of the event, its text and the verdict; those of deadlines only where there are any."""
+    history = [commit("t", 0, 5, at=BEGIN), no_offset("t", 0, at=BEGIN + 8 * 24 * 60 * MINUTE)]
+    events = bodies(placed(history))
+    for event in events:
+        if event["type"] == "groupreplay.offsets.expired.v1":
+            event["data"]["assumed"] = {"retention_ms": 604_800_000}
+    found = timeline_of(history, events=events, assumed={"other_ms": 1})
+    assert found.basis.assumed == {"retention_ms": 604_800_000}
+    (row,) = [one for one in found.events if one.name == "offsets.expired"]
+    assert row.assumed == {"retention_ms": 604_800_000}
+    assert row.text.endswith(", assumed: retention 7 d 0 h")
+    assert found.verdict[0].text.endswith(", assumed: retention 7 d 0 h.")
+    offsets = [{"topic": "t", "partition": 0, "expires_at_ms": BEGIN}]
+    assert timeline_of(history, offsets=offsets, assumed={"other_ms": 1}).basis.assumed == {"other_ms": 1}
 
 
 def test_holes() -> None:

@@ -44,10 +44,16 @@ def test_a_strip() -> None:
     (strip,) = found.strips(BEGIN, BEGIN + 30 * MINUTE)
     assert strip.spans == (
         StripSpan(
-            kind="stuck", name="rebalance.stuck", since_ms=BEGIN + 5 * MINUTE, until_ms=BEGIN + 9 * MINUTE
+            name="offsets.expired",
+            severity="WARN",
+            since_ms=BEGIN + 20 * MINUTE,
+            until_ms=BEGIN + 20 * MINUTE,
         ),
         StripSpan(
-            kind="expiry", name="offsets.expired", since_ms=BEGIN + 20 * MINUTE, until_ms=BEGIN + 20 * MINUTE
+            name="rebalance.stuck",
+            severity="ERROR",
+            since_ms=BEGIN + 5 * MINUTE,
+            until_ms=BEGIN + 9 * MINUTE,
         ),
     )
     shown = (
@@ -55,7 +61,7 @@ def test_a_strip() -> None:
         strip.rebalance_count,
         strip.moved,
         dict(strip.conditions),
-        strip.expiries,
+        strip.losses,
         strip.group_type,
     )
     assert shown == ("error", 2, 3, {"rebalance.stuck": 1}, 1, "consumer")
@@ -83,6 +89,42 @@ def test_the_worst_first() -> None:
     )
     order = [one.group_id for one in found.strips(BEGIN, BEGIN + 30 * MINUTE, ["idle", "busy"])]
     assert order == ["stuck", "slow", "busy", "idle"]
+
+
+def test_a_loss_of_offsets_comes_first() -> None:
+    """Before longer conditions of the same tone and many rebalances; INFO is not the tone of a healthy group."""
+    found = tally(
+        *(event("busy", "rebalance.completed", minute) for minute in range(9)),
+        event("stuck", "rebalance.stuck", 5, "ERROR", status="firing", **STUCK),
+        event("lost", "offsets.expired", 20, "ERROR"),
+        event("deleted", "offsets.deleted", 20),
+        event("paused", "commits.paused", 5, "INFO", status="firing", condition_id="p"),
+    )
+    order = [(one.group_id, one.tone) for one in found.strips(BEGIN, BEGIN + 30 * MINUTE)]
+    assert order == [
+        ("lost", "error"),
+        ("stuck", "error"),
+        ("deleted", "info"),
+        ("paused", "info"),
+        ("busy", "ok"),
+    ]
+
+
+def test_what_else_is_wrong() -> None:
+    """Warnings that are no conditions and slow leaders are counted; a reset is no second loss."""
+    slow = {"leader": "m", "members": [{"member_id": "m", "client_id": "a", "client_host": "/h"}]}
+    found = tally(
+        event("g", "offsets.expired", 1, "ERROR"),
+        event("g", "offsets.reset", 2, "WARN"),
+        event("g", "member.left", 3, "WARN"),
+        event("g", "rebalance.completed", 4, sync_ms=8_001, **slow),
+    )
+    (strip,) = found.strips(BEGIN, BEGIN + 30 * MINUTE)
+    assert (strip.losses, strip.slow_leaders, dict(strip.warnings)) == (
+        1,
+        1,
+        {"offsets.reset": 1, "member.left": 1},
+    )
 
 
 def test_what_is_outside_of_the_time_does_not_count() -> None:

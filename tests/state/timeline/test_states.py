@@ -113,6 +113,20 @@ def test_a_group_that_begins_with_a_commit() -> None:
     ]
 
 
+def test_a_static_member_that_was_replaced_long_after_its_rebalance() -> None:
+    """Compaction has left its record alone: that is no CompletingRebalance of an hour, as the event says, too."""
+    static = member("i-2", instance_id="i")
+    assert told(state_spans(records(generation(7, static, at=3_600_000, since=1_000)))) == [
+        ("Stable", 1_000, 3_600_000, 7, "inferred")
+    ]
+    whole = records(asked_for(at=1_000), generation(1, static, at=4_200, since=4_000))
+    assert told(state_spans(whole))[1:] == [
+        ("PreparingRebalance", 1_000, 4_000, 0, "inferred"),
+        ("CompletingRebalance", 4_000, 4_000, 1, "record"),
+        ("Stable", 4_200, 4_200, 1, "record"),
+    ]
+
+
 def test_nothing_is_known() -> None:
     """Answers alone tell nothing: there is no such group in the log."""
     assert state_spans([], [ProbedState(1, 2, "PreparingRebalance")]) == []

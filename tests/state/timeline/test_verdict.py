@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from groupreplay.state.timeline.commit_rates import CommitLog
-from groupreplay.state.timeline.document import Blame, ConditionBar, OffsetChange, SlotLane
+from groupreplay.state.timeline.document import Blame, ConditionBar, GenerationFlag, OffsetChange, SlotLane
+from groupreplay.state.timeline.event_reading import ReadEvent
 from groupreplay.state.timeline.verdict import VerdictFacts, verdict
 
 #: 2026-01-01T00:00:00Z
@@ -46,6 +47,38 @@ def lane(name: str, condition: int, *, proven: bool) -> SlotLane:
     )
 
 
+def told(name: str, minute: int, severity: str = "INFO", **data: Any) -> ReadEvent:
+    """An event in a minute."""
+    at_ms = BEGIN + minute * MINUTE
+    return ReadEvent(index=0, id="", name=name, time_ms=at_ms, severity=severity, data=data, body={})
+
+
+def flag(minute: int, sync_ms: int) -> GenerationFlag:
+    """A rebalance that ended in a minute, after its leader had taken this long."""
+    return GenerationFlag(
+        at_ms=BEGIN + minute * MINUTE,
+        generation=minute,
+        trigger="unknown",
+        members=2,
+        joined=0,
+        left=0,
+        moved=0,
+        unassigned=0,
+        skipped=0,
+        duration_ms=None,
+        duration_upper_bound_ms=7,
+        least_ms=sync_ms,
+        most_ms=sync_ms + 7,
+        took=f"took {sync_ms / 1000:.1f} s",
+        join_ms_min=None,
+        join_ms_max=None,
+        sync_ms=sync_ms,
+        slow_leader="a on h",
+        leader_slot=0,
+        event=None,
+    )
+
+
 def commits(*minutes: int) -> CommitLog:
     """Commits of two partitions; the second one has only the first of them."""
     at_ms = [BEGIN + minute * MINUTE for minute in minutes]
@@ -74,10 +107,10 @@ def texts(**found: Any) -> list[tuple[str, str]]:
 def test_nothing() -> None:
     """A quiet time of a group."""
     assert texts() == [
-        ("ok", "No event of severity WARN or ERROR; at the end the group is Stable with 2 members."),
+        ("ok", "No event tells of a problem; at the end the group is Stable with 2 members."),
         ("info", "No rebalance was completed in this time."),
     ]
-    assert texts(state=None)[0] == ("ok", "No event of severity WARN or ERROR.")
+    assert texts(state=None)[0] == ("ok", "No event tells of a problem.")
 
 
 def test_stuck() -> None:
@@ -190,9 +223,16 @@ def test_the_worst_first_and_where_to_look() -> None:
 def test_changed_offsets() -> None:
     """Lost and changed offsets, with the largest jump where both offsets are known."""
     lost = OffsetChange(
-        at_ms=BEGIN + MINUTE, name="offsets.expired", topic="t", partition=0, old=7, new=None, event=None
+        at_ms=BEGIN + MINUTE,
+        name="offsets.expired",
+        topic="t",
+        partition=0,
+        old=7,
+        new=None,
+        severity="ERROR",
+        event=None,
     )
-    reset = replace(lost, name="offsets.reset", at_ms=BEGIN + 2 * MINUTE, new=0)
+    reset = replace(lost, name="offsets.reset", at_ms=BEGIN + 2 * MINUTE, new=0, severity="WARN")
     further = replace(reset, at_ms=BEGIN + 3 * MINUTE, partition=1, old=900)
     assert texts(changes=(lost, reset, further))[:2] == [
         ("error", "Committed offsets of 1 partition expired at 00:01:00."),
@@ -202,17 +242,74 @@ def test_changed_offsets() -> None:
             "t-1 from 900 to 0.",
         ),
     ]
-    deleted = replace(lost, name="offsets.deleted")
-    assert texts(changes=(deleted,), mild={"offsets.deleted"})[:2] == [
+
+
+def test_a_loss_is_never_green() -> None:
+    """The tone is the severity of the event; where that is INFO, nothing says that there is no problem."""
+    deleted = OffsetChange(
+        at_ms=BEGIN + MINUTE,
+        name="offsets.deleted",
+        topic="t",
+        partition=0,
+        old=7,
+        new=None,
+        severity="INFO",
+        event=None,
+    )
+    events = [told("offsets.deleted", 1)]
+    assert texts(changes=(deleted,), events=events) == [
         ("info", "Committed offsets of 1 partition were deleted at 00:01:00."),
-        ("ok", "No event of severity WARN or ERROR; at the end the group is Stable with 2 members."),
+        ("info", "No rebalance was completed in this time."),
+    ]
+    went_back = replace(deleted, name="offset.rewound", new=5)
+    assert texts(changes=(went_back,), events=[told("offset.rewound", 1)])[:2] == [
+        ("info", "Offsets of 1 partition went back at 00:01:00, t-0 from 7 to 5."),
+        ("ok", "No event tells of a problem; at the end the group is Stable with 2 members."),
     ]
 
 
+def test_what_holds_and_what_was_lost_come_first() -> None:
+    """Among sentences of one tone: what still holds, then lost offsets, then what is over."""
+    lost = OffsetChange(
+        at_ms=BEGIN,
+        name="offsets.expired",
+        topic="t",
+        partition=0,
+        old=7,
+        new=None,
+        severity="ERROR",
+        event=None,
+    )
+    over, holds = bar("rebalance.storm", 5, 6), bar("rebalance.stuck", 20, None)
+    found = [text.split(" ")[0] for _, text in texts(conditions=(over, holds), changes=(lost,))]
+    assert found == ["Stuck", "Committed", "Rebalance", "No"]
+
+
+def test_a_slow_leader() -> None:
+    """The leader is named, with the longest of its times; such a time is never told as one without a problem."""
+    flags = tuple(flag(minute, sync_ms) for minute, sync_ms in ((1, 8_001), (2, 8_100)))
+    assert texts(generations=flags) == [
+        (
+            "info",
+            "The group waited 2 times for the assignment of its leader, a on h: the longest time 00:01:51 to 00:02:00 "
+            "(8.1 s).",
+        ),
+        ("info", "2 rebalances, no partition moved, the longest took 8.1 s."),
+    ]
+
+
+def test_other_warnings_are_told() -> None:
+    """A warning that no sentence knows: else the verdict would be green beside a red event."""
+    assert texts(events=[told("member.left", 2, "WARN"), told("member.left", 3, "INFO")])[0] == (
+        "warn",
+        "1 event of type member.left (WARN) at 00:02:00.",
+    )
+
+
 def test_conditions_that_do_not_warn() -> None:
-    """They come first, and the verdict says that nothing warned."""
+    """They come first, and nothing says that there is no problem."""
     found = texts(conditions=(bar("owner.silent", 1, 3, "INFO", subject="a"),))
-    assert found[:2] == [
+    assert found == [
         ("info", "A member committed nothing while the others did 00:01:00 to 00:03:00 (2 min 0 s): a."),
-        ("ok", "No event of severity WARN or ERROR; at the end the group is Stable with 2 members."),
+        ("info", "No rebalance was completed in this time."),
     ]

@@ -69,9 +69,15 @@ def test_a_classic_life(tmp_path: Path) -> None:
     a, b = "app-a@10.0.0.1", "app-b@10.0.0.1"
     assert told(rows) == [
         ("00.000", 0, "group.created", None, None),
-        ("01.000", 1, "rebalance.completed", f"joined {a}", "first_join"),
-        ("03.000", 2, "rebalance.completed", f"joined {b}; kept {a}", "member_joined"),
-        ("09.000", 3, "rebalance.completed", f"left {b}; kept {a}", f"member_left, {b}: left"),
+        ("01.000", 1, "rebalance.completed", f"joined {a}", "first_join, took at most 1.0 s"),
+        ("03.000", 2, "rebalance.completed", f"joined {b}; kept {a}", "member_joined, took at most 2.0 s"),
+        (
+            "09.000",
+            3,
+            "rebalance.completed",
+            f"left {b}; kept {a}",
+            f"member_left, took at most 6.0 s, {b}: left",
+        ),
         ("20.000", 4, "group.emptied", f"left {a}", f"{a}: left"),
         ("30.000", 4, "group.deleted", None, None),
         ("40.000", 0, "group.created", None, None),
@@ -87,7 +93,7 @@ def test_a_classic_life(tmp_path: Path) -> None:
         "left": [b],
         "kept": [a],
         "members": [a],
-        "why": f"member_left, {b}: left",
+        "why": f"member_left, took at most 6.0 s, {b}: left",
     }
 
 
@@ -109,7 +115,7 @@ def test_holes_of_a_classic_life(tmp_path: Path) -> None:
         ("02.000", 9, "rebalance.completed", f"members {a}, {b}", "unknown"),
         (None, None, HOLE, None, "generation 10"),
         ("03.000", 11, "rebalance.completed", f"members {a}", "unknown"),
-        ("04.000", 12, "rebalance.completed", f"joined {b}; kept {a}", "member_joined"),
+        ("04.000", 12, "rebalance.completed", f"joined {b}; kept {a}", "member_joined, took at most 1.0 s"),
         (None, None, HOLE, None, "the end of the group, and its new beginning"),
         ("05.000", 2, "rebalance.completed", f"members {b}", "unknown"),
     ]
@@ -119,8 +125,14 @@ def test_skipped_generations_are_no_hole(tmp_path: Path) -> None:
     """In a life without holes a missing generation is a rebalance that never finished."""
     rows = life(tmp_path, asked_for(at=AT), generation(1, A, at=AT + 1_000), generation(4, A, at=AT + 2_000))
     assert told(rows)[1:] == [
-        ("01.000", 1, "rebalance.completed", "joined app-a@10.0.0.1", "first_join"),
-        ("02.000", 4, "rebalance.completed", "kept app-a@10.0.0.1", "unknown, 2 never finished"),
+        ("01.000", 1, "rebalance.completed", "joined app-a@10.0.0.1", "first_join, took at most 1.0 s"),
+        (
+            "02.000",
+            4,
+            "rebalance.completed",
+            "kept app-a@10.0.0.1",
+            "unknown, took at most 1.0 s, 2 never finished",
+        ),
     ]
 
 
@@ -138,7 +150,7 @@ def test_a_static_member(tmp_path: Path) -> None:
         tmp_path, asked_for(at=AT), generation(1, first, at=AT + 1_000), generation(1, second, at=AT + 2_000)
     )
     assert told(rows)[1:] == [
-        ("01.000", 1, "rebalance.completed", "joined i", "first_join"),
+        ("01.000", 1, "rebalance.completed", "joined i", "first_join, took at most 1.0 s"),
         ("02.000", 1, "static.replaced", "kept i", "came back under a new member id"),
     ]
 

@@ -75,3 +75,9 @@ def test_every_condition_can_be_kept(kind: Any) -> None:
         members = fields.get("blockers") or fields.get("suspects")
         about_one = {"member_id", "topic", "instance_id"} & {*fields} or members
         assert bool(found.who) == bool(about_one)
+
+
+def test_a_group_that_does_not_matter_raises_no_alert() -> None:
+    """Offsets that expire are a warning on its page, and nobody is told of them."""
+    assert held("WARN", matters=False) == Holding("x", "WARN")
+    assert held("WARN", matters=True).condition_id == "i"

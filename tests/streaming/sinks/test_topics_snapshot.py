@@ -55,8 +55,7 @@ def test_what_is_counted() -> None:
             ("rebalance.started", "INFO"): 1,
             ("rebalance.slow", "WARN"): 1,
             ("rebalance.stuck", "ERROR"): 1,
-            ("offsets.expired", "WARN"): 1,
-            ("offsets.expired", "INFO"): 1,
+            ("offsets.expired", "ERROR"): 2,
         },
         fired={
             "g": {

@@ -117,14 +117,38 @@ ROUND = {"generation": 3, "member_count": 2, "joined": [], "left": [], "trigger"
             "no commit from 00:01:31.000 to 00:06:36.000 (5 min 5 s) on 6 partitions, usually one every 8.2 s",
         ),
         (
+            "offsets.deleted",
+            {"partition_count": 3, "reason": "unknown", "partitions": []},
+            "3 partitions, by a request or with their topic (the log does not show which)",
+        ),
+        (
+            "static.replaced",
+            {"instance_id": "i", "old_host": "/h", "new_host": "/h", "rebalanced": True},
+            "i came back as a new process, in a rebalance",
+        ),
+        (
             "rebalance.completed",
             {**ROUND, "join_ms_min": 2_000, "join_ms_max": 12_000, "sync_ms": 12},
-            "generation 3, 2 members, trigger unknown, join 2.0 s .. 12.0 s, sync 12 ms",
+            "generation 3, 2 members, trigger unknown, took 2.0 s .. 12.0 s",
         ),
         (
             "rebalance.completed",
             {**ROUND, "join_ms_min": 0, "join_ms_max": 3_000},
-            "generation 3, 2 members, trigger unknown, join at most 3.0 s",
+            "generation 3, 2 members, trigger unknown, took at most 3.0 s",
+        ),
+        (
+            "rebalance.completed",
+            {
+                **ROUND,
+                "sync_ms": 8_001,
+                "duration_upper_bound_ms": 7,
+                "leader": "m-1",
+                "members": [
+                    {"member_id": "m-1", "client_id": "app-a", "client_host": "/h", "instance_id": None}
+                ],
+            },
+            "generation 3, 2 members, trigger unknown, took 8.0 s, waited 8.0 s for the assignment of the leader, "
+            "app-a on h",
         ),
         (
             "rebalance.completed",

@@ -101,9 +101,10 @@ def expired(partitions: int, *, matters: bool = True) -> Event:
         deadline_ms=START,
         late_ms=5_000,
         check_interval_ms=600_000,
+        matters=matters,
     )
     _, said = stable()
-    return replace(said[-1], fact=fact, severity=Severity.WARN if matters else Severity.INFO)
+    return replace(said[-1], fact=fact, severity=Severity.ERROR)
 
 
 def job_document(at_ms: int, **changes: Any) -> bytes:

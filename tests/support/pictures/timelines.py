@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from groupreplay.codecs import OffsetCommitValue
+from groupreplay.state import Context
 from groupreplay.state.output.envelope import cloud_event
 from groupreplay.state.timeline.commit_rates import CommitLog
 from groupreplay.state.timeline.document import TimelineDocument, TimelineSource
@@ -32,10 +33,10 @@ MINUTE = 60 * SECOND
 BEGIN = 1_767_225_600_000
 
 
-def bodies(history: Iterable[Raw]) -> list[dict[str, Any]]:
+def bodies(history: Iterable[Raw], context: Context = CONTEXT) -> list[dict[str, Any]]:
     """The CloudEvents of a history."""
-    _, events = replay(list(history))
-    return [json.loads(cloud_event(event, CONTEXT, event.time_ms).value) for event in events]
+    _, events = replay(list(history), context)
+    return [json.loads(cloud_event(event, context, event.time_ms).value) for event in events]
 
 
 def commit_log(history: Iterable[Raw]) -> CommitLog:

@@ -24,7 +24,7 @@ def test_an_offset_that_stays() -> None:
     ]
     fact: Any = events[0].fact
     check(fact, topic="t", partition=0, offset=9, generations=3, since_ms=START + 30, lag=None)
-    assert (events[0].severity, events[0].evidence) == (Severity.INFO, Evidence.INFERRED)
+    assert (events[0].severity, events[0].evidence) == (Severity.WARN, Evidence.INFERRED)
 
 
 def test_generations_in_a_row_are_not_enough() -> None:

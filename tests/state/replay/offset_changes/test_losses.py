@@ -77,8 +77,9 @@ def test_expired_with_everything_there_is_to_tell() -> None:
         rule="classic, Empty",
         base="emptied",
         assumed={"check_interval_ms": 600_000},
+        matters=False,
     )
-    assert (event.evidence, event.severity) == (Evidence.LOG, Severity.INFO)
+    assert (event.evidence, event.severity) == (Evidence.LOG, Severity.ERROR)
 
 
 @pytest.mark.parametrize(("early", "name"), [(5_000, "offsets.expired"), (5_001, "offsets.deleted")])
@@ -166,6 +167,18 @@ def test_a_loss_of_a_group_that_matters_is_a_warning() -> None:
     history = [*EMPTY, no_offset("t", 0, at=9_000), gone(at=9_000)]
     assert [event.severity for event in said(history, MISSED)] == [Severity.WARN]
     assert [event.severity for event in said(history)] == [Severity.INFO]
+
+
+def test_an_expiry_is_an_error_unless_the_group_does_not_matter() -> None:
+    """Whatever its history shows; only that of a group that matters raises an alert."""
+    history = [*EMPTY, no_offset("t", 0, at=1_000 + MINUTE), gone(at=1_000 + MINUTE)]
+    unmissed = replace(SHORT, policy=Policy(groups=(GroupRule(groups="*", matters=False),)))
+    found = [
+        (event.severity, event.fact.matters)  # type: ignore[attr-defined]
+        for context in (MISSED, SHORT, unmissed)
+        for event in said(history, context)
+    ]
+    assert found == [(Severity.ERROR, True), (Severity.ERROR, False), (Severity.INFO, False)]
 
 
 def lost_and_back(new_offset: int, *, context: Context = MISSED, after: int = 9_000) -> list[Event]:

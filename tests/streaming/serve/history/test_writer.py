@@ -15,7 +15,7 @@ from groupreplay.streaming.serve.history.queries import EventsPage, GroupsPage
 from groupreplay.streaming.serve.history.rows import CommitCounts, unpacked
 from groupreplay.streaming.serve.history.writer import used_bytes
 from groupreplay.streaming.serve.watched_cluster import WatchedCluster
-from support.job.sink_messages import SINCE_MS, document, events, stable, stuck
+from support.job.sink_messages import SINCE_MS, document, events, expired, stable, stuck
 from support.serve.written_clusters import DAY_MS, TOPICS, messages, served_cluster, states, take
 from support.tools.hostile_json import BYTES
 
@@ -101,6 +101,24 @@ def test_conditions_as_spans(tmp_path: Path) -> None:
             take(cluster, messages(order, NOW), NOW)
             (strip,) = cluster.ask(lambda db: overview.strips(db, 0, NOW * 2, ["g"], 9))
             assert strip["spans"] == [[SINCE_MS, 6_600_000, "ERROR", "rebalance.stuck", False]]
+
+
+def test_a_loss_is_a_moment_of_the_strip(tmp_path: Path) -> None:
+    """It is no condition, and has its severity: the worst groups come first, and no loss is a healthy day."""
+    lost = msgspec.json.decode(events([expired(3)])[0])
+    deleted = {**lost, "id": "d", "type": "groupreplay.offsets.deleted.v1", "severitynumber": 9}
+    deleted |= {"severitytext": "INFO", "data": {**lost["data"], "group_id": "deleted"}}
+    told = [msgspec.json.encode(one) for one in (lost, deleted)]
+    with served_cluster(tmp_path, NOW) as cluster:
+        take(cluster, messages([*told, *events(stable()[1], "calm")], NOW), NOW)
+        found = cluster.ask(lambda db: overview.strips(db, 0, NOW * 2, [], 9))
+    moments = [(one["group_id"], [span[2:] for span in one["spans"]]) for one in found]
+    assert moments == [
+        ("g", [["ERROR", "offsets.expired", False]]),
+        ("deleted", [["INFO", "offsets.deleted", False]]),
+        ("calm", []),
+    ]
+    assert all(begin == end for one in found for begin, end, *_ in one["spans"])
 
 
 def test_bounded_by_age(tmp_path: Path) -> None:
