@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -10,10 +11,12 @@ from groupreplay.state.display.rebalance_length import rebalance_length
 from groupreplay.state.timeline.document import (
     Blame,
     ConditionBar,
+    EventRow,
     GenerationFlag,
     Hole,
     LaneMark,
     OffsetChange,
+    SlotLane,
 )
 from groupreplay.state.timeline.event_reading import ReadEvent, whole, words
 from groupreplay.state.timeline.facts.gaps import GapFinder
@@ -212,3 +215,56 @@ def holes(events: Sequence[ReadEvent], since_ms: int) -> list[Hole]:
         if not event.text("condition_id"):
             before_ms = event.time_ms
     return found
+
+
+def assumed_numbers(events: Sequence[ReadEvent]) -> dict[str, int]:
+    """The numbers that these events assume."""
+    return {
+        words(name): number
+        for event in events
+        for name, value in event.mapping("assumed").items()
+        if (number := whole(value)) is not None
+    }
+
+
+def event_rows(
+    kept: Sequence[ReadEvent],
+    whole_bodies: Mapping[int, Mapping[str, Any]],
+    lanes: Lanes,
+    slots: Sequence[SlotLane],
+    renumbered: Mapping[int, int],
+    text_of: TextOf,
+) -> list[EventRow]:
+    """The rows of these events; ``whole_bodies`` by the event's index, ``renumbered`` the slots of the document."""
+    repeats = Counter(tenure.event for lane in slots for tenure in lane.tenures if tenure.repeats)
+    rows = []
+    for number, event in enumerate(kept):
+        cause, slot = event.cause, slot_of_event(event, lanes)
+        rows.append(
+            EventRow(
+                id=event.id,
+                time_ms=event.time_ms,
+                name=event.name,
+                severity=event.severity,
+                text=_row_text(event, text_of) + _repeated(repeats[number]),
+                topic=words(cause.get("topic")) or None,
+                partition=whole(cause.get("partition")),
+                offset=whole(cause.get("offset")),
+                slot=None if slot is None else renumbered.get(slot),
+                repeats=repeats[number],
+                assumed=assumed_numbers([event]),
+                cut=event.index not in whole_bodies,
+                body=whole_bodies.get(event.index),
+            )
+        )
+    return rows
+
+
+def _row_text(event: ReadEvent, text_of: TextOf) -> str:
+    """The event's text, with the numbers that it assumes."""
+    text, assumed = text_of(event.body), phrases.assumed(event.data)
+    return text if assumed in text else text + assumed
+
+
+def _repeated(count: int) -> str:
+    return f"; {count} more like it within a minute, without an event" if count else ""

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any, Final
 
-from groupreplay.state.display import phrases
 from groupreplay.state.policy.redaction import Redaction
 from groupreplay.state.snapshot.observations import GroupRecord
 from groupreplay.state.snapshot.partitions import to_ranges
@@ -18,7 +16,6 @@ from groupreplay.state.timeline.document import (
     TIMELINE_FORM,
     Basis,
     ConditionBar,
-    EventRow,
     ExpiryDeadline,
     GenerationFlag,
     Hole,
@@ -29,7 +26,7 @@ from groupreplay.state.timeline.document import (
     TimelineSource,
     Unread,
 )
-from groupreplay.state.timeline.event_reading import ReadEvent, read_events, whole, words
+from groupreplay.state.timeline.event_reading import ReadEvent, read_events
 from groupreplay.state.timeline.facts.ends import MemberEnds
 from groupreplay.state.timeline.findings import TextOf
 from groupreplay.state.timeline.lanes import Lanes, lanes_of
@@ -104,7 +101,10 @@ def timeline_document(
     members = _members(given, told, known, text_of, limits)
     document, sums = _document(given, told, members, known, limits)
     document = _dated(document, given, window)
-    rows = _rows(told.kept, members, text_of, limits)
+    whole_bodies = bodies(told.kept, limits.event_bytes)
+    rows = findings.event_rows(
+        told.kept, whole_bodies, members.lanes, members.slots, members.sums.renumbered, text_of
+    )
     changes = findings.offset_changes(told.here, told.row_of)
     flags = findings.generation_flags(told.here, told.row_of, members.slot_of)
     shown_flags = kept_generations(flags, limits.generations)
@@ -340,56 +340,8 @@ def _basis(given: TimelineInput, events: Sequence[ReadEvent]) -> Basis:
         catch_up=sum(event.data.get("catch_up") is True for event in events),
         probed=given.probed,
         asked=given.asked,
-        assumed={**(given.assumed if given.offsets else {}), **_assumed(events)},
+        assumed={**(given.assumed if given.offsets else {}), **findings.assumed_numbers(events)},
     )
-
-
-def _assumed(events: Sequence[ReadEvent]) -> dict[str, int]:
-    """The numbers that these events assume."""
-    return {
-        words(name): number
-        for event in events
-        for name, value in event.mapping("assumed").items()
-        if (number := whole(value)) is not None
-    }
-
-
-def _rows(
-    kept: Sequence[ReadEvent], members: _Members, text_of: TextOf, limits: TimelineLimits
-) -> list[EventRow]:
-    whole_bodies = bodies(kept, limits.event_bytes)
-    repeats = Counter(one.event for lane in members.slots for one in lane.tenures if one.repeats)
-    rows = []
-    for number, event in enumerate(kept):
-        cause, slot = event.cause, findings.slot_of_event(event, members.lanes)
-        rows.append(
-            EventRow(
-                id=event.id,
-                time_ms=event.time_ms,
-                name=event.name,
-                severity=event.severity,
-                text=_row_text(event, text_of) + _repeated(repeats[number]),
-                topic=words(cause.get("topic")) or None,
-                partition=whole(cause.get("partition")),
-                offset=whole(cause.get("offset")),
-                slot=None if slot is None else members.sums.renumbered.get(slot),
-                repeats=repeats[number],
-                assumed=_assumed([event]),
-                cut=event.index not in whole_bodies,
-                body=whole_bodies.get(event.index),
-            )
-        )
-    return rows
-
-
-def _row_text(event: ReadEvent, text_of: TextOf) -> str:
-    """The event's text, with the numbers that it assumes."""
-    text, assumed = text_of(event.body), phrases.assumed(event.data)
-    return text if assumed in text else text + assumed
-
-
-def _repeated(count: int) -> str:
-    return f"; {count} more like it within a minute, without an event" if count else ""
 
 
 def _clipped(holes: Sequence[Hole], window: Window) -> list[Hole]:
