@@ -192,7 +192,7 @@ def _due(group: GroupState, offsets: Offsets, retention_ms: int, base: Base) -> 
     places, expiries = offsets.own_expiries()
     if places:
         # An expiry in a later century is an old client's way to ask for none.
-        due[places] = [NEVER if expiry > LATEST_MS else expiry for expiry in expiries]
+        due[places] = [NEVER if expiry > LATEST_MS else max(expiry, -_LATEST) for expiry in expiries]
     return due
 
 

@@ -19,6 +19,8 @@ from groupreplay.codecs import GroupMetadataKey, Key, Value
 from groupreplay.state.plausible_times import UNDATED_COMMIT_MS
 from groupreplay.state.snapshot.commit_intervals import SPAN_MS, nothing
 
+#: Kafka's number for an offset without an expiry of its own. A broker expires one with a lower number at once.
+NO_EXPIRY = -1
 #: One row = all commits of one topic partition inside one run. ``topic`` is an index into the run's topics.
 #: ``expire_timestamp_ms`` and ``leader_epoch`` are -1 where the record has none; ``changed_ms`` is the commit
 #: time of the last commit with another offset than the one before it in the run, -1 where there is none.
@@ -102,7 +104,7 @@ class Extent(msgspec.Struct, frozen=True, array_like=True, gc=False):
             int(rows["log_offset"][last]),
             int(rows["timestamp_ms"][last]),
             int(rows["count"].sum()),
-            bool(rows["expire_timestamp_ms"].max() >= 0),
+            bool((rows["expire_timestamp_ms"] != NO_EXPIRY).any()),
         )
 
 

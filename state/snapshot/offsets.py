@@ -23,7 +23,7 @@ from groupreplay.state.snapshot.commit_intervals import (
     nothing,
     usual,
 )
-from groupreplay.state.snapshot.observations import STEPS, CommitRun, is_step
+from groupreplay.state.snapshot.observations import NO_EXPIRY, STEPS, CommitRun, is_step
 from groupreplay.state.stored_form import SnapshotError
 
 #: ``topic`` indexes the table's topics; the rows are sorted by (topic, partition).
@@ -237,7 +237,7 @@ class Offsets:
                 self.expire_timestamps_ms.pop(key, None)
         if run.extent.expires:
             expires = run.rows["expire_timestamp_ms"][source]
-            has_expiry = expires >= 0
+            has_expiry = expires != NO_EXPIRY
             self.expire_timestamps_ms.update(
                 zip(keys[has_expiry].tolist(), expires[has_expiry].tolist(), strict=True)
             )

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from groupreplay.state.snapshot.commit_intervals import counted, gaps_ms
-from groupreplay.state.snapshot.observations import COMMITS, STEPS, Extent, is_step
+from groupreplay.state.snapshot.observations import COMMITS, NO_EXPIRY, STEPS, Extent, is_step
 from groupreplay.streaming.engine.packing.binary_columns import Flags, Ints
 from groupreplay.streaming.engine.packing.commit_columns import CommitColumns
 from groupreplay.streaming.engine.packing.key_columns import KeyColumns
@@ -178,14 +178,14 @@ def _extents(commits: CommitColumns, rows: ChunkRows, ordered: _SortedCommits) -
     # In a chunk the rows of a stream are in the order of the log.
     first = np.minimum.reduceat(ordered.row[ordered.begins], ordered.run_begins)
     last = np.maximum.reduceat(ordered.last_row, ordered.run_begins)
-    expire_ms = np.maximum.reduceat(commits.expire_timestamp_ms[ordered.last_row], ordered.run_begins)
+    has_expiry = commits.expire_timestamp_ms[ordered.last_row] != NO_EXPIRY
     columns = (
         rows.offset[first],
         rows.timestamp_ms[first],
         rows.offset[last],
         rows.timestamp_ms[last],
         np.add.reduceat(ordered.sizes, ordered.run_begins),
-        expire_ms >= 0,
+        np.logical_or.reduceat(has_expiry, ordered.run_begins),
     )
     return list(map(Extent, *(column.tolist() for column in columns)))
 
