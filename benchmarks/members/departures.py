@@ -1,6 +1,7 @@
 """How often the stated reason of a departure is right: real members leave for known causes.
 
     python benchmarks/members/departures.py [--departures 300] [--page]
+    small: --departures 12
 
 Consumers of librdkafka and Java's, of the classic protocol and of KIP-848, close, unsubscribe, are killed, stopped,
 poll too slowly, do not come back from a rebalance, and are removed by the Admin API; on a broker with Kafka's defaults

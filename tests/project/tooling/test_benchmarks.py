@@ -19,7 +19,10 @@ FOLDER = ROOT / "benchmarks"
 #: A line of the docstring, below those of the usage: the flags of a form that takes seconds.
 SMALL = re.compile(r"^    small: (.*)$", re.MULTILINE)
 #: Those without a form that is cheap enough for `make test` -> why; `make test-long` runs them.
-LONG = {"spark_cluster.py": "three Spark applications and a cluster of three JVMs take a minute of CPU time"}
+LONG = {
+    "members/departures.py": "sessions of a broker with Kafka's defaults last for minutes",
+    "spark_cluster.py": "three Spark applications and a cluster of three JVMs take a minute of CPU time",
+}
 
 
 def scripts(folder: Path) -> Iterator[tuple[str, list[str]]]:
