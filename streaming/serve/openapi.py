@@ -81,6 +81,11 @@ _SCHEMAS: Final[Mapping[str, Json]] = {
         },
         offsets={"type": "integer", "description": "Committed partitions."},
         conditions=_list(_ref("Condition")),
+        trouble={
+            **_or_null(_object(name=_TEXT, at_ms=_TIME, severity=_SEVERITY)),
+            "description": "The gravest event of the last 24 hours of the history that was no condition, such as a "
+            "loss of offsets.",
+        },
         rebalanced_ms={**_or_null(_TIME), "description": "The last completed rebalance in the history."},
         commits={
             **_or_null(_WHOLE),

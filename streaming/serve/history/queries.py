@@ -12,13 +12,14 @@ import msgspec
 from groupreplay.state.events.event import Severity
 from groupreplay.state.events.group_events import RebalanceCompleted
 from groupreplay.streaming.serve.history.rows import COUNTS, MOST_TOPICS, CommitCounts, shown_event, unpacked
+from groupreplay.streaming.sinks.day_counts import DAY_MS
 from groupreplay.streaming.sinks.known_groups import group_label
 
 Json = dict[str, Any]
 
 #: Columns to sort by, with what decides among equals.
 SORTS: Final[Mapping[str, str]] = {
-    "risk": "severity DESC, worst_since IS NULL, worst_since, label",
+    "risk": "max(severity, coalesce(troubled, 0)) DESC, worst_since IS NULL, worst_since, label",
     "group": "label",
     "state": "state, label",
     "members": "members DESC, label",
@@ -32,6 +33,12 @@ COMPLETED: Final = RebalanceCompleted.NAME
 _GROUP: Final = (
     *("label", "group_id", "type", "state", "generation", "members", "severity", "risk"),
     *("since_ms", "expires_ms", "offsets"),
+)
+
+
+#: A moment in the last day of the history; a condition has a length.
+_RECENT_TROUBLE: Final = (
+    f"s.until_ms = s.since_ms AND s.since_ms >= (SELECT max(time_ms) FROM events) - {DAY_MS}"
 )
 
 
@@ -75,7 +82,8 @@ def groups(db: sqlite3.Connection, query: GroupsPage) -> Json:
     sample = commit_sample(db)
     labels = db.execute(
         "SELECT label, (SELECT commits FROM commits c WHERE c.label = g.label) AS commits, "
-        "(SELECT min(since_ms) FROM conditions c WHERE c.label = g.label AND c.severity = g.severity) AS worst_since "
+        "(SELECT min(since_ms) FROM conditions c WHERE c.label = g.label AND c.severity = g.severity) AS worst_since, "
+        f"(SELECT max(severity) FROM spans s WHERE s.label = g.label AND {_RECENT_TROUBLE}) AS troubled "
         f"FROM groups g {where} ORDER BY {SORTS[query.sort]} LIMIT ? OFFSET ?",
         (*values, query.limit, query.after),
     ).fetchall()
@@ -117,10 +125,23 @@ def group(db: sqlite3.Connection, label: str, sample: CommitCounts | None = None
         "severity": severity_name(one["severity"]),
         "risk": one["risk"] or None,
         "conditions": [msgspec.Raw(body) for (body,) in held],
+        "trouble": _trouble(db, label),
         "rebalanced_ms": db.execute(last, (label, COMPLETED)).fetchone()[0],
         "commits": none if counted is None else counted[0],
         "topics": [topic for (topic,) in topics],
     }
+
+
+def _trouble(db: sqlite3.Connection, label: str) -> Json | None:
+    """The gravest thing of the last day that was no condition, such as a loss of offsets; the last of them."""
+    found = db.execute(
+        f"SELECT name, since_ms, severity FROM spans s WHERE label = ? AND {_RECENT_TROUBLE} "
+        "ORDER BY severity DESC, since_ms DESC LIMIT 1",
+        (label,),
+    ).fetchone()
+    if found is None:
+        return None
+    return {"name": found[0], "at_ms": found[1], "severity": severity_name(found[2])}
 
 
 def label_of(db: sqlite3.Connection, group_id: str) -> str:

@@ -6,7 +6,7 @@ const BoardParts = (() => {
   const { byId, element, arrange, isLink } = Elements;
   // `as_of`: the time up to which groups are known; null: not known.
   const state = { zone: "utc", cluster: "", several: false, as_of: null };
-  const TONES = { ERROR: "error", WARN: "warn", INFO: "info", OK: "ok" }, DAY_MS = 86400000;
+  const RANKS = ["INFO", "WARN", "ERROR"], TONES = { ERROR: "error", WARN: "warn", INFO: "info", OK: "ok" }, DAY_MS = 86400000;
   const shownName = text => safe(text, 160) || "(empty id)";
 
   function groupAddress(label, more = {}) {
@@ -86,9 +86,12 @@ const BoardParts = (() => {
   }
   function groupRow(one) {
     const row = element("tr"), name = element("td", null, { class: "name" });
-    name.append(element("span", null, { class: `tone ${TONES[one.severity] || "ok"}`, role: "img", "aria-label": one.severity || "no condition" }), groupLink(one.label, one.group_id));
-    const risk = element("td", null, { class: `risk ${TONES[one.severity] || ""}` }), words = (one.risk || "").split(".");
+    // What happened in the last day counts as well: a group that has lost its offsets is not healthy now.
+    const past = one.trouble && !(RANKS.indexOf(one.severity) >= RANKS.indexOf(one.trouble.severity)) ? one.trouble : null, severity = past ? past.severity : one.severity;
+    name.append(element("span", null, { class: `tone ${TONES[severity] || "ok"}`, role: "img", "aria-label": past ? `${severity} in the last day` : severity || "no condition" }), groupLink(one.label, one.group_id));
+    const risk = element("td", null, { class: `risk ${TONES[severity] || ""}` }), words = (past ? past.name : one.risk || "").split(".");
     words.forEach((word, at) => risk.append(...(at ? [element("wbr")] : []), at < words.length - 1 ? `${word}.` : word));
+    if (past) risk.append(" ", since(past.at_ms));
     if (one.conditions.length > 1) risk.append(element("span", ` +${one.conditions.length - 1}`, { class: "quiet", title: one.conditions.map(each => each.name).join(", ") }));
     row.append(name, cell(one.type), cell(one.state, { class: `state ${/Rebalanc|Reconcil|Assigning|NotReady/.test(one.state) ? "moving" : ""}` }), cell(one.members === null ? "–" : String(one.members), { class: "number" }), risk,
       element("td", null, { class: "wide" }), cell(since(one.rebalanced_ms), { class: "number" }), cell(one.commits === null ? "–" : String(one.commits), { class: "number" }), cell(expiry(one.expires_ms), { class: "number" }));

@@ -9,12 +9,22 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from groupreplay.state.display.phrases import timestamp
 from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, JOB_KEY
 from groupreplay.streaming.serve.broker_watch import Answers
 from groupreplay.streaming.serve.watched_cluster import WatchedCluster
 from groupreplay.streaming.sinks.day_counts import DAY_MS
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
-from support.job.sink_messages import HOSTILE_IDS, SINCE_MS, document, events, job_document, stable, stuck
+from support.job.sink_messages import (
+    HOSTILE_IDS,
+    SINCE_MS,
+    document,
+    events,
+    expired,
+    job_document,
+    stable,
+    stuck,
+)
 from support.serve.asked_site import AskedSite
 from support.serve.written_clusters import messages, served_cluster, states, take
 
@@ -107,10 +117,28 @@ def test_a_group(site: AskedSite) -> None:
         "rebalanced_ms": 6_000_000,
         "commits": None,
         "topics": ["t"],
+        "trouble": None,
     }
     assert found["document"] == msgspec.json.decode(document(stuck()[0]))
     assert site.get("/api/groups/nobody").status_code == 404
     assert site.get("/api/groups/g/nothing").status_code == 404
+
+
+def test_a_group_that_has_lost_offsets(site: AskedSite, cluster: WatchedCluster) -> None:
+    """It has no condition now, and is no healthy group for a day: what happened is named, and it comes first."""
+    loss = msgspec.json.decode(events([expired(3)], "calm")[0])
+    lost_ms = 6_200_000
+    assert site.json("/api/groups/calm")["group"]["trouble"] is None
+    loss["time"] = timestamp(lost_ms)
+    take(cluster, messages([msgspec.json.encode(loss)], NOW, 50), NOW)
+    shown = site.json("/api/groups/calm")["group"]
+    assert shown["severity"] is None
+    assert shown["trouble"] == {"name": "offsets.expired", "at_ms": lost_ms, "severity": "ERROR"}
+    assert labels(site.json("/api/groups")) == ["g", "calm"]
+    later = {**loss, "id": "later", "time": timestamp(lost_ms + DAY_MS + 1), "subject": "g"}
+    later["data"] = {**loss["data"], "group_id": "g"}
+    take(cluster, messages([msgspec.json.encode(later)], NOW + DAY_MS, 51), NOW + DAY_MS)
+    assert site.json("/api/groups/calm")["group"]["trouble"] is None
 
 
 def test_conditions(site: AskedSite) -> None:
