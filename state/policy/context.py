@@ -76,6 +76,11 @@ class Context:
         return DEFAULT_RETENTION_MS if self.retention_ms is None else self.retention_ms
 
     @property
+    def assumed_retention(self) -> dict[str, int]:
+        """The retention as an event names it (``event.Assumed``) if nobody has given it; else nothing."""
+        return {} if self.retention_ms is not None else {"retention_ms": DEFAULT_RETENTION_MS}
+
+    @property
     def assumed_check_interval_ms(self) -> int:
         """The interval of clean-ups that is expected."""
         known_ms = self.retention_check_interval_ms

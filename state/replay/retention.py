@@ -303,12 +303,12 @@ def grounds(
 def grounds_of_one(group: GroupState, context: Context, *, is_own: bool) -> Grounds:
     """Those of one offset; ``is_own``: it has its own expiry."""
     rule = rule_of(group, context.broker_release)
-    is_assumed = rule.base is not None and not is_own and context.retention_ms is None
+    needs_retention = rule.base is not None and not is_own
     needs_release = context.broker_release is None and rule.since is not None
     return Grounds(
         rule=rule.name,
         base=_base(group, rule, is_own=is_own),
-        assumed={"retention_ms": context.assumed_retention_ms} if is_assumed else {},
+        assumed=context.assumed_retention if needs_retention else {},
         assumed_release=NEWEST_RULES if needs_release else None,
     )
 

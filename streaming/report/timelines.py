@@ -102,9 +102,7 @@ def _inputs(
             undated=log.undated,
             redaction=context.redaction,
             # Deadlines are calculated with it.
-            assumed={}
-            if context.retention_ms is not None
-            else {"retention_ms": context.assumed_retention_ms},
+            assumed=context.assumed_retention,
         )
 
 

@@ -126,6 +126,7 @@ class LiveTimelines:
                 commits=log.commits(),
                 answers=answers.states,
                 offsets=found.offsets(),
+                assumed=context.assumed_retention,
                 topic_names=context.topic_names,
                 undated=log.undated,
                 known_until_ms=found.known_ms,
