@@ -37,7 +37,7 @@ _MEANING: Final = {
     "static.crash_loop": "a static member started again and again",
     "owner.silent": "a member committed nothing while the others did",
     "partition.poison": "the offset of one partition did not move while others did",
-    "offsets.expiring": "committed offsets are about to be removed",
+    "offsets.expiring": "committed offsets were near the end of their retention",
 }
 #: A stuck rebalance is slow before: the second one says nothing more.
 _IMPLIED: Final = {"rebalance.slow": "rebalance.stuck", "rebalance.suspected": "rebalance.stuck"}
