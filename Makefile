@@ -8,7 +8,10 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3.10 python3.1
 	done)
 
 # The lines of Spark beside the one of .venv, each in an environment of its own, with the newest release of the line.
-LINES ?= 3.5 4.0 4.1
+# Only `make LINES=…` counts: shells put the height of the terminal into a variable of this name.
+ifneq "$(origin LINES)" "command line"
+LINES := 3.5 4.0 4.1
+endif
 # Python 3.10 to 3.12 for Spark 3.5, which runs on no later one.
 OLD_PYTHON ?= $(shell for p in python3.12 python3.11 python3.10 python3 python; do \
 	$$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 13))' 2>/dev/null && echo $$p && break; \

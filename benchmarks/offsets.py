@@ -68,7 +68,7 @@ def main() -> None:
     report("a commit of all", [timed(lambda one=one: group.apply(one, 0)) for one in later])  # type: ignore[misc]
     snapshot, offsets = group._snapshot, group._offsets
     report(
-        "all deadlines", [timed(lambda: deadlines(snapshot.group, offsets, _SEVEN_DAYS_MS)) for _ in later]
+        "all deadlines", [timed(lambda: deadlines(snapshot.group, offsets, group._context)) for _ in later]
     )
     report("a snapshot", [timed(group.snapshot) for _ in later])
     blob = group.snapshot()

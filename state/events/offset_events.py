@@ -59,7 +59,7 @@ class OffsetsExpired(Fact):
     SEVERITY: ClassVar[Severity] = Severity.ERROR
     DOC: ClassVar[str] = (
         "Committed offsets reached the end of their retention and were removed: the group begins again at "
-        "the position of `auto.offset.reset`. An error, unless the rules say that the group does not matter."
+        "the position of `auto.offset.reset`. An error for groups that matter."
     )
     partitions: Annotated[tuple[PartitionOffset, ...], Meta(description="The lost offsets.")]
     partition_count: int

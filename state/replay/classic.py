@@ -27,10 +27,7 @@ from groupreplay.state.replay.generation_diff import (
 )
 from groupreplay.state.replay.membership_change import Departure, MembershipChange, gone_members, judged
 from groupreplay.state.replay.phases import NEXT, Observed, TransitionEvent
-from groupreplay.state.replay.probing import (
-    join_bounds_ms,
-    rebalance_id,
-)
+from groupreplay.state.replay.probing import join_bounds_ms, rebalance_id
 from groupreplay.state.replay.report import Report
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
 from groupreplay.state.snapshot.group_state import ClassicGeneration, GroupState

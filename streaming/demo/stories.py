@@ -167,4 +167,5 @@ SIMULATED_ONLY: Final[Mapping[str, str]] = {
     "rollout-kill": "because nothing but the roll-out would be visible (run rolling-restart instead)",
     "mirrored": "because it needs another cluster",
     "weekend": "because it takes three days",
+    "resubscribed": "because offsets are kept for longer than the demo runs",
 }

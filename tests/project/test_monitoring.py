@@ -126,17 +126,14 @@ def test_each_alert_fires_only_when_it_should() -> None:
 
 
 def test_every_condition_has_an_alert() -> None:
-    """A condition that can be more than INFO has an alert of its own; the one for all others leaves out just these.
-
-    Nobody is woken for ``commits.paused``: it may be a topic without new records.
-    """
+    """A condition that can be more than INFO has an alert of its own; the one for all others leaves out just these."""
     own = {name for rule in alerts() for name in re.findall(r'\bcondition="([^"]*)"', rule["expr"])}
     told = {kind.NAME for kind in CONDITIONS if kind.SEVERITY > Severity.INFO}
-    assert told - own == {"commits.paused"}
+    assert told - own == set()
     (others,) = (rule["expr"] for rule in alerts() if rule["alert"] == "ConsumerGroupCondition")
     (left_out,) = re.findall(r'condition!~"([^"]*)"', others)
     of_groups = {name for name in own if not name.startswith("job.")}
-    assert set(left_out.replace("[.]", ".").split("|")) == of_groups | {"commits.paused"}
+    assert set(left_out.replace("[.]", ".").split("|")) == of_groups
 
 
 def test_each_alert_has_its_annotations() -> None:

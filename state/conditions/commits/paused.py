@@ -31,11 +31,11 @@ class CommitsPaused(Condition):
 
     NAME = "commits.paused"
     DOC = (
-        "The group commits at regular intervals, and then nothing for much longer. The log does not show the reason: "
-        "a topic without new records pauses a group whose clients commit only what they have read. No alert is raised. "
-        "It ends with the next commit, or when the last member leaves. INFO for a group without members, whose program "
-        "may have ended."
+        "The group commits at regular intervals, and then nothing for much longer. It is an observation, not a "
+        "fault: a topic without new records pauses a group whose clients commit only what they have read. It ends "
+        "with the next commit, or when the last member leaves."
     )
+    SEVERITY = Severity.INFO
     EXAMPLES = (
         Example(
             Evidence.LOG,
@@ -124,7 +124,6 @@ class CommitsPausedDetector(GroupDetector):
         return self.detection(
             since_ms,
             limit_ms,
-            severity=Severity.WARN if has_members(view.group) else Severity.INFO,
             until_ms=None,
             elapsed_ms=view.now_ms - since_ms,
             usual_gap_ms=gap_ms,

@@ -178,8 +178,7 @@ class OffsetsExpiringDetector(GroupDetector):
     ) -> Detection:
         places = np.flatnonzero(soon)
         first = int(due[places].min())
-        rules = view.context.policy.of(view.group_id)
-        missed = is_significant(view.snapshot, rules, view.now_ms)
+        missed = is_significant(view.snapshot, view.context.policy.of(view.group_id), view.now_ms)
         basis = retention.grounds(view.group, view.offsets, places, due[places], view.context)
         earlier = view.group.classic.earlier
         doubtful = unclear or (earlier is not None and earlier.unknown)
@@ -188,7 +187,7 @@ class OffsetsExpiringDetector(GroupDetector):
             max(first - limit_ms, view.group.record_timestamp_ms or first - limit_ms),
             limit_ms,
             subject="unclear" if unclear else "",
-            severity=Severity.INFO if unclear or rules.matters is False else Severity.WARN,
+            severity=Severity.WARN if missed and not unclear else Severity.INFO,
             evidence=Evidence.INFERRED if doubtful else basis.evidence,
             # More partitions may come near their deadline: reported again, at most once for each day of deadlines.
             dedup_key=(str(int(due[places].max()) // _DAY_MS),),

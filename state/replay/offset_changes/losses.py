@@ -31,7 +31,6 @@ from groupreplay.state.replay.retention import (
 from groupreplay.state.snapshot.losses import Change, Losses, Lost, add_changes
 
 if TYPE_CHECKING:
-    from groupreplay.state.policy.rules import Rules
     from groupreplay.state.replay.report import Report
     from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
     from groupreplay.state.snapshot.group_state import GroupState
@@ -98,7 +97,7 @@ def report_tombstones(
         simple=group.simple,
         history=group.history,
         evidence=evidence,
-        severity=_loss_severity(fact, mattered, report.rules),
+        severity=_loss_severity(fact, mattered),
     )
 
 
@@ -130,12 +129,12 @@ def _expired(
 
 
 def _loss_severity(
-    fact: offset_events.OffsetsExpired | offset_events.OffsetsDeleted, mattered: bool, rules: Rules
+    fact: offset_events.OffsetsExpired | offset_events.OffsetsDeleted, mattered: bool
 ) -> Severity:
-    """An expiry is a loss that nobody asked for, unless the rules say that the group does not matter."""
-    if isinstance(fact, offset_events.OffsetsExpired):
-        return Severity.INFO if rules.matters is False else fact.SEVERITY
-    return Severity.WARN if mattered else Severity.INFO
+    """An expiry is a loss that nobody asked for; of a group that does not matter, both are only counted."""
+    if not mattered:
+        return Severity.INFO
+    return fact.SEVERITY if isinstance(fact, offset_events.OffsetsExpired) else Severity.WARN
 
 
 def _deleted_why(

@@ -56,7 +56,8 @@ class Project:
         done = subprocess.run(
             ["make", *targets, "NO_BROWSER=1"],
             cwd=self.folder,
-            env=inherited | {"PROJECT": str(self.folder)},
+            # A terminal has LINES, too.
+            env=inherited | {"PROJECT": str(self.folder), "LINES": "24"},
             capture_output=True,
             text=True,
             check=False,

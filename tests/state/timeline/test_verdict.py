@@ -194,15 +194,16 @@ def test_another_day() -> None:
 
 def test_lost_members() -> None:
     """A frozen consumer is what a person must read first, with its reason; a few names are enough."""
-    one = (BEGIN + MINUTE, "c on 10.0.0.3", "session_timeout")
-    assumed = (BEGIN, "c", "session_timeout, assumed: session timeout 45.0 s")
-    assert "(session timeout, assumed: session timeout 45.0 s)" in texts(lost=[assumed])[0][1]
-    assert texts(lost=[one])[0] == (
+    member = {"client_id": "c", "client_host": "/10.0.0.3", "reason": "session_timeout"}
+    lost = told("member.left", 1, "WARN", **member)
+    assumed = told("member.left", 1, "WARN", **member, assumed={"session_timeout_ms": 45_000})
+    assert "(session timeout, assumed: session timeout 45.0 s)" in texts(events=[assumed])[0][1]
+    assert texts(events=[lost, told("member.left", 2, "INFO", **member)])[0] == (
         "warn",
         "A member was lost that nobody had stopped: c on 10.0.0.3 at 00:01:00 (session timeout).",
     )
-    assert texts(lost=[one] * 5)[0][1].startswith("5 members were lost that nobody had stopped: c on ")
-    assert texts(lost=[one] * 5)[0][1].endswith("(session timeout) and 2 more.")
+    assert texts(events=[lost] * 5)[0][1].startswith("5 members were lost that nobody had stopped: c on ")
+    assert texts(events=[lost] * 5)[0][1].endswith("(session timeout) and 2 more.")
 
 
 def test_an_unknown_condition() -> None:
@@ -300,9 +301,9 @@ def test_a_slow_leader() -> None:
 
 def test_other_warnings_are_told() -> None:
     """A warning that no sentence knows: else the verdict would be green beside a red event."""
-    assert texts(events=[told("member.left", 2, "WARN"), told("member.left", 3, "INFO")])[0] == (
+    assert texts(events=[told("lag.grown", 2, "WARN"), told("lag.grown", 3, "INFO")])[0] == (
         "warn",
-        "1 event of type member.left (WARN) at 00:02:00.",
+        "1 event of type lag.grown (WARN) at 00:02:00.",
     )
 
 

@@ -68,13 +68,10 @@ def test_a_pause_from_beginning_to_end() -> None:
     assert (resolved.time_ms, resolved.cause and resolved.cause.offset) == (START + 6 * MINUTE, 140)
 
 
-def test_a_group_that_stopped_committing_is_warned_of() -> None:
-    """Whether it matters or not; a group without members is not, because its program may have ended."""
-    for context in (CONTEXT, MATTERS):
-        (event,) = told([*BEGIN, *MINUTE_OF_COMMITS], START + HOUR, context)
-        assert (event.severity, event.evidence) == (Severity.WARN, Evidence.LOG)
-    (event,) = told(MINUTE_OF_COMMITS, START + HOUR)
-    assert (event.severity, event.simple) == (Severity.INFO, True)
+def test_it_is_never_a_warning() -> None:
+    """Nor for a group that matters: the topic may just have no records."""
+    (event,) = told([*BEGIN, *MINUTE_OF_COMMITS], START + HOUR, MATTERS)
+    assert (event.severity, event.evidence) == (Severity.INFO, Evidence.LOG)
 
 
 def test_a_rebalance_in_between_is_no_commit() -> None:

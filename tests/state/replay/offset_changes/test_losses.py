@@ -79,7 +79,7 @@ def test_expired_with_everything_there_is_to_tell() -> None:
         assumed={"check_interval_ms": 600_000},
         matters=False,
     )
-    assert (event.evidence, event.severity) == (Evidence.LOG, Severity.ERROR)
+    assert (event.evidence, event.severity) == (Evidence.LOG, Severity.INFO)
 
 
 @pytest.mark.parametrize(("early", "name"), [(5_000, "offsets.expired"), (5_001, "offsets.deleted")])
@@ -169,8 +169,8 @@ def test_a_loss_of_a_group_that_matters_is_a_warning() -> None:
     assert [event.severity for event in said(history)] == [Severity.INFO]
 
 
-def test_an_expiry_is_an_error_unless_the_group_does_not_matter() -> None:
-    """Whatever its history shows; only that of a group that matters raises an alert."""
+def test_an_expiry_in_a_group_that_matters_is_an_error() -> None:
+    """By its history or by rules; in other groups it is counted for the day."""
     history = [*EMPTY, no_offset("t", 0, at=1_000 + MINUTE), gone(at=1_000 + MINUTE)]
     unmissed = replace(SHORT, policy=Policy(groups=(GroupRule(groups="*", matters=False),)))
     found = [
@@ -178,7 +178,7 @@ def test_an_expiry_is_an_error_unless_the_group_does_not_matter() -> None:
         for context in (MISSED, SHORT, unmissed)
         for event in said(history, context)
     ]
-    assert found == [(Severity.ERROR, True), (Severity.ERROR, False), (Severity.INFO, False)]
+    assert found == [(Severity.ERROR, True), (Severity.INFO, False), (Severity.INFO, False)]
 
 
 def lost_and_back(new_offset: int, *, context: Context = MISSED, after: int = 9_000) -> list[Event]:

@@ -100,7 +100,7 @@ def test_history(capture: Path) -> None:
         "GENERATION": "2",
         "EVENT": "rebalance.completed",
         "WHO": "joined client-b@10.0.0.1; kept client-a@10.0.0.1",
-        "WHY": "member_joined",
+        "WHY": "member_joined, took at most 2.0 s",
     }
     assert invoke(*words, "--type", "share", "-o", "jsonl").stdout == ""
     unknown = invoke("describe", "--from-file", capture, "--group", "x", "--history")
