@@ -58,10 +58,10 @@ class JoinPhase:
     def _heartbeat_ms(self, commit_ms: int | None) -> int | None:
         """When its session was last renewed for certain: at the end of the join phase before, or with its last commit.
 
-        The record is written later, when the leader has sent the assignment; the member may be dead by then.
+        The record is written later, when the leader has sent the assignment; the member may be dead by then. Records
+        before Kafka 2.1 do not have the end of the join phase.
         """
-        group = self.snapshot.group
-        joined_ms = group.record_timestamp_ms if group.classic.joined_ms is None else group.classic.joined_ms
+        joined_ms = self.snapshot.group.classic.joined_ms
         return max((at_ms for at_ms in (joined_ms, commit_ms) if at_ms is not None), default=None)
 
     def _gone_ms(self, member: Member) -> tuple[int, int]:

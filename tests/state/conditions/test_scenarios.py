@@ -121,7 +121,7 @@ def test_05_a_leader_rejoins_without_syncing() -> None:
 
 def test_06_the_only_member_leaves() -> None:
     """One record, generation + 1, no members, no protocol, the type kept."""
-    group, events = replay([asked_for(at=1), generation(1, member("a"), at=9), emptied(2, at=99)])
+    group, events = replay([asked_for(at=1), generation(1, member("a"), at=19), emptied(2, at=99)])
     now = group.describe()
     check(now, state="Empty", generation=2, protocol=None, protocol_type="consumer", members=[])
     assert facts(events)[-2] == group_events.GroupEmptied(generation=2, since_ms=99)

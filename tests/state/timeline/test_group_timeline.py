@@ -265,7 +265,8 @@ def test_assumed_numbers_are_shown() -> None:
     assert ", assumed: retention 7 d 0 h" in row.text
     assert found.verdict[0].text.endswith(", assumed: retention 7 d 0 h.")
     offsets = [{"topic": "t", "partition": 0, "expires_at_ms": BEGIN}]
-    assert timeline_of(history, offsets=offsets, assumed={"other_ms": 1}).basis.assumed == {"other_ms": 1}
+    assumed = timeline_of(history, offsets=offsets, assumed={"other_ms": 1}).basis.assumed
+    assert assumed == {"other_ms": 1, "retention_ms": 604_800_000, "check_interval_ms": 600_000}
 
 
 def test_holes() -> None:
