@@ -81,7 +81,8 @@ def write(guarded: SecuredBroker, groups: tuple[str, ...]) -> list[tuple[str, st
 def pipe(guarded: SecuredBroker, folder: Path, address: str) -> Iterator[None]:
     """The pipe of the page, in a folder; killed in the end."""
     _, _, sending, _ = blocks_of(PAGE, "5. The first alert")
-    with terminal(guarded, folder, {HOOK: address}) as shell:
+    # The login of the job was made in an earlier section of the page.
+    with terminal(guarded, folder, {HOOK: address, "client.properties": "admin.properties"}) as shell:
         shell.follow(sending, "printed")
         yield
     assert not (folder / "made").exists()
