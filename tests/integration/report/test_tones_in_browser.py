@@ -67,9 +67,10 @@ def shapes(page: OpenedPage, begin: str) -> list[str]:
 
 def test_a_lost_offset_is_red_everywhere(capture: Path, tmp_path: Path, browser: Browser) -> None:
     """Dot and strip of the overview; headline, sentence, mark and row of the group; nothing is green beside it."""
-    everything, one = tmp_path / "all.html", tmp_path / "one.html"
+    everything, one, rules = tmp_path / "all.html", tmp_path / "one.html", tmp_path / "rules.toml"
+    rules.write_text('[[group]]\nmatch = ["weekend-*"]\nmatters = true\n')
     for path, flags in ((everything, ("--all-groups",)), (one, ("--group", "weekend-000000"))):
-        done = invoke("report", "--from-file", capture, *flags, "-o", path)
+        done = invoke("report", "--from-file", capture, "--rules", rules, *flags, "-o", path)
         assert done.exit_code == 0, done.output
     with opened_page(browser, everything) as page:
         assert set(styles(page, "#strips .tone", "backgroundColor")) == {RED}
