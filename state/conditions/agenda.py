@@ -7,7 +7,7 @@ from typing import Final
 
 from groupreplay.state.conditions.detection import Dependency, Detection, GroupDetector, GroupView
 from groupreplay.state.conditions.registry import GroupDetectors
-from groupreplay.state.conditions.tracker import MOST
+from groupreplay.state.conditions.tracker import MOST_CONDITIONS
 
 #: What a record of the group can change: all but answers of brokers.
 RECORD: Final = frozenset({Dependency.MEMBERS, Dependency.REBALANCE, Dependency.COMMITS, Dependency.OFFSETS})
@@ -41,7 +41,7 @@ class Agenda:
         if only is not None:
             return self._detect([one for one in self._detectors.detectors if one.name in only], view, False)
         detections, names = self._detect(self._due(view.now_ms), view, True)
-        if len(detections) + len(view.snapshot.conditions.active) > MOST:
+        if len(detections) + len(view.snapshot.conditions.active) > MOST_CONDITIONS:
             # Which of too many are dropped is decided among all.
             return self._detect(self._detectors.detectors, view, True)
         return detections, names

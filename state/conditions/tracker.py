@@ -20,7 +20,7 @@ from groupreplay.state.policy.redaction import Redaction
 from groupreplay.state.snapshot.conditions import ActiveCondition, ConditionKey
 
 #: Conditions of a group. Far more than any real one has; a hostile one must not fill the state.
-MOST: Final = 100
+MOST_CONDITIONS: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +77,7 @@ class ConditionTracker:
     ) -> list[ConditionUpdate]:
         """What to report now that these hold; ``evaluated`` are the names of all conditions that were evaluated."""
         updates: list[ConditionUpdate] = []
-        found = {one.key: one for one in detections[:MOST]}
+        found = {one.key: one for one in detections[:MOST_CONDITIONS]}
         for key, old in list(self.active.items()):
             if key not in found and key.kind in evaluated:
                 del self.active[key]
