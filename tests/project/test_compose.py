@@ -269,7 +269,7 @@ def dockerfile_instructions() -> list[list[str]]:
 
 
 def test_the_image_copies_the_sources_of_the_wheel() -> None:
-    """Every copied path exists and is not ignored, and every folder of the package is copied."""
+    """Every copied path exists and is not ignored; the package has no link that leads out of what is copied."""
     copied = [
         source
         for name, *words in dockerfile_instructions()
@@ -283,9 +283,8 @@ def test_the_image_copies_the_sources_of_the_wheel() -> None:
         if line.startswith("!")
     }
     assert set(copied) == included
-    links = [path for path in (ROOT / "src" / "groupreplay").iterdir() if path.is_symlink()]
-    assert {path.resolve().relative_to(ROOT).as_posix() for path in links} == {"codecs", "state", "streaming"}
-    assert {"src", "codecs", "state", "streaming"} <= set(copied)
+    assert "src" in copied
+    assert [path for path in (ROOT / "src").rglob("*") if path.is_symlink()] == []
 
 
 def test_the_image_does_not_run_as_root() -> None:
