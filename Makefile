@@ -21,7 +21,7 @@ BIN := .venv/bin
 # Asked when a target runs, of pip's own file: a mark of ours would know nothing of an install by hand.
 IS_EDITABLE := ls .venv/lib/python*/site-packages/__editable__.groupreplay-* >/dev/null 2>&1
 PACKAGE := pyproject.toml README.md LICENSE \
-	$(shell find -L src -type f ! -path '*.egg-info/*' ! -name '*.pyc')
+	$(shell find src -type f ! -path '*.egg-info/*' ! -name '*.pyc')
 
 .PHONY: demo test test-fast test-lines test-long lint types layers jars archives bench bench-page browser docs site release screenshots dev setup installed wheel clean help
 .NOTPARALLEL:

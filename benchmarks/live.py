@@ -69,7 +69,7 @@ class Job(RunningJob):
 
 def run_command() -> None:
     """Runs the command line of groupreplay, in a child process."""
-    from groupreplay.streaming.cli.program import main as command_line
+    from groupreplay.app.cli.program import main as command_line
     from groupreplay.streaming.job import run
 
     start = run.spark_session

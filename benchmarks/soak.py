@@ -34,8 +34,8 @@ from processes import FULL_SPEED
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from groupreplay.codecs import GroupMetadataKey, encode_key, encode_value
+from groupreplay.codecs.kafka_terms import partition_for
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.state.kafka_terms import partition_for
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.local.broker import BrokerError, EmbeddedBroker
 from support.histories.builders import generation, member

@@ -96,4 +96,4 @@ def load(broker: EmbeddedBroker, partitions: int) -> Loaded:
 
 
 def _groupreplay(file: Path, *words: str) -> Finished:
-    return run([sys.executable, "-m", "groupreplay.streaming", *words], file.with_suffix(".log"))
+    return run([sys.executable, "-m", "groupreplay", *words], file.with_suffix(".log"))

@@ -15,7 +15,7 @@ from generators import (
     states_page,
     trace_page,
 )
-from groupreplay.streaming.exporter.metric_catalog import metrics_table
+from groupreplay.app.exporter.metric_catalog import metrics_table
 from groupreplay.streaming.spark.session import DAEMON
 
 DOCS = Path(__file__).parent

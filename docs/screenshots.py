@@ -116,7 +116,7 @@ LIVE: Final[dict[str, tuple[str, list[str], int, str, dict[str, Any]]]] = {
 
 def groupreplay(*words: object) -> None:
     """Runs a command of groupreplay."""
-    subprocess.run([sys.executable, "-m", "groupreplay.streaming", *map(str, words)], check=True)
+    subprocess.run([sys.executable, "-m", "groupreplay", *map(str, words)], check=True)
 
 
 def shoot(address: str, image: Path, settings: dict[str, Any], ready: str = "html[data-ready]") -> None:

@@ -36,7 +36,7 @@ DOWNLOADED: Final[Mapping[str, str]] = {
     **{line.jar_set: f"run, with Spark {line.name}" for line in spark_lines.LINES},
     f"broker-{DEFAULT_VERSION}": "demo",
 }
-_PACKAGE: Final = "groupreplay/streaming"
+_PACKAGE: Final = "groupreplay"
 _VERSION: Final = SchemaVersion.V1_6
 
 
@@ -134,21 +134,19 @@ def closure(direct: Mapping[str, set[str]]) -> dict[str, set[str]]:
 
 def _scripts(wheel: Path) -> Iterator[dict[str, Any]]:
     """ECharts, which the wheel contains with its licence."""
-    echarts = json.loads(_content(wheel, f"{_PACKAGE}/report/web/echarts.json"))
+    echarts = json.loads(_content(wheel, f"{_PACKAGE}/app/report/web/echarts.json"))
     purl = f"pkg:npm/{echarts['package']}@{echarts['version']}"
     yield {
         **{"type": "library", "bom-ref": purl, "name": echarts["package"], "version": echarts["version"]},
         **{"purl": purl, "licenses": _licence(echarts["licence"]), "scope": "required"},
         "hashes": [_sha256(echarts["files"]["echarts.min.js"])],
-        "properties": [
-            {"name": "groupreplay:part", "value": "in the wheel, streaming/report/web/echarts.min.js"}
-        ],
+        "properties": [{"name": "groupreplay:part", "value": "in the wheel, app/report/web/echarts.min.js"}],
     }
 
 
 def _jars(wheel: Path) -> Iterator[dict[str, Any]]:
     """The jars that are downloaded when they are needed, each once."""
-    lock = json.loads(_content(wheel, f"{_PACKAGE}/local/jars.json"))
+    lock = json.loads(_content(wheel, f"{_PACKAGE}/streaming/local/jars.json"))
     licences = {
         name: licence for licence, names in json.loads(LICENCES.read_text()).items() for name in names
     }

@@ -15,12 +15,12 @@ from typing import Any, Final
 import click
 
 import groupreplay
+from groupreplay.app.cli.program import cli
+from groupreplay.app.exporter.metric_catalog import METERS
+from groupreplay.coordinator.simulation.scenario_schema import scenario_schema
 from groupreplay.state.output.schemas import json_schemas
-from groupreplay.state.simulation.scenario_schema import scenario_schema
-from groupreplay.state.timeline.timeline_schema import timeline_schema
 from groupreplay.streaming.base.errors import ExitCode
-from groupreplay.streaming.cli.program import cli
-from groupreplay.streaming.exporter.metric_catalog import METERS
+from groupreplay.timeline.timeline_schema import timeline_schema
 
 STORED: Final = Path(__file__).with_name("released_contract.json")
 

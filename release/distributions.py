@@ -87,7 +87,7 @@ def _unpack(archive: bytes, folder: Path) -> None:
     with tarfile.open(fileobj=io.BytesIO(archive)) as found:
         for member in found.getmembers():
             member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
-            # The links of src/groupreplay lead to the folders beside it.
+            # The links at the top lead into src/groupreplay.
             found.extract(member, folder)
 
 

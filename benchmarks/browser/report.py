@@ -24,9 +24,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from page import flag_parser, put, show_progress
 
-from groupreplay.state.timeline.commit_rates import CommitLog
-from groupreplay.state.timeline.document import TimelineDocument
-from groupreplay.streaming.report.page import report_page
+from groupreplay.app.report.page import report_page
+from groupreplay.timeline.commit_rates import CommitLog
+from groupreplay.timeline.document import TimelineDocument
 from support.histories.builders import Raw, generation, member
 from support.pictures.report_pages import OpenedPage, opened_page, running_browser
 from support.pictures.timelines import BEGIN, MINUTE, timeline_of

@@ -26,8 +26,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from groupreplay.app.inspection.capture_file import CaptureWriter
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.streaming.inspection.capture_file import CaptureWriter
 from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -50,7 +50,7 @@ import resource, sys
 from pathlib import Path
 from groupreplay.state import Context
 from groupreplay.streaming.engine.replay import Replay
-from groupreplay.streaming.inspection.capture_file import read_captures
+from groupreplay.app.inspection.capture_file import read_captures
 
 def cpu():
     used = resource.getrusage(resource.RUSAGE_SELF)

@@ -21,11 +21,11 @@ from uuid import UUID
 import msgspec
 from prometheus_client import generate_latest
 
+from groupreplay.app.exporter.collector import measure
+from groupreplay.app.exporter.freshness import Limits
 from groupreplay.codecs import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
 from groupreplay.state import Context
 from groupreplay.streaming.engine.replay import Replay
-from groupreplay.streaming.exporter.collector import measure
-from groupreplay.streaming.exporter.freshness import Limits
 from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA, Rows
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 

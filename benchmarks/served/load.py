@@ -140,7 +140,7 @@ def group_id(number: int) -> str:
 @contextmanager
 def served(servers: str, folder: Path) -> Iterator[tuple[psutil.Process, str]]:
     """The command, as users start it, and its address."""
-    command = [sys.executable, "-m", "groupreplay.streaming", "serve", "--bootstrap-server", servers]
+    command = [sys.executable, "-m", "groupreplay", "serve", "--bootstrap-server", servers]
     command += ["--listen", "127.0.0.1:0", "--history-file", str(folder / "history.db")]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None

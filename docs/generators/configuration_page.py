@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from groupreplay.streaming.cli.program import COMMANDS, cli
+from groupreplay.app.cli.program import COMMANDS, cli
 from groupreplay.streaming.config.config_file import SHARED
 
 _INTRO: Final = """\

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from groupreplay.streaming.bundle.lines import LIBRARIES, LINES, spark_release
-from groupreplay.streaming.bundle.submission import Submission
-from groupreplay.streaming.bundle.target import BundleTarget
+from groupreplay.app.bundle.lines import LIBRARIES, LINES, spark_release
+from groupreplay.app.bundle.submission import Submission
+from groupreplay.app.bundle.target import BundleTarget
 
 #: The example of the page.
 EXAMPLE = Submission(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from groupreplay.state.simulation.scenario_file import STEPS
-from groupreplay.state.simulation.settings_table import (
+from groupreplay.coordinator.simulation.scenario_file import STEPS
+from groupreplay.coordinator.simulation.settings_table import (
     BROKER_SETTINGS,
     CLIENT_SETTINGS,
     INT_MAX,

@@ -9,9 +9,9 @@ from typing import Final, get_args
 import msgspec
 
 from generators.markdown import row
-from groupreplay.state.model.coordinator import Coordinator
-from groupreplay.state.model.requests import JoinGroup, Protocol, Settings
-from groupreplay.state.model.trace_entries import AnyEntry
+from groupreplay.coordinator.coordinator import Coordinator
+from groupreplay.coordinator.requests import JoinGroup, Protocol, Settings
+from groupreplay.coordinator.trace_entries import AnyEntry
 
 _INTRO: Final = """\
 # The trace of the coordinator

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from groupreplay.coordinator.simulation.scenario_schema import scenario_schema
 from groupreplay.state.output.catalogue import EVENTS
 from groupreplay.state.output.schemas import json_schemas
-from groupreplay.state.simulation.scenario_schema import scenario_schema
 from support.histories.samples import one_of_each, written
 from support.stored import conditions as stored_conditions
 

@@ -5,7 +5,7 @@ It simulates every scenario, which takes some minutes.
 
 from __future__ import annotations
 
-from groupreplay.streaming.simulate.scenario_files import built_in_names
+from groupreplay.app.simulate.scenario_files import built_in_names
 from support.paths import ROOT
 from support.simulated.trigger_scores import score, table, unknown_share, wrong
 

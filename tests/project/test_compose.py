@@ -17,9 +17,9 @@ from check_jsonschema.builtin_schemas import get_builtin_schema
 from confluent_kafka.admin import AdminClient
 
 import groupreplay
+from groupreplay.app.serve.guard import read_token
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.jars import jar_paths
-from groupreplay.streaming.serve.guard import read_token
 from support.job.captures import parsed
 from support.kafka.kafka_classes import Jvm, java_command
 from support.paths import ROOT

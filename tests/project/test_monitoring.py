@@ -11,12 +11,12 @@ import msgspec
 import pytest
 import yaml
 
+from groupreplay.app.exporter.collector import WEDGED, measure
+from groupreplay.app.exporter.freshness import Limits
+from groupreplay.app.exporter.metric_catalog import METERS, metrics_table
 from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.state.events.event import Severity
 from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, JOB_KEY
-from groupreplay.streaming.exporter.collector import WEDGED, measure
-from groupreplay.streaming.exporter.freshness import Limits
-from groupreplay.streaming.exporter.metric_catalog import METERS, metrics_table
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from support.histories.probed import START
 from support.job.sink_messages import SINCE_MS, document, events, job_document, stable, stuck

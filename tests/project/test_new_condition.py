@@ -56,7 +56,7 @@ REPLAY = """
 import json
 from groupreplay.state.output.envelope import cloud_event
 from groupreplay.streaming.config.rules_file import parse_rules
-from groupreplay.streaming.text.event_text import line_of
+from groupreplay.app.text.event_text import line_of
 from support.histories.builders import CONTEXT, asked_for, generation, member, replay
 from dataclasses import replace
 policy = parse_rules("[members.few]\\nleast = 2", "rules.toml")
@@ -101,7 +101,7 @@ def output(root: Path, *words: str) -> str:
 
 def test_its_schema_is_printed(copied: Path) -> None:
     """``groupreplay schema`` prints the JSON Schema of its event."""
-    schemas = json.loads(output(copied, "-m", "groupreplay.streaming", "schema"))
+    schemas = json.loads(output(copied, "-m", "groupreplay", "schema"))
     found = schemas["members.few"]
     assert found["description"] == "Fewer members than the rules ask for."
     assert found["properties"]["data"]["properties"]["member_count"] == {"type": "integer"}

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from groupreplay.app.check.checklist import _CHECKS
 from groupreplay.streaming.base.errors import ExitCode
-from groupreplay.streaming.check.checklist import _CHECKS
 from groupreplay.streaming.local.spark_lines import NEWEST, connector_coordinate
 from groupreplay.streaming.spark.session import _JVM_CONF
 from support.job.captures import invoke, parsed

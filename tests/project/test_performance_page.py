@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from groupreplay.streaming.cli.commands.run import command as run
-from groupreplay.streaming.cli.commands.serving.export import command as export
+from groupreplay.app.cli.commands.run import command as run
+from groupreplay.app.cli.commands.serving.export import command as export
 from support.paths import ROOT
 
 PAGES = {name: (ROOT / "docs" / name).read_text() for name in ("performance.md", "scaling.md")}

@@ -10,11 +10,11 @@ import click
 import pytest
 
 import groupreplay
+from groupreplay.app.cli.program import cli
+from groupreplay.app.text.event_text import Line
 from groupreplay.state.output.catalogue import EVENTS
-from groupreplay.streaming.cli.program import cli
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.local.broker import DEFAULT_VERSION
-from groupreplay.streaming.text.event_text import Line
 from support.job.captures import parsed
 from support.paths import ROOT
 

@@ -1,4 +1,4 @@
-"""The built wheel: it holds the modules of the three rooms and nothing else, and each of them can be imported."""
+"""The built wheel: it holds the modules of the package and nothing else, and each of them can be imported."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ import sys
 import zipfile
 from pathlib import Path
 
-from support.paths import ROOT
+from support.paths import PACKAGE, ROOT
 from support.tools.project_copy import copy_project
-from support.tools.source_checks import ROOMS
 
 SCENARIOS = {
-    f"groupreplay/streaming/simulate/scenarios/{path.name}"
-    for path in (ROOT / "streaming" / "simulate" / "scenarios").glob("*.toml")
+    f"groupreplay/app/simulate/scenarios/{path.name}"
+    for path in (PACKAGE / "app" / "simulate" / "scenarios").glob("*.toml")
 }
 WEB = {
-    f"groupreplay/streaming/{package}/web/{path.name}"
+    f"groupreplay/app/{package}/web/{path.name}"
     for package in ("report", "serve")
-    for path in (ROOT / "streaming" / package / "web").iterdir()
+    for path in (PACKAGE / "app" / package / "web").iterdir()
 }
 DATA = {
     "groupreplay/py.typed",
@@ -66,8 +65,8 @@ def offences(project: Path) -> list[str]:
     wheel = built(project)
     files = {path.relative_to(wheel).as_posix() for path in wheel.rglob("*") if path.is_file()}
     files = {path for path in files if ".dist-info/" not in path}
-    sources = {path.relative_to(project) for room in ROOMS for path in (project / room).rglob("*.py")}
-    wanted = DATA | {"groupreplay/__init__.py"} | {f"groupreplay/{path.as_posix()}" for path in sources}
+    sources = project / "src"
+    wanted = DATA | {path.relative_to(sources).as_posix() for path in sources.rglob("*.py")}
     modules = sorted(path for path in files if path.endswith(".py"))
     names = [path.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for path in modules]
     command = [sys.executable, "-I", "-c", IMPORT_ALL, str(wheel)]
@@ -84,36 +83,34 @@ def offences(project: Path) -> list[str]:
 
 
 def test_the_wheel_is_whole(tmp_path: Path) -> None:
-    """Every module of the rooms and all files of data are in it; each module imports and starts nothing."""
+    """Every module and all files of data are in it; each module imports and starts nothing."""
     assert offences(copy_project(tmp_path / "project")) == []
 
 
 def test_planted_offences_are_found(tmp_path: Path) -> None:
     """Missing files of data, a page generator, a module that fails, one that starts a process."""
     project = copy_project(tmp_path / "project")
-    for room in ("state", "streaming"):
-        shutil.rmtree(project / room)
-        (project / room).mkdir()
-        (project / room / "__init__.py").touch()
-    (project / "streaming" / "states_page.py").touch()
-    (project / "streaming" / "fails.py").write_text("import groupreplay.gone")
-    (project / "streaming" / "starts.py").write_text("import os; os.system('true')")
+    package = project / "src" / "groupreplay"
+    for room in ("state", "coordinator", "timeline", "streaming", "app"):
+        shutil.rmtree(package / room)
+        (package / room).mkdir()
+        (package / room / "__init__.py").touch()
+    (package / "streaming" / "states_page.py").touch()
+    (package / "streaming" / "fails.py").write_text("import groupreplay.gone")
+    (package / "streaming" / "starts.py").write_text("import os; os.system('true')")
     assert offences(project) == [
-        "missing: groupreplay/streaming/local/jars.json",
-        *(f"missing: {path}" for path in sorted(WEB)),
-        *(f"missing: {path}" for path in sorted(SCENARIOS)),
-        "missing: groupreplay/streaming/spark/log4j2.xml",
+        *(f"missing: {path}" for path in sorted(DATA - {"groupreplay/py.typed"})),
         "foreign: groupreplay/streaming/states_page.py",
         "cannot import groupreplay.streaming.fails ModuleNotFoundError(\"No module named 'groupreplay.gone'\")",
         "starts something: groupreplay.streaming.starts os.system",
     ]
 
 
-def test_the_rooms_are_links() -> None:
-    """Below ``src/groupreplay`` every room is a link to the folder at the top: tools see one ordinary tree."""
-    package = ROOT / "src" / "groupreplay"
-    links = {path.name: path.readlink().as_posix() for path in package.iterdir() if path.is_symlink()}
-    assert links == {room: f"../../{room}" for room in ROOMS}
+def test_the_links_at_the_top_are_for_readers() -> None:
+    """``codecs``, ``state`` and ``streaming`` at the top lead into the package, which has no link itself."""
+    links = {path.name: path.readlink().as_posix() for path in ROOT.iterdir() if path.is_symlink()}
+    assert links == {room: f"src/groupreplay/{room}" for room in ("codecs", "state", "streaming")}
+    assert [path for path in PACKAGE.rglob("*") if path.is_symlink()] == []
 
 
 def test_an_editable_install_is_a_path(tmp_path: Path) -> None:

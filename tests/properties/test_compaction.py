@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from groupreplay.coordinator.classic.group import ClassicGroup
+from groupreplay.coordinator.consumer.group import ConsumerGroup
+from groupreplay.coordinator.requests import DeleteGroup, Settings
 from groupreplay.state import Event
-from groupreplay.state.model.classic.group import ClassicGroup
-from groupreplay.state.model.consumer.group import ConsumerGroup
-from groupreplay.state.model.requests import DeleteGroup, Settings
 from groupreplay.state.output import repeats
 from support.histories.builders import GROUP, Raw, placed, read
 from support.histories.cleaner import cleaned, overtaken, settled, untrue, windows

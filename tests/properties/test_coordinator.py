@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 
-from groupreplay.state.kafka_terms import Phase
-from groupreplay.state.model.classic.group import VALID_PREVIOUS_STATES
-from groupreplay.state.model.consumer.group import VALID_PREVIOUS
-from groupreplay.state.model.requests import Error
+from groupreplay.codecs.kafka_terms import Phase
+from groupreplay.coordinator.classic.group import VALID_PREVIOUS_STATES
+from groupreplay.coordinator.consumer.group import VALID_PREVIOUS
+from groupreplay.coordinator.requests import Error
 from support.model import classic_lives, consumer_lives
 from support.model.classic_clients import Clients
 from support.model.consumer_clients import ConsumerClients

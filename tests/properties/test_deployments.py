@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
+from groupreplay.coordinator.simulation.script import CRASH, START, STOP, ClientStep, Script
 from groupreplay.state import Event, Severity
 from groupreplay.state.conditions.condition import Condition
-from groupreplay.state.simulation.script import CRASH, START, STOP, ClientStep, Script
 from support.histories.builders import CONTEXT, Raw, asked_for, generation, member, placed, read_in_batches
 from support.histories.connect_blobs import worker
 from support.histories.group_writer import GroupWriter

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from groupreplay.state.simulation.simulation import SimulationPlan
-from groupreplay.streaming.simulate.scenario_files import built_in_names, load_scenario
+from groupreplay.app.simulate.scenario_files import built_in_names, load_scenario
+from groupreplay.coordinator.simulation.simulation import SimulationPlan
 from support.model.simulated_conditions import (
     EXPECTED,
     HEALTHY,

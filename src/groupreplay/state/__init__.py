@@ -4,9 +4,9 @@ Start reading in ``phases`` (what moves a group from state to state) and ``group
 driver); ``events`` is the table of everything that can be said.
 """
 
+from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state.events.event import Cause, Event, Evidence, History, Severity
 from groupreplay.state.group import Group
-from groupreplay.state.kafka_terms import GroupType
 from groupreplay.state.output.document import DELETED, Deleted
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.state.snapshot.observations import (

@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from groupreplay.codecs.kafka_terms import GroupType, Phase
 from groupreplay.state import clock_setback
 from groupreplay.state.conditions.agenda import RECORD, Agenda
 from groupreplay.state.conditions.detection import Dependency, GroupView
@@ -18,7 +19,6 @@ from groupreplay.state.conditions.registry import group_detectors
 from groupreplay.state.conditions.tracker import ConditionTracker, ConditionUpdate
 from groupreplay.state.due_work import Due, next_due
 from groupreplay.state.events.event import Event
-from groupreplay.state.kafka_terms import GroupType, Phase
 from groupreplay.state.output.document import (
     DELETED,
     UNKNOWN_DIGEST,

@@ -1,5 +1,5 @@
-"""Translation to Spark, Kafka, processes and the terminal; what happens to a group is decided in ``state``.
+"""The engine and what connects it to Spark, Kafka and processes; what happens to a group is decided in ``state``.
 
-Start reading in ``query`` (the job in one sentence), ``pack`` and ``step`` (its two functions), ``run`` (what
-is around them) and ``cli`` (the commands).
+Start reading in ``spark.query`` (the job in one sentence), ``engine.packing.pack`` and ``engine.advance`` (its two
+functions), and ``job.run`` (what is around them).
 """

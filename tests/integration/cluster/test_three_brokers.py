@@ -7,8 +7,8 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from groupreplay.codecs import decode_key
+from groupreplay.codecs.kafka_terms import partition_for
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.state.kafka_terms import partition_for
 from support.job.jobs import read_topic
 from support.kafka.clients import commit_surely
 from support.kafka.three_brokers import three_brokers

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from groupreplay.app.inspection.records.member_blobs import with_members
 from groupreplay.codecs import (
     Assignment,
     GroupMetadataKey,
@@ -17,7 +18,6 @@ from groupreplay.codecs import (
     encode_blob,
 )
 from groupreplay.codecs.kafka_json import to_json
-from groupreplay.streaming.inspection.records.member_blobs import with_members
 from support.histories.record_samples import random_blob
 from support.kafka.kafka_classes import KafkaClasses
 from support.tools.fuzz_target import NULL_LENGTHS, write_nulls_with

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pytest
 
+from groupreplay.app.simulate.scenario_files import load_scenario
 from groupreplay.codecs import (
     PROTOCOL_VERSIONS,
     GroupMetadataKey,
@@ -19,10 +20,9 @@ from groupreplay.codecs import (
     encode_value,
 )
 from groupreplay.codecs.kafka_json import to_json
-from groupreplay.state.model.requests import Settings
-from groupreplay.state.simulation.simulation import SimulationPlan, WrittenRecord, simulate
+from groupreplay.coordinator.requests import Settings
+from groupreplay.coordinator.simulation.simulation import SimulationPlan, WrittenRecord, simulate
 from groupreplay.streaming.local.jars import jar_paths
-from groupreplay.streaming.simulate.scenario_files import load_scenario
 from support.kafka.kafka_classes import KafkaClasses, compiled
 
 pytestmark = pytest.mark.broker

@@ -60,7 +60,7 @@ class Monitored:
         )
         words = ["export", "--bootstrap-server", servers, "--listen", "127.0.0.1:0"]
         words += ["--events-topic", topics.events, "--states-topic", topics.states, "--job-topic", topics.job]
-        command = [sys.executable, "-m", "groupreplay.streaming", *words]
+        command = [sys.executable, "-m", "groupreplay", *words]
         exporter = exit_.enter_context(GuardedProcess(command, folder / "exporter.log"))
         wait_until(lambda: "metrics on" in exporter.tail())
         (self.exporter,) = re.findall(r"http://(127\.0\.0\.1:\d+)/metrics", exporter.tail())

@@ -18,9 +18,9 @@ import psutil
 import pyspark
 import pytest
 
-from groupreplay.streaming.bundle.builder import Bundle, build_bundle
-from groupreplay.streaming.bundle.lines import spark_release
-from groupreplay.streaming.bundle.target import BundleTarget, bundle_target
+from groupreplay.app.bundle.builder import Bundle, build_bundle
+from groupreplay.app.bundle.lines import spark_release
+from groupreplay.app.bundle.target import BundleTarget, bundle_target
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.java import java_environment

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from confluent_kafka import TopicPartition
 
+from groupreplay.app.check import cluster_checks
+from groupreplay.app.check.result import CheckSettings, Status, Subject
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode
-from groupreplay.streaming.check import cluster_checks
-from groupreplay.streaming.check.result import CheckSettings, Status, Subject
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.broker import EmbeddedBroker

@@ -21,10 +21,10 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from groupreplay.app.inspection.capture import CapturePlan, capture
+from groupreplay.codecs.kafka_terms import partition_for
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.state.kafka_terms import partition_for
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.inspection.capture import CapturePlan, capture
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.captures import invoke

@@ -30,7 +30,7 @@ def demo(folder: Path, *flags: str) -> Iterator[subprocess.Popen[str]]:
     with (folder / "out").open("w") as out, (folder / "err").open("w") as err:
         process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "groupreplay.streaming", "demo"),
+                *(sys.executable, "-m", "groupreplay", "demo"),
                 "--report",
                 str(folder / PAGE),
                 *flags,

@@ -49,7 +49,7 @@ def test_reading_is_enough(tmp_path: Path, name_of_command: str) -> None:
         servers = guarded.broker.bootstrap_servers
         make_topics(servers, dict.fromkeys(TOPICS.values(), 1))
         produce(servers, TOPICS["job"], [(JOB_KEY, job_document(now_ms(), trigger_seconds=3_600))])
-        command = [sys.executable, "-m", "groupreplay.streaming", name_of_command, "--listen", "127.0.0.1:0"]
+        command = [sys.executable, "-m", "groupreplay", name_of_command, "--listen", "127.0.0.1:0"]
         command += ["--bootstrap-server", guarded.checked, "--debug"]
         command += ["--command-config", str(guarded.properties(tmp_path))]
         for name, topic in TOPICS.items():

@@ -21,8 +21,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from groupreplay.app.check import cluster_checks
 from groupreplay.streaming.base.errors import ExitCode
-from groupreplay.streaming.check import cluster_checks
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.kafka import clients
 from groupreplay.streaming.kafka.rights import sink_rights, source_rights

@@ -12,11 +12,11 @@ from urllib.request import urlopen
 
 import pytest
 
+from groupreplay.app.check import cluster_checks
+from groupreplay.app.demo.scenario import Action, Stage, Step, create_topics
 from groupreplay.state.conditions.job.blind import GRANT_DESCRIBE
 from groupreplay.streaming.base.errors import ExitCode
-from groupreplay.streaming.check import cluster_checks
 from groupreplay.streaming.config.settings import Cluster, TopicNames
-from groupreplay.streaming.demo.scenario import Action, Stage, Step, create_topics
 from groupreplay.streaming.kafka import clients
 from groupreplay.streaming.kafka.rights import CREATE, Right, grant_line, sink_rights, source_rights
 from groupreplay.streaming.local.ports import free_ports
@@ -218,7 +218,7 @@ def test_the_named_rights_are_enough(guarded: SecuredBroker, tmp_path: Path, eve
     if not every:
         make_topics(guarded)
     (port,) = free_ports(1)
-    command = [sys.executable, "-m", "groupreplay.streaming", "--log-level", "DEBUG", "--debug", "run"]
+    command = [sys.executable, "-m", "groupreplay", "--log-level", "DEBUG", "--debug", "run"]
     command += ["--spark-conf", "spark.ui.enabled=true", "--spark-conf", f"spark.ui.port={port}"]
     command += map(str, commands(guarded, tmp_path, "--checkpoint", tmp_path / "checkpoint", "--trigger", 1))
     environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}

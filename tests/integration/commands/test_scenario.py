@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from groupreplay.streaming.demo.scenario import Actor, member_command
+from groupreplay.app.demo.scenario import Actor, member_command
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from groupreplay.streaming.sinks.event_topic import SinkReader
@@ -150,7 +150,7 @@ def test_exactly_what_happened_from_run_and_from_replay(
     flags += ["--trigger", "1", "--shuffle-partitions", "2", "--member-events"]
     # What the prober happens to see is no fact of the log, and the capture has only that.
     flags += ["--no-probe"]
-    job = [sys.executable, "-P", "-m", "groupreplay.streaming", "run", *flags, *topic_flags(topics)]
+    job = [sys.executable, "-P", "-m", "groupreplay", "run", *flags, *topic_flags(topics)]
     with GuardedProcess(job, tmp_path / "job.log") as running, SinkReader(stage.servers, topics) as sink:
         found: list[dict[str, Any]] = []
 

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 import pytest
 from confluent_kafka import TopicPartition
 
-from groupreplay.state.kafka_terms import partition_for
-from groupreplay.streaming.demo.scenario import Actor, member_command
+from groupreplay.app.demo.scenario import Actor, member_command
+from groupreplay.codecs.kafka_terms import partition_for
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.job.watched import Heard, Watch, watching

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from confluent_kafka import TopicPartition
 
-from groupreplay.state.model.requests import Error, OffsetDelete
+from groupreplay.coordinator.requests import Error, OffsetDelete
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.properties import load_properties
 from groupreplay.streaming.config.settings import Cluster, TopicNames

@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
 
-from groupreplay.state.kafka_terms import partition_for
-from groupreplay.state.model.requests import Commit, Error, OffsetCommit, OffsetDelete
+from groupreplay.app.inspection.capture_files.context import decoded_context
+from groupreplay.codecs.kafka_terms import partition_for
+from groupreplay.coordinator.requests import Commit, Error, OffsetCommit, OffsetDelete
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.inspection.capture_files.context import decoded_context
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.captures import invoke

@@ -9,6 +9,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from groupreplay.app.inspection.records.member_blobs import FIELDS, with_members
 from groupreplay.codecs import (
     GroupMetadataValue,
     Key,
@@ -20,7 +21,6 @@ from groupreplay.codecs import (
 )
 from groupreplay.codecs.kafka_json import to_json
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.streaming.inspection.records.member_blobs import FIELDS, with_members
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import read_topic
 from support.kafka.clients import make_topics, new_consumer, open_transaction

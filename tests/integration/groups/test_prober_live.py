@@ -14,7 +14,7 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from groupreplay.state.kafka_terms import partition_for
+from groupreplay.codecs.kafka_terms import partition_for
 from groupreplay.streaming.base.broker_clock import BrokerClock
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.settings import Cluster, TopicNames

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer
 
-from groupreplay.streaming.demo.scenario import Actor, member_command
+from groupreplay.app.demo.scenario import Actor, member_command
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.job.watched import Heard, producing, watching

@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
-from groupreplay.state.model.consumer import membership, regexes
-from groupreplay.state.model.java_maps import buckets_for
+from groupreplay.coordinator.consumer import membership, regexes
+from groupreplay.coordinator.java_maps import buckets_for
 from groupreplay.streaming.local.java import find_java
 
 

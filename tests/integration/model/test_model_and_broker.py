@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import TopicCollection
 from confluent_kafka.admin import ConfigResource
 
-from groupreplay.state.model.consumer.group import Topic
-from groupreplay.state.model.requests import Error, LeaveGroup, LeavingMember, Protocol, Settings
+from groupreplay.coordinator.consumer.group import Topic
+from groupreplay.coordinator.requests import Error, LeaveGroup, LeavingMember, Protocol, Settings
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.kafka.clients import make_topics, set_configs
 from support.model.classic_clients import subscription

@@ -20,11 +20,11 @@ from groupreplay.codecs import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from groupreplay.state.kafka_terms import Phase
-from groupreplay.state.model.classic.group import ClassicGroup
-from groupreplay.state.model.consumer.group import Topic
-from groupreplay.state.model.consumer.xxh3 import xxh3
-from groupreplay.state.model.requests import (
+from groupreplay.codecs.kafka_terms import Phase
+from groupreplay.coordinator.classic.group import ClassicGroup
+from groupreplay.coordinator.consumer.group import Topic
+from groupreplay.coordinator.consumer.xxh3 import xxh3
+from groupreplay.coordinator.requests import (
     Answer,
     ClassicHeartbeat,
     Commit,

@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import pytest
 
-from groupreplay.state.kafka_terms import Phase
-from groupreplay.state.model.appends import APPEND_ERRORS
-from groupreplay.state.model.requests import (
+from groupreplay.codecs.kafka_terms import Phase
+from groupreplay.coordinator.appends import APPEND_ERRORS
+from groupreplay.coordinator.requests import (
     ClassicHeartbeat,
     Commit,
     ConsumerGroupHeartbeat,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import TopicPartition
 
-from groupreplay.state.model.requests import Commit, Error, OffsetCommit
+from groupreplay.coordinator.requests import Commit, Error, OffsetCommit
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.jars import jar_paths
 from support.job.replays import named, replayed_log

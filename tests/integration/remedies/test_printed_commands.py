@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import NewTopic
 
+from groupreplay.app.check import cluster_checks
 from groupreplay.streaming.base.errors import ExitCode
-from groupreplay.streaming.check import cluster_checks
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.kafka.rights import sink_rights, source_rights
 from support.job.captures import invoke

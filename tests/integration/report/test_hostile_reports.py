@@ -10,13 +10,13 @@ import msgspec
 import pytest
 from py_mini_racer import MiniRacer
 
+from groupreplay.app.inspection.capture_file import read_captures
+from groupreplay.app.report.assets import PICTURE_SCRIPTS, asset
+from groupreplay.app.report.overview import all_strips
+from groupreplay.app.report.page import data_island
+from groupreplay.app.report.timelines import TimelineQuery, group_timelines
 from groupreplay.state import Context
-from groupreplay.state.timeline.timeline_schema import timeline_schema
-from groupreplay.streaming.inspection.capture_file import read_captures
-from groupreplay.streaming.report.assets import PICTURE_SCRIPTS, asset
-from groupreplay.streaming.report.overview import all_strips
-from groupreplay.streaming.report.page import data_island
-from groupreplay.streaming.report.timelines import TimelineQuery, group_timelines
+from groupreplay.timeline.timeline_schema import timeline_schema
 from support.job.captures import CLUSTER_ID, ERA, write_capture
 from support.pictures.timelines import SOURCE
 from support.tools.hostile import history

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from groupreplay.state.timeline.document import TimelineDocument
-from groupreplay.state.timeline.overview import OVERVIEW_FORM, GroupsOverview, OverviewTally, strip_bucket_ms
-from groupreplay.streaming.report.page import report_page
+from groupreplay.app.report.page import report_page
+from groupreplay.timeline.document import TimelineDocument
+from groupreplay.timeline.overview import OVERVIEW_FORM, GroupsOverview, OverviewTally, strip_bucket_ms
 from support.histories.builders import Raw, commit, generation, member
 from support.job.captures import invoke
 from support.pictures.report_pages import (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from groupreplay.streaming.report.page import report_page
+from groupreplay.app.report.page import report_page
 from support.histories.builders import Raw, generation, member
 from support.job.captures import invoke
 from support.pictures.report_pages import (

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, Consumer, Producer, TopicPartition
 
-from groupreplay.state.kafka_terms import partition_for
+from groupreplay.codecs.kafka_terms import partition_for
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.contract.probe_messages import (
     GroupAnswer,

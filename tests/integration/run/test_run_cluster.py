@@ -14,7 +14,7 @@ import psutil
 import pyspark
 import pytest
 
-from groupreplay.streaming.bundle.archive import package_files
+from groupreplay.app.bundle.archive import package_files
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.java import java_environment
@@ -28,7 +28,7 @@ from support.spark_cluster.submitted_job import bare_python
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 
 SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-MAIN = "from groupreplay.streaming.cli.program import main\nmain()\n"
+MAIN = "from groupreplay.app.cli.program import main\nmain()\n"
 
 
 @pytest.fixture

@@ -14,15 +14,15 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from groupreplay.app.exporter.feed import SinkFeed
+from groupreplay.app.exporter.freshness import Limits
+from groupreplay.app.exporter.server import Exporter
+from groupreplay.codecs.kafka_terms import partition_for
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.state.kafka_terms import partition_for
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.rules_file import RulesSource
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.job_document import CONDITIONS_KEY
-from groupreplay.streaming.exporter.feed import SinkFeed
-from groupreplay.streaming.exporter.freshness import Limits
-from groupreplay.streaming.exporter.server import Exporter
 from groupreplay.streaming.job import job_status, own_conditions
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import (

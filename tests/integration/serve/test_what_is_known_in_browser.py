@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from groupreplay.streaming.serve.broker_watch import Answers
+from groupreplay.app.serve.broker_watch import Answers
 from support.job.sink_messages import SINCE_MS, document, events, stable, stuck
 from support.pictures.live_pages import LiveSite, live_page, live_site, shown
 from support.pictures.report_pages import NO_BROWSER, OpenedPage, browser_program, running_browser

@@ -190,7 +190,7 @@ def test_a_stdout_that_takes_nothing(words: list[str], capture: Path) -> None:
 
     def end(how: str) -> tuple[int, str]:
         shell = f'exec "$@" {how}' if how.startswith(">") else f'"$@" {how}; exit ${{PIPESTATUS[0]}}'
-        command = ["bash", "-c", shell, "bash", sys.executable, "-m", "groupreplay.streaming", *words]
+        command = ["bash", "-c", shell, "bash", sys.executable, "-m", "groupreplay", *words]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         return done.returncode, without_assumptions(done.stderr)
 
@@ -201,7 +201,7 @@ def test_a_stdout_that_takes_nothing(words: list[str], capture: Path) -> None:
     read, write = os.pipe()
     os.close(read)
     with closing(os.fdopen(write, "w")) as stdout:
-        command = [sys.executable, "-m", "groupreplay.streaming", *words]
+        command = [sys.executable, "-m", "groupreplay", *words]
         done = subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
     assert (done.returncode, without_assumptions(done.stderr)) == (141, "")
 
@@ -215,7 +215,7 @@ def without_assumptions(errors: str) -> str:
 
 def test_streams_that_are_all_closed(capture: Path) -> None:
     """No file of the command becomes its stdout or stderr; the exit code is right."""
-    command = ["bash", "-c", 'exec "$@" <&- >&- 2>&-', "bash", sys.executable, "-m", "groupreplay.streaming"]
+    command = ["bash", "-c", 'exec "$@" <&- >&- 2>&-', "bash", sys.executable, "-m", "groupreplay"]
     before = capture.read_bytes()
     assert subprocess.run([*command, "list", "--from-file", str(capture)], check=False).returncode == 2
     assert subprocess.run([*command, "list", "--from-file", "nowhere"], check=False).returncode == 5
@@ -231,7 +231,7 @@ def test_a_checkpoint_that_cannot_be_written(
 ) -> None:
     """Is said before a broker is asked and before a JVM is started."""
     words = ["run", "--bootstrap-server", deaf_server, "--checkpoint", str(capture.parent / checkpoint)]
-    command = [sys.executable, "-m", "groupreplay.streaming", *words]
+    command = [sys.executable, "-m", "groupreplay", *words]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     first, *rest = done.stderr.splitlines()

@@ -46,7 +46,7 @@ def test_a_condition_fires_and_ends(broker: EmbeddedBroker) -> None:
     stuck = {"condition_id": "c", "elapsed_ms": 30_000, "state": "PreparingRebalance"}
     produce(servers, TOPIC, [event(1, "rebalance.stuck", "payments", status="firing", **stuck)])
     words = ["events", "--bootstrap-server", servers, "--events-topic", TOPIC, "--follow", "--since", "0"]
-    with PseudoTerminal([sys.executable, "-m", "groupreplay.streaming", *words], 120) as terminal:
+    with PseudoTerminal([sys.executable, "-m", "groupreplay", *words], 120) as terminal:
         wait_until(lambda: "1 condition firing: payments rebalance.stuck since" in terminal.text)
         produce(servers, TOPIC, [event(2, "group.emptied", "search", generation=1)])
         wait_until(lambda: "group emptied" in terminal.text)

@@ -25,7 +25,7 @@ UUIDS = [f"{number:08x}-98a1-4f5c-9d5c-0f0b7a1c2d3e" for number in range(4)]
 #: All commands in one process: the start of Python takes longer than they do.
 PROGRAM = """
 import json, sys
-from groupreplay.streaming.cli.program import cli
+from groupreplay.app.cli.program import cli
 for words in json.loads(sys.argv[1]):
     try:
         cli.main(words, standalone_mode=False)

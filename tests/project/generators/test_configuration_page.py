@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from generators.configuration_page import page
-from groupreplay.streaming.cli.program import COMMANDS, cli
+from groupreplay.app.cli.program import COMMANDS, cli
 
 
 def test_every_flag_of_every_command_is_there() -> None:

@@ -7,9 +7,9 @@ import re
 from pathlib import Path
 
 from generators.simulations_page import settings_tables, steps_table
-from groupreplay.state.simulation.scenario_file import STEPS, BrokerRestarts, GroupTable, ScriptedEvent
-from groupreplay.state.simulation.settings_table import BROKER_SETTINGS, CLIENT_SETTINGS
-from groupreplay.streaming.simulate.scenario_files import load_scenario
+from groupreplay.app.simulate.scenario_files import load_scenario
+from groupreplay.coordinator.simulation.scenario_file import STEPS, BrokerRestarts, GroupTable, ScriptedEvent
+from groupreplay.coordinator.simulation.settings_table import BROKER_SETTINGS, CLIENT_SETTINGS
 from support.paths import ROOT
 
 PAGE = (ROOT / "docs" / "simulations.md").read_text(encoding="utf-8")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generators.states_page import page
-from groupreplay.state.kafka_terms import ConsumerPhase, MemberPhase, Phase
+from groupreplay.codecs.kafka_terms import ConsumerPhase, MemberPhase, Phase
 from groupreplay.state.replay.phases import Observed
 from groupreplay.state.snapshot.modern import MEMBER_STATES, STATES
 

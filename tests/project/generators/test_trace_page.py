@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import get_args
 
 from generators.trace_page import page
-from groupreplay.state.model.trace_entries import AnyEntry
+from groupreplay.coordinator.trace_entries import AnyEntry
 
 
 def test_every_kind_is_on_the_page() -> None:

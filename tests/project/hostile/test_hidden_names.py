@@ -13,6 +13,11 @@ from zlib import crc32
 
 import pytest
 
+from groupreplay.app.inspection.capture_file import read_captures
+from groupreplay.app.inspection.records.decode import DecodeCounts, decode_rows
+from groupreplay.app.simulate.files import CLUSTER_ID, ERA, write_simulation
+from groupreplay.app.simulate.scenario_files import load_scenario
+from groupreplay.coordinator.simulation.simulation import SimulationPlan
 from groupreplay.state import Context
 from groupreplay.state.conditions.detection import Detection
 from groupreplay.state.conditions.member.flapping import MemberFlapping
@@ -20,15 +25,10 @@ from groupreplay.state.conditions.tracker import ConditionTracker, condition_id
 from groupreplay.state.job.bad_records import BadRecord
 from groupreplay.state.output.schemas import json_schemas
 from groupreplay.state.policy.redaction import FIELDS, Redaction
-from groupreplay.state.simulation.simulation import SimulationPlan
 from groupreplay.streaming.contract.output import Output, OutputRow
 from groupreplay.streaming.engine.json_messages import dead_letter_row
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.engine.wire import BadRecordBytes
-from groupreplay.streaming.inspection.capture_file import read_captures
-from groupreplay.streaming.inspection.records.decode import DecodeCounts, decode_rows
-from groupreplay.streaming.simulate.files import CLUSTER_ID, ERA, write_simulation
-from groupreplay.streaming.simulate.scenario_files import load_scenario
 from support.histories.builders import generation, member, replay
 from support.histories.modern_builders import first_join
 from support.histories.raw_records import Raw

@@ -11,6 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from groupreplay.app.exporter.collector import measure
+from groupreplay.app.exporter.freshness import Limits
+from groupreplay.app.text.event_text import line_of
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.config_file import load_defaults
 from groupreplay.streaming.config.rules_file import RulesSource, RulesWatch
@@ -27,14 +30,11 @@ from groupreplay.streaming.contract.message_decoder import OBJECTS
 from groupreplay.streaming.contract.probe_messages import ProbeMessage, decode_message, encode_message
 from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
-from groupreplay.streaming.exporter.collector import measure
-from groupreplay.streaming.exporter.freshness import Limits
 from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA
 from groupreplay.streaming.prober.probes_topic import shows_rounds
 from groupreplay.streaming.sinks import event_topic
 from groupreplay.streaming.sinks.event_topic import EventTopic, SinkReader, Wanted
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
-from groupreplay.streaming.text.event_text import line_of
 from support.histories.builders import CONTEXT
 from support.histories.probed import START
 from support.histories.samples import one_of_each

@@ -14,14 +14,14 @@ import click
 import pytest
 from msgspec import structs
 
+from groupreplay.app.cli.commands.probe import answers_table
+from groupreplay.app.cli.program import COMMANDS, cli
+from groupreplay.app.text.event_text import line_of
+from groupreplay.app.text.screen import Screen
+from groupreplay.app.text.terminal import show
 from groupreplay.codecs import Malformed, Skipped, decode_key, encode_key
 from groupreplay.state.output.envelope import MAX_BYTES
-from groupreplay.streaming.cli.program import COMMANDS, cli
 from groupreplay.streaming.contract.probe_messages import MemberAnswer
-from groupreplay.streaming.prober import service
-from groupreplay.streaming.text.event_text import line_of
-from groupreplay.streaming.text.screen import Screen
-from groupreplay.streaming.text.terminal import show
 from support.histories.builders import Raw as Record
 from support.histories.builders import asked_for, commit, generation, member
 from support.histories.modern_builders import (
@@ -227,7 +227,7 @@ def test_probe_results(capsys: pytest.CaptureFixture[str], output: str) -> None:
         )
         for name in NAMES.values()
     ]
-    table = service.round_table(results)
+    table = answers_table(results)
     show(table, [{"group_id": one.group_id} for one in results], output)
     printed = capsys.readouterr().out
     assert harmful(printed) == set()

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from groupreplay.streaming.cli.program import ALIASES, COMMANDS
+from groupreplay.app.cli.program import ALIASES, COMMANDS
 from support.job.captures import parsed
 from support.paths import ROOT
 

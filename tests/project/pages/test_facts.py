@@ -6,10 +6,10 @@ import re
 
 import pytest
 
+from groupreplay.app.exporter.metric_catalog import STATES
+from groupreplay.app.text.given_time import given_time
+from groupreplay.app.text.time_zone import date_time
 from groupreplay.streaming.base.time_zones import UTC, time_zone
-from groupreplay.streaming.exporter.metric_catalog import STATES
-from groupreplay.streaming.text.given_time import given_time
-from groupreplay.streaming.text.time_zone import date_time
 from support.paths import ROOT
 
 DOCS = ROOT / "docs"

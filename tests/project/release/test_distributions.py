@@ -21,7 +21,7 @@ def test_two_builds_are_equal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     contents = []
     for number, project in enumerate(projects):
         commit_all(project)
-        (project / "state" / "not_committed.py").touch()
+        (project / "src" / "groupreplay" / "state" / "not_committed.py").touch()
         monkeypatch.setenv("TZ", ("UTC", "Asia/Kolkata")[number])
         before = os.umask((0o022, 0o077)[number])
         try:

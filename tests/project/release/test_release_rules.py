@@ -102,12 +102,12 @@ def test_what_is_not_ready_is_refused(tmp_path: Path) -> None:
     assert problems(project) == []
     log = project / "CHANGELOG.md"
     log.write_text(log.read_text().replace(f"[{groupreplay.__version__}]", "[Unreleased]"))
-    (project / "state" / "new.py").touch()
+    (project / "src" / "groupreplay" / "state" / "new.py").touch()
     command = [sys.executable, "release/make_release.py"]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines() == [
-        "error: not committed: CHANGELOG.md, state/new.py",
+        "error: not committed: CHANGELOG.md, src/groupreplay/state/new.py",
         f"error: CHANGELOG.md: the first heading is [Unreleased], not [{groupreplay.__version__}] - DATE",
     ]
     assert not (project / "dist").exists()

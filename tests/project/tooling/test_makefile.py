@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from support.installed_code import differing_modules
-from support.paths import ROOT
+from support.paths import PACKAGE, ROOT
 from support.tools.project_copy import copy_project
 
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
@@ -128,7 +128,7 @@ def test_the_wheel_is_built_from_each_change(project: Project) -> None:
     before = (project.folder / "calls").read_text().count("--force-reinstall")
     project.make("lint")
     assert (project.folder / "calls").read_text().count("--force-reinstall") == before
-    module = project.folder / "state" / "group.py"
+    module = project.folder / "src" / "groupreplay" / "state" / "group.py"
     module.write_text(module.read_text() + "\n")
     project.make("lint")
     assert (project.folder / "calls").read_text().count("--force-reinstall") == before + 1
@@ -137,7 +137,7 @@ def test_the_wheel_is_built_from_each_change(project: Project) -> None:
 def test_tests_of_other_code_do_not_begin(tmp_path: Path) -> None:
     """Called by hand on an installed package that is not the checkout, pytest names a module and runs no test."""
     installed = tmp_path / "site" / "groupreplay"
-    shutil.copytree(ROOT / "src" / "groupreplay", installed, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(PACKAGE, installed, ignore=shutil.ignore_patterns("__pycache__"))
     assert differing_modules(installed, ROOT) == []
     (installed / "state" / "group.py").write_text("# old\n")
     (installed / "codecs" / "gone.py").write_text("# removed since\n")
@@ -147,7 +147,7 @@ def test_tests_of_other_code_do_not_begin(tmp_path: Path) -> None:
         "state/group.py",
         "streaming/base/clock.py",
     ]
-    shutil.copy(ROOT / "streaming" / "base" / "clock.py", installed / "streaming" / "base")
+    shutil.copy(PACKAGE / "streaming" / "base" / "clock.py", installed / "streaming" / "base")
     done = subprocess.run(
         [Path(sys.executable).with_name("pytest"), "-p", "no:cacheprovider", "tests/codecs/test_errors.py"],
         cwd=ROOT,

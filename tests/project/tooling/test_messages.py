@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
-from groupreplay.streaming.cli.program import ALIASES, COMMANDS, cli
-from support.paths import ROOT
+from groupreplay.app.cli.program import ALIASES, COMMANDS, cli
+from support.paths import PACKAGE, ROOT
 
 #: Words that follow the name of the program in a sentence.
 PROSE = frozenset({"again", "and", "failed", "for", "in", "is", "supports", "that", "under", "with"})
@@ -93,8 +93,8 @@ def offences(text: str) -> list[str]:
 
 def test_commands_and_flags_of_messages_exist() -> None:
     """In every text of the program, in Python and in the scripts of the pages."""
-    modules = [*(ROOT / "state").rglob("*.py"), *(ROOT / "streaming").rglob("*.py")]
-    scripts = [path for path in (ROOT / "streaming").rglob("web/*.js") if ".min." not in path.name]
+    modules = list(PACKAGE.rglob("*.py"))
+    scripts = [path for path in PACKAGE.rglob("web/*.js") if ".min." not in path.name]
     said = {path.relative_to(ROOT).as_posix(): list(texts(path)) for path in modules}
     said |= {
         path.relative_to(ROOT).as_posix(): re.findall(

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 import pytest
 from msgspec import structs
 
+from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state import Event
 from groupreplay.state.conditions.rebalance.slow import RebalanceSlow
 from groupreplay.state.conditions.rebalance.stuck import RebalanceStuck
 from groupreplay.state.events.group_events import RebalanceCompleted, RebalanceStarted
-from groupreplay.state.kafka_terms import GroupType
 from groupreplay.state.snapshot.observations import Probe
 from support.simulated.probed_lives import Life, events_of, lives
 

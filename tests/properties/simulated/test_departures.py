@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groupreplay.streaming.simulate.scenario_files import built_in_names
+from groupreplay.app.simulate.scenario_files import built_in_names
 from support.simulated.leave_scores import leave_scores
 
 #: Members that stop, are killed in a roll-out, hang until their client gives up, and scale down.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from groupreplay.app.simulate.scenario_files import built_in_names
 from groupreplay.state.conditions.agenda import Agenda
 from groupreplay.state.policy.rules import Policy
-from groupreplay.streaming.simulate.scenario_files import built_in_names
 from support.simulated.probed_lives import events_of, lives
 
 #: Thresholds so small that the conditions come and go.

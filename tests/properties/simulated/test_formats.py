@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import pytest
 
+from groupreplay.app.simulate.scenario_files import load_scenario
 from groupreplay.codecs import GroupMetadataValue, OffsetCommitValue
+from groupreplay.coordinator.requests import Settings
+from groupreplay.coordinator.simulation.simulation import SimulationPlan, WrittenRecord, simulate
 from groupreplay.state import Group
-from groupreplay.state.model.requests import Settings
-from groupreplay.state.simulation.simulation import SimulationPlan, WrittenRecord, simulate
-from groupreplay.streaming.simulate.scenario_files import load_scenario
 from support.histories.builders import CONTEXT, Raw, observed
 
 _MINUTE_MS: Final = 60_000

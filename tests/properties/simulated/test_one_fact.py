@@ -21,16 +21,16 @@ from typing import Any
 
 import pytest
 
+from groupreplay.app.simulate.scenario_files import built_in_names
+from groupreplay.app.text import event_text
 from groupreplay.state.display.rebalance_length import RebalanceLength
 from groupreplay.state.replay import classic
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
 from groupreplay.state.snapshot.group_state import GroupState
-from groupreplay.state.timeline import findings, overview
-from groupreplay.state.timeline.document import Hole
-from groupreplay.state.timeline.event_reading import ReadEvent
-from groupreplay.state.timeline.facts.ends import MemberEnd, MemberEnds
-from groupreplay.streaming.simulate.scenario_files import built_in_names
-from groupreplay.streaming.text import event_text
+from groupreplay.timeline import findings, overview
+from groupreplay.timeline.document import Hole
+from groupreplay.timeline.event_reading import ReadEvent
+from groupreplay.timeline.facts.ends import MemberEnd, MemberEnds
 from support.simulated.contradictions import contradictions
 from support.simulated.renderings import (
     HOUR_MS,

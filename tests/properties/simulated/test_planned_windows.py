@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from groupreplay.app.inspection.capture_file import read_captures
+from groupreplay.app.simulate.files import CLUSTER_ID, ERA, write_simulation
+from groupreplay.app.simulate.scenario_files import load_scenario
+from groupreplay.coordinator.simulation.simulation import BEGIN_MS, SimulationPlan
 from groupreplay.state import Context
 from groupreplay.state.display.phrases import timestamp
 from groupreplay.state.events.event import Severity
 from groupreplay.state.policy.planned_windows import Once, PlannedWindow
 from groupreplay.state.policy.rules import Policy
-from groupreplay.state.simulation.simulation import BEGIN_MS, SimulationPlan
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
-from groupreplay.streaming.inspection.capture_file import read_captures
-from groupreplay.streaming.simulate.files import CLUSTER_ID, ERA, write_simulation
-from groupreplay.streaming.simulate.scenario_files import load_scenario
 
 MINUTE_MS = 60_000
 LENGTH_MS = 60 * MINUTE_MS

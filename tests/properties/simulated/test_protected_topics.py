@@ -12,19 +12,19 @@ from typing import Any
 
 import pytest
 
+from groupreplay.app.simulate.scenario_files import load_scenario
 from groupreplay.codecs import OffsetCommitKey
-from groupreplay.state import Context, Event, Group
-from groupreplay.state.events.event import Evidence
-from groupreplay.state.events.offset_events import OffsetsDeleted, OffsetsExpired
-from groupreplay.state.kafka_terms import Phase
-from groupreplay.state.simulation.simulation import (
+from groupreplay.codecs.kafka_terms import Phase
+from groupreplay.coordinator.simulation.simulation import (
     BEGIN_MS,
     GroupTransition,
     SimulationPlan,
     WrittenRecord,
     simulate,
 )
-from groupreplay.streaming.simulate.scenario_files import load_scenario
+from groupreplay.state import Context, Event, Group
+from groupreplay.state.events.event import Evidence
+from groupreplay.state.events.offset_events import OffsetsDeleted, OffsetsExpired
 from support.histories.builders import Raw, observed
 
 HOUR_MS = 3_600_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groupreplay.streaming.simulate.scenario_files import built_in_names
+from groupreplay.app.simulate.scenario_files import built_in_names
 from support.simulated.trigger_scores import Matrix, score, table, unknown_share, wrong
 
 QUICK = ("rolling-restart-3-dynamic-eager", "stuck", "flapping", "autoscale", "stuck-kip848", "migration")

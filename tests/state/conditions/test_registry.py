@@ -9,7 +9,7 @@ from groupreplay.state.conditions.rebalance.slow import RebalanceSlowDetector
 from groupreplay.state.conditions.rebalance.stuck import RebalanceStuckDetector
 from groupreplay.state.conditions.registry import DETECTORS, group_detectors, job_detectors
 from groupreplay.state.policy.rules import GroupRule, Policy
-from support.paths import ROOT
+from support.paths import PACKAGE as SOURCES
 
 PACKAGE = "groupreplay.state.conditions"
 
@@ -23,7 +23,7 @@ def test_the_path_is_the_name(detector: Detector) -> None:
 
 def test_every_module_is_registered() -> None:
     """Each module below the packages of ``state/conditions`` is a condition of the tuple, once."""
-    paths = sorted((ROOT / "state" / "conditions").glob("*/[!_]*.py"))
+    paths = sorted((SOURCES / "state" / "conditions").glob("*/[!_]*.py"))
     assert [f"{path.parent.name}.{path.stem}" for path in paths] == sorted(one.name for one in DETECTORS)
 
 

@@ -18,10 +18,10 @@ from groupreplay.codecs.consumer import (
     ConsumerGroupPartitionMetadataValue,
     TopicMetadata,
 )
+from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state.events import group_events
 from groupreplay.state.events.event import History, Severity
 from groupreplay.state.events.offset_events import OffsetsExpired
-from groupreplay.state.kafka_terms import GroupType
 from support.histories.builders import (
     CONTEXT,
     GROUP,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state.events import group_events
 from groupreplay.state.events.event import History
-from groupreplay.state.kafka_terms import GroupType
 from support.histories.builders import (
     CONTEXT,
     asked_for,

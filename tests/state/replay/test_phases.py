@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groupreplay.state.kafka_terms import REBALANCING, Phase
+from groupreplay.codecs.kafka_terms import REBALANCING, Phase
 from groupreplay.state.replay.phases import NEXT, PROBED, Observed, TransitionEvent
 
 

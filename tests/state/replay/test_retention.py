@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from groupreplay.codecs.kafka_terms import GroupType, Phase
 from groupreplay.state.events.event import Evidence
-from groupreplay.state.kafka_terms import GroupType, Phase
 from groupreplay.state.policy.context import Context
 from groupreplay.state.replay import retention
 from groupreplay.state.replay.classic import apply_value

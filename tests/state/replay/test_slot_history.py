@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from groupreplay.codecs import MemberMetadata
-from groupreplay.state.kafka_terms import Phase
+from groupreplay.codecs.kafka_terms import Phase
 from groupreplay.state.replay.membership_change import MembershipChange
 from groupreplay.state.replay.report import Report
 from groupreplay.state.replay.slot_history import KEPT_MS, MOST_TIMES, learn, learn_probe, unsettled

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from groupreplay.codecs.kafka_terms import GroupType, Phase
 from groupreplay.state import Context, Group
 from groupreplay.state.events.event import Evidence, History
-from groupreplay.state.kafka_terms import GroupType, Phase
 from groupreplay.state.snapshot import group_state
 from groupreplay.state.snapshot.conditions import ActiveCondition, ConditionKey, Conditions
 from groupreplay.state.snapshot.group_snapshot import GroupActivity, GroupSnapshot

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from groupreplay.app.inspection.capture_file import read_captures
 from groupreplay.codecs import GroupMetadataKey, encode_key
 from groupreplay.state import Context
 from groupreplay.state.output.envelope import event_type
@@ -20,7 +21,6 @@ from groupreplay.streaming.contract.probe_messages import HeartbeatMessage
 from groupreplay.streaming.engine import replay as replay_module
 from groupreplay.streaming.engine.packing.pack import packed_rows
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
-from groupreplay.streaming.inspection.capture_file import read_captures
 from support.histories.builders import PARTITION, asked_for, commit, emptied, generation, gone, member
 from support.histories.raw_records import Raw, commit_key
 from support.job.captures import CLUSTER_ID, ERA, raw, write_capture

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from confluent_kafka import ConsumerGroupTopicPartitions
 from confluent_kafka.admin import AdminClient
 
-from groupreplay.state.model.requests import (
+from groupreplay.coordinator.requests import (
     Answer,
     Commit,
     Error,

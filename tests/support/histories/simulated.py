@@ -5,9 +5,17 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 
-from groupreplay.state.model.requests import Settings
-from groupreplay.state.simulation.group import SimulatedGroup
-from groupreplay.state.simulation.script import CRASH, EVERY_START, START, STATIC, STOP, ClientStep, Script
+from groupreplay.coordinator.requests import Settings
+from groupreplay.coordinator.simulation.group import SimulatedGroup
+from groupreplay.coordinator.simulation.script import (
+    CRASH,
+    EVERY_START,
+    START,
+    STATIC,
+    STOP,
+    ClientStep,
+    Script,
+)
 from support.histories.builders import GROUP, Raw
 
 SECOND = 1_000

@@ -9,7 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from groupreplay.state.model.requests import Settings
+from groupreplay.coordinator.requests import Settings
 from support.histories.builders import (
     Raw,
     asked_for,

@@ -9,11 +9,11 @@ import click
 import pyarrow as pa
 from click.testing import CliRunner, Result
 
+from groupreplay.app.cli.program import cli
+from groupreplay.app.inspection.capture_file import CaptureWriter
+from groupreplay.app.inspection.capture_files.context import CaptureContext
 from groupreplay.codecs import encode_key, encode_value
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.streaming.cli.program import cli
-from groupreplay.streaming.inspection.capture_file import CaptureWriter
-from groupreplay.streaming.inspection.capture_files.context import CaptureContext
 from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA
 from support.histories.builders import PARTITION, placed
 from support.histories.builders import Raw as Record

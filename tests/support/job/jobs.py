@@ -16,8 +16,8 @@ import psutil
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import ConfigResource
 
+from groupreplay.codecs.kafka_terms import partition_for
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.state.kafka_terms import partition_for
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.job_document import JOB_KEY
@@ -63,7 +63,7 @@ class RunningJob:
         self.process = self._start()
 
     def _start(self) -> GuardedProcess:
-        command = [sys.executable, "-m", "groupreplay.streaming", "run"]
+        command = [sys.executable, "-m", "groupreplay", "run"]
         command += ["--bootstrap-server", self.server, "--checkpoint", str(self.checkpoint)]
         command += ["--master", "local[2,4]", "--shuffle-partitions", "2", "--trigger", "1"]
         return GuardedProcess([*command, *topic_flags(self.topics), *self._flags], self.log)

@@ -52,7 +52,7 @@ def watching(
 ) -> Iterator[Watch]:
     """A prober that takes a round every second, from its first round on."""
     watch = Watch(servers, sink or servers, topic)
-    command = [sys.executable, "-m", "groupreplay.streaming", "probe", "--interval", "1"]
+    command = [sys.executable, "-m", "groupreplay", "probe", "--interval", "1"]
     command += ["--bootstrap-server", servers, "--sink-bootstrap-server", watch.sink, "--probes-topic", topic]
     with GuardedProcess(command, folder / "probe.log"):
         wait_until(watch.rounds, pause=0.5)

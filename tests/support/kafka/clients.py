@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource
 
-from groupreplay.streaming.demo.scenario import create_topics
+from groupreplay.app.demo.scenario import create_topics
 from support.kafka.waiting import wait_until
 
 

@@ -19,10 +19,10 @@ import pyarrow as pa
 from confluent_kafka import Consumer
 from confluent_kafka.admin import ConfigResource
 
+from groupreplay.app.demo.scenario import Actor, member_command
 from groupreplay.codecs import decode_key, decode_value
 from groupreplay.state import Context, Group
 from groupreplay.streaming.config.settings import Cluster, RetentionFlags
-from groupreplay.streaming.demo.scenario import Actor, member_command
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.retention import effective_retention

@@ -40,7 +40,7 @@ def run_remedy(words: list[str], names: Mapping[str, str], server: str) -> str:
         command = java_command(CLASSES[command[0]], *command[1:])
     else:
         assert command[0] == "groupreplay"
-        command = [sys.executable, "-m", "groupreplay.streaming", *command[1:]]
+        command = [sys.executable, "-m", "groupreplay", *command[1:]]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
     assert done.returncode == 0, done.stdout + done.stderr
     if target < len(text):

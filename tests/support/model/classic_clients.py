@@ -12,10 +12,10 @@ from groupreplay.codecs import (
     TopicPartitions,
     encode_blob,
 )
-from groupreplay.state.model.classic.group import ClassicGroup
-from groupreplay.state.model.consumer.group import Topic
-from groupreplay.state.model.coordinator import Coordinator
-from groupreplay.state.model.requests import (
+from groupreplay.coordinator.classic.group import ClassicGroup
+from groupreplay.coordinator.consumer.group import Topic
+from groupreplay.coordinator.coordinator import Coordinator
+from groupreplay.coordinator.requests import (
     Answer,
     ClassicHeartbeat,
     Commit,

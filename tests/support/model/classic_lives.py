@@ -17,10 +17,9 @@ from groupreplay.codecs import (
     encode_key,
     encode_value,
 )
-from groupreplay.state import Context, Event, Group
-from groupreplay.state.kafka_terms import REBALANCING, Phase
-from groupreplay.state.model.classic.group import ClassicGroup
-from groupreplay.state.model.requests import (
+from groupreplay.codecs.kafka_terms import REBALANCING, Phase
+from groupreplay.coordinator.classic.group import ClassicGroup
+from groupreplay.coordinator.requests import (
     Commit,
     DeleteGroup,
     EndTransaction,
@@ -28,6 +27,7 @@ from groupreplay.state.model.requests import (
     OffsetCommit,
     OffsetDelete,
 )
+from groupreplay.state import Context, Event, Group
 from groupreplay.state.snapshot.observations import Probe
 from support.histories.builders import CONTEXT, GROUP, Raw, observed
 from support.model.classic_clients import Clients, joining, protocols

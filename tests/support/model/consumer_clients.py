@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from groupreplay.codecs import Subscription, TopicPartitions, encode_blob
-from groupreplay.state.model.consumer.group import AWAY, LEFT, ConsumerGroup, ConsumerMember, Topic
-from groupreplay.state.model.requests import (
+from groupreplay.coordinator.consumer.group import AWAY, LEFT, ConsumerGroup, ConsumerMember, Topic
+from groupreplay.coordinator.requests import (
     Answer,
     ClassicHeartbeat,
     ConsumerGroupHeartbeat,

@@ -11,17 +11,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 from groupreplay.codecs import uuid_text
-from groupreplay.state import Context
-from groupreplay.state.kafka_terms import ConsumerPhase, Phase
-from groupreplay.state.model.classic.group import ClassicGroup
-from groupreplay.state.model.consumer.group import ConsumerGroup, ConsumerMember, Topic
-from groupreplay.state.model.requests import (
+from groupreplay.codecs.kafka_terms import ConsumerPhase, Phase
+from groupreplay.coordinator.classic.group import ClassicGroup
+from groupreplay.coordinator.consumer.group import ConsumerGroup, ConsumerMember, Topic
+from groupreplay.coordinator.requests import (
     Commit,
     DeleteGroup,
     OffsetCommit,
     OffsetDelete,
     TopicIdPartition,
 )
+from groupreplay.state import Context
 from support.model.classic_lives import HAPPENINGS as CLASSIC
 from support.model.classic_lives import SELDOM_CLEANED, SIMPLE, Life, written
 from support.model.consumer_clients import TOPIC_IDS, ConsumerClients

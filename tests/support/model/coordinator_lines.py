@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from groupreplay.state.model.trace_entries import (
+from groupreplay.coordinator.trace_entries import (
     AnyEntry,
     AssignmentEntry,
     BranchEntry,

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from groupreplay.codecs import Key, OffsetCommitKey, OffsetCommitValue, Value
-from groupreplay.state.model.consumer.group import Topic
-from groupreplay.state.model.coordinator import Coordinator
-from groupreplay.state.model.requests import (
+from groupreplay.coordinator.consumer.group import Topic
+from groupreplay.coordinator.coordinator import Coordinator
+from groupreplay.coordinator.requests import (
     Answer,
     Error,
     JoinGroup,

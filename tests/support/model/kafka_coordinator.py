@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from groupreplay.codecs import Key, Value, decode_key, decode_value, encode_key, encode_value
-from groupreplay.state.model.consumer.group import Topic
-from groupreplay.state.model.requests import Answer, Error, Record, Request, Settings
+from groupreplay.coordinator.consumer.group import Topic
+from groupreplay.coordinator.requests import Answer, Error, Record, Request, Settings
 from support.kafka.kafka_classes import Jvm
 
 GROUP: Final = "g"

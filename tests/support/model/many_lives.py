@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from groupreplay.state.kafka_terms import ConsumerPhase, Phase
-from groupreplay.state.model.requests import Error
+from groupreplay.codecs.kafka_terms import ConsumerPhase, Phase
+from groupreplay.coordinator.requests import Error
 from support.model.classic_lives import Life
 
 STEPS = 50

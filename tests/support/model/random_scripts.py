@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from groupreplay.codecs import Assignment, Subscription, decode_assignment, encode_blob
-from groupreplay.state.model.consumer.group import Topic
-from groupreplay.state.model.requests import (
+from groupreplay.coordinator.consumer.group import Topic
+from groupreplay.coordinator.requests import (
     MIGRATION_POLICIES,
     ClassicHeartbeat,
     Commit,
@@ -27,7 +27,7 @@ from groupreplay.state.model.requests import (
     Protocol,
     SyncGroup,
 )
-from groupreplay.state.model.requests import Settings as GroupSettings
+from groupreplay.coordinator.requests import Settings as GroupSettings
 from support.model.classic_clients import owning
 from support.model.coordinator_pair import CoordinatorPair
 from support.model.kafka_coordinator import GROUP, KafkaCoordinator

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from groupreplay.state.model.requests import (
+from groupreplay.coordinator.requests import (
     Answer,
     ClassicHeartbeat,
     ConsumerGroupHeartbeat,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from groupreplay.state.model.requests import Protocol, TopicIdPartition
+from groupreplay.coordinator.requests import Protocol, TopicIdPartition
 
 
 @dataclass

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Protocol
 
 from groupreplay.codecs import Key
-from groupreplay.state.model.consumer.group import Topic
-from groupreplay.state.model.requests import (
+from groupreplay.coordinator.consumer.group import Topic
+from groupreplay.coordinator.requests import (
     Answer,
     ClassicHeartbeat,
     Commit,

@@ -12,12 +12,12 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from groupreplay.codecs import decode_key, decode_value
+from groupreplay.codecs.kafka_terms import partition_for
+from groupreplay.coordinator.consumer.group import Topic
+from groupreplay.coordinator.coordinator import Coordinator
+from groupreplay.coordinator.requests import Answer, Request, Settings
+from groupreplay.coordinator.trace_entries import AnyEntry
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.state.kafka_terms import partition_for
-from groupreplay.state.model.consumer.group import Topic
-from groupreplay.state.model.coordinator import Coordinator
-from groupreplay.state.model.requests import Answer, Request, Settings
-from groupreplay.state.model.trace_entries import AnyEntry
 from support.model.raw_members import RawRequest
 from support.model.scripted import ScriptRecord, ScriptWorld, Waiting
 

@@ -12,16 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from groupreplay.app.inspection.capture_file import read_captures
+from groupreplay.app.simulate.files import CLUSTER_ID, ERA, write_simulation
+from groupreplay.app.simulate.scenario_files import load_scenario
+from groupreplay.app.text.time_zone import event_ms
+from groupreplay.coordinator.simulation.scenario_file import milliseconds
+from groupreplay.coordinator.simulation.script import ClientAction
+from groupreplay.coordinator.simulation.simulation import BEGIN_MS, SimulationPlan
 from groupreplay.state import Context
 from groupreplay.state.events.event import Severity
-from groupreplay.state.simulation.scenario_file import milliseconds
-from groupreplay.state.simulation.script import ClientAction
-from groupreplay.state.simulation.simulation import BEGIN_MS, SimulationPlan
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
-from groupreplay.streaming.inspection.capture_file import read_captures
-from groupreplay.streaming.simulate.files import CLUSTER_ID, ERA, write_simulation
-from groupreplay.streaming.simulate.scenario_files import load_scenario
-from groupreplay.streaming.text.time_zone import event_ms
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS

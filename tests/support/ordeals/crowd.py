@@ -14,7 +14,7 @@ from typing import Any
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import ConfigResource
 
-from groupreplay.streaming.demo.scenario import Actor, member_command
+from groupreplay.app.demo.scenario import Actor, member_command
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.kafka.clients import make_topics, new_consumer, open_transaction, produce, set_configs
 from support.kafka.live_groups import World

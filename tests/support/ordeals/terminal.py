@@ -44,7 +44,7 @@ class Terminal:
         self.printed = b""
         self._is_closed = False
         self._descendants: set[psutil.Process] = set()
-        command = [sys.executable, "-m", "groupreplay.streaming", *words]
+        command = [sys.executable, "-m", "groupreplay", *words]
         variables = {**os.environ, "TERM": "xterm", **environment, "TMPDIR": str(scratch)}
         self.pid, self._terminal = pty.fork()
         if self.pid == 0:

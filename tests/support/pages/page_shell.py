@@ -46,7 +46,7 @@ class Terminal:
         programs.mkdir()
         for name, java_class in TOOLS.items():
             _script(programs / name, f'exec {shlex.join(java_command(java_class))} "$@"')
-        _script(programs / "groupreplay", f'exec {sys.executable} -m groupreplay.streaming "$@"')
+        _script(programs / "groupreplay", f'exec {sys.executable} -m groupreplay "$@"')
         _script(programs / "python3", f'exec {sys.executable} "$@"')
         guarded.properties(folder, user=ADMINISTRATOR)
         (folder / "ca.pem").write_bytes(guarded.ca.read_bytes())

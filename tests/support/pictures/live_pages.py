@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from groupreplay.app.exporter.http_server import HttpServer, open_server
+from groupreplay.app.serve.application import serve_application
+from groupreplay.app.serve.watched_cluster import WatchedCluster
 from groupreplay.streaming.contract.job_document import JOB_KEY
-from groupreplay.streaming.exporter.http_server import HttpServer, open_server
-from groupreplay.streaming.serve.application import serve_application
-from groupreplay.streaming.serve.watched_cluster import WatchedCluster
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from support.job.sink_messages import job_document
 from support.pictures.report_pages import OpenedPage

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from groupreplay.app.text.event_text import text_of
 from groupreplay.codecs import OffsetCommitValue
 from groupreplay.state import Context
 from groupreplay.state.output.envelope import cloud_event
-from groupreplay.state.timeline.commit_rates import CommitLog
-from groupreplay.state.timeline.document import TimelineDocument, TimelineSource
-from groupreplay.state.timeline.group_timeline import TimelineInput, timeline_document
-from groupreplay.state.timeline.limits import TimelineLimits
-from groupreplay.streaming.text.event_text import text_of
+from groupreplay.timeline.commit_rates import CommitLog
+from groupreplay.timeline.document import TimelineDocument, TimelineSource
+from groupreplay.timeline.group_timeline import TimelineInput, timeline_document
+from groupreplay.timeline.limits import TimelineLimits
 from support.histories.builders import CONTEXT, GROUP, Raw, group_record, placed, replay
 
 SOURCE = TimelineSource(

@@ -11,9 +11,9 @@ import httpx
 from jsonschema import Draft202012Validator
 from starlette.testclient import TestClient
 
-from groupreplay.streaming.serve.application import PATHS, serve_application
-from groupreplay.streaming.serve.openapi import openapi_document
-from groupreplay.streaming.serve.watched_cluster import WatchedCluster
+from groupreplay.app.serve.application import PATHS, serve_application
+from groupreplay.app.serve.openapi import openapi_document
+from groupreplay.app.serve.watched_cluster import WatchedCluster
 
 TOKEN = "a-token-of-the-tests"
 

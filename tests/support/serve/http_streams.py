@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
-from groupreplay.streaming.exporter.http_server import open_server
-from groupreplay.streaming.serve.application import serve_application
-from groupreplay.streaming.serve.watched_cluster import WatchedCluster
+from groupreplay.app.exporter.http_server import open_server
+from groupreplay.app.serve.application import serve_application
+from groupreplay.app.serve.watched_cluster import WatchedCluster
 
 
 @contextmanager

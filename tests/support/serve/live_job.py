@@ -35,7 +35,7 @@ class LiveJob:
         self.job: RunningJob = exit_.enter_context(
             running_job(self.servers, folder / "checkpoint", topics, "--probe-interval", "1", *flags)
         )
-        command = [sys.executable, "-m", "groupreplay.streaming", "serve"]
+        command = [sys.executable, "-m", "groupreplay", "serve"]
         command += ["--bootstrap-server", self.servers, "--listen", "127.0.0.1:0"]
         command += ["--history-file", str(folder / "history.db"), *_site_flags(topic_flags(topics))]
         self.server = exit_.enter_context(GuardedProcess(command, folder / "serve.log"))

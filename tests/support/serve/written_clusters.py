@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from groupreplay.app.exporter.freshness import Limits
+from groupreplay.app.serve.history.writer import Bounds, TopicMessage
+from groupreplay.app.serve.watched_cluster import ClusterToServe, WatchedCluster
 from groupreplay.streaming.config.settings import Cluster, TopicNames
-from groupreplay.streaming.exporter.freshness import Limits
-from groupreplay.streaming.serve.history.writer import Bounds, TopicMessage
-from groupreplay.streaming.serve.watched_cluster import ClusterToServe, WatchedCluster
 
 DAY_MS = 86_400_000
 TOPICS = {"group-events": "E", "group-states": "S"}

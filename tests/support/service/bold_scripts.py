@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from groupreplay.codecs import PROTOCOL_VERSIONS
-from groupreplay.state.model.requests import (
+from groupreplay.coordinator.requests import (
     Commit,
     EndTransaction,
     Error,

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from groupreplay.codecs import decode_key, decode_value
-from groupreplay.state.model.consumer.group import Topic
-from groupreplay.state.model.requests import (
+from groupreplay.coordinator.consumer.group import Topic
+from groupreplay.coordinator.requests import (
     Answer,
     ClassicHeartbeat,
     ConsumerGroupHeartbeat,
@@ -33,7 +33,7 @@ from groupreplay.state.model.requests import (
     Settings,
     SyncGroup,
 )
-from groupreplay.state.model.trace import ERROR_CODES
+from groupreplay.coordinator.trace import ERROR_CODES
 from support.kafka.kafka_classes import Jvm
 from support.model.kafka_coordinator import GROUP, config
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from groupreplay.codecs import Assignment, decode_assignment, encode_blob
 from groupreplay.codecs.consumer import ConsumerGroupMetadataValue
-from groupreplay.state.model.requests import (
+from groupreplay.coordinator.requests import (
     Answer,
     EndTransaction,
     Error,

@@ -6,8 +6,8 @@ import random
 from contextlib import suppress
 from dataclasses import replace
 
-from groupreplay.state.model.appends import APPEND_ERRORS
-from groupreplay.state.model.requests import (
+from groupreplay.coordinator.appends import APPEND_ERRORS
+from groupreplay.coordinator.requests import (
     Commit,
     EndTransaction,
     OffsetCommit,

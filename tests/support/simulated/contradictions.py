@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from groupreplay.app.inspection.history import COMPACTED_AWAY
 from groupreplay.state.snapshot.partitions import from_ranges
-from groupreplay.state.timeline.document import StateBar, Tenure
-from groupreplay.streaming.inspection.history import COMPACTED_AWAY
+from groupreplay.timeline.document import StateBar, Tenure
 from support.simulated.renderings import GroupRenderings, Json
 
 _NUMBERS: Final = {9: "INFO", 13: "WARN", 17: "ERROR"}

@@ -6,18 +6,18 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from groupreplay.state import Context, Event, Group, Observations
-from groupreplay.state.model.trace_entries import AnyEntry, TraceEntry
-from groupreplay.state.policy.rules import Policy
-from groupreplay.state.simulation.simulation import (
+from groupreplay.app.simulate.scenario_files import load_scenario
+from groupreplay.coordinator.simulation.simulation import (
     GroupProbe,
     GroupTransition,
     SimulationPlan,
     WrittenRecord,
     simulate,
 )
+from groupreplay.coordinator.trace_entries import AnyEntry, TraceEntry
+from groupreplay.state import Context, Event, Group, Observations
+from groupreplay.state.policy.rules import Policy
 from groupreplay.state.snapshot.observations import Probe, ProbedMember
-from groupreplay.streaming.simulate.scenario_files import load_scenario
 from support.histories.builders import Raw, observed
 
 HOUR_MS = 3_600_000

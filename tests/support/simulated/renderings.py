@@ -12,6 +12,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from groupreplay.app.inspection.capture_file import read_captures
+from groupreplay.app.inspection.history import history
+from groupreplay.app.inspection.state_history import state_rows
+from groupreplay.app.report.overview import all_strips
+from groupreplay.app.report.timelines import TimelineQuery, group_timelines
+from groupreplay.app.serve.history import overview
+from groupreplay.app.simulate.files import CLUSTER_ID, ERA, write_simulation
+from groupreplay.app.simulate.scenario_files import load_scenario
+from groupreplay.app.text.time_zone import event_ms
 from groupreplay.codecs import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -21,21 +30,12 @@ from groupreplay.codecs import (
     decode_value,
     encode_value,
 )
+from groupreplay.coordinator.simulation.simulation import SimulationPlan
 from groupreplay.state import Context
-from groupreplay.state.simulation.simulation import SimulationPlan
-from groupreplay.state.timeline.document import TimelineDocument
-from groupreplay.state.timeline.overview import GroupStrip
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
-from groupreplay.streaming.inspection.capture_file import read_captures
-from groupreplay.streaming.inspection.history import history
-from groupreplay.streaming.inspection.state_history import state_rows
 from groupreplay.streaming.kafka.topic_reader import Rows
-from groupreplay.streaming.report.overview import all_strips
-from groupreplay.streaming.report.timelines import TimelineQuery, group_timelines
-from groupreplay.streaming.serve.history import overview
-from groupreplay.streaming.simulate.files import CLUSTER_ID, ERA, write_simulation
-from groupreplay.streaming.simulate.scenario_files import load_scenario
-from groupreplay.streaming.text.time_zone import event_ms
+from groupreplay.timeline.document import TimelineDocument
+from groupreplay.timeline.overview import GroupStrip
 from support.pictures.timelines import SOURCE
 from support.serve.written_clusters import messages, served_cluster, take
 

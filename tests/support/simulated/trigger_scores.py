@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from groupreplay.state import Event
-from groupreplay.state.events.group_events import GroupEmptied, RebalanceCompleted, RebalanceStarted
-from groupreplay.state.kafka_terms import GroupType
-from groupreplay.state.model.trace_entries import (
+from groupreplay.codecs.kafka_terms import GroupType
+from groupreplay.coordinator.trace_entries import (
     AnyEntry,
     EpochEntry,
     MemberEntry,
     RebalanceEntry,
     StateEntry,
 )
+from groupreplay.state import Event
+from groupreplay.state.events.group_events import GroupEmptied, RebalanceCompleted, RebalanceStarted
 from support.simulated.probed_lives import Life, events_of, lives
 
 #: True trigger and said trigger -> how many rebalances.

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psutil
 
-from groupreplay.streaming.bundle.archive import package_files, write_archive
+from groupreplay.app.bundle.archive import package_files, write_archive
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.process_guard import GuardedProcess
@@ -23,7 +23,7 @@ from support.job.jobs import PATIENCE_SECONDS, RunningJob, topic_flags
 from support.kafka.waiting import is_alive, wait_until
 from support.spark_cluster.standalone import MASTER_HOST, SPARK_HOME, StandaloneCluster, daemon_environment
 
-PROGRAM = "from groupreplay.streaming.cli.program import main\n\nmain()\n"
+PROGRAM = "from groupreplay.app.cli.program import main\n\nmain()\n"
 #: The module of the faster worker.
 DAEMON_SETTING, FAST_DAEMON = DAEMON
 #: What Spark starts without that setting.

@@ -8,7 +8,6 @@ import subprocess
 from pathlib import Path
 
 from support.paths import ROOT
-from support.tools.source_checks import ROOMS
 
 _IDENTITY = ("-c", "user.name=x", "-c", "user.email=x@example.com", "-c", "commit.gpgsign=false")
 #: The time of each commit here, in seconds since 1970.
@@ -22,8 +21,7 @@ def copy_project(folder: Path) -> Path:
         shutil.copy(ROOT / name, folder)
     # Other tests may write compiled modules at the same time.
     leave_out = shutil.ignore_patterns("__pycache__", "*.egg-info")
-    for name in ("src", *ROOMS):
-        shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=leave_out)
+    shutil.copytree(ROOT / "src", folder / "src", ignore=leave_out)
     return folder
 
 

@@ -6,20 +6,25 @@ import ast
 import re
 import subprocess
 import sys
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-ROOMS = ("codecs", "state", "streaming")
+#: The rooms of ``src/groupreplay`` -> packages from outside the standard library that they may import, if bounded.
+ROOMS: dict[str, frozenset[str] | None] = {
+    "codecs": frozenset(),
+    "state": frozenset({"msgspec", "numpy"}),
+    "coordinator": frozenset({"msgspec", "numpy"}),
+    "timeline": frozenset({"msgspec", "numpy"}),
+    "streaming": None,
+    "app": None,
+}
+PURE = [room for room, packages in ROOMS.items() if packages is not None]
 EVERYTHING = (*ROOMS, "benchmarks", "docs", "release", "tests")
-MOST_MODULES = 15
 MOST_MODULE_LINES = 400
 MOST_FUNCTION_LINES = 40
-#: Packages from outside the standard library that a room may import.
-PACKAGES = {"codecs": frozenset[str](), "state": frozenset({"msgspec", "numpy"})}
-#: Packages that importing `codecs` or `state` must not load, not even through another package.
+#: Packages that importing a pure room must not load, not even through another package.
 HEAVY = ("pyspark", "pandas", "pyarrow", "confluent_kafka", "rich", "click")
 #: Functions outside the module ``time`` that read a clock.
 CLOCKS = {
@@ -35,13 +40,6 @@ DECODERS = {
     *("json.load", "json.loads", "msgspec.convert", "msgspec.json.Decoder", "msgspec.json.decode"),
     *("msgspec.msgpack.Decoder", "msgspec.msgpack.decode", "msgspec.toml.decode"),
 }
-#: Names that were replaced: what a reader of Kafka's documentation would not understand.
-OLD_NAMES = frozenset(
-    {
-        *("Alarms", "Audience", "Books", "Firing", "Habits", "Leashed", "Outlook", "Raised", "Said", "Saved"),
-        *("View", "look", "said", "told"),
-    }
-)
 
 _PATH = re.compile(
     rf"(?<![\w/.*-])((?:{'|'.join(EVERYTHING)}|deploy)/[\w/.-]*\.(?:py|md|json|toml|yml|xml|xz))\b"
@@ -50,7 +48,7 @@ _PATH = re.compile(
 
 @dataclass(frozen=True)
 class Module:
-    """A file of Python source; the path is relative to the root."""
+    """A file of Python source; the path is relative to ``src/groupreplay`` in rooms, to the root elsewhere."""
 
     path: str
     text: str
@@ -61,17 +59,26 @@ class Module:
         return _parsed(self.text)
 
 
+def place(root: Path, path: str) -> Path:
+    """Where a path of a module or a page is in a checkout."""
+    return root / "src" / "groupreplay" / path if path.partition("/")[0] in ROOMS else root / path
+
+
 def modules(root: Path, *folders: str) -> list[Module]:
     """Every Python file below these folders, at any depth."""
-    paths = [path for folder in folders for path in sorted((root / folder).rglob("*.py"))]
-    return [Module(path.relative_to(root).as_posix(), path.read_text("utf-8")) for path in paths]
+    return [
+        Module(f"{folder}/{path.relative_to(place(root, folder)).as_posix()}", path.read_text("utf-8"))
+        for folder in folders
+        for path in sorted(place(root, folder).rglob("*.py"))
+    ]
 
 
 def imported_packages(root: Path) -> list[str]:
-    """Imports in `codecs` and `state`, inside functions too, of packages that the room may not import."""
+    """Imports in pure rooms, inside functions too, of packages that the room may not import."""
     return [
         f"{module.path} imports {name}"
-        for room, packages in PACKAGES.items()
+        for room, packages in ROOMS.items()
+        if packages is not None
         for module in modules(root, room)
         for name in sorted({origin.partition(".")[0] for _, origin in _imported_names(module.tree)})
         if name not in {"groupreplay", *packages, *sys.stdlib_module_names}
@@ -79,36 +86,36 @@ def imported_packages(root: Path) -> list[str]:
 
 
 def loaded_packages(root: Path) -> list[str]:
-    """Heavy packages that are loaded after every module of `codecs` and `state` was imported."""
-    names = {room: [_dotted(module.path) for module in modules(root, room)] for room in ("codecs", "state")}
+    """Heavy packages that are loaded after every module of a pure room was imported."""
     script = (
         "import importlib, sys; sys.path.insert(0, sys.argv[1])\n"
         "for name in sys.argv[2:]: importlib.import_module(name)\n"
         f"print(*(name for name in {HEAVY} if name in sys.modules))"
     )
-    found = []
-    for room, imported in names.items():
-        command = [sys.executable, "-I", "-c", script, str(root / "src"), *imported]
+    loaded = []
+    for room in PURE:
+        names = [_dotted(module.path) for module in modules(root, room)]
+        command = [sys.executable, "-I", "-c", script, str(root / "src"), *names]
         done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True)
-        found += [f"{room} loads {name}" for name in done.stdout.split()]
-    return found
+        loaded += [f"{room} loads {name}" for name in done.stdout.split()]
+    return loaded
 
 
 def clocks_read(root: Path) -> list[str]:
-    """Uses of a clock in `codecs` and `state`, under any name it was imported by."""
-    found = []
-    for module in modules(root, "codecs", "state"):
+    """Uses of a clock in pure rooms, under any name it was imported by."""
+    uses = []
+    for module in modules(root, *PURE):
         origins = dict(_imported_names(module.tree))
         used = {_origin(node, origins) for node in ast.walk(module.tree)}
         clocks = [name for name in used if name in CLOCKS or name.startswith("time.")]
-        found += [f"{module.path} reads {name}" for name in sorted(clocks)]
-    return found
+        uses += [f"{module.path} reads {name}" for name in sorted(clocks)]
+    return uses
 
 
 def bare_decodings(root: Path) -> list[str]:
-    """Uses of a decoder in `streaming`, and of ``bytes.decode`` that may fail, outside of ``message_decoder``."""
+    """Decoders in `streaming` and `app` outside of ``message_decoder``, also ``bytes.decode`` where it may fail."""
     found = set()
-    for module in modules(root, "streaming"):
+    for module in modules(root, "streaming", "app"):
         origins = dict(_imported_names(module.tree))
         for node in ast.walk(module.tree):
             name = _origin(node, origins)
@@ -121,44 +128,13 @@ def bare_decodings(root: Path) -> list[str]:
     return sorted(one for one in found if not one.startswith("streaming/contract/message_decoder.py "))
 
 
-def modules_without_docstring(root: Path) -> list[str]:
-    """Modules that do not begin with a docstring."""
-    return [module.path for module in modules(root, *EVERYTHING) if not module.text.startswith('"""')]
-
-
-def modules_without_test(root: Path) -> list[str]:
-    """Modules of the rooms without a test file at the same place below ``tests``."""
-    return [
-        module.path
-        for module in modules(root, *ROOMS)
-        if not Path(module.path).name.startswith("__")
-        and not (root / "tests" / Path(module.path).with_name(f"test_{Path(module.path).name}")).is_file()
-    ]
-
-
-def tests_without_module(root: Path) -> list[str]:
-    """Test files below ``tests/codecs``, ``tests/state`` and ``tests/streaming`` without their module."""
-    return [
-        test.path
-        for test in modules(root, *(f"tests/{room}" for room in ROOMS))
-        if not test.path.endswith("/conftest.py")
-        and not (root / test.path.removeprefix("tests/").replace("/test_", "/")).is_file()
-    ]
-
-
-def crowded_packages(root: Path) -> list[str]:
-    """Packages with more modules than a reader can survey, ``__init__.py`` not counted."""
-    count: defaultdict[str, int] = defaultdict(int)
-    for module in modules(root, *EVERYTHING):
-        folder, _, name = module.path.rpartition("/")
-        count[folder] += name != "__init__.py"
-    return [folder for folder, number in count.items() if number > MOST_MODULES]
-
-
 def long_modules(root: Path) -> list[str]:
     """Modules with too many lines."""
-    found = modules(root, *EVERYTHING)
-    return [module.path for module in found if len(module.text.splitlines()) > MOST_MODULE_LINES]
+    return [
+        module.path
+        for module in modules(root, *EVERYTHING)
+        if len(module.text.splitlines()) > MOST_MODULE_LINES
+    ]
 
 
 def long_functions(root: Path) -> list[str]:
@@ -188,37 +164,17 @@ def endless_waits(root: Path) -> list[str]:
     ]
 
 
-def repeated_class_names(root: Path) -> list[str]:
-    """Names of classes that occur more than once in the rooms."""
-    places = defaultdict(list)
-    for module in modules(root, *ROOMS):
-        for node in ast.walk(module.tree):
-            if isinstance(node, ast.ClassDef):
-                places[node.name].append(module.path)
-    return [f"{name}: {', '.join(found)}" for name, found in sorted(places.items()) if len(found) > 1]
-
-
-def old_names(root: Path) -> list[str]:
-    """Classes, functions and methods in the rooms that have a name that was replaced."""
-    return [
-        f"{module.path} {node.name}"
-        for module in modules(root, *ROOMS)
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name.strip("_") in OLD_NAMES
-    ]
-
-
 def stale_paths(root: Path) -> list[str]:
     """Paths of files in the text of sources and pages that do not exist; ``tests/project`` plants such paths."""
-    pages = [path for folder in (root, *(root / name for name in EVERYTHING)) for path in folder.glob("*.md")]
+    pages = [path for folder in ("", "benchmarks", "docs") for path in (root / folder).glob("*.md")]
     texts = {path.relative_to(root).as_posix(): path.read_text("utf-8") for path in sorted(pages)}
     texts |= {module.path: module.text for module in modules(root, *EVERYTHING)}
     return [
-        f"{place} names {path}"
-        for place, text in texts.items()
-        if not place.startswith("tests/project/")
+        f"{source} names {path}"
+        for source, text in texts.items()
+        if not source.startswith("tests/project/")
         for path in sorted(set(_PATH.findall(text)))
-        if not (root / path).exists()
+        if not place(root, path).exists()
     ]
 
 

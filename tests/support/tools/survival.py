@@ -13,6 +13,9 @@ import jsonschema
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from groupreplay.app.exporter.collector import measure
+from groupreplay.app.exporter.freshness import Limits
+from groupreplay.app.text.event_text import line_of
 from groupreplay.state import Context, Group
 from groupreplay.state.output.schemas import json_schemas
 from groupreplay.streaming.contract.job_document import JOB_KEY
@@ -23,10 +26,7 @@ from groupreplay.streaming.engine.packing.pack import pack
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
 from groupreplay.streaming.engine.replay import Filter, events_in_order
 from groupreplay.streaming.engine.wire import GROUP_TAG
-from groupreplay.streaming.exporter.collector import measure
-from groupreplay.streaming.exporter.freshness import Limits
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
-from groupreplay.streaming.text.event_text import line_of
 from support.histories.raw_records import batches
 from support.job.probes import probes_batch
 from support.job.sink_messages import job_document

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
 
+from groupreplay.codecs.kafka_terms import GroupType, MemberPhase, Phase
 from groupreplay.state.conditions.current_rebalance import rebalance_timeout_ms
 from groupreplay.state.conditions.detection import GroupView
 from groupreplay.state.conditions.suspects import MOST, candidates, suspects
@@ -18,7 +19,6 @@ from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import NAMES_SHOWN, Data
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.events.event import MemberIdentity, Partitions
-from groupreplay.state.kafka_terms import GroupType, MemberPhase, Phase
 from groupreplay.state.replay.topic_names import names
 from groupreplay.state.snapshot import modern
 from groupreplay.state.snapshot.members import client_fields

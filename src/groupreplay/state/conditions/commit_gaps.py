@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType, Phase
 from groupreplay.state.conditions.detection import GroupView
-from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType, Phase
 from groupreplay.state.snapshot import modern
 from groupreplay.state.snapshot.commit_intervals import Usual, usual
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from groupreplay.codecs.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS
 from groupreplay.state.conditions.detection import GroupView
 from groupreplay.state.events.event import Evidence
-from groupreplay.state.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS
 from groupreplay.state.snapshot import modern
 from groupreplay.state.snapshot.group_state import BeginBounds
 

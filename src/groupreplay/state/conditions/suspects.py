@@ -11,9 +11,9 @@ from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
+from groupreplay.codecs.kafka_terms import Phase
 from groupreplay.state.conditions.detection import GroupView
 from groupreplay.state.events.event import MemberIdentity
-from groupreplay.state.kafka_terms import Phase
 from groupreplay.state.snapshot.members import Member, client_fields
 from groupreplay.state.snapshot.partitions import each
 

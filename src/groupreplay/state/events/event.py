@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from msgspec import Meta
 
-from groupreplay.state.kafka_terms import GroupType
+from groupreplay.codecs.kafka_terms import GroupType
 
 #: The begin of every event's type.
 TYPE_PREFIX: Final = "groupreplay."

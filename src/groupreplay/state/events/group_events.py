@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from msgspec import Meta
 
+from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state.events.event import (
     Assumed,
     Fact,
@@ -24,7 +25,6 @@ from groupreplay.state.events.event import (
     Suppressed,
     Trigger,
 )
-from groupreplay.state.kafka_terms import GroupType
 
 #: Whose state: that of a group, of the conditions of the job, of the counts of bad records.
 QuarantinedState: TypeAlias = Literal["group", "job", "bad_records"]

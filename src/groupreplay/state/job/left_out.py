@@ -24,8 +24,8 @@ from groupreplay.codecs import (
     subscribed_topics,
 )
 from groupreplay.codecs.composites import Array, Nested
+from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE
 from groupreplay.codecs.schema import wires
-from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE
 from groupreplay.state.snapshot.connect import CONNECT_PROTOCOL_TYPE
 from groupreplay.state.snapshot.partitions import MOST_PARTITIONS
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
+from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType, Phase
 from groupreplay.state.conditions.tracker import active_conditions
-from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType, Phase
 from groupreplay.state.output.sizes import fit_json
 from groupreplay.state.policy.context import Context
 from groupreplay.state.replay import retention

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
+from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state.events.event import Cause, Evidence, Fact, History, Severity
-from groupreplay.state.kafka_terms import GroupType
 from groupreplay.state.output.catalogue import EVENTS
 from groupreplay.state.output.envelope import data_schema, event_type
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from groupreplay.state.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS
+from groupreplay.codecs.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS
 
 
 class SessionSettings(NamedTuple):

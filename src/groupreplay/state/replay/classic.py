@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from groupreplay.codecs import GroupMetadataValue
+from groupreplay.codecs.kafka_terms import GroupType, Phase
 from groupreplay.state.events.event import Evidence, Fact, History
 from groupreplay.state.events.group_events import GroupCreated, GroupDeleted, GroupEmptied, RebalanceCompleted
-from groupreplay.state.kafka_terms import GroupType, Phase
 from groupreplay.state.plausible_times import written_ms
 from groupreplay.state.policy.context import Context
 from groupreplay.state.replay.departures.classic import JoinPhase

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from groupreplay.codecs.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS, GroupType, MemberPhase, Phase
 from groupreplay.state.events.event import History
-from groupreplay.state.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS, GroupType, MemberPhase, Phase
 from groupreplay.state.snapshot import modern
 from groupreplay.state.snapshot.group_state import GroupState
 from groupreplay.state.snapshot.members import Member

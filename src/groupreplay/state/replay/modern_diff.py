@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType, MemberPhase
 from groupreplay.state.events import group_events
 from groupreplay.state.events.event import Evidence, Fact, GoneMember, Trigger
-from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType, MemberPhase
 from groupreplay.state.policy.sessions import ASSUMED_SESSIONS, SessionSettings
 from groupreplay.state.replay import generation_diff
 from groupreplay.state.replay.departures.reasons import FENCING_SLACK_MS, Leaving, fenced, why

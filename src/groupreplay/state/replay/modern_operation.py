@@ -11,8 +11,8 @@ from itertools import pairwise
 from typing import Final
 
 from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue
+from groupreplay.codecs.kafka_terms import GroupType, Phase
 from groupreplay.state.events.event import History
-from groupreplay.state.kafka_terms import GroupType, Phase
 from groupreplay.state.replay import classic
 from groupreplay.state.replay.group_summary import GroupSummary, summarize
 from groupreplay.state.replay.membership_change import MembershipChange

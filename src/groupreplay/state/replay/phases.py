@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
-from groupreplay.state.kafka_terms import Phase
+from groupreplay.codecs.kafka_terms import Phase
 
 
 class Observed(str, Enum):

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from groupreplay.codecs.kafka_terms import REBALANCING, GroupType, Phase
 from groupreplay.state.events.event import Evidence, Trigger
 from groupreplay.state.events.group_events import RebalanceStarted
-from groupreplay.state.kafka_terms import REBALANCING, GroupType, Phase
 from groupreplay.state.replay.phases import NEXT, PROBED
 from groupreplay.state.replay.report import Report
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot

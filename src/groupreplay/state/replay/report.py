@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state.events.event import Cause, Event, Evidence, Fact, History, Severity
 from groupreplay.state.events.offset_events import OffsetsExpired
-from groupreplay.state.kafka_terms import GroupType
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.state.policy.rules import Rules
 

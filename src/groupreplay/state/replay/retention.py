@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import numpy.typing as npt
 
+from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType, Phase
 from groupreplay.state.events.event import Evidence
 from groupreplay.state.events.offset_events import ExpiryBase
-from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType, Phase
 from groupreplay.state.plausible_times import LATEST_MS
 from groupreplay.state.policy.context import NEWEST_RULES
 from groupreplay.state.snapshot import modern

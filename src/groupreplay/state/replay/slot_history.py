@@ -15,8 +15,8 @@ from zlib import crc32
 
 import msgspec
 
+from groupreplay.codecs.kafka_terms import GroupType, Phase
 from groupreplay.state.events.event import History
-from groupreplay.state.kafka_terms import GroupType, Phase
 from groupreplay.state.replay.departures.planned import TOO_SLOW, remember
 from groupreplay.state.replay.membership_change import Departure, MembershipChange, is_replaced
 from groupreplay.state.snapshot import modern

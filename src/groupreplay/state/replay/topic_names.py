@@ -8,7 +8,7 @@ from dataclasses import replace
 import msgspec
 
 from groupreplay.codecs import uuid_bytes, uuid_text
-from groupreplay.state.kafka_terms import GroupType
+from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state.replay.generation_diff import GenerationDiff, Moves, Orphans, moves
 from groupreplay.state.snapshot.members import Member, Pairing, group_topics
 from groupreplay.state.snapshot.modern import Modern

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
+from groupreplay.codecs.kafka_terms import GroupType, Phase
 from groupreplay.state.events.event import History, LeaveReason, Trigger
-from groupreplay.state.kafka_terms import GroupType, Phase
 from groupreplay.state.snapshot.members import EarlierTopics, Member
 from groupreplay.state.snapshot.modern import Modern, group_epoch
 

@@ -8,9 +8,9 @@ from typing import Final
 
 import msgspec
 
+from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state.events.event import History
 from groupreplay.state.events.offset_events import LossReason, RewindKind, SetDirection
-from groupreplay.state.kafka_terms import GroupType
 
 #: More changes than this are sorted together with those that wait.
 _FEW: Final = 8

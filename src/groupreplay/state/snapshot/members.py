@@ -17,7 +17,7 @@ from groupreplay.codecs import (
     is_text,
     subscribed_topics,
 )
-from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, DEFAULT_SESSION_TIMEOUT_MS, given_ms
+from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, DEFAULT_SESSION_TIMEOUT_MS, given_ms
 from groupreplay.state.snapshot.connect import CONNECT_PROTOCOL_TYPE, Worker, read_worker
 from groupreplay.state.snapshot.modern import ModernMember
 from groupreplay.state.snapshot.partitions import by_topic

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from groupreplay.codecs import uuid_text
-from groupreplay.state.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS, GroupType, MemberPhase, given_ms
+from groupreplay.codecs.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS, GroupType, MemberPhase, given_ms
 from groupreplay.state.plausible_times import NO_TIMESTAMP, written_ms
 from groupreplay.state.snapshot.partitions import to_ranges
 

@@ -6,8 +6,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
+from groupreplay.codecs.kafka_terms import GroupType, Phase
 from groupreplay.state.events.event import Evidence, History
-from groupreplay.state.kafka_terms import GroupType, Phase
 from groupreplay.state.snapshot.conditions import ActiveCondition, ConditionKey, Conditions
 from groupreplay.state.snapshot.group_snapshot import GroupActivity, GroupSnapshot
 from groupreplay.state.snapshot.group_state import (

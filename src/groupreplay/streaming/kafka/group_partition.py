@@ -7,8 +7,8 @@ from typing import Any
 
 from confluent_kafka import KafkaException
 
+from groupreplay.codecs.kafka_terms import DEFAULT_PARTITIONS, partition_for
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.state.kafka_terms import DEFAULT_PARTITIONS, partition_for
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection, TopicIdentity

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from confluent_kafka import KafkaException
 
+from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state.display.phrases import milliseconds
 from groupreplay.state.display.safe_text import safe_text
-from groupreplay.state.kafka_terms import GroupType
 from groupreplay.state.policy.context import NEWEST_RULES, BrokerRelease
 from groupreplay.state.policy.sessions import SessionSettings
 from groupreplay.streaming.base.errors import GroupReplayError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -18,7 +18,6 @@ from groupreplay.streaming.base.signals import StopRequest, stop_requests
 from groupreplay.streaming.config.logs import StatusReport
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.probe_messages import (
-    GroupAnswer,
     ProbeMessage,
     RoundSummary,
     encode_message,
@@ -29,7 +28,6 @@ from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.publisher import MessageTooLargeError, Publisher, publish_smaller
 from groupreplay.streaming.prober.prober import Prober, ProbeRound, ProberThread
 from groupreplay.streaming.prober.probes_topic import last_rounds, read_clock
-from groupreplay.streaming.text.terminal import Table
 
 #: How far back a starting prober reads its topic to find groups that were rebalancing.
 _MEMORY_MS: Final = 3_600_000
@@ -174,15 +172,6 @@ def round_line(summary: RoundSummary) -> str:
     if summary.rights != "ok":
         parts.append(f"rights {summary.rights}")
     return ", ".join(parts)
-
-
-def round_table(answers: Iterable[GroupAnswer]) -> Table:
-    """The answers of a round as a table."""
-    rows = []
-    for one in answers:
-        names = [member.instance_id or f"{member.client_id}{member.client_host}" for member in one.members]
-        rows.append((one.group_id, one.broker, one.state, len(names), ", ".join(names)))
-    return Table(("GROUP", "BROKER", "STATE", "#MEMBERS", "MEMBERS"), rows)
 
 
 def round_documents(taken: ProbeRound) -> list[Mapping[str, Any]]:

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from groupreplay.streaming.spark.internals.releases import checkpoint_manager, has_known_internals
-from support.paths import ROOT
+from support.paths import PACKAGE
 
 #: Names of PySpark and py4j that begin with an underscore, used on another object than ``self`` and ``cls``.
 PRIVATE = re.compile(
@@ -70,7 +70,7 @@ def test_private_parts_are_used_in_one_package() -> None:
     assert private_uses("query._jsq.lastProgress()") == ["query._jsq"]
     assert private_uses("from pyspark.worker import main") == ["pyspark.worker"]
     assert private_uses("self._jvm.java; self._java") == []
-    folder = ROOT / "streaming"
+    folder = PACKAGE / "streaming"
     found = {
         str(path.relative_to(folder)): uses
         for path in sorted(folder.rglob("*.py"))

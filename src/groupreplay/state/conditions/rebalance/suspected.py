@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
+from groupreplay.codecs.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS
 from groupreplay.state.conditions.commit_gaps import commits_expected, usual_gap_ms
 from groupreplay.state.conditions.condition import Condition, Example
 from groupreplay.state.conditions.detection import QUIET, Dependency, Evaluation, GroupDetector, GroupView
@@ -14,7 +15,6 @@ from groupreplay.state.conditions.windows import MINUTE_MS
 from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import Data
 from groupreplay.state.events.event import Evidence, Severity
-from groupreplay.state.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS
 from groupreplay.state.replay.slot_history import timeouts
 
 

@@ -13,9 +13,9 @@ from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
+from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType
 from groupreplay.state.events import offset_events
 from groupreplay.state.events.event import Evidence, Severity
-from groupreplay.state.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType
 from groupreplay.state.replay.group_activity import has_members, is_significant
 from groupreplay.state.replay.offset_changes.consequences import severity_of_moves
 from groupreplay.state.replay.offset_changes.deletions import hold_deletion

@@ -1,0 +1,254 @@
+"""Checks of the clusters: connection, rights, offsets topic, transactions, clocks, retention, output topics.
+
+They only read: nothing is created, written or committed.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import fields
+from typing import Final
+
+from groupreplay.app.check.result import CheckResult, Subject, failed, ok, unknown, warning
+from groupreplay.state.policy.context import DEFAULT_CHECK_INTERVAL_MS, OFFSETS_TOPIC
+from groupreplay.streaming.base.clock import now_ms
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.job import preflight
+from groupreplay.streaming.kafka import rights as all_rights
+from groupreplay.streaming.kafka.broker_release import lists_transactions, release_text
+from groupreplay.streaming.kafka.clients import NO_ERA, Connection
+from groupreplay.streaming.kafka.group_admin import GroupAdmin
+from groupreplay.streaming.kafka.output_topics import (
+    change_line,
+    create_topics,
+    describe_topics,
+    topic_problems,
+)
+from groupreplay.streaming.kafka.retention import contradiction, effective_retention
+from groupreplay.streaming.kafka.rights import Held, Right, grant_line
+
+#: The default of a broker's transaction.max.timeout.ms, the longest timeout that a producer may request.
+_HANGING_MS: Final = 900_000
+#: The default of a producer's transaction.timeout.ms.
+_LONG_MS: Final = 60_000
+_LOOKED_AT: Final = 10
+#: A larger difference between the brokers' clocks and this machine's clock is a warning.
+_SKEW_MS: Final = 5_000
+_CLOCK_SECONDS: Final = 6.0
+_CLOCK_POLL_SECONDS: Final = 0.5
+
+
+def cluster(name: str, connection: Connection) -> Sequence[CheckResult]:
+    """Whether the cluster answers; its id, address, brokers and release."""
+    metadata = connection.metadata("cluster")
+    address, brokers = connection.cluster.bootstrap_servers, len(metadata.brokers)
+    found = f"{metadata.cluster_id or 'unknown'} at {address}, brokers: {brokers}, {release_text(connection)}"
+    return [ok(name, found)]
+
+
+def source_rights(subject: Subject) -> Sequence[CheckResult]:
+    """Each right on the source cluster."""
+    settings = subject.settings
+    wanted = all_rights.source_rights(
+        probe=settings.probe, ask_retention=settings.retention.retention_minutes is None
+    )
+    return list(_rights(subject.source, wanted))
+
+
+def sink_rights(subject: Subject) -> Sequence[CheckResult]:
+    """Each right on the cluster of the job's topics that ``source_rights`` does not cover."""
+    wanted = all_rights.sink_rights(subject.settings.topics)
+    if subject.sink is subject.source:
+        wanted = [one for one in wanted if one.kind == "topic"]
+    return list(_rights(subject.sink, wanted))
+
+
+def offsets_topic(subject: Subject) -> Sequence[CheckResult]:
+    """Whether the offsets topic exists, one of its records can be read, and every partition answers."""
+    topic = subject.offsets_topic
+    ends = GroupAdmin(subject.source).ends(topic.partitions)
+    silent = [number for number in range(topic.partitions) if number not in ends]
+    if silent:
+        leaders = ", ".join(f"{number}: {topic.leaders.get(number, '-')}" for number in silent[:_LOOKED_AT])
+        raise GroupReplayError(
+            f"{len(silent)} of {topic.partitions} partitions do not answer",
+            where=f"partition: leader: {leaders}",
+            fix="check these brokers; the job sees no groups of these partitions until they answer",
+            exit_code=ExitCode.CONNECTION,
+        )
+    total = sum(high for high, _ in ends.values())
+    topic_id = "no id (topics have one since Kafka 2.8)" if topic.era == NO_ERA else f"id {topic.era}"
+    found = f"{OFFSETS_TOPIC}: {topic.partitions} partitions, sum of end offsets {total:,}, {topic_id}"
+    return [ok("offsets topic", found)]
+
+
+def transactions(subject: Subject) -> Sequence[CheckResult]:
+    """Whether open transactions hold back records from the job; their age is that of their first record."""
+    topic = subject.offsets_topic
+    ends = GroupAdmin(subject.source).ends(topic.partitions)
+    held = {number: stable for number, (high, stable) in ends.items() if stable < high}
+    ages = {number: _age_ms(subject.source, number, held[number]) for number in sorted(held)[:_LOOKED_AT]}
+    if not ages:
+        return [ok("transactions", "none open")]
+    oldest = max(ages, key=lambda number: ages[number])
+    where = f"partition {oldest}, leader {topic.leaders.get(oldest, '-')}"
+    found = f"open in {len(held)} partitions, the oldest for {ages[oldest] / 1000:.0f} s ({where})"
+    if ages[oldest] <= _LONG_MS:
+        return [ok("transactions", found)]
+    fix = _find_hanging(subject, topic.leaders.get(oldest, ""))
+    if ages[oldest] <= _HANGING_MS:
+        return [warning("transactions", f"{found}: later records cannot be read until it ends", fix)]
+    what = f"a transaction hangs, and later records cannot be read: {found}"
+    return [failed("transactions", GroupReplayError(what, fix=fix, exit_code=ExitCode.DATA))]
+
+
+def clock(subject: Subject) -> Sequence[CheckResult]:
+    """Difference between the brokers' clocks and this machine's, from records written during the check."""
+    found = _skew(subject)
+    if found is None:
+        return [unknown("clock", f"unknown: no record was written to {OFFSETS_TOPIC} in the last seconds")]
+    least_ms, most_ms = found
+    text = f"according to the newest record the brokers' clocks are {_span(least_ms, most_ms)} this machine's"
+    if least_ms > _SKEW_MS or most_ms < -_SKEW_MS:
+        fix = "synchronise the clocks of the brokers and of this machine (NTP): deadlines are off by as much"
+        return [warning("clock", text, fix)]
+    return [ok("clock", text)]
+
+
+def retention(subject: Subject) -> Sequence[CheckResult]:
+    """The brokers' retention of offsets, from which the job computes when offsets expire."""
+    flags = subject.settings.retention
+    known = effective_retention(flags, subject.source)
+    if known.retention_ms is None:
+        rights = all_rights.source_rights(probe=False, ask_retention=True)
+        grant = next(grant_line(one, subject.settings.source) for one in rights if one.kind == "cluster")
+        fix = f"{grant}\nor give it: --retention-minutes"
+        found = "offsets.retention.minutes is unknown; 7 days are assumed, events about expiry are inferred"
+        return [warning("retention", found, fix)]
+    source = "--retention-minutes" if flags.retention_minutes is not None else "a broker"
+    found = (
+        f"offsets are kept for {known.retention_ms // 60_000:,} minutes (from {source}), "
+        f"checked every {(known.check_interval_ms or DEFAULT_CHECK_INTERVAL_MS) / 1000:g} s"
+    )
+    if odd := contradiction(known.retention_ms, known.check_interval_ms):
+        fix = f"set offsets.retention.check.interval.ms of the brokers to at most {known.retention_ms}"
+        return [warning("retention", odd, fix)]
+    return [ok("retention", found)]
+
+
+def output_topics(subject: Subject) -> Sequence[CheckResult]:
+    """Each topic of the job: its settings, or that it will be created."""
+    names = subject.settings.topics
+    there = {topic.kind: topic for topic in describe_topics(subject.sink, names)}
+    missing = [item.name for item in fields(names) if item.name not in there]
+    results = [ok(f"topic {getattr(names, kind)}", "is missing and will be created") for kind in missing]
+    if missing:
+        try:
+            create_topics(subject.sink, names, missing, only_try=True)
+        except GroupReplayError as error:
+            results = [failed("output topics", error)]
+    for topic in there.values():
+        found = list(topic_problems(topic))
+        about = f"topic {topic.name}"
+        if not found:
+            seen = _settings_text(topic.settings)
+            results.append(ok(about, f"{topic.partitions} partitions, {topic.replicas} replicas, {seen}"))
+            continue
+        what = "; ".join(one.what for one in found)
+        fix = "\n".join(
+            change_line(subject.sink, topic, one.setting)
+            if one.setting
+            else "delete the topic and create it again with one partition"
+            for one in found
+        )
+        if any(one.fatal for one in found):
+            results.append(failed(about, GroupReplayError(what, fix=fix, exit_code=ExitCode.DATA)))
+        else:
+            results.append(warning(about, what, fix))
+    return results
+
+
+def _rights(connection: Connection, wanted: Sequence[Right]) -> Iterator[CheckResult]:
+    for right, has in all_rights.held(connection, wanted).items():
+        line = grant_line(right, connection.cluster)
+        if has is Held.NO and right.needed:
+            error = GroupReplayError(f"missing: {right.why}", fix=line, exit_code=ExitCode.AUTHORISATION)
+            yield failed(str(right), error)
+        elif has is Held.NO:
+            yield warning(str(right), f"missing: {right.why}", line)
+        elif has is Held.YES:
+            yield ok(str(right), has.value)
+        else:
+            yield unknown(str(right), has.value)
+
+
+def _age_ms(connection: Connection, partition: int, offset: int) -> int:
+    """Age of the first record of an open transaction; 0 if the transaction has ended meanwhile."""
+    message = preflight.record_at(connection, partition, offset, "read_uncommitted")
+    return 0 if message is None else max(0, now_ms() - message.timestamp()[1])
+
+
+def _find_hanging(subject: Subject, leader: str) -> str:
+    if not lists_transactions(subject.source):
+        return (
+            "start its producer again with the same transactional.id, which aborts it (brokers before Kafka 3.0 cannot "
+            "list transactions)"
+        )
+    servers = subject.settings.source.bootstrap_servers
+    return f"kafka-transactions.sh --bootstrap-server {servers} find-hanging --broker-id {_broker_id(leader)}"
+
+
+def _broker_id(leader: str) -> str:
+    found = re.search(r"\((\d+)\)$", leader)
+    return found[1] if found else "ID"
+
+
+def _skew(subject: Subject) -> tuple[int, int] | None:
+    """The brokers' clock minus this machine's, at least and at most, in milliseconds; None if unknown.
+
+    A record behind the end that a partition had at one request, and before its end at the next one, got its timestamp
+    between them. Without such a record, an old one proves nothing, and a timestamp in the future proves that the
+    brokers are ahead.
+    """
+    source, partitions = subject.source, subject.offsets_topic.partitions
+    started_ms = asked_ms = now_ms()
+    ends = source.high_watermarks(OFFSETS_TOPIC, partitions)
+    deadline = time.monotonic() + _CLOCK_SECONDS
+    while time.monotonic() < deadline:
+        time.sleep(_CLOCK_POLL_SECONDS)
+        asking_ms = now_ms()
+        later = source.high_watermarks(OFFSETS_TOPIC, partitions)
+        answered_ms = now_ms()
+        for number in (one for one, end in later.items() if end > ends[one]):
+            message = preflight.record_at(source, number, ends[number], "read_uncommitted")
+            # Where only control records were written, the next record may be a later one.
+            if message is not None and message.offset() < later[number]:
+                written_ms = message.timestamp()[1]
+                return written_ms - answered_ms, written_ms - asked_ms
+        asked_ms, ends = asking_ms, later
+    newest_ms = source.newest_ms(OFFSETS_TOPIC, partitions)
+    if newest_ms is not None and newest_ms > started_ms:
+        return newest_ms - started_ms, newest_ms - started_ms
+    return None
+
+
+def _span(least_ms: int, most_ms: int) -> str:
+    if least_ms <= 0 <= most_ms:
+        return f"within {max(-least_ms, most_ms) / 1000:.1f} s of"
+    near, side = (least_ms, "ahead of") if least_ms > 0 else (-most_ms, "behind")
+    return f"{near / 1000:.1f} s {side}"
+
+
+def _settings_text(settings: Mapping[str, str] | None) -> str:
+    if settings is None:
+        return "settings hidden from this login"
+    shown = (
+        "cleanup.policy",
+        "message.timestamp.type",
+        "retention.ms",
+        "max.message.bytes",
+        "min.insync.replicas",
+    )
+    return ", ".join(f"{name}={settings[name]}" for name in shown if name in settings)

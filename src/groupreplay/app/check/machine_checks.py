@@ -1,0 +1,195 @@
+"""Checks of this machine: Java, versions of libraries, and the checkpoint folder."""
+
+from __future__ import annotations
+
+import platform
+import re
+import tempfile
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from groupreplay import __version__
+from groupreplay.app.check.result import CheckResult, Subject, failed, ok, unknown, warning
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.local.spark_lines import find_line, javas_of
+from groupreplay.streaming.spark import checkpoint as checkpoints
+from groupreplay.streaming.spark import checkpoint_identity
+from groupreplay.streaming.spark.checkpoint_files import in_folder
+from groupreplay.streaming.spark.checkpoint_lock import holder_of
+
+#: Packages whose version is checked against the requirements in this package's metadata.
+_PACKAGES: Final = ("pyspark", "pandas", "pyarrow", "confluent-kafka")
+
+
+def java(_: Subject) -> Sequence[CheckResult]:
+    """The Java that ``run`` would start; with spark-submit the cluster's Java is used instead."""
+    from groupreplay.streaming.local.java import find_java
+
+    found = find_java(javas_of(_version("pyspark")))
+    return [ok("java", f"Java {found.version} ({found.source}): {found.home}")]
+
+
+def versions(_: Subject) -> Sequence[CheckResult]:
+    """The versions of required packages, compared with those that this release supports."""
+    from groupreplay.streaming.local.ivy import JarError
+    from groupreplay.streaming.local.jars import locked_jars
+
+    found = {name: version for name in _PACKAGES if (version := _version(name)) is not None}
+    listed = ", ".join(f"{name} {version}" for name, version in found.items())
+    listed = f"groupreplay {__version__}, Python {platform.python_version()}, {listed}"
+    wrong = [f"{name} {version}" for name, version in found.items() if not _fits(name, version)]
+    if wrong:
+        fix = "pip install --upgrade 'groupreplay[spark]'"
+        return [warning("versions", f"{', '.join(wrong)} was not tested with this release; {listed}", fix)]
+    try:
+        locked_jars("spark-connector")
+    except JarError as error:
+        if "pyspark" not in found:
+            fix = f"{error.fix} (on a cluster: use the platform's Spark)"
+            return [failed("versions", GroupReplayError(error.what, fix=fix, exit_code=ExitCode.USAGE))]
+        return [warning("versions", f"{error.what}; {listed}", str(error.fix))]
+    line = find_line(found["pyspark"])
+    if line is not None and not line.was_run(found["pyspark"]):
+        what = f"pyspark {found['pyspark']} was not run with the Kafka connector {line.connector}; {listed}"
+        return [
+            warning("versions", what, f"pip install 'pyspark=={line.run_with[-1]}', with which it was run")
+        ]
+    return [ok("versions", listed)]
+
+
+def checkpoint(subject: Subject) -> Sequence[CheckResult]:
+    """Whether the folder is writable, unused, and belongs to this cluster and these topics."""
+    location = str(subject.settings.checkpoint)
+    address = urlsplit(location)
+    if address.scheme not in ("", "file"):
+        return [unknown("checkpoint", f"{location}: not a local folder; the job checks it when it starts")]
+    folder = Path(address.path)
+    if not folder.exists():
+        _try_to_write(_nearest(folder))
+        return [
+            ok("checkpoint", f"{folder} will be created: a first start, which emits no events of the past")
+        ]
+    _try_to_write(folder)
+    holder = holder_of(folder)
+    if holder:
+        return [
+            warning(
+                "checkpoint",
+                f"{folder} is in use: {holder}",
+                "let that job run, or stop it before starting another one with this checkpoint",
+            )
+        ]
+    belongs = _belongs(_latest(folder), subject)
+    others = checkpoints.writable_by_others(folder)
+    return [belongs] if others is None else [belongs, warning("checkpoint", *others)]
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _fits(package: str, version: str) -> bool:
+    """Whether a version satisfies this package's requirement."""
+    needed = next((one for one in metadata.requires("groupreplay") or () if _name(one) == package), "")
+    bounds = re.findall(r"(>=|<|==)([\d.]+)", needed.partition(";")[0])
+    found = _numbers(version)
+    tests = {">=": found.__ge__, "<": found.__lt__, "==": found.__eq__}
+    return all(tests[sign](_numbers(bound)) for sign, bound in bounds)
+
+
+def _name(requirement: str) -> str:
+    return re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower()
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)[:3]))
+
+
+def _nearest(folder: Path) -> Path:
+    """The folder itself, or its nearest parent that exists."""
+    return next(one for one in (folder, *folder.absolute().parents) if one.exists())
+
+
+def _try_to_write(folder: Path) -> None:
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise GroupReplayError(
+            f"the checkpoint folder is not writable: {error.strerror}",
+            where=str(folder),
+            fix="give this user the permission to write there, or choose another --checkpoint",
+            exit_code=ExitCode.USAGE,
+        ) from None
+
+
+def _latest(folder: Path) -> Path:
+    """The subfolder in which the state was last rebuilt; otherwise the folder itself."""
+    inside = [
+        one
+        for one in folder.glob(f"{checkpoints.ANEW}-*")
+        if (one / checkpoint_identity.IDENTITY_FILE).exists()
+    ]
+    return max(inside, key=lambda one: _numbers(one.name), default=folder)
+
+
+def _belongs(folder: Path, subject: Subject) -> CheckResult:
+    """Whether an existing checkpoint belongs to this cluster and these topics.
+
+    Raises:
+        GroupReplayError: it belongs to others, or it is damaged.
+    """
+    path = folder / checkpoint_identity.IDENTITY_FILE
+    known = checkpoint_identity.decode_identity(path.read_bytes(), str(path)) if path.exists() else None
+    checkpoint_identity.refuse_damage(known, str(folder), in_folder(folder))
+    if known is None:
+        return ok("checkpoint", f"{folder} is empty: a first start, which emits no events of the past")
+    topic = subject.offsets_topic
+    wanted = checkpoint_identity.Identity(
+        cluster_id=topic.cluster_id,
+        era=topic.era,
+        partitions=topic.partitions,
+        probes=f"{subject.sink.cluster_id()}/{subject.settings.topics.probes}",
+        first_start_ms=0,
+    )
+    checkpoint_identity.check_identity(known, wanted, str(folder))
+    if (known.era, known.partitions) != (topic.era, topic.partitions):
+        return warning(
+            "checkpoint",
+            f"{folder} was made with another offsets topic id, or another number of its partitions",
+            "start the job: it emits job.gap and rebuilds its state",
+        )
+    return ok(
+        "checkpoint",
+        f"{folder} belongs to this cluster and topic, topic id {known.era}; made by release {known.version}",
+    )
+
+
+def pages(subject: Subject) -> Sequence[CheckResult]:
+    """Who can read what ``serve`` and ``export`` answer on their address.
+
+    Raises:
+        GroupReplayError: the file of the token cannot be used, or ``serve`` would refuse to start without one.
+    """
+    from groupreplay.app.serve.guard import is_loopback, need_token
+
+    settings = subject.settings
+    assert settings.listen is not None
+    host, port = settings.listen
+    token = need_token(host, settings.auth_token_file)
+    closed = "pages and API need the token" if token else "pages and API need no token"
+    if is_loopback(host):
+        return [ok("pages", f"only this machine reaches {host}:{port}; {closed}")]
+    return [
+        warning(
+            "pages",
+            f"everybody who reaches {host}:{port} can read /metrics, /healthz and /readyz without a token; {closed}",
+            "metrics name every group: allow only Prometheus to connect, by a network policy or in a proxy",
+        )
+    ]

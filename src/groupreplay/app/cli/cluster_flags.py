@@ -1,0 +1,185 @@
+"""Flags that name clusters and topics.
+
+Imports nothing heavy: ``--help`` loads this module.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from click.core import ParameterSource
+
+from groupreplay.app.cli.options import file_flag, flag, group
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.config.settings import Cluster, RetentionFlags, TopicNames
+    from groupreplay.streaming.prober.probes_topic import ProbesPlace
+
+_TOPIC_HELP: Final = {
+    "events": "Topic of the events.",
+    "states": "Compacted topic with one document per group.",
+    "dead_letters": "Topic of records that cannot be decoded.",
+    "job": "Topic of the job's status and events.",
+    "probes": "Topic of the prober's answers.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFlags:
+    """A bootstrap server and a Kafka client properties file; either may name the cluster."""
+
+    bootstrap_server: str | None = None
+    command_config: Path | None = None
+
+    def find(self) -> Cluster | None:
+        """The named cluster; None when neither the flag nor the file names one.
+
+        Raises:
+            GroupReplayError: the properties file cannot be used.
+        """
+        from groupreplay.streaming.config.properties import load_properties
+        from groupreplay.streaming.config.settings import Cluster
+
+        properties = load_properties(self.command_config)
+        servers = self.bootstrap_server or properties.bootstrap_servers
+        return Cluster(bootstrap_servers=servers, properties=properties.settings) if servers else None
+
+    def need(self) -> Cluster:
+        """The named cluster.
+
+        Raises:
+            UsageError: no cluster is named.
+            GroupReplayError: the properties file cannot be used.
+        """
+        cluster = self.find()
+        if cluster is None:
+            raise click.UsageError("No cluster is named: give --bootstrap-server host:port.")
+        return cluster
+
+
+def cluster_flags() -> Any:
+    """A field with the cluster to connect to."""
+    return group(
+        ClusterFlags,
+        bootstrap_server=flag("Cluster to connect to.", metavar="HOST:PORT"),
+        command_config=file_flag("Kafka client properties for the connection (security, timeouts)."),
+    )
+
+
+def sink_flags() -> Any:
+    """A field with the cluster of the job's topics."""
+    return group(
+        ClusterFlags,
+        bootstrap_server=flag(
+            "Cluster of the job's topics, if it is not the source cluster.",
+            "--sink-bootstrap-server",
+            metavar="HOST:PORT",
+        ),
+        command_config=file_flag(
+            "Kafka client properties for the cluster of the job's topics.", "--sink-command-config"
+        ),
+    )
+
+
+def _topic_flag(kind: str, text: str) -> Any:
+    name = kind.replace("_", "-")
+    return flag(text, f"--{name}-topic", default=f"group-{name}", metavar="NAME")
+
+
+def _prefix_flag() -> Any:
+    return flag(
+        "Begin the default names of the job's topics with this text: a set of topics of its own.",
+        "--topic-prefix",
+        default="",
+        show_default=False,
+        metavar="TEXT",
+    )
+
+
+def topic_flags(*kinds: str) -> Any:
+    """A field with the ``TopicNames``; flags for these of the job's topics, by default for all, and for a prefix."""
+    flags = {kind: _topic_flag(kind, _TOPIC_HELP[kind]) for kind in kinds or _TOPIC_HELP}
+    return group(_topic_names, prefix=_prefix_flag(), **flags)
+
+
+def _topic_names(prefix: str, **names: str) -> TopicNames:
+    from groupreplay.streaming.config.settings import TopicNames
+
+    return TopicNames(**_all_names(prefix, **names))
+
+
+def _all_names(prefix: str, **names: str) -> dict[str, str]:
+    """The names of all five topics; the prefix applies to those that no flag names."""
+    ctx = click.get_current_context()
+    given = {
+        kind: name
+        for kind, name in names.items()
+        if ctx.get_parameter_source(f"{kind}_topic") is not ParameterSource.DEFAULT
+    }
+    defaults = {kind: f"{prefix}group-{kind.replace('_', '-')}" for kind in _TOPIC_HELP}
+    return {**defaults, **given}
+
+
+@dataclass(frozen=True, slots=True)
+class ProbesFlags:
+    """The topic with the prober's answers and its cluster; ``asked_for`` when a flag names one of them."""
+
+    topic: str
+    sink: ClusterFlags
+    asked_for: bool
+
+    def place(self, source: Cluster) -> ProbesPlace:
+        """The topic, on the source cluster unless the flags name another one."""
+        from groupreplay.streaming.prober.probes_topic import ProbesPlace
+
+        return ProbesPlace(self.sink.find() or source, self.topic, self.asked_for)
+
+
+def _probes(prefix: str, topic: str, sink: ClusterFlags) -> ProbesFlags:
+    ctx = click.get_current_context()
+    flags = ("probes_topic", "topic_prefix", "sink_bootstrap_server", "sink_command_config")
+    asked_for = any(ctx.get_parameter_source(name) is not ParameterSource.DEFAULT for name in flags)
+    return ProbesFlags(_all_names(prefix, probes=topic)["probes"], sink, asked_for)
+
+
+def probes_flags() -> Any:
+    """A field with the ``ProbesFlags``."""
+    text = "Topic of the prober's answers; read together with the offsets topic."
+    return group(_probes, prefix=_prefix_flag(), topic=_topic_flag("probes", text), sink=sink_flags())
+
+
+def _retention(broker_release: str | None, **values: int | None) -> RetentionFlags:
+    from groupreplay.streaming.config.settings import RetentionFlags
+    from groupreplay.streaming.kafka.broker_release import parsed_release
+
+    release = None if broker_release is None else parsed_release(broker_release)
+    if broker_release is not None and release is None:
+        raise click.BadParameter(
+            f"{broker_release!r} is no release of Kafka; give two numbers, such as 3.9.",
+            param_hint="'--broker-release'",
+        )
+    return RetentionFlags(broker_release=release, **values)
+
+
+def retention_flags() -> Any:
+    """A field with the ``RetentionFlags``."""
+    return group(
+        _retention,
+        retention_minutes=flag(
+            "offsets.retention.minutes of the brokers; by default a broker is asked, else 7 days.",
+            type=click.IntRange(min=1),
+        ),
+        check_interval_ms=flag(
+            "offsets.retention.check.interval.ms of the brokers; by default a broker is asked.",
+            "--retention-check-interval-ms",
+            type=click.IntRange(min=1),
+        ),
+        broker_release=flag(
+            "Kafka release of the brokers, such as 2.8: the rules of expiry differ. By default a broker is asked, else "
+            "3.2 or later.",
+            metavar="RELEASE",
+        ),
+    )

@@ -1,0 +1,268 @@
+"""``groupreplay describe``: offsets, members, state, history or states of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from groupreplay.app.cli.command import with_settings
+from groupreplay.app.cli.file_settings import giving_way, is_typed
+from groupreplay.app.cli.inputs import (
+    GroupsQuery,
+    exit_code,
+    lag_asked_for,
+    log_read,
+    need_connection,
+    reading,
+    replaying,
+    warn_of_assumptions,
+)
+from groupreplay.app.cli.options import (
+    Decorator,
+    declared_as,
+    flag,
+    groups_flag,
+    severity_flag,
+    switch,
+    time_flag,
+)
+from groupreplay.app.cli.time_range import TimeRange, given_flags, print_heading, time_range
+from groupreplay.app.text.given_time import GivenTime
+from groupreplay.streaming.base.errors import GroupReplayError
+
+if TYPE_CHECKING:
+    from groupreplay.app.cli.nothing_found import Nothing
+    from groupreplay.app.inspection.groups import Description
+    from groupreplay.app.inspection.lag import LogBounds
+    from groupreplay.app.text.terminal import Table
+    from groupreplay.streaming.engine.group_choice import GroupChoice
+    from groupreplay.streaming.kafka.topic_reader import Rows
+
+
+def _view(name: str, text: str, **attributes: Any) -> Decorator[Any]:
+    return click.option(f"--{name}", "view", flag_value=name, help=text, **attributes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribeSettings(GroupsQuery):
+    """The flags of ``describe``; ``view`` is offsets, members, state, history or states."""
+
+    groups: Sequence[str] = groups_flag("Group to describe")
+    all_groups: bool = switch("Describe all groups.")
+    view: str = declared_as(
+        _view("offsets", "Offsets (the default).", default="offsets"),
+        _view("members", "Members and the number of their partitions."),
+        _view("state", "Coordinator, assignor, state, number of members."),
+        _view("history", "Events: when, what, which members, and why."),
+        _view("states", "All states over time, with the bounds of their begins (docs/states.md)."),
+    )
+    since: GivenTime | None = time_flag("With --history and --states: only what was at or after this time.")
+    until: GivenTime | None = time_flag("With --history and --states: only what was before this time.")
+    min_severity: str = severity_flag("With --history: lowest severity to print.")
+    verbose: bool = switch("More columns: epochs, assignments and targets, leader epochs.")
+    sort: str = flag(
+        "Order of the offsets; member is that of Kafka's tool: the member with most partitions first.",
+        type=click.Choice(("member", "topic", "expires")),
+        default="member",
+    )
+
+
+@with_settings("describe", DescribeSettings)
+def command(settings: DescribeSettings) -> int:
+    """Print groups with the columns of Kafka's own tools, from the offsets topic alone.
+
+    Each group type has the columns of the tool for that type. json and jsonl print everything known about each
+    group, whatever the view; with --history and --states they print the rows of the table.
+    """
+    settings = _that_apply(settings)
+    past = _PAST.get(settings.view)
+    if settings.all_groups == bool(settings.groups):
+        raise click.UsageError("Give either --group or --all-groups.")
+    if past is not None and settings.fail_on:
+        raise click.UsageError(f"--fail-on needs the current state of groups: leave out --{settings.view}.")
+    if past is None and (settings.since or settings.until or settings.min_severity != "info"):
+        raise click.UsageError(
+            "--since, --until and --min-severity need --history or --states; --at TIME shows one point in time."
+        )
+    if settings.view == "states" and settings.min_severity != "info":
+        raise click.UsageError("--min-severity needs --history: states have no severity.")
+    answer = (past or _current)(settings)
+    if answer.documents or settings.output != "table":
+        _print(settings, answer)
+    return exit_code(answer.findings, answer.nothing)
+
+
+def _that_apply(settings: DescribeSettings) -> DescribeSettings:
+    """Without what was not typed and does not apply: it stands in the configuration file, for other calls."""
+    empty = {"groups": (), "all_groups": False}
+    settings = replace(settings, **giving_way(empty, groups="group"))
+    if settings.view in _PAST and settings.fail_on:
+        settings = replace(settings, **giving_way({"view": "offsets", "fail_on": ()}))
+    unused: dict[str, Any] = {} if settings.view in _PAST else {"since": None, "until": None}
+    unused |= {} if settings.view == "history" else {"min_severity": "info"}
+    return replace(settings, **{name: value for name, value in unused.items() if not is_typed(name)})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Shown:
+    """What is printed, what ``--fail-on`` has found by group, and the line about what was not found."""
+
+    tables: Sequence[Table]
+    documents: Sequence[Mapping[str, Any]]
+    findings: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    nothing: Nothing | None = None
+    times: TimeRange
+
+
+def _current(settings: DescribeSettings) -> _Shown:
+    """The groups in the chosen view, and what ``--fail-on`` finds."""
+    from groupreplay.app.inspection.describe import describe_tables
+    from groupreplay.app.inspection.describe_columns import DescribeView
+    from groupreplay.app.inspection.fail_on import Findings
+    from groupreplay.app.inspection.groups import absent, choose, live_groups, remains
+    from groupreplay.app.inspection.lag import with_lag
+    from groupreplay.app.text.terminal import safe_line
+    from groupreplay.streaming.engine.group_choice import GroupChoice
+
+    findings = Findings(settings.fail_on)
+    choice = GroupChoice(settings.groups)
+    at = settings.at_range()
+    with replaying(settings, at, choice) as (replay, rows):
+        is_offsets = settings.view == DescribeView.OFFSETS
+        groups = live_groups(replay, rows, findings, with_remains=is_offsets)
+    chosen = choose(groups, types=settings.types)
+    bounds = _log_bounds(settings, at, chosen, rows)
+    chosen = with_lag(chosen, bounds)
+    found = findings.lines(chosen, replay)
+    # A group that has lost its offsets may already be deleted.
+    for line in filter(None, map(remains, chosen)):
+        click.echo(safe_line(line), err=True)
+    if chosen and is_offsets:
+        warn_of_assumptions(replay.context, rows, history=False, groups=chosen)
+    missing = absent(choice, {*(group["group_id"] for group in groups), *found})
+    tables = describe_tables(
+        chosen,
+        DescribeView(settings.view),
+        rows.identity,
+        # --columns may name one of the columns of --verbose.
+        verbose=settings.verbose or bool(settings.table.columns),
+        order=settings.sort,
+        log_ends=bounds.ends,
+    )
+    nothing = _nothing(settings, at, rows, choice, missing, groups, chosen)
+    return _Shown(tables=tables, documents=chosen, findings=found, nothing=nothing, times=at)
+
+
+def _log_bounds(
+    settings: DescribeSettings, at: TimeRange, groups: Sequence[Description], rows: Rows
+) -> LogBounds:
+    """The bounds of the partitions' logs: with --with-lag, and for the offsets of a live cluster.
+
+    Ends of now say nothing about the offsets of an earlier time.
+    """
+    from groupreplay.app.inspection.lag import NO_BOUNDS, log_bounds
+    from groupreplay.app.text.terminal import safe_line
+
+    if lag_asked_for(settings, rows):
+        return log_bounds(groups, need_connection(rows))
+    if rows.connection is None or settings.view != "offsets" or at.until_ms is not None:
+        return NO_BOUNDS
+    try:
+        return log_bounds(groups, rows.connection)
+    except GroupReplayError as error:
+        click.echo(safe_line(f"the ends of the partitions and the lag are not known: {error.what}"), err=True)
+        return NO_BOUNDS
+
+
+def _nothing(
+    settings: DescribeSettings,
+    times: TimeRange,
+    rows: Rows,
+    choice: GroupChoice,
+    missing: Sequence[str],
+    groups: Sequence[Mapping[str, Any]],
+    shown: Sequence[object],
+) -> Nothing | None:
+    """The line about what was not found; None if everything was."""
+    from groupreplay.app.cli.nothing_found import no_group, no_such
+
+    log = log_read(settings.log, rows, settings.zone)
+    if missing:
+        return no_group(missing, choice, log)
+    if shown:
+        return None
+    asked = given_flags({"--group": settings.groups, "--type": settings.types}, times, settings.min_severity)
+    return no_such({"history": "event", "states": "state"}.get(settings.view, "group"), asked, groups, log)
+
+
+def _history(settings: DescribeSettings) -> _Shown:
+    """The events of the groups, as rows."""
+    from groupreplay.app.inspection.history import history, history_between, history_table
+    from groupreplay.state import Severity
+    from groupreplay.streaming.engine.group_choice import GroupChoice
+
+    choice, times = GroupChoice(settings.groups), _times(settings)
+    with replaying(settings, settings.at_range(), choice, member_events=True) as (replay, rows):
+        found = history(replay, rows)
+    least = Severity[settings.min_severity.upper()]
+    chosen = history_between(_of_types(settings, found), times.since_ms, times.until_ms, least)
+    if chosen:
+        warn_of_assumptions(replay.context, rows)
+    return _past(settings, times, rows, choice, history_table(chosen), found, chosen)
+
+
+def _states(settings: DescribeSettings) -> _Shown:
+    """The states of the groups over time, as rows."""
+    from groupreplay.app.inspection.state_history import state_rows, state_table, states_between
+    from groupreplay.streaming.engine.group_choice import GroupChoice
+
+    choice, times = GroupChoice(settings.groups), _times(settings)
+    with reading(settings.log) as (rows, _):
+        found = state_rows(rows, choice, until_ms=settings.at_range().until_ms)
+    chosen = states_between(_of_types(settings, found), times.since_ms, times.until_ms)
+    return _past(settings, times, rows, choice, state_table(chosen), found, chosen)
+
+
+def _times(settings: DescribeSettings) -> TimeRange:
+    return time_range(settings.since, settings.until, settings.zone, settings.log.end)
+
+
+def _of_types(settings: DescribeSettings, found: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [row for row in found if not settings.types or row["group_type"] in settings.types]
+
+
+def _past(
+    settings: DescribeSettings,
+    times: TimeRange,
+    rows: Rows,
+    choice: GroupChoice,
+    table: Table,
+    found: Sequence[Mapping[str, Any]],
+    chosen: Sequence[Mapping[str, Any]],
+) -> _Shown:
+    """The answer of a view with rows about the past: ``found`` before and ``chosen`` after the filters."""
+    from groupreplay.app.inspection.groups import absent
+
+    types = {row["group_id"]: row["group_type"] for row in found}
+    groups = [{"type": kind} for kind in types.values()]
+    nothing = _nothing(settings, times, rows, choice, absent(choice, types), groups, chosen)
+    return _Shown(tables=[table], documents=chosen, nothing=nothing, times=times)
+
+
+def _print(settings: DescribeSettings, answer: _Shown) -> None:
+    print_heading(answer.times, settings.output)
+    settings.table.print(
+        answer.tables,
+        answer.documents,
+        settings.output,
+        zone=settings.zone,
+        by_group=True,
+        stacks=settings.verbose,
+    )
+
+
+#: The views with rows about the past.
+_PAST: Final = {"history": _history, "states": _states}

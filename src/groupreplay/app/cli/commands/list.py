@@ -1,0 +1,130 @@
+"""``groupreplay list``: all groups and their states."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from groupreplay.app.cli.command import with_settings
+from groupreplay.app.cli.file_settings import is_typed
+from groupreplay.app.cli.flag_values import duration
+from groupreplay.app.cli.inputs import (
+    GroupsQuery,
+    exit_code,
+    lag_asked_for,
+    log_read,
+    need_connection,
+    replaying,
+    warn_of_assumptions,
+)
+from groupreplay.app.cli.options import flag, groups_flag, known_names_flag
+from groupreplay.app.cli.time_range import TimeRange, given_flags, print_heading
+
+if TYPE_CHECKING:
+    from groupreplay.app.cli.nothing_found import LogRead, Nothing
+    from groupreplay.streaming.engine.group_choice import GroupChoice
+
+
+def _group_states() -> list[str]:
+    from groupreplay.codecs.kafka_terms import group_states
+
+    return group_states()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListSettings(GroupsQuery):
+    """The flags of ``list``; ``expiring`` in milliseconds."""
+
+    states: Sequence[str] = known_names_flag(
+        "Only groups in these states, for example stable,empty.", "--state", known=_group_states
+    )
+    groups: Sequence[str] = groups_flag("Only this group")
+    partitions: Sequence[int] = flag(
+        "Only groups whose records are in this partition of the offsets topic; may be repeated.",
+        "--partition",
+        type=click.IntRange(min=0),
+        multiple=True,
+    )
+    expiring: int | None = flag(
+        "Only groups with offsets that expire within this time, for example 24h.",
+        type=duration,
+        metavar="DURATION",
+    )
+
+
+@with_settings("list", ListSettings)
+def command(settings: ListSettings) -> int:
+    """Print all groups, as kafka-consumer-groups.sh --list does, from the offsets topic alone.
+
+    RISK is the worst active condition; groupreplay describe --state --verbose shows all of them. With
+    --expiring, prints only groups whose committed offsets the broker may remove within that time, the earliest
+    first; with --with-lag also how many records a consumer would then read again, or skip, depending on
+    auto.offset.reset. If nothing expires within that time, it says so and exits with 5.
+    """
+    from groupreplay.app.inspection import group_list
+    from groupreplay.app.inspection.fail_on import Findings
+    from groupreplay.app.inspection.groups import choose, live_groups
+    from groupreplay.app.inspection.lag import log_bounds, with_lag
+    from groupreplay.app.inspection.records.group_rows import noting_groups
+    from groupreplay.streaming.engine.group_choice import GroupChoice
+
+    if settings.with_lag and settings.expiring is None and is_typed("with_lag"):
+        raise click.UsageError("--with-lag needs --expiring: it measures the groups that --expiring selects.")
+    findings, choice, at = Findings(settings.fail_on), GroupChoice(settings.groups), settings.at_range()
+    with replaying(settings, at, choice, partitions=settings.partitions) as (replay, rows):
+        # A prober's answers are about groups of all partitions.
+        held = GroupChoice()
+        batches = noting_groups(rows.batches, held) if settings.partitions else rows.batches
+        found = live_groups(replay, dataclasses.replace(rows, batches=batches), findings)
+    in_partitions = set(held.seen)
+    existing = [one for one in found if not settings.partitions or one["group_id"] in in_partitions]
+    groups = choose(existing, types=settings.types, states=settings.states)
+    if settings.expiring is None:
+        table, documents = group_list.list_table(groups), map(group_list.summary, groups)
+    else:
+        groups = group_list.expiring(groups, replay.latest_ms + settings.expiring)
+        if groups:
+            warn_of_assumptions(replay.context, rows, history=False)
+        if lag_asked_for(settings, rows):
+            groups = with_lag(groups, log_bounds(groups, need_connection(rows)))
+        table, documents = group_list.expiring_table(groups), map(group_list.expiring_summary, groups)
+    if groups or settings.output != "table":
+        print_heading(at, settings.output)
+        settings.table.print([table], documents, settings.output, zone=settings.zone)
+    nothing = _nothing(settings, at, choice, existing, groups, log_read(settings.log, rows, settings.zone))
+    return exit_code(findings.lines(groups, replay), nothing)
+
+
+def _nothing(
+    settings: ListSettings,
+    at: TimeRange,
+    choice: GroupChoice,
+    existing: Sequence[Mapping[str, Any]],
+    shown: Sequence[Mapping[str, Any]],
+    log: LogRead,
+) -> Nothing | None:
+    """The line about what was not found; None if everything was."""
+    from groupreplay.app.cli.nothing_found import no_group, no_such
+    from groupreplay.app.inspection.groups import absent
+    from groupreplay.state.display.phrases import milliseconds
+
+    missing = absent(choice, [group["group_id"] for group in existing])
+    if missing:
+        return no_group(missing, choice, log)
+    if shown:
+        return None
+    asked = given_flags(
+        {
+            "--group": settings.groups,
+            "--type": settings.types,
+            "--state": settings.states,
+            "--partition": [str(number) for number in settings.partitions],
+        },
+        at,
+    )
+    asked += [] if settings.expiring is None else [f"--expiring {milliseconds(settings.expiring)}"]
+    return no_such("group", asked, existing, log)

@@ -1,0 +1,132 @@
+"""The time flags of commands that print what happened: ``--since``, ``--until``, ``--time-zone``, and their meaning.
+
+Imports nothing heavy: ``--help`` loads this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+import click
+
+from groupreplay.app.text.given_time import GivenTime
+from groupreplay.app.text.time_zone import date_time
+from groupreplay.streaming.base.clock import now_ms
+from groupreplay.streaming.base.time_zones import UTC, TimeZone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataEnd:
+    """The end of the data, from which ages and times of day count back: now, or the last record of a capture."""
+
+    at_ms: int
+    is_live: bool
+
+
+def live_end() -> DataEnd:
+    """The end of live data: now."""
+    return DataEnd(at_ms=now_ms(), is_live=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeRange:
+    """From ``since_ms`` on and before ``until_ms``, in milliseconds; None for no bound.
+
+    ``counted_from`` is the end of the data if one of them was counted from it: an age, or with ``is_time_of_day`` the
+    latest such time before it. ``until_flag`` gave ``until_ms``.
+    """
+
+    since_ms: int | None = None
+    until_ms: int | None = None
+    counted_from: DataEnd | None = None
+    zone: TimeZone = UTC
+    is_time_of_day: bool = False
+    until_flag: str = "--until"
+
+    def flags(self) -> list[str]:
+        """The bounds as flags, for a line that nothing was found between them."""
+        bounds = (("--since", self.since_ms), (self.until_flag, self.until_ms))
+        return [f"{name} {date_time(at_ms, self.zone)}" for name, at_ms in bounds if at_ms is not None]
+
+    def heading(self) -> str | None:
+        """A line above what is printed: the bounds that were counted from the end of the data; None without such."""
+        if self.counted_from is None:
+            return None
+        bounds = [
+            f"{word} {date_time(at_ms, self.zone)}"
+            for word, at_ms in (("from", self.since_ms), ("until", self.until_ms))
+            if at_ms is not None
+        ]
+        end = self.counted_from
+        origin = "now" if end.is_live else "the last record of the capture"
+        how = "the latest such time before" if self.is_time_of_day else "counted back from"
+        return (
+            f"{' '.join([*bounds, f'({self.zone.name})'])}, {how} {origin}, {date_time(end.at_ms, self.zone)}"
+        )
+
+
+def given_flags(
+    names: Mapping[str, Iterable[str]], times: TimeRange, min_severity: str = "info"
+) -> list[str]:
+    """Flags with their values, as far as they were given, for a line that nothing was found for them."""
+    given = [f"{flag} {value}" for flag, values in names.items() for value in values]
+    severity = [] if min_severity == "info" else [f"--min-severity {min_severity}"]
+    return [*given, *severity, *times.flags()]
+
+
+def event_headings(times: TimeRange) -> list[str]:
+    """The lines above the lines of events."""
+    from groupreplay.app.text.event_text import line_heading
+
+    return [one for one in (times.heading(), line_heading(times.zone)) if one is not None]
+
+
+def print_heading(times: TimeRange, output: str) -> None:
+    """Print above a table what was counted from the end of the data, if anything was."""
+    heading = times.heading()
+    if heading is not None and output == "table":
+        click.echo(heading)
+
+
+def point_ms(given: GivenTime | None, zone: TimeZone, end: Callable[[], DataEnd]) -> int | None:
+    """What one flag means, in milliseconds; None without it. ``end`` is called only if the flag counts from it."""
+    if given is None:
+        return None
+    return given.at_ms(end().at_ms if given.needs_end else 0, zone)
+
+
+def time_range(
+    since: GivenTime | None, until: GivenTime | None, zone: TimeZone, end: Callable[[], DataEnd]
+) -> TimeRange:
+    """What the flags mean; ``end`` is called only if one of them counts from the end of the data.
+
+    A time of day of ``--until`` is the first one after ``--since``. ``--until now`` is no bound: the data end there.
+
+    Raises:
+        UsageError: the time ends before it begins.
+    """
+    until = None if until is not None and until.age_ms == 0 else until
+    found = end() if any(one is not None and one.needs_end for one in (since, until)) else None
+    end_ms = 0 if found is None else found.at_ms
+    since_ms = None if since is None else since.at_ms(end_ms, zone)
+    if until is None:
+        until_ms = None
+    elif since_ms is None:
+        until_ms = until.at_ms(end_ms, zone)
+    else:
+        until_ms = until.after_ms(since_ms, zone=zone, end_ms=end_ms)
+        if until_ms <= since_ms:
+            assert since is not None
+            what = f"--until {until.text} ({date_time(until_ms, zone)}) is not after"
+            since_text = f"--since {since.text} ({date_time(since_ms, zone)}), in {zone.name}"
+            swapped = None not in (since.age_ms, until.age_ms) and since.age_ms != until.age_ms
+            hint = f" Ages count back: --since {until.text} --until {since.text}?" if swapped else ""
+            raise click.UsageError(f"{what} {since_text}.{hint}")
+    return TimeRange(
+        since_ms=since_ms,
+        until_ms=until_ms,
+        counted_from=found,
+        zone=zone,
+        is_time_of_day=found is not None and all(one is None or one.age_ms is None for one in (since, until)),
+    )

@@ -1,0 +1,229 @@
+"""Serves an ASGI application over HTTP in a thread of its own; bounds connections, headers and silent clients."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import socket
+import threading
+from dataclasses import dataclass, field
+from socket import AF_INET, AF_INET6
+from typing import TYPE_CHECKING, Any, Final
+
+from groupreplay.app.exporter.connections import FIRST_LINE_SECONDS, LINE_SECONDS, Connections, DropLog
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+
+if TYPE_CHECKING:
+    import uvicorn
+
+log = logging.getLogger(__name__)
+
+#: A client that does not complete the head of a request for this long is disconnected.
+CLIENT_SECONDS: Final = 5.0
+#: So is one that does not read its answer for this long.
+READING_SECONDS: Final = 60.0
+#: Connections at once, more than the streams that ``serve`` allows. For a further one an idle one is dropped; if none
+#: is idle, it is answered with 503. Half of the files that a process may open by default.
+MOST_CONNECTIONS: Final = 512
+#: Connections that are accepted in one turn of the loop; fewer than one client may hold idle.
+_BACKLOG: Final = 128
+#: Bytes of a request's line and headers; the id of a group may have 30 000 bytes.
+_MOST_HEAD_BYTES: Final = 64 * 1024
+#: Answers that are being written when the server stops have this long.
+_END_SECONDS: Final = 2
+_START_SECONDS: Final = 10.0
+
+
+@dataclass(slots=True)
+class HttpServer:
+    """An application on an address that is bound already; ``start`` begins to answer, ``close`` ends it."""
+
+    sock: socket.socket
+    _server: uvicorn.Server
+    _thread: threading.Thread = field(init=False)
+
+    def __post_init__(self) -> None:
+        run = lambda: self._server.run(sockets=[self.sock])  # noqa: E731 - a lambda holds no reference to a field
+        self._thread = threading.Thread(target=run, name="groupreplay-http", daemon=True)
+
+    @property
+    def address(self) -> str:
+        """``127.0.0.1:9408``, with the port that was taken."""
+        host, port = self.sock.getsockname()[:2]
+        return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+    def start(self) -> None:
+        """Begins to answer."""
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends the server: answers that are not complete within two seconds are cut off."""
+        self._server.should_exit = True
+        if self._thread.is_alive():
+            self._thread.join(_END_SECONDS + _START_SECONDS)
+        self.sock.close()
+
+
+def open_server(application: Any, host: str, port: int) -> HttpServer:
+    """A server bound to this address that does not answer yet; port 0 takes a free port.
+
+    Raises:
+        GroupReplayError: the address is in use, or does not belong to this machine.
+    """
+    import uvicorn
+
+    config = uvicorn.Config(
+        application,
+        loop="asyncio",
+        http=_timed_protocol(),
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        # A line for each request that is no HTTP would let every client fill the log.
+        log_level="error",
+        access_log=False,
+        # Who connects is who connects: a client must not choose the address by which its requests are counted.
+        proxy_headers=False,
+        server_header=False,
+        # Without the version of a library, which helps only an attacker.
+        headers=[("Server", "groupreplay")],
+        # Reached only when no connection is idle: with one more than `Connections` keeps.
+        limit_concurrency=MOST_CONNECTIONS + 1,
+        backlog=_BACKLOG,
+        timeout_keep_alive=int(CLIENT_SECONDS),
+        timeout_graceful_shutdown=_END_SECONDS,
+        h11_max_incomplete_event_size=_MOST_HEAD_BYTES,
+    )
+    return HttpServer(_bound(host, port), uvicorn.Server(config))
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    sock = socket.socket(AF_INET6 if ":" in host else AF_INET)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind((host, port))
+        sock.listen(_BACKLOG)
+    except (OSError, OverflowError) as error:
+        sock.close()
+        raise GroupReplayError(
+            f"cannot listen: {getattr(error, 'strerror', None) or error}",
+            where=f"{host}:{port}",
+            fix="choose an address of this machine and a free port with --listen HOST:PORT",
+            exit_code=ExitCode.USAGE,
+        ) from None
+    return sock
+
+
+def _timed_protocol() -> type[asyncio.Protocol]:
+    """Uvicorn's protocol with time limits for the head of each request and for the reading of an answer.
+
+    Its own limit between two requests ends with the first byte of the next one, and its limit of connections refuses
+    new requests for the sake of old connections that send none.
+    """
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    return type("TimedProtocol", (_Limits, H11Protocol), {"table": _OpenConnections(MOST_CONNECTIONS)})
+
+
+class _OpenConnections:
+    """The connections of one server, and the line in the log about those that were dropped."""
+
+    def __init__(self, most: int) -> None:
+        self.open: Connections[_Limits] = Connections(most)
+        self._log = DropLog()
+        self._last_line = float("-inf")
+
+    def note_drop(self, connection: _Limits) -> None:
+        """Counts a connection; the line follows within a second, or a minute after the last one."""
+        if self._log.note(connection.host):
+            loop = connection.loop
+            loop.call_at(
+                max(loop.time() + FIRST_LINE_SECONDS, self._last_line + LINE_SECONDS), self._write, loop
+            )
+
+    def _write(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._last_line = loop.time()
+        log.warning("%s", self._log.line())
+
+
+class _Limits:
+    """Comes before uvicorn's protocol, which calls these methods when something changes."""
+
+    table: _OpenConnections
+    loop: asyncio.AbstractEventLoop
+    transport: asyncio.Transport
+    #: The connections that uvicorn counts.
+    connections: set[Any]
+    #: Of h11.
+    conn: Any
+    #: The request that is answered; from the complete head of the first one on.
+    cycle: Any
+    host: str = ""
+    _head_timer: asyncio.TimerHandle | None = None
+    _read_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)  # type: ignore[misc]
+        self.host = str((transport.get_extra_info("peername") or ("",))[0])
+        for dropped in self.table.open.open(self, self.host):
+            dropped._drop()
+        self._wait_for_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.table.open.close(self)
+        _cancel(self._head_timer)
+        _cancel(self._read_timer)
+        super().connection_lost(exc)  # type: ignore[misc]
+
+    def data_received(self, data: bytes) -> None:
+        before = self.cycle
+        super().data_received(data)  # type: ignore[misc]
+        if self._is_answering() and self.cycle is not before:
+            self.table.open.set_busy(self)
+            if len(self.table.open) > self.table.open.most:
+                self.table.note_drop(self)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()  # type: ignore[misc]
+        if not self._is_answering():
+            self.table.open.set_idle(self)
+        self._wait_for_head()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()  # type: ignore[misc]
+        self.table.open.set_idle(self)
+        _cancel(self._read_timer)
+        self._read_timer = self.loop.call_later(READING_SECONDS, self._drop)
+
+    def resume_writing(self) -> None:
+        _cancel(self._read_timer)
+        if self._is_answering():
+            self.table.open.set_busy(self)
+        super().resume_writing()  # type: ignore[misc]
+
+    def _is_answering(self) -> bool:
+        return self.cycle is not None and not self.cycle.response_complete
+
+    def _wait_for_head(self) -> None:
+        _cancel(self._head_timer)
+        self._head_timer = self.loop.call_later(CLIENT_SECONDS, self._close_silent)
+
+    def _close_silent(self) -> None:
+        if self._is_answering() or self.transport.is_closing():
+            return
+        if self.conn.trailing_data[0]:
+            self.table.note_drop(self)
+        self.transport.close()
+
+    def _drop(self) -> None:
+        """Ends the connection at once, whatever was sent on it, and gives its place to another one."""
+        self.table.note_drop(self)
+        self.table.open.close(self)
+        # uvicorn refuses requests by the number of these, and learns of the end only in the next turn of the loop.
+        self.connections.discard(self)
+        self.transport.abort()
+
+
+def _cancel(timer: asyncio.TimerHandle | None) -> None:
+    if timer is not None:
+        timer.cancel()

@@ -1,0 +1,171 @@
+"""The pages of the exporter: metrics, health and readiness, of one cluster or of several."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from groupreplay.app.exporter.collector import measure
+from groupreplay.app.exporter.feed import SinkFeed
+from groupreplay.app.exporter.freshness import Limits, is_fresh
+from groupreplay.app.exporter.rates import Rates, client_network
+from groupreplay.state.display.phrases import timestamp
+from groupreplay.state.display.safe_text import safe_text
+from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
+
+if TYPE_CHECKING:
+    from prometheus_client.core import Metric
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import Route
+
+#: Scrapes that are computed at once.
+_MOST_SCRAPES: Final = 2
+#: Requests of one client for one of the open paths: so many at once, and so many each second after that. Each path has
+#: its own: whoever asks for metrics all the time keeps no probe of the same address from its answer.
+BURST: Final = 60.0
+A_SECOND: Final = 5.0
+_TEXT: Final = "text/plain; charset=utf-8"
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """An answer to a client."""
+
+    status: HTTPStatus
+    content_type: str
+    body: bytes
+
+
+class Exporter:
+    """The pages by path; they do not depend on the HTTP server."""
+
+    def __init__(self, feed: SinkFeed, limits: Limits, clock: Callable[[], int]) -> None:
+        self._feed = feed
+        self._limits = limits
+        self._clock = clock
+
+    def collect(self) -> list[Metric]:
+        """All metrics at one moment: the method that ``prometheus_client`` calls on a collector."""
+        return self._feed.evaluate(lambda snapshot: measure(snapshot, self._clock(), self._limits))
+
+    def page(self, path: str, accept: str) -> Page:
+        """The page at a path."""
+        pages: dict[str, Callable[[], Page]] = {
+            "/metrics": lambda: self._metrics(accept),
+            "/healthz": self._health,
+            "/readyz": self._readiness,
+            "/": lambda: _text(HTTPStatus.OK, "groupreplay: /metrics /healthz /readyz"),
+        }
+        page = pages.get(path.partition("?")[0])
+        return (
+            _text(HTTPStatus.NOT_FOUND, "there are /metrics, /healthz and /readyz")
+            if page is None
+            else page()
+        )
+
+    def _metrics(self, accept: str) -> Page:
+        from prometheus_client.exposition import choose_encoder
+
+        encode, content_type = choose_encoder(accept)
+        return Page(HTTPStatus.OK, content_type, encode(cast("Any", self)))
+
+    def _health(self) -> Page:
+        if self.alive():
+            return _text(HTTPStatus.OK, "ok")
+        return _text(HTTPStatus.SERVICE_UNAVAILABLE, "the thread that reads the topics has ended")
+
+    def _readiness(self) -> Page:
+        reason = self.not_ready()
+        if reason is None:
+            return _text(HTTPStatus.OK, "ok")
+        return _text(HTTPStatus.SERVICE_UNAVAILABLE, reason)
+
+    def alive(self) -> bool:
+        """Whether the thread that reads the topics runs."""
+        return self._feed.alive
+
+    def not_ready(self) -> str | None:
+        """Why the metrics show nothing, or nothing new; None when they do."""
+        return self._feed.evaluate(self._missing)
+
+    def _missing(self, snapshot: TopicsSnapshot | None) -> str | None:
+        if snapshot is None:
+            reason = f": {safe_text(self._feed.trouble, None)}" if self._feed.trouble else ""
+            return f"the job's topics have not been read to their ends yet{reason}"
+        if snapshot.job is None:
+            return "the job has written nothing about itself yet"
+        if not is_fresh(snapshot, self._clock(), self._limits):
+            # While the topics cannot be read nobody knows whether it writes.
+            unread = self._feed.trouble and f"the job's topics cannot be read now: {self._feed.trouble}"
+            late = (
+                "no single run has caught up for too long"
+                if snapshot.job.once
+                else "the job's heartbeat is late"
+            )
+            return safe_text(unread, None) if unread else late
+        query = snapshot.job.query
+        if not query.running:
+            since = "" if query.since_ms is None else f" since {timestamp(query.since_ms)}"
+            return f"the query has been stopped{since}: {safe_text(query.error or 'it finishes no batch')}"
+        return None
+
+
+def _text(status: HTTPStatus, text: str) -> Page:
+    return Page(status, _TEXT, f"{text}\n".encode())
+
+
+def exporter_routes(exporter: Exporter, seconds: Callable[[], float] = time.monotonic) -> list[Route]:
+    """Metrics, health and readiness as routes; the pages are computed in threads, a few at a time.
+
+    ``seconds`` is a clock that nobody can set.
+    """
+    from anyio import CapacityLimiter, to_thread
+    from starlette.routing import Route
+
+    # A scrape of many groups needs the processor: many at once would only slow each other down.
+    few = CapacityLimiter(_MOST_SCRAPES)
+    rates = Rates(seconds, burst=BURST, a_second=A_SECOND)
+
+    async def answer(request: Request) -> Response:
+        accept = request.headers.get("accept", "")
+        path = request.url.path
+        client = client_network("" if request.client is None else request.client.host)
+        if not rates.allow(f"{path} {client}"):
+            page = _text(HTTPStatus.TOO_MANY_REQUESTS, "too many requests from this address")
+            return response(page, {"Retry-After": "1"})
+        if path == "/healthz":
+            # Asks nothing that could wait: no thread has to be free for it.
+            return response(exporter.page(path, accept))
+        limiter = few if path == "/metrics" else None
+        page = await to_thread.run_sync(exporter.page, path, accept, limiter=limiter)
+        return response(page)
+
+    return [Route(path, answer) for path in ("/metrics", "/healthz", "/readyz")]
+
+
+def exporter_application(exporter: Exporter) -> Starlette:
+    """The application of ``export``: those routes, and a page that names them."""
+    from starlette.applications import Starlette
+    from starlette.routing import Route
+
+    async def overview(request: Request) -> Response:
+        return response(exporter.page(request.url.path, ""))
+
+    async def missing(request: Request, _: Exception) -> Response:
+        return response(exporter.page("/missing", ""))
+
+    routes = [*exporter_routes(exporter), Route("/", overview)]
+    return Starlette(routes=routes, exception_handlers={404: missing})
+
+
+def response(page: Page, headers: Mapping[str, str] | None = None) -> Response:
+    """The page as an answer of Starlette, which leaves out the body for HEAD."""
+    from starlette.responses import Response
+
+    # As a header, not as media_type: Starlette would append a charset.
+    return Response(page.body, page.status, {"Content-Type": page.content_type, **(headers or {})})

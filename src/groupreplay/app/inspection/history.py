@@ -1,0 +1,246 @@
+"""The history of groups as a table: one row per broker operation, with time, members, and reason.
+
+A row ``compacted away`` marks where the log has a gap.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from groupreplay.app.inspection.groups import existing
+from groupreplay.app.text.cells import Cell, Moment
+from groupreplay.app.text.event_text import event_name, text_of
+from groupreplay.app.text.terminal import Table
+from groupreplay.app.text.time_zone import event_ms
+from groupreplay.state.display.phrases import timestamp
+from groupreplay.state.display.rebalance_length import rebalance_length
+from groupreplay.state.events.event import Severity
+from groupreplay.state.events.group_events import RebalanceCompleted
+from groupreplay.streaming.engine.replay import EventHead, Filter, Replay, events_in_order
+from groupreplay.streaming.kafka.topic_reader import Rows
+from groupreplay.timeline.facts.gaps import EVERYTHING_BEFORE, GapFinder
+
+Data = Mapping[str, Any]
+
+COMPACTED_AWAY: Final = "compacted away"
+#: A group whose first records were compacted away, and without events since then.
+FIRST_SEEN: Final = "first seen"
+
+_NAMES_SHOWN: Final = 8
+_CHANGES: Final = ("joined", "left", "kept")
+#: Events whose rows include the members that joined and left in the same broker operation.
+_HAS_MEMBERS: Final = frozenset({"rebalance.completed", "rebalance.started", "group.emptied"})
+
+
+@dataclass(slots=True)
+class _Row:
+    """One row; members by id; ``reasons`` has the reasons of members that left."""
+
+    event: str
+    group_type: str
+    severity: str | None = None
+    time: str | None = None
+    generation: int | None = None
+    joined: list[str] = field(default_factory=list)
+    left: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+    members: list[str] = field(default_factory=list)
+    why: list[str] = field(default_factory=list)
+    reasons: dict[str, str] = field(default_factory=dict)
+
+
+class _GroupHistory:
+    """The rows of one group, in order."""
+
+    def __init__(self) -> None:
+        self.rows: list[_Row] = []
+        self._names: dict[str, str] = {}
+        self._generation: int | None = None
+        self._gaps = GapFinder()
+        self._open: tuple[Any, _Row] | None = None
+
+    def add(self, event: Data) -> None:
+        """Add one CloudEvent."""
+        name, data = event_name(event), event["data"]
+        self._learn_names(data)
+        # An event without a cause was triggered by time, and belongs to no operation.
+        cause = (data["cause"]["partition"], data["cause"]["offset"]) if data["cause"] else None
+        if name in ("member.joined", "member.left") and self._open is not None and self._open[0] == cause:
+            self._add_member(name, data, self._open[1])
+            return
+        if gap := self._gaps.before(name, data):
+            self._add_gap(gap, data["group_type"])
+        # A condition has the generation that the group had; only operations make a new one.
+        if data.get("generation") is not None and "condition_id" not in data:
+            self._generation = data["generation"]
+        row = _Row(name, data["group_type"], event["severitytext"], event["time"], self._generation)
+        row.why = _why(event)
+        row.joined, row.left, row.kept = (list(data.get(part) or ()) for part in _CHANGES)
+        row.members = _ids(data)
+        if "member_id" in data:
+            self._add_member(name, data, row)
+        elif name == "static.replaced":
+            row.kept.append(data["new_member_id"])
+        self.rows.append(row)
+        if name in _HAS_MEMBERS:
+            self._open = cause, row
+
+    def end(self, group: Data) -> None:
+        """Add the state of an existing group without events."""
+        if self.rows:
+            return
+        self._learn_names(group)
+        self._generation = _generation(group)
+        self._add_gap(EVERYTHING_BEFORE, group["type"])
+        seen = _Row(FIRST_SEEN, group["type"], generation=self._generation, why=[f"it is {group['state']}"])
+        seen.time = None if group["since_ms"] is None else timestamp(group["since_ms"])
+        seen.members = _ids(group)
+        self.rows.append(seen)
+
+    def documents(self, group_id: str) -> Iterable[dict[str, Any]]:
+        """The rows as JSON documents, with names of members."""
+        for row in self.rows:
+            left_why = [f"{self._named(one)}: {reason}" for one, reason in row.reasons.items()]
+            yield {
+                "group_id": group_id,
+                "group_type": row.group_type,
+                "time": row.time,
+                "generation": row.generation,
+                "event": row.event,
+                "severity": row.severity,
+                **{part: [*map(self._named, getattr(row, part))] for part in (*_CHANGES, "members")},
+                "why": ", ".join([*row.why, *left_why]) or None,
+            }
+
+    def _named(self, member_id: str) -> str:
+        return self._names.get(member_id, member_id)
+
+    def _learn_names(self, data: Data) -> None:
+        for member in [*(data.get("members") or ()), *([data] if "member_id" in data else ())]:
+            host = str(member["client_host"]).removeprefix("/")
+            self._names[member["member_id"]] = member["instance_id"] or f"{member['client_id']}@{host}"
+        if "new_member_id" in data:
+            self._names[data["new_member_id"]] = self._names[data["old_member_id"]] = data["instance_id"]
+
+    def _add_member(self, name: str, data: Data, row: _Row) -> None:
+        part = {"member.joined": row.joined, "member.left": row.left}.get(name, row.kept)
+        if data["member_id"] not in part:
+            part.append(data["member_id"])
+        if data.get("reason") not in (None, "unknown", "group_emptied"):
+            row.reasons[data["member_id"]] = data["reason"]
+
+    def _add_gap(self, what: str, group_type: str) -> None:
+        self.rows.append(_Row(COMPACTED_AWAY, group_type, why=[what]))
+
+
+def _ids(data: Data) -> list[str]:
+    return [member["member_id"] for member in data.get("members") or ()]
+
+
+def _generation(group: Data) -> int | None:
+    generation: int | None = group["generation"]
+    epoch: int | None = group["group_epoch"]
+    return epoch if generation is None else generation
+
+
+def _why(event: Data) -> list[str]:
+    """The trigger and the duration; for an event about one member or record, its reason."""
+    name, data = event_name(event), event["data"]
+    if "condition_id" in data or name.startswith(("offset.", "offsets.")):
+        return [text_of(event)]
+    special = {
+        "member.updated": lambda: ["new " + ", ".join(data["changed"])],
+        "static.replaced": lambda: ["came back under a new member id"],
+        "group.converted": lambda: [f"{data['from_type']} to {data['to_type']}"],
+    }.get(name)
+    if special:
+        return special()
+    if name.startswith("record."):
+        return [str(data["reason"])]
+    why = [data["trigger"]] if "trigger" in data else []
+    if name == RebalanceCompleted.NAME:
+        length = rebalance_length(data)
+        why += [text for text in (length.text(), length.leader_text()) if text]
+    if data.get("skipped_generations"):
+        why.append(f"{data['skipped_generations']} never finished")
+    return why
+
+
+def history(replay: Replay, rows: Rows) -> list[dict[str, Any]]:
+    """The history of every group of the replay: rows by group, in order.
+
+    The replay's context must enable member events. A row has ``group_id``, ``group_type``, ``time`` (RFC 3339, None
+    for a gap), ``generation`` (the group epoch for groups of the newer types), ``event``, its ``severity`` (None for a
+    gap), the names of members that ``joined``, ``left`` and were ``kept``, all ``members`` if the event contains them,
+    and ``why``.
+    """
+    histories: dict[str, _GroupHistory] = {}
+    for text in events_in_order(replay.feed(rows), Filter()):
+        event = json.loads(text)
+        group_id = event["data"]["group_id"]
+        if group_id is not None and replay.wants(group_id):
+            histories.setdefault(group_id, _GroupHistory()).add(event)
+    for group in existing(replay):
+        histories.setdefault(group["group_id"], _GroupHistory()).end(group)
+    return [row for group_id in sorted(histories) for row in histories[group_id].documents(group_id)]
+
+
+def history_between(
+    rows: Iterable[Data], since_ms: int | None, until_ms: int | None, least_severity: int
+) -> list[Data]:
+    """The rows of events from one time on, before another (None: no bound), and of a least severity.
+
+    A gap has neither a time nor a severity: it stays where the row of its group before or behind it stays and
+    severities do not matter.
+    """
+    bounded = Filter(since_ms=since_ms, until_ms=until_ms)
+    if bounded == Filter() and least_severity <= Severity.INFO:
+        return list(rows)
+    kept = list[Data]()
+    gaps = list[Data]()
+    for row in rows:
+        if row["time"] is None:
+            gaps.append(row)
+            continue
+        severity = Severity.INFO if row["severity"] is None else Severity[row["severity"]]
+        if bounded(EventHead("", row["time"], "", severity)) and severity >= least_severity:
+            kept += (
+                gap for gap in gaps if least_severity <= Severity.INFO and gap["group_id"] == row["group_id"]
+            )
+            kept.append(row)
+        gaps = []
+    return kept
+
+
+def history_table(rows: Iterable[Data]) -> Table:
+    """The rows as a table."""
+    cells = [
+        (row["group_id"], _time(row["time"]), row["generation"], row["event"], _who(row), row["why"])
+        for row in rows
+    ]
+    return Table(("GROUP", "TIME", "GENERATION", "EVENT", "WHO", "WHY"), cells)
+
+
+def _time(text: str | None) -> Cell:
+    """The time of an event as a cell."""
+    at_ms = None if text is None else event_ms(text)
+    return text if at_ms is None else Moment(at_ms)
+
+
+def _who(row: Data) -> str | None:
+    """``joined a@h, b@h; left c@h; kept d@h (3)``; all members if the changes are unknown."""
+    parts = [f"{part} {_listed(row[part])}" for part in _CHANGES if row[part]]
+    if not parts and row["members"]:
+        parts = [f"members {_listed(row['members'])}"]
+    return "; ".join(parts) or None
+
+
+def _listed(names: Sequence[str]) -> str:
+    counted = sorted(Counter(names).items())
+    shown = [name if count == 1 else f"{name} ({count})" for name, count in counted[:_NAMES_SHOWN]]
+    more = sum(count for _, count in counted[_NAMES_SHOWN:])
+    return ", ".join(shown) + (f" and {more} more" if more else "")

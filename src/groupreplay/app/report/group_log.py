@@ -1,0 +1,142 @@
+"""Keeps the records and commits of some groups while the rows of a log pass by."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from groupreplay.codecs import Malformed, OffsetCommitValue, Skipped, decode_value
+from groupreplay.state.plausible_times import LATEST_MS
+from groupreplay.state.snapshot.observations import GroupRecord
+from groupreplay.streaming.engine.packing.binary_columns import Flags, Ints, numbers
+from groupreplay.streaming.engine.packing.key_columns import KeyColumns, decode_keys
+from groupreplay.timeline.commit_rates import CommitLog
+
+
+@dataclass(slots=True)
+class GroupLog:
+    """The records of one group in log order: all but its commits, and some of those.
+
+    The states need the first commit after each other record, and the first one of a topic has the topic's id.
+
+    ``undated`` counts records whose time cannot be; they are in neither list.
+    """
+
+    records: list[GroupRecord] = field(default_factory=list)
+    undated: int = 0
+    _commits: list[tuple[list[tuple[str, int]], Ints, Ints]] = field(default_factory=list)
+    _after_record: bool = True
+
+    def add_commits(self, places: list[tuple[str, int]], place: Ints, at_ms: Ints) -> None:
+        """Commits of these places (topic, partition), whose indexes ``place`` has."""
+        self._commits.append((places, place, at_ms))
+
+    def wants_commit(self) -> bool:
+        """Whether the next commit is the first one after another record."""
+        return self._after_record
+
+    def add(self, record: GroupRecord) -> None:
+        """The next record."""
+        self.records.append(record)
+        self._after_record = not isinstance(record.value, OffsetCommitValue)
+
+    def commits(self) -> CommitLog:
+        """All commits."""
+        numbers_of: dict[tuple[str, int], int] = {}
+        parts = []
+        for places, place, _ in self._commits:
+            renumbered = np.array([numbers_of.setdefault(one, len(numbers_of)) for one in places], np.int64)
+            parts.append(renumbered[place])
+        empty = np.zeros(0, np.int64)
+        return CommitLog(
+            places=tuple(numbers_of),
+            place=np.concatenate(parts) if parts else empty,
+            at_ms=np.concatenate([at_ms for _, _, at_ms in self._commits]) if parts else empty,
+        )
+
+
+class GroupLogs:
+    """The logs of the groups that ``groups`` holds, by id; ``reading`` passes all batches on."""
+
+    def __init__(self, groups: Container[str], until_ms: int | None = None) -> None:
+        self.logs: dict[str, GroupLog] = defaultdict(GroupLog)
+        self._groups = groups
+        self._until_ms = LATEST_MS if until_ms is None else until_ms
+
+    def reading(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The same batches, with the columns of ``ROW_SCHEMA``."""
+        for batch in batches:
+            self._read(batch)
+            yield batch
+
+    def _read(self, batch: pa.RecordBatch) -> None:
+        encoded = pc.dictionary_encode(batch["key"].cast(pa.large_binary()), null_encoding="encode")
+        keys = decode_keys(encoded.dictionary)
+        wanted = np.array([name in self._groups for name in keys.groups] + [False], bool)
+        row_key = numbers(encoded.indices).astype(np.int64)
+        rows = np.flatnonzero(wanted[keys.group[row_key]])
+        if len(rows):
+            self._read_rows(batch.take(pa.array(rows)), keys, row_key[rows])
+
+    def _read_rows(self, batch: pa.RecordBatch, keys: KeyColumns, row_key: Ints) -> None:
+        """The rows of wanted groups."""
+        is_commit = (keys.slot[row_key] >= 0) & numbers(batch["value"].is_valid().cast(pa.uint8())).astype(
+            bool
+        )
+        at_ms = numbers(batch["timestamp"])
+        usable = (at_ms >= 0) & (at_ms <= min(self._until_ms, LATEST_MS))
+        group = keys.group[row_key]
+        # Keys of other records have the slot -1, and no topic.
+        topic = np.r_[keys.slot_topic, -1][keys.slot[row_key]]
+        for number in np.unique(group).tolist():
+            log, mine = self.logs[keys.groups[number]], group == number
+            log.undated += int(((at_ms < 0) | (at_ms > LATEST_MS))[mine].sum())
+            commits = np.flatnonzero(mine & is_commit & usable)
+            _add_commits(log, keys, row_key[commits], at_ms[commits])
+            chosen = _one_by_one(mine & usable, is_commit, topic, log)
+            _add_records(log, batch, keys, row_key, chosen)
+
+
+_RECORD: Final = ("partition", "offset", "timestamp", "value")
+
+
+def _add_commits(log: GroupLog, keys: KeyColumns, row_key: Ints, at_ms: Ints) -> None:
+    """Commits by topic partition."""
+    if not len(row_key):
+        return
+    slots, place = np.unique(keys.slot[row_key], return_inverse=True)
+    topics, partitions = keys.slot_topic[slots].tolist(), keys.slot_partition[slots].tolist()
+    places = [(keys.topics[topic], partition) for topic, partition in zip(topics, partitions, strict=True)]
+    log.add_commits(places, place, at_ms.copy())
+
+
+def _one_by_one(mine: Flags, is_commit: Flags, topic: Ints, log: GroupLog) -> list[int]:
+    """The rows to decode one by one: all that are no commit, the first commit after each of them and of each topic."""
+    others = np.flatnonzero(mine & ~is_commit)
+    commits = np.flatnonzero(mine & is_commit)
+    after = np.searchsorted(commits, others, side="right")
+    firsts = {int(commits[at]) for at in after.tolist() if at < len(commits)}
+    if log.wants_commit() and len(commits):
+        firsts.add(int(commits[0]))
+    of_topics = commits[np.unique(topic[commits], return_index=True)[1]]
+    return sorted({*others.tolist(), *firsts, *of_topics.tolist()})
+
+
+def _add_records(
+    log: GroupLog, batch: pa.RecordBatch, keys: KeyColumns, row_key: Ints, rows: list[int]
+) -> None:
+    columns = (batch[name].take(pa.array(rows, pa.int64())) for name in _RECORD)
+    for row, *cells in zip(rows, *(column.to_pylist() for column in columns), strict=True):
+        key, (partition, offset, at_ms, value_bytes) = keys.key(int(row_key[row])), cells
+        if isinstance(key, Skipped | Malformed):
+            continue
+        value = decode_value(key, value_bytes)
+        if isinstance(value, Skipped | Malformed):
+            continue
+        log.add(GroupRecord(partition=partition, offset=offset, timestamp_ms=at_ms, key=key, value=value))

@@ -1,0 +1,162 @@
+"""The timelines of groups from the rows of a capture or of a live topic."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from groupreplay.app.inspection.capture_files.log_order import not_opened
+from groupreplay.app.inspection.state_history import group_answers
+from groupreplay.app.report.fitting import fitted
+from groupreplay.app.report.group_log import GroupLogs
+from groupreplay.app.text.event_text import text_of
+from groupreplay.state import Context
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
+from groupreplay.streaming.kafka.topic_reader import Rows
+from groupreplay.timeline.document import TimelineDocument, TimelineSource
+from groupreplay.timeline.group_timeline import TimelineInput, timeline_document
+from groupreplay.timeline.limits import TimelineLimits
+from groupreplay.timeline.states import ProbedState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineQuery:
+    """Which groups (a container of ids), from when to when (None: all that is known), and lines of a trace by group id.
+
+    ``end_ms`` is the time up to which a live log is complete; None: its last record.
+    """
+
+    groups: Container[str]
+    source: TimelineSource
+    since_ms: int | None = None
+    until_ms: int | None = None
+    end_ms: int | None = None
+    trace: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
+
+
+def group_timelines(
+    rows: Rows,
+    context: Context,
+    query: TimelineQuery,
+    limits: TimelineLimits | None = None,
+    most_bytes: int | None = None,
+) -> tuple[list[TimelineDocument], Replay]:
+    """The documents of the chosen groups that the rows contain, by name; and the replay for its counts.
+
+    The context must enable member events. Records after ``until_ms`` are not read. ``most_bytes``: of all documents on
+    a page; the largest ones are summed up further until they fit.
+    """
+    logs = GroupLogs(query.groups, query.until_ms)
+    rows = replace(rows, batches=logs.reading(rows.batches), probes=list(rows.probes))
+    replay = Replay(context, query.groups, until_ms=query.until_ms, now_ms=query.end_ms)
+    events: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for text in events_in_order(replay.feed(rows), Filter()):
+        event = json.loads(text)
+        events[event["data"]["group_id"]].append(event)
+    answers = group_answers(rows, query.groups, query.until_ms)
+    inputs = list(_inputs(context, query, logs, replay, events, answers))
+
+    def make(number: int, within: TimelineLimits) -> TimelineDocument:
+        return timeline_document(inputs[number], text_of, within)
+
+    limits = limits or TimelineLimits()
+    found = [make(number, limits) for number in range(len(inputs))]
+    return found if most_bytes is None else fitted(found, make, limits, most_bytes), replay
+
+
+def _inputs(
+    context: Context,
+    query: TimelineQuery,
+    logs: GroupLogs,
+    replay: Replay,
+    events: Mapping[str, Sequence[Mapping[str, Any]]],
+    answers: Mapping[str, Sequence[ProbedState]],
+) -> Iterator[TimelineInput]:
+    """What the timeline of each group that was found is made from."""
+    offsets = {group.group_id: group.describe()["offsets"] for group in replay.groups()}
+    for group_id in sorted(one for one in {*logs.logs, *events} if one is not None and one in query.groups):
+        log = logs.logs[group_id]
+        yield TimelineInput(
+            group_id=group_id,
+            source=query.source,
+            events=events.get(group_id, ()),
+            end_ms=replay.latest_ms,
+            since_ms=query.since_ms,
+            until_ms=query.until_ms,
+            has_log=True,
+            probed=context.probing,
+            records=log.records,
+            commits=log.commits(),
+            answers=answers.get(group_id, ()),
+            offsets=offsets.get(group_id, ()),
+            topic_names=context.topic_names,
+            trace=(query.trace or {}).get(group_id, ()),
+            undated=log.undated,
+            redaction=context.redaction,
+            # Deadlines are calculated with it.
+            assumed=context.assumed_retention,
+        )
+
+
+def digest_of(paths: Iterable[Path]) -> str:
+    """The SHA-256 of capture files, one after the other; of a folder, of its Parquet files by name.
+
+    Raises:
+        GroupReplayError: a file cannot be read.
+    """
+    found = hashlib.sha256()
+    for path in paths:
+        files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+        for file in files:
+            try:
+                with file.open("rb") as stream:
+                    while block := stream.read(1 << 20):
+                        found.update(block)
+            except OSError as error:
+                raise not_opened(file, error) from None
+    return found.hexdigest()
+
+
+def read_trace(paths: Iterable[Path], groups: Container[str]) -> dict[str, list[dict[str, Any]]]:
+    """The lines of ``simulate --trace`` about these groups, by group id.
+
+    Raises:
+        GroupReplayError: a file cannot be read or a line is no step of a trace.
+    """
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for path in paths:
+        for number, line in _trace_lines(path):
+            try:
+                entry = msgspec.json.decode(line)
+            except msgspec.DecodeError as error:
+                raise _no_trace(path, f"line {number} is no JSON ({error})") from None
+            if not isinstance(entry, dict) or "group_id" not in entry:
+                raise _no_trace(path, f"line {number} has no group_id")
+            if str(entry["group_id"]) in groups:
+                found[entry["group_id"]].append(entry)
+    return found
+
+
+def _trace_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    try:
+        with path.open("rb") as lines:
+            yield from enumerate(lines, 1)
+    except OSError as error:
+        raise _no_trace(path, error.strerror or "it cannot be read") from None
+
+
+def _no_trace(path: Path, what: str) -> GroupReplayError:
+    return GroupReplayError(
+        f"the trace cannot be used: {what}",
+        where=str(path),
+        fix="give a file that groupreplay simulate --trace has written",
+        exit_code=ExitCode.DATA,
+    )

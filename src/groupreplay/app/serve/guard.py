@@ -1,0 +1,205 @@
+"""What stands before pages and API: the Host header, the token, bodies, rates, and headers of every answer."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import re
+from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from groupreplay.app.exporter.rates import Rates, client_network
+from groupreplay.app.serve.pages import POLICY
+from groupreplay.streaming.base.errors import unusable
+from groupreplay.streaming.base.file_modes import warn_readable
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+#: Open to everybody who can connect, as with ``export``: Prometheus and orchestrators have no token.
+OPEN_PATHS: Final = frozenset({"/metrics", "/healthz", "/readyz"})
+LEAST_TOKEN: Final = 16
+_MOST_TOKEN: Final = 4_096
+#: Requests of one client address: so many at once, and so many each second after that.
+BURST: Final = 300.0
+A_SECOND: Final = 50.0
+_HEADERS: Final = {
+    "content-security-policy": POLICY,
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+}
+_HOST: Final = re.compile(r"(\[[0-9a-fA-F:.]+\]|[^:\[\]/@\s]+)(?::\d{1,5})?")
+
+
+def read_token(path: Path) -> str:
+    """The token in a file, without white space around it.
+
+    Raises:
+        GroupReplayError: the file cannot be read, or what it has is too short to be a secret.
+    """
+    fix = "write a random token, for example: (umask 077; openssl rand -hex 32 > FILE)"
+    try:
+        token = path.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise unusable(f"cannot read the token, {why}", path, fix) from None
+    warn_readable(path, "token")
+    if not LEAST_TOKEN <= len(token) <= _MOST_TOKEN or not token.isprintable() or not token.isascii():
+        what = f"the token must have {LEAST_TOKEN} to {_MOST_TOKEN} printable ASCII characters"
+        raise unusable(what, path, fix)
+    return token
+
+
+def need_token(host: str, path: Path | None) -> str | None:
+    """The token of a file; None without a file, on an address that only this machine reaches.
+
+    Raises:
+        GroupReplayError: the file has no token, or other machines could read without one.
+    """
+    if path is not None:
+        return read_token(path)
+    if not is_loopback(host):
+        raise unusable(
+            "other machines would read everything without a token",
+            host,
+            "give --auth-token-file FILE, or listen on 127.0.0.1",
+        )
+    return None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches the address."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+class Guard:
+    """An ASGI application before another one.
+
+    ``hosts`` are names that a Host header may have besides addresses and ``localhost``: a page of another site that
+    has its name resolved to this machine is refused. With a ``token`` every path below ``/api/`` needs it; the others
+    hold no data.
+    """
+
+    def __init__(
+        self,
+        application: Application,
+        *,
+        token: str | None,
+        hosts: Collection[str],
+        seconds: Callable[[], float],
+    ) -> None:
+        self._application = application
+        self._token = None if token is None else _digest(token.encode())
+        self._hosts = frozenset(host.lower().rstrip(".") for host in hosts)
+        self._rates = Rates(seconds, burst=BURST, a_second=A_SECOND)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request."""
+        if scope["type"] != "http":
+            return
+        refused = self._refusal(scope)
+        guarded = _with_headers(send)
+        if refused is None:
+            await self._application(scope, receive, guarded)
+        else:
+            await _refuse(guarded, *refused, is_head=scope["method"] == "HEAD")
+
+    def _refusal(self, scope: Scope) -> tuple[int, str, Mapping[str, str]] | None:
+        headers = _headers(scope)
+        if refused := _bad_form(scope, headers):
+            return refused
+        if scope["path"] in OPEN_PATHS:
+            # These routes count by themselves, also with `export`.
+            return None
+        if not self._knows(headers.get("host", "")):
+            return 400, "the Host header names another server; --allowed-host NAME allows a name", {}
+        if not self._rates.allow(client_network(str((scope.get("client") or ("",))[0]))):
+            return 429, "too many requests from this address", {"retry-after": "1"}
+        if scope["path"].startswith("/api/") and not self._is_authorised(headers.get("authorization", "")):
+            return 401, "a token is needed: Authorization: Bearer TOKEN", {"www-authenticate": "Bearer"}
+        return None
+
+    def _knows(self, header: str) -> bool:
+        found = _HOST.fullmatch(header)
+        if found is None:
+            return False
+        name = found[1].strip("[]").lower().rstrip(".")
+        if name == "localhost" or name in self._hosts:
+            return True
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return True
+
+    def _is_authorised(self, header: str) -> bool:
+        if self._token is None:
+            return True
+        scheme, _, given = header.partition(" ")
+        # Digests have one length, so that the comparison takes the same time for every token.
+        same = hmac.compare_digest(_digest(given.strip().encode("utf-8", "replace")), self._token)
+        return same and scheme.lower() == "bearer"
+
+
+def _bad_form(scope: Scope, headers: Mapping[str, str]) -> tuple[int, str, Mapping[str, str]] | None:
+    if scope["method"] not in ("GET", "HEAD"):
+        return 405, "only GET and HEAD are answered", {"allow": "GET, HEAD"}
+    if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
+        return 413, "a request has no body here", {"connection": "close"}
+    return None
+
+
+def _digest(token: bytes) -> bytes:
+    return hashlib.sha256(token).digest()
+
+
+def _headers(scope: Scope) -> dict[str, str]:
+    """The headers by name; of several with one name all values, so that none of them goes unseen."""
+    found: dict[str, str] = {}
+    for name, value in scope["headers"]:
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        found[key] = f"{found[key]},{text}" if key in found else text
+    return found
+
+
+def _with_headers(send: Send) -> Send:
+    async def sending(message: MutableMapping[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            known = {name.lower() for name, _ in message["headers"]}
+            message["headers"] = [
+                *message["headers"],
+                *(
+                    (name.encode(), text.encode())
+                    for name, text in _HEADERS.items()
+                    if name.encode() not in known
+                ),
+            ]
+        await send(message)
+
+    return sending
+
+
+async def _refuse(send: Send, status: int, why: str, more: Mapping[str, str], *, is_head: bool) -> None:
+    body = msgspec.json.encode({"error": why})
+    headers = {
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+        "cache-control": "no-store",
+        **more,
+    }
+    encoded = [(name.encode(), text.encode()) for name, text in headers.items()]
+    await send({"type": "http.response.start", "status": status, "headers": encoded})
+    await send({"type": "http.response.body", "body": b"" if is_head else body})

@@ -1,0 +1,272 @@
+"""Messages of the job's topics as rows of the history; None for what the job cannot have written."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Iterator
+from typing import Annotated, Any, Final, NamedTuple
+
+import msgspec
+
+from groupreplay.app.text.event_text import text_of
+from groupreplay.state.display.phrases import subject
+from groupreplay.state.events.event import Severity, name_of
+from groupreplay.state.output.envelope import event_type
+from groupreplay.streaming.contract.message_decoder import OBJECTS, Integer, MessageDecoder
+from groupreplay.streaming.sinks.known_groups import group_label
+from groupreplay.timeline.event_reading import moment_ms, read_events
+from groupreplay.timeline.facts.trouble import is_trouble
+
+#: What one group's row can be found by: its id, topics, and names of members; more of it is not searched.
+_SEARCHED: Final = 8_192
+MOST_TOPICS: Final = 50
+_LEVEL: Final = 1
+_SEVERITIES: Final = {severity.name: int(severity) for severity in Severity}
+#: A document or event of the job is at most 256 KiB; more is not decompressed.
+_MOST_BYTES: Final = 1 << 20
+
+Json = dict[str, Any]
+
+
+class _StoredData(msgspec.Struct):
+    group_id: str | None = None
+    condition_id: str | None = None
+    status: str | None = None
+    since_ms: Integer | None = None
+
+
+class _StoredEvent(msgspec.Struct):
+    """The fields of a CloudEvent that are stored beside it."""
+
+    id: str
+    type: str
+    time: Annotated[str, msgspec.Meta(max_length=40)]
+    severitynumber: Integer
+    data: _StoredData
+
+
+class _StoredMember(msgspec.Struct):
+    instance_id: str | None = None
+    client_id: str | None = None
+    client_host: str | None = None
+    topics: list[str] | None = None
+
+
+class _HeldCondition(msgspec.Struct):
+    """An active condition in a document."""
+
+    condition: str
+    severity: str
+    condition_id: str = ""
+    since_ms: Integer | None = None
+
+
+class _OffsetSums(msgspec.Struct):
+    partitions: Integer = 0
+    next_expiry_ms: Integer | None = None
+
+
+class _StoredDocument(msgspec.Struct):
+    """The fields of a group's document that are stored beside it."""
+
+    group_id: str
+    type: str = ""
+    state: str = ""
+    simple: bool = False
+    generation: Integer | None = None
+    group_epoch: Integer | None = None
+    since_ms: Integer | None = None
+    member_count: Integer = 0
+    members: list[_StoredMember] = []
+    subscribed_topics: list[str] | None = None
+    conditions: list[_HeldCondition] = []
+    offsets: _OffsetSums = msgspec.field(default_factory=_OffsetSums)
+
+
+_events: Final = MessageDecoder[_StoredEvent](_StoredEvent)
+_documents: Final = MessageDecoder[_StoredDocument](_StoredDocument)
+
+
+class HistoryEvent(NamedTuple):
+    """An event; ``digest`` identifies it. Times in milliseconds since 1970; ``body`` is compressed.
+
+    ``trouble``: it tells of something wrong, and is no condition: a strip shows its moment.
+    """
+
+    digest: bytes
+    time_ms: int
+    name: str
+    label: str
+    severity: int
+    condition_id: str
+    since_ms: int
+    resolved: bool
+    trouble: bool
+    body: bytes
+
+
+class HistoryCondition(NamedTuple):
+    """An active condition of a group; ``body`` is the API's form of it."""
+
+    condition_id: str
+    name: str
+    severity: int
+    since_ms: int
+    body: bytes
+
+
+class HistoryGroup(NamedTuple):
+    """A group's document and what it is found by; ``severity`` 0 and ``risk`` empty without a condition."""
+
+    label: str
+    group_id: str
+    type: str
+    state: str
+    generation: int | None
+    members: int
+    severity: int
+    risk: str
+    since_ms: int | None
+    expires_ms: int | None
+    offsets: int
+    searched: str
+    body: bytes
+    topics: tuple[str, ...]
+    conditions: tuple[HistoryCondition, ...]
+
+
+class CommitCounts(msgspec.Struct, frozen=True):
+    """Commits by the label of a group between two times; ``complete``: all partitions were read to their ends.
+
+    ``error``: why there are none.
+    """
+
+    since_ms: int
+    until_ms: int
+    commits: dict[str, int] = {}
+    complete: bool = True
+    error: str | None = None
+
+
+COUNTS: Final = MessageDecoder[CommitCounts](CommitCounts)
+
+
+def event_row(value: bytes | None) -> HistoryEvent | None:
+    """The row of a message of ``group-events``; None when it is no event."""
+    # Events are sent on as lines of text: the job writes none with a line end.
+    whole = None if value is None or b"\n" in value or b"\r" in value else OBJECTS.decode(value)
+    if value is None or whole is None:
+        return None
+    event = _events.decode(value)
+    at_ms = None if event is None else moment_ms(event.time)
+    if event is None or at_ms is None:
+        return None
+    data = event.data
+    return HistoryEvent(
+        digest=hashlib.blake2b(event.id.encode(), digest_size=16).digest(),
+        time_ms=at_ms,
+        name=name_of(event.type)[:200],
+        label="" if data.group_id is None else group_label(data.group_id),
+        severity=event.severitynumber,
+        condition_id=(data.condition_id or "")[:400],
+        since_ms=at_ms if data.since_ms is None else min(data.since_ms, at_ms),
+        resolved=data.status == "resolved",
+        trouble=not data.condition_id and any(map(is_trouble, read_events([whole]))),
+        body=packed(value),
+    )
+
+
+def group_row(key: bytes, value: bytes) -> HistoryGroup | None:
+    """The row of a message of ``group-states``; None when it is no document of the group that the key names."""
+    whole, found = OBJECTS.decode(value), _documents.decode(value)
+    if whole is None or found is None:
+        return None
+    label = group_label(found.group_id)
+    if label != group_label(key.decode("utf-8", "replace")):
+        return None
+    conditions = tuple(_condition_rows(found, whole))
+    worst = min(conditions, key=lambda one: (-one.severity, one.since_ms), default=None)
+    topics = tuple(sorted(_topics(found)))
+    return HistoryGroup(
+        label=label,
+        group_id=found.group_id,
+        type="simple" if found.simple else found.type,
+        state=found.state,
+        generation=found.generation if found.group_epoch is None else found.group_epoch,
+        members=found.member_count,
+        severity=0 if worst is None else worst.severity,
+        risk="" if worst is None else worst.name,
+        since_ms=found.since_ms,
+        expires_ms=found.offsets.next_expiry_ms,
+        offsets=found.offsets.partitions,
+        searched=_searched(found, topics),
+        body=packed(value),
+        topics=topics[:MOST_TOPICS],
+        conditions=conditions,
+    )
+
+
+def _topics(found: _StoredDocument) -> set[str]:
+    topics = set(found.subscribed_topics or ())
+    return topics.union(*(member.topics or () for member in found.members))
+
+
+def _searched(found: _StoredDocument, topics: tuple[str, ...]) -> str:
+    """Everything in lower case: SQLite compares letters beyond ASCII as they are."""
+    names = {
+        name
+        for member in found.members
+        for name in (member.instance_id, member.client_id, member.client_host)
+        if name
+    }
+    return "\n".join((found.group_id, *topics, *sorted(names)))[:_SEARCHED].lower()
+
+
+def _condition_rows(found: _StoredDocument, whole: Json) -> Iterator[HistoryCondition]:
+    for held, fields in zip(found.conditions, whole["conditions"] if found.conditions else (), strict=True):
+        shown = condition_of(fields, found.group_id)
+        yield HistoryCondition(
+            condition_id=shown["condition_id"],
+            name=held.condition,
+            severity=_SEVERITIES.get(held.severity, int(Severity.INFO)),
+            since_ms=held.since_ms or 0,
+            body=msgspec.json.encode(shown),
+        )
+
+
+def condition_of(fields: Json, group_id: str | None) -> Json:
+    """An active condition of a document as the API shows it: with one sentence, and who blocks or is suspected."""
+    name, severity = str(fields.get("condition", "")), fields.get("severity")
+    return {
+        "condition_id": str(fields.get("condition_id", "")),
+        "name": name,
+        "severity": severity if severity in _SEVERITIES else "INFO",
+        "group_id": group_id,
+        "since_ms": fields.get("since_ms"),
+        "subject": subject(fields),
+        "summary": text_of({"type": event_type(name), "data": {"group_id": group_id, **fields}}),
+        "blockers": _listed(fields.get("blockers")),
+        "suspects": _listed(fields.get("suspects")),
+        "runbook": str(fields.get("runbook", "")),
+    }
+
+
+def shown_event(value: bytes) -> bytes:
+    """An event as the API sends it: the CloudEvent as the job wrote it, and its sentence. One line of JSON."""
+    text = msgspec.json.encode(text_of(OBJECTS.decode(value) or {}))
+    return b'{"event":' + value + b',"text":' + text + b"}"
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def packed(value: bytes) -> bytes:
+    """Compressed, as the history stores it."""
+    return zlib.compress(value, _LEVEL)
+
+
+def unpacked(body: bytes) -> bytes:
+    """What ``packed`` has compressed."""
+    return zlib.decompressobj().decompress(body, _MOST_BYTES)

@@ -1,0 +1,179 @@
+"""One cluster that is served: its feed, its history, and its streams of events."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from groupreplay.app.exporter.feed import SinkFeed, TopicIds
+from groupreplay.app.exporter.freshness import Limits
+from groupreplay.app.exporter.server import Exporter
+from groupreplay.app.serve.broker_watch import BrokerWatch
+from groupreplay.app.serve.event_streams import EventStreams
+from groupreplay.app.serve.history.file import HistoryFile
+from groupreplay.app.serve.history.writer import Bounds, HistoryWriter, TopicMessage
+from groupreplay.app.serve.server_clock import ServerClock
+from groupreplay.state.policy.redaction import Redaction
+from groupreplay.streaming.config.settings import Cluster, TopicNames
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message
+
+_Answer = TypeVar("_Answer")
+
+log = logging.getLogger(__name__)
+
+#: A file is made anew within milliseconds.
+_ATTEMPTS: Final = 4
+_PAUSE_SECONDS: Final = 0.05
+#: How often the topics are compared with those that are read.
+_CHECK_SECONDS: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterToServe:
+    """A cluster by its name: ``source`` has the offsets topic, ``sink`` the job's topics."""
+
+    name: str
+    source: Cluster
+    sink: Cluster
+    topics: TopicNames
+
+
+class TopicRecorder:
+    """Passes the messages of the feed on to the history."""
+
+    def __init__(self, history: HistoryWriter, topics: TopicNames, clock: ServerClock) -> None:
+        self.age_ms = history.bounds.age_ms
+        self._history = history
+        self._topics = topics
+        self._clock = clock
+        self._follows = False
+
+    @property
+    def wants_again(self) -> bool:
+        """Whether messages could not be stored."""
+        return bool(self._history.trouble)
+
+    def begin(self, topics: TopicIds) -> Mapping[tuple[str, int], int]:
+        """Reading begins."""
+        self._follows = False
+        names = (self._topics.events, self._topics.states)
+        return self._history.begin({name: topics[name][0] for name in names})
+
+    def take(self, messages: Sequence[Message]) -> None:
+        """Stores events and documents."""
+        from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME
+
+        for one in messages if self._follows else ():
+            kind, written_ms = one.timestamp()
+            if kind == TIMESTAMP_LOG_APPEND_TIME:
+                self._clock.note((one.topic(), one.partition()), written_ms)
+        taken = [
+            TopicMessage(
+                is_event=one.topic() == self._topics.events,
+                partition=one.partition(),
+                offset=one.offset(),
+                key=one.key() or b"",
+                value=one.value(),
+                written_ms=one.timestamp()[1],
+            )
+            for one in messages
+            if one.topic() != self._topics.job
+        ]
+        self._history.take(self._topics.events, taken, self._clock())
+
+    def complete(self) -> None:
+        """The topics were read to their ends."""
+        self._history.complete()
+        # From here on messages are new when they arrive.
+        self._follows = True
+
+
+class WatchedCluster:
+    """A cluster while it is served. ``start`` begins to read, ``close`` ends it.
+
+    Raises:
+        GroupReplayError: the history's file cannot be used.
+    """
+
+    def __init__(
+        self,
+        served: ClusterToServe,
+        path: Path,
+        bounds: Bounds,
+        limits: Limits,
+        clock: Callable[[], int],
+        *,
+        redaction: Redaction | None = None,
+    ) -> None:
+        self.served = served
+        self.name = served.name
+        self.limits = limits
+        self.server_clock = ServerClock(clock)
+        self.clock: Callable[[], int] = self.server_clock
+        self.redaction = redaction
+        self.streams = EventStreams()
+        self.file = HistoryFile(path)
+        self.history = HistoryWriter(self.file, bounds, self.streams.publish)
+        recorder = TopicRecorder(self.history, served.topics, self.server_clock)
+        self.feed = SinkFeed(
+            served.sink, served.topics, self.clock, check_seconds=_CHECK_SECONDS, recorder=recorder
+        )
+        self.exporter = Exporter(self.feed, limits, self.clock)
+        self.watch = BrokerWatch(served.sink, lambda: self.feed.places, self.clock)
+        #: Of the offsets topic, where it is in another cluster.
+        self.log_watch = self.watch
+        if served.source != served.sink:
+            self.log_watch = BrokerWatch(served.source, tuple, self.clock)
+
+    def start(self) -> None:
+        """Begins to read the topics."""
+        self.feed.start()
+        for one in {self.watch, self.log_watch}:
+            one.start()
+
+    def close(self) -> None:
+        """Ends reading, streams and the history."""
+        self.streams.close()
+        self.watch.close()
+        self.log_watch.close()
+        self.feed.close()
+        if self.feed.alive:
+            # Its thread may still write: the end of the process closes the file.
+            log.warning("the topics of %s are still being read", self.name)
+        else:
+            self.file.close()
+
+    def known_until_ms(self) -> int | None:
+        """Up to when documents, conditions and events are known.
+
+        None: the job has not said it, or they cannot be stored.
+        """
+        if self.history.trouble:
+            return None
+        return self.feed.evaluate(lambda seen: seen.job.caught_up_ms if seen and seen.job else None)
+
+    def ask(self, question: Callable[[sqlite3.Connection], _Answer]) -> _Answer:
+        """The answer of the history; asked again while the file is made anew.
+
+        Raises:
+            sqlite3.Error: the file cannot be read, or the question took too long.
+        """
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return self._ask(question)
+            except sqlite3.Error as error:
+                if "interrupted" in str(error):
+                    raise
+            time.sleep(_PAUSE_SECONDS)
+        return self._ask(question)
+
+    def _ask(self, question: Callable[[sqlite3.Connection], _Answer]) -> _Answer:
+        with self.file.reader() as reader:
+            return question(reader)

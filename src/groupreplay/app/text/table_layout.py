@@ -1,0 +1,155 @@
+"""Fits a table to the width of a terminal: which columns, how wide, and the cells shortened to that.
+
+A table that is too wide loses, in this order: the whole headings, its empty columns, the middle or the end of long
+cells, columns from the right. No line is ever wider than the terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from rich.cells import cell_len
+
+from groupreplay.app.text.cells import MISSING
+from groupreplay.app.text.column_shapes import LEAST_WIDTH, Cut, Keep, Shape, shape_of, shortened
+
+GAP: Final = "  "
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """A column as text: its name, the whole heading (with the time zone) and its cells."""
+
+    name: str
+    heading: str
+    cells: Sequence[str]
+
+    @cached_property
+    def shape(self) -> Shape:
+        """How it becomes narrower."""
+        return shape_of(self.name)
+
+    @cached_property
+    def short(self) -> str:
+        """The heading where there is little room; with the time zone if that costs next to nothing."""
+        if cell_len(self.heading) <= self.cells_width + len(GAP):
+            return self.heading
+        return self.shape.short or self.name
+
+    @cached_property
+    def is_empty(self) -> bool:
+        """Whether no row has a value."""
+        return all(cell == MISSING for cell in self.cells)
+
+    @cached_property
+    def cells_width(self) -> int:
+        """The width of the widest cell."""
+        return max(map(cell_len, self.cells), default=0)
+
+    @cached_property
+    def natural(self) -> int:
+        """The width with the short heading."""
+        return max(self.cells_width, cell_len(self.short))
+
+    @cached_property
+    def least(self) -> int:
+        """The width to which it may be shortened."""
+        if self.shape.cut is Cut.NEVER:
+            return self.natural
+        return max(cell_len(self.short), min(self.cells_width, LEAST_WIDTH))
+
+
+@dataclass(frozen=True, slots=True)
+class FittedTable:
+    """Columns with their widths, and the names of those that were left out."""
+
+    columns: Sequence[TextColumn]
+    widths: Sequence[int]
+    left_out: Sequence[str]
+
+    def headings(self) -> list[str]:
+        """The headings that fit."""
+        return [
+            one.heading if cell_len(one.heading) <= width else shortened(one.short, width)
+            for one, width in zip(self.columns, self.widths, strict=True)
+        ]
+
+    def lines(self) -> list[str]:
+        """The line of headings, and one for each row."""
+        cells = [
+            [shortened(cell, width, one.shape.cut) for cell in one.cells]
+            for one, width in zip(self.columns, self.widths, strict=True)
+        ]
+        rows = [self.headings(), *map(list, zip(*cells, strict=True))]
+        return [aligned(row, self.widths) for row in rows]
+
+
+def aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """The cells side by side, each filled with blanks to its width."""
+    filled = (cell + " " * (width - cell_len(cell)) for cell, width in zip(cells, widths, strict=True))
+    return GAP.join(filled).rstrip()
+
+
+def whole(columns: Sequence[TextColumn]) -> FittedTable:
+    """The table as wide as it is."""
+    return FittedTable(columns, [max(one.cells_width, cell_len(one.heading)) for one in columns], ())
+
+
+def fitted(columns: Sequence[TextColumn], width: int) -> FittedTable:
+    """The table in lines of at most this width."""
+    table = whole(columns)
+    if _total(table.widths) <= width:
+        return table
+    kept = list(columns)
+    if _total([one.natural for one in kept]) > width:
+        kept = [one for one in kept if not one.is_empty or one.shape.keep is Keep.ALWAYS] or kept[:1]
+    for keep in Keep:
+        for one in [one for one in reversed(kept) if one.shape.keep is keep]:
+            if len(kept) > 1 and _total([each.least for each in kept]) > width:
+                kept.remove(one)
+    left_out = [one.name for one in columns if one not in kept]
+    return FittedTable(kept, _widths(kept, width), left_out)
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + len(GAP) * (len(widths) - 1)
+
+
+def _widths(columns: Sequence[TextColumn], width: int) -> list[int]:
+    """The widest cells are shortened first; what is left over goes to headings, from the left."""
+    if len(columns) == 1 and columns[0].least > width:
+        return [width]
+    cap = max(one.natural for one in columns)
+    while _total(widths := [_capped(one, cap) for one in columns]) > width:
+        cap -= 1
+    spare = width - _total(widths)
+    for number, one in enumerate(columns):
+        # The cells first: of those that were shortened as far as the others, some can have one more character.
+        more = min(spare, max(one.natural - widths[number], 0))
+        wanted = max(cell_len(one.heading) - widths[number], 0)
+        more = wanted if more < wanted <= spare else more
+        widths[number] += more
+        spare -= more
+    return widths
+
+
+def _capped(column: TextColumn, cap: int) -> int:
+    return max(column.least, min(column.natural, cap))
+
+
+def stacked(columns: Sequence[TextColumn], width: int) -> list[str]:
+    """One line per value, the rows below each other with a blank line between; values that are missing are left out."""
+    label = min(max(cell_len(one.name) for one in columns), max(width // 3, 1))
+    room = width - label - len(GAP)
+    lines: list[str] = []
+    for number in range(len(columns[0].cells)):
+        lines += [""] if lines else []
+        for one in columns:
+            cell = one.cells[number]
+            if cell != MISSING and room > 0:
+                cut = Cut.MIDDLE if one.shape.cut is Cut.MIDDLE else Cut.END
+                lines.append(aligned([shortened(one.name, label), shortened(cell, room, cut)], [label, room]))
+    return lines

@@ -1,0 +1,173 @@
+"""The members of a consumer group as a request finds and changes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from groupreplay.codecs.consumer import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+)
+from groupreplay.codecs.kafka_terms import java_hash
+from groupreplay.coordinator.consumer import records
+from groupreplay.coordinator.consumer.group import AWAY, ConsumerGroup, ConsumerMember
+from groupreplay.coordinator.consumer.regexes import RegexChange, ResolvedRegex
+from groupreplay.coordinator.java_maps import HashOrder, TimelineMap, buckets_for
+from groupreplay.coordinator.requests import Error, Record, Refused
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberUpdate:
+    """A member before and after a request; ``replaces`` is the static member whose instance id it takes over."""
+
+    before: ConsumerMember
+    after: ConsumerMember
+    replaces: ConsumerMember | None = None
+
+    @property
+    def names_changed(self) -> bool:
+        """Whether the request changes the subscribed topics."""
+        return self.before.topics != self.after.topics
+
+    @property
+    def regex(self) -> RegexChange:
+        """The member's regular expressions."""
+        return RegexChange(before=self.before.topic_regex, after=self.after.topic_regex)
+
+    @property
+    def subscription_changed(self) -> bool:
+        """Whether the request changes the subscribed topics or the regular expression."""
+        return self.names_changed or self.before.topic_regex != self.after.topic_regex
+
+
+def find_member(
+    group: ConsumerGroup,
+    member_id: str,
+    instance_id: str | None,
+    *,
+    joins: bool,
+    classic: bool,
+    written: list[Record],
+) -> tuple[ConsumerMember, ConsumerMember | None]:
+    """The member that sent the request, and the static member that it replaces.
+
+    Raises ``Refused`` for a member that is unknown or fenced, and for an instance id that is still in use.
+    """
+    if not joins:
+        return group.validate_member(member_id, instance_id), None
+    holder = group.static_member(instance_id)
+    if holder is None:
+        return group.members.get(member_id) or ConsumerMember(member_id=member_id), None
+    if not classic and holder.classic is None and holder.epoch != AWAY:
+        raise Refused(Error.UNRELEASED_INSTANCE_ID)
+    back = replace(holder, member_id=member_id, epoch=0, previous_epoch=0)
+    written += records.member_replacement(group, holder, back)
+    return back, holder
+
+
+def members_with(group: ConsumerGroup, update: MemberUpdate) -> dict[str, ConsumerMember]:
+    """The group's members after the update, in the order in which an assignor goes through them.
+
+    That is the order of a ``HashMap`` that is filled from the group's own table (``TargetAssignmentBuilder``).
+    """
+    after, old = update.after, update.replaces
+    order = HashOrder(java_hash, group.members)
+    changed = [after.member_id] if old is None else [after.member_id, old.member_id]
+    for name in HashOrder(java_hash, changed):
+        if name == after.member_id:
+            order.add(name)
+        else:
+            order.discard(name)
+    return {name: after if name == after.member_id else group.members[name] for name in order}
+
+
+def choose_assignor(
+    group: ConsumerGroup, update: MemberUpdate, default: str
+) -> tuple[str, Mapping[str, int]]:
+    """The assignor that most members prefer after the update, and by how many each one is preferred.
+
+    Of two with equal votes the first in a copy of the group's table wins (``computePreferredServerAssignor``).
+    """
+    votes = dict(group.assignors)
+    order = HashOrder(java_hash, votes, buckets=buckets_for(len(votes)))
+    for assignor, change in ((update.before.assignor, -1), (update.after.assignor, 1)):
+        if assignor is None:
+            continue
+        votes[assignor] = votes.get(assignor, 0) + change
+        if votes[assignor] > 0:
+            order.compute(assignor)
+        else:
+            del votes[assignor]
+            order.discard(assignor)
+    return max(order, key=lambda name: votes[name], default=default), votes
+
+
+def store_member(
+    group: ConsumerGroup, update: MemberUpdate, member: ConsumerMember, written: Sequence[Record]
+) -> None:
+    """Store the member; a member that it replaces is removed and leaves it its target assignment."""
+    old = update.replaces
+    if old is not None:
+        group.targets.setdefault(member.member_id, group.targets.pop(old.member_id, frozenset()))
+    members = {**group.members, member.member_id: member}
+    if group.is_upgrade:
+        group.members, group.assignors, group.regex_members = TimelineMap(), TimelineMap(), TimelineMap()
+        # The records make another group object, which has not looked up the topics.
+        group.is_upgrade = group.is_refreshed = False
+    apply_records(group, written, members)
+
+
+def apply_records(
+    group: ConsumerGroup, written: Sequence[Record], members: Mapping[str, ConsumerMember]
+) -> None:
+    """Store members as the records of an operation leave them.
+
+    It goes record by record as Kafka does, since the order of its tables depends on how they are filled.
+    """
+    for key, value in written:
+        if isinstance(key, ConsumerGroupMemberMetadataKey):
+            before = group.members.get(key.member_id)
+            if isinstance(value, ConsumerGroupMemberMetadataValue):
+                _put(group, before, _as_written(members[key.member_id], value))
+            elif before is not None:
+                del group.members[key.member_id]
+                _count(group, before, -1)
+                group.note_homogeneous()
+        elif isinstance(key, ConsumerGroupCurrentMemberAssignmentKey):
+            before = group.members.get(key.member_id)
+            if before is not None:
+                after = members.get(key.member_id, before)
+                _put(group, before, replace(after, assignor=before.assignor, topic_regex=before.topic_regex))
+        elif isinstance(key, ConsumerGroupRegularExpressionKey):
+            group.regexes.pop(key.regular_expression, None)
+            if isinstance(value, ConsumerGroupRegularExpressionValue):
+                group.regexes[key.regular_expression] = ResolvedRegex(
+                    frozenset(value.topics), value.image_version, value.timestamp_ms
+                )
+
+
+def _as_written(member: ConsumerMember, value: ConsumerGroupMemberMetadataValue) -> ConsumerMember:
+    """The member with what of its record decides about the order of tables: an operation may write two of them."""
+    return replace(member, assignor=value.server_assignor, topic_regex=value.subscribed_topic_regex or "")
+
+
+def _put(group: ConsumerGroup, before: ConsumerMember | None, after: ConsumerMember) -> None:
+    group.members[after.member_id] = after
+    if before is not None:
+        _count(group, before, -1)
+    _count(group, after, 1)
+    group.note_homogeneous()
+
+
+def _count(group: ConsumerGroup, member: ConsumerMember, change: int) -> None:
+    for table, key in ((group.assignors, member.assignor), (group.regex_members, member.topic_regex)):
+        if key:
+            count = table.get(key, 0) + change
+            if count > 0:
+                table[key] = count
+            else:
+                del table[key]

@@ -1,0 +1,253 @@
+"""Simulated clients of KIP-848, and classic clients in a consumer group: heartbeats and their answers.
+
+During a rebalance, clients send heartbeats as often as the broker requests. Otherwise they send fewer, which only keep
+sessions alive.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Final
+
+from groupreplay.codecs.kafka_terms import ConsumerPhase, Phase
+from groupreplay.coordinator.consumer.group import AWAY, LEFT, ConsumerGroup
+from groupreplay.coordinator.coordinator import Coordinator
+from groupreplay.coordinator.requests import (
+    RETRIABLE,
+    Answer,
+    ClassicHeartbeat,
+    ConsumerGroupHeartbeat,
+    Error,
+    Request,
+    StateChange,
+)
+from groupreplay.coordinator.simulation.script import LEAVE_GROUP, REMAIN_IN_GROUP, Script
+
+#: The longest time between two heartbeats that only keep a session alive, less than half of most sessions.
+_STABLE_INTERVAL_MS: Final = 20_000
+#: The same as a share of a short session.
+_STABLE_SHARE: Final = 4 / 9
+#: The longest time that an application takes to revoke partitions.
+_REVOCATION_MS: Final = 800
+_RETRY_MS: Final = 1_000
+#: After these errors a client joins again.
+_REJOIN_ERRORS: Final = (
+    Error.FENCED_MEMBER_EPOCH,
+    Error.UNKNOWN_MEMBER_ID,
+    Error.GROUP_ID_NOT_FOUND,
+    Error.UNKNOWN_SERVER_ERROR,
+)
+#: A rebalance of a consumer group begins in one of these states; they include those of the classic group before it.
+_BEFORE_REBALANCE: Final = (
+    ConsumerPhase.STABLE,
+    Phase.STABLE,
+    Phase.PREPARING_REBALANCE,
+    Phase.COMPLETING_REBALANCE,
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class SimulatedClient:
+    """A client. An action that was scheduled before the present ``schedule_number`` is dropped."""
+
+    name: str
+    host: str
+    instance_id: str | None
+    kip848: bool = False
+    running: bool = False
+    hanging: bool = False
+    member_id: str = ""
+    generation: int = -1
+    owned: tuple[int, ...] = ()
+    #: A second topic of one partition to which it subscribes, and whether that partition is its own.
+    second: str | None = None
+    owns_second: bool = False
+    #: A JoinGroup or SyncGroup is not answered yet.
+    waiting: bool = False
+    next_commit_ms: int = 0
+    schedule_number: int = 0
+    #: Counts the starts and the ends of the client's process.
+    incarnation: int = 0
+    starts: int = 0
+
+    @classmethod
+    def of(cls, group_id: str, number: int, script: Script) -> SimulatedClient:
+        """The client with this number."""
+        return cls(
+            name=f"{group_id}-{number}",
+            host=f"/10.{number >> 16 & 255}.{number >> 8 & 255}.{number & 255}",
+            instance_id=script.instance_id_of(number, group_id),
+        )
+
+    def begin(self, script: Script) -> None:
+        """A new process begins."""
+        self.running, self.hanging = True, False
+        self.forget_membership()
+        self.incarnation += 1
+        self.starts += 1
+        self.kip848 = self.starts in script.consumer_starts
+
+    def forget_membership(self) -> None:
+        """The client has left its group, or has not joined yet."""
+        self.member_id, self.generation, self.owned, self.owns_second = "", -1, (), False
+
+    def classic_heartbeat(self) -> ClassicHeartbeat:
+        """The client's Heartbeat request in the classic protocol."""
+        return ClassicHeartbeat(
+            member_id=self.member_id, instance_id=self.instance_id, generation=self.generation
+        )
+
+
+#: Schedules a client's next action; it replaces one that was scheduled before.
+Schedule = Callable[[SimulatedClient, int, Callable[[SimulatedClient, int], None]], None]
+Send = Callable[[SimulatedClient, Request, int], None]
+
+
+def topic_id(name: str) -> bytes:
+    """The id of a simulated topic."""
+    return hashlib.blake2b(name.encode(), digest_size=16).digest()
+
+
+@dataclass(slots=True, kw_only=True)
+class ConsumerProtocolClients:
+    """The clients of one group. ``send`` sends a client's request, ``schedule`` schedules its next action."""
+
+    coordinator: Coordinator
+    topic: str
+    script: Script
+    numbers: random.Random
+    send: Send
+    schedule: Schedule
+
+    @property
+    def rebalancing(self) -> bool:
+        """Whether the group is a consumer group in a rebalance."""
+        return self.coordinator.state in (ConsumerPhase.ASSIGNING, ConsumerPhase.RECONCILING)
+
+    @property
+    def is_consumer_group(self) -> bool:
+        """Whether the group is a consumer group."""
+        return isinstance(self.coordinator.group, ConsumerGroup)
+
+    def join(self, client: SimulatedClient, now_ms: int) -> None:
+        """Send the first heartbeat, with a member id that the client generates."""
+        if not client.member_id:
+            client.member_id = f"{client.name}-{client.incarnation}-{self.numbers.getrandbits(32):08x}"
+        client.generation, client.owned = 0, ()
+        self._send_all_fields(client, now_ms)
+
+    def leave(self, client: SimulatedClient, now_ms: int, close: str) -> None:
+        """Leave the group; a static member leaves for a while, unless it has to leave for good."""
+        dynamic = client.instance_id is None
+        if dynamic and close == REMAIN_IN_GROUP:
+            return
+        if client.member_id and client.generation > 0:
+            self.send(
+                client, self._request(client, LEFT if dynamic or close == LEAVE_GROUP else AWAY), now_ms
+            )
+            client.forget_membership()
+
+    def resume(self, client: SimulatedClient, now_ms: int) -> None:
+        """A client polls again: a member requests its whole assignment, a client without membership joins."""
+        if client.generation <= 0:
+            self.join(client, now_ms)
+        else:
+            self._send_all_fields(client, now_ms)
+
+    def _send_all_fields(self, client: SimulatedClient, now_ms: int) -> None:
+        heartbeat = self._request(client, client.generation)
+        whole = replace(
+            heartbeat,
+            rebalance_timeout_ms=self.script.rebalance_timeout_ms,
+            topics=(self.topic,),
+            assignor=self.script.remote_assignor,
+        )
+        self.send(client, whole, now_ms)
+
+    def heartbeat(self, client: SimulatedClient, now_ms: int) -> None:
+        """Send a heartbeat in the client's protocol."""
+        if client.waiting:
+            self._schedule_heartbeat(client, now_ms)
+        elif client.kip848:
+            self.send(client, self._request(client, client.generation), now_ms)
+        elif self.is_consumer_group:
+            # An answer that makes the client rejoin replaces the next heartbeat.
+            self._schedule_heartbeat(client, now_ms)
+            self.send(client, client.classic_heartbeat(), now_ms)
+
+    def _request(self, client: SimulatedClient, epoch: int) -> ConsumerGroupHeartbeat:
+        topic_id = self.coordinator.topics[self.topic].topic_id
+        return ConsumerGroupHeartbeat(
+            member_id=client.member_id,
+            member_epoch=epoch,
+            instance_id=client.instance_id,
+            client_id=client.name,
+            client_host=client.host,
+            owned=None if epoch < 0 else frozenset((topic_id, number) for number in client.owned),
+        )
+
+    def _interval_ms(self, client: SimulatedClient) -> int:
+        """The heartbeat interval: of the broker for the consumer protocol, of the client for the classic one."""
+        settings = self.coordinator.settings
+        return settings.consumer_heartbeat_interval_ms if client.kip848 else self.script.heartbeat_interval_ms
+
+    def _schedule_heartbeat(self, client: SimulatedClient, now_ms: int) -> None:
+        interval_ms = self._interval_ms(client)
+        if not self.rebalancing:
+            settings, script = self.coordinator.settings, self.script
+            session_ms = settings.consumer_session_timeout_ms if client.kip848 else script.session_timeout_ms
+            interval_ms = max(interval_ms, min(_STABLE_INTERVAL_MS, int(session_ms * _STABLE_SHARE)))
+        early_ms = self.numbers.randrange(max(1, interval_ms // 10))
+        self.schedule(client, now_ms + interval_ms - early_ms, self.heartbeat)
+
+    def schedule_next_heartbeat(self, client: SimulatedClient, now_ms: int) -> None:
+        """Schedule the heartbeat with which the client notices a rebalance."""
+        self.schedule(client, now_ms + 1 + self.numbers.randrange(self._interval_ms(client)), self.heartbeat)
+
+    def notify(self, changes: Iterable[StateChange], clients: Iterable[SimulatedClient], now_ms: int) -> None:
+        """Schedule the next heartbeat of all members when a rebalance begins, of classic ones after an upgrade.
+
+        In a consumer group a commit does not keep the session of a classic member alive.
+        """
+        begins = self.rebalancing and any(change.before in _BEFORE_REBALANCE for change in changes)
+        upgraded = self.is_consumer_group and any(isinstance(change.before, Phase) for change in changes)
+        if not (begins or upgraded):
+            return
+        for client in clients:
+            notices = begins or not client.kip848
+            if notices and client.running and client.generation > 0 and not client.waiting:
+                self.schedule_next_heartbeat(client, now_ms)
+
+    def handle_answer(self, client: SimulatedClient, answer: Answer, now_ms: int) -> None:
+        """Handle the answer to a ConsumerGroupHeartbeat."""
+        if answer.error in RETRIABLE:
+            self.schedule(client, now_ms + _RETRY_MS + self.numbers.randrange(_RETRY_MS), self.resume)
+        elif answer.error is Error.UNRELEASED_INSTANCE_ID or answer.error is Error.GROUP_MAX_SIZE_REACHED:
+            self.schedule(client, now_ms + _RETRY_MS, self.join)
+        elif answer.error in _REJOIN_ERRORS:
+            self.schedule(client, now_ms + _RETRY_MS + self.numbers.randrange(_RETRY_MS), self.join)
+        elif answer.generation >= 0:
+            self._apply_assignment(client, answer, now_ms)
+
+    def _apply_assignment(self, client: SimulatedClient, answer: Answer, now_ms: int) -> None:
+        """Take or revoke partitions, and acknowledge that with a heartbeat at once."""
+        client.generation = answer.generation
+        if answer.assigned is None or client.hanging:
+            self._schedule_heartbeat(client, now_ms)
+            return
+        owned = tuple(sorted(number for _, number in answer.assigned))
+        if owned == client.owned:
+            self._schedule_heartbeat(client, now_ms)
+            return
+        revokes = not set(client.owned) <= set(owned)
+        takes_ms = 1 + self.numbers.randrange(_REVOCATION_MS if revokes else 20)
+
+        def acknowledge(one: SimulatedClient, at_ms: int) -> None:
+            if not one.hanging:
+                one.owned = owned
+            self.heartbeat(one, at_ms)
+
+        self.schedule(client, now_ms + takes_ms, acknowledge)

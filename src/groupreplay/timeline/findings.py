@@ -1,0 +1,270 @@
+"""What the events of a group say: generations, conditions, changed offsets, members that are named, and holes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from groupreplay.state.display import phrases
+from groupreplay.state.display.rebalance_length import rebalance_length
+from groupreplay.timeline.document import (
+    Blame,
+    ConditionBar,
+    EventRow,
+    GenerationFlag,
+    Hole,
+    LaneMark,
+    OffsetChange,
+    SlotLane,
+)
+from groupreplay.timeline.event_reading import ReadEvent, whole, words
+from groupreplay.timeline.facts.gaps import GapFinder
+from groupreplay.timeline.facts.trouble import worst
+from groupreplay.timeline.lanes import Lanes
+
+#: The index of an event's row, None if it has none.
+RowOf = Callable[[ReadEvent], "int | None"]
+#: The slot of a member id in the document, None if it has none.
+SlotOf = Callable[[str], "int | None"]
+TextOf = Callable[[Mapping[str, Any]], str]
+
+#: Fields with the offset before and after, in the order in which they are looked for.
+_OLD: Final = ("old_offset", "lost_offset", "from_offset", "previous_offset")
+_NEW: Final = ("new_offset", "to_offset")
+
+
+def generation_flags(events: Sequence[ReadEvent], row_of: RowOf, slot_of: SlotOf) -> list[GenerationFlag]:
+    """The completed rebalances, in order."""
+    return [_flag(event, row_of, slot_of) for event in events if event.name == "rebalance.completed"]
+
+
+def _flag(event: ReadEvent, row_of: RowOf, slot_of: SlotOf) -> GenerationFlag:
+    length = rebalance_length(event.data)
+    leader = length.slow_leader
+    return GenerationFlag(
+        at_ms=event.time_ms,
+        generation=event.number("generation") or 0,
+        trigger=event.text("trigger") or "unknown",
+        members=event.number("member_count") or 0,
+        joined=len(event.items("joined")),
+        left=len(event.items("left")),
+        moved=event.number("partitions_moved"),
+        unassigned=event.number("partitions_unassigned"),
+        skipped=event.number("skipped_generations") or 0,
+        duration_ms=event.number("duration_ms"),
+        duration_upper_bound_ms=event.number("duration_upper_bound_ms"),
+        least_ms=length.least_ms,
+        most_ms=length.most_ms,
+        took=length.text(),
+        join_ms_min=event.number("join_ms_min"),
+        join_ms_max=event.number("join_ms_max"),
+        sync_ms=length.sync_ms,
+        slow_leader=None if leader is None else phrases.member(leader),
+        leader_slot=None if leader is None else slot_of(words(leader.get("member_id"))),
+        event=row_of(event),
+    )
+
+
+def condition_bars(
+    events: Sequence[ReadEvent], row_of: RowOf, text_of: TextOf
+) -> list[tuple[ConditionBar, ReadEvent]]:
+    """The conditions in the order of their begin, each with the event that says most: the last one while it held."""
+    by_id: dict[str, list[ReadEvent]] = {}
+    for event in events:
+        if event.text("condition_id"):
+            by_id.setdefault(event.text("condition_id"), []).append(event)
+    bars = [_condition_bar(told, row_of, text_of) for told in by_id.values()]
+    return sorted(bars, key=lambda one: (one[0].since_ms, one[0].name))
+
+
+def _condition_bar(
+    told: Sequence[ReadEvent], row_of: RowOf, text_of: TextOf
+) -> tuple[ConditionBar, ReadEvent]:
+    first, last = told[0], told[-1]
+    firing = [event for event in told if event.text("status") != "resolved"]
+    best = firing[-1] if firing else last
+    since_ms = first.number("since_ms")
+    bar = ConditionBar(
+        name=first.name,
+        condition_id=first.text("condition_id"),
+        severity=worst([event.severity for event in told]),
+        since_ms=first.time_ms if since_ms is None else min(since_ms, first.time_ms),
+        until_ms=last.time_ms if last.text("status") == "resolved" else None,
+        subject=phrases.subject(best.data),
+        text=text_of(best.body),
+        runbook=best.text("runbook"),
+        events=tuple(row for event in told if (row := row_of(event)) is not None),
+    )
+    return bar, best
+
+
+def offset_changes(events: Sequence[ReadEvent], row_of: RowOf) -> list[OffsetChange]:
+    """Offsets that were set, reset, lost or went back, one by one; also those of events of later releases."""
+    return [
+        OffsetChange(
+            at_ms=event.time_ms,
+            name=event.name,
+            topic=words(one.get("topic")),
+            partition=whole(one.get("partition")) or 0,
+            old=_first(one, (*_OLD, *(() if _first(one, _NEW) is not None else ("offset",)))),
+            new=_first(one, _NEW),
+            severity=event.severity,
+            event=row_of(event),
+        )
+        for event in events
+        if event.name.startswith(("offset.", "offsets.")) and not event.text("condition_id")
+        for one in event.mappings("partitions")
+        if words(one.get("topic"))
+    ]
+
+
+def _first(one: Mapping[str, Any], names: Sequence[str]) -> int | None:
+    return next((value for name in names if (value := whole(one.get(name))) is not None), None)
+
+
+def slot_of_event(event: ReadEvent, lanes: Lanes) -> int | None:
+    """The slot of the member that an event is about; None if it is about the group or an unknown member."""
+    for field in ("member_id", "new_member_id", "old_member_id"):
+        if (slot := lanes.slot_of.get(event.text(field))) is not None:
+            return slot
+    return _slot_of_instance(event.text("instance_id"), lanes)
+
+
+def _slot_of_instance(instance_id: str, lanes: Lanes) -> int | None:
+    slots = range(len(lanes.slots))
+    return next(
+        (one for one in slots if instance_id and lanes.slots[one].place.instance_id == instance_id), None
+    )
+
+
+def lane_marks(events: Sequence[ReadEvent], lanes: Lanes, row_of: RowOf) -> dict[int, list[LaneMark]]:
+    """Slot -> the events about its members."""
+    marks: dict[int, list[LaneMark]] = {}
+    for event in events:
+        slot = slot_of_event(event, lanes)
+        if slot is not None:
+            mark = LaneMark(at_ms=event.time_ms, name=event.name, event=row_of(event))
+            marks.setdefault(slot, []).append(mark)
+    return marks
+
+
+def blames(
+    conditions: Sequence[tuple[ConditionBar, ReadEvent]], events: Sequence[ReadEvent], lanes: Lanes
+) -> dict[int, list[Blame]]:
+    """Slot -> the conditions that name its holder: as a member that blocks, that is suspected, or as their subject."""
+    found: dict[int, list[Blame]] = {}
+    for number, (bar, event) in enumerate(conditions):
+        for slot, proven, why in _named(bar, event, events, lanes):
+            blame = Blame(
+                since_ms=bar.since_ms,
+                until_ms=bar.until_ms,
+                proven=proven,
+                condition=number,
+                text=f"{bar.name.replace('.', ' ')}: {why}",
+            )
+            found.setdefault(slot, []).append(blame)
+    return found
+
+
+def _named(
+    bar: ConditionBar, event: ReadEvent, events: Sequence[ReadEvent], lanes: Lanes
+) -> Iterator[tuple[int, bool, str]]:
+    own = slot_of_event(event, lanes)
+    if own is not None:
+        yield own, event.text("evidence") == "log", "it is the subject"
+        return
+    blockers = [slot for one in event.mappings("blockers") if (slot := _slot_in(one, lanes)) is not None]
+    for slot in dict.fromkeys(blockers):
+        yield slot, True, "the others wait for it"
+    if not blockers and (slot := culprit(bar, event, events, lanes)) is not None:
+        yield slot, False, "it did not rejoin, inferred"
+
+
+def culprit(bar: ConditionBar, event: ReadEvent, events: Sequence[ReadEvent], lanes: Lanes) -> int | None:
+    """The slot that a classic rebalance most likely waited for.
+
+    The suspect that the coordinator removed when the rebalance ended because it had not rejoined, else the first one.
+    """
+    suspects = [slot for one in event.mappings("suspects") if (slot := _slot_in(one, lanes)) is not None]
+    removed = {
+        lanes.slot_of.get(left.text("member_id"))
+        for left in events
+        if left.name == "member.left"
+        and left.text("reason") == "rebalance_timeout"
+        and bar.until_ms is not None
+        and abs(left.time_ms - bar.until_ms) <= _SAME_MOMENT_MS
+    }
+    return next((slot for slot in suspects if slot in removed), suspects[0] if suspects else None)
+
+
+_SAME_MOMENT_MS: Final = 5_000
+
+
+def _slot_in(member: Mapping[str, Any], lanes: Lanes) -> int | None:
+    slot = lanes.slot_of.get(words(member.get("member_id")))
+    return _slot_of_instance(words(member.get("instance_id")), lanes) if slot is None else slot
+
+
+def holes(events: Sequence[ReadEvent], since_ms: int) -> list[Hole]:
+    """Times of which the log has no records any more; what lies before ``since_ms`` has no length."""
+    found, gaps, before_ms = list[Hole](), GapFinder(), since_ms
+    for event in events:
+        if gap := gaps.before(event.name, event.data):
+            found.append(Hole(since_ms=min(before_ms, event.time_ms), until_ms=event.time_ms, text=gap))
+        if not event.text("condition_id"):
+            before_ms = event.time_ms
+    return found
+
+
+def assumed_numbers(events: Sequence[ReadEvent]) -> dict[str, int]:
+    """The numbers that these events assume."""
+    return {
+        words(name): number
+        for event in events
+        for name, value in event.mapping("assumed").items()
+        if (number := whole(value)) is not None
+    }
+
+
+def event_rows(
+    kept: Sequence[ReadEvent],
+    whole_bodies: Mapping[int, Mapping[str, Any]],
+    lanes: Lanes,
+    slots: Sequence[SlotLane],
+    renumbered: Mapping[int, int],
+    text_of: TextOf,
+) -> list[EventRow]:
+    """The rows of these events; ``whole_bodies`` by the event's index, ``renumbered`` the slots of the document."""
+    repeats = Counter(tenure.event for lane in slots for tenure in lane.tenures if tenure.repeats)
+    rows = []
+    for number, event in enumerate(kept):
+        cause, slot = event.cause, slot_of_event(event, lanes)
+        rows.append(
+            EventRow(
+                id=event.id,
+                time_ms=event.time_ms,
+                name=event.name,
+                severity=event.severity,
+                text=_row_text(event, text_of) + _repeated(repeats[number]),
+                topic=words(cause.get("topic")) or None,
+                partition=whole(cause.get("partition")),
+                offset=whole(cause.get("offset")),
+                slot=None if slot is None else renumbered.get(slot),
+                repeats=repeats[number],
+                assumed=assumed_numbers([event]),
+                cut=event.index not in whole_bodies,
+                body=whole_bodies.get(event.index),
+            )
+        )
+    return rows
+
+
+def _row_text(event: ReadEvent, text_of: TextOf) -> str:
+    """The event's text, with the numbers that it assumes."""
+    text, assumed = text_of(event.body), phrases.assumed(event.data)
+    return text if assumed in text else text + assumed
+
+
+def _repeated(count: int) -> str:
+    return f"; {count} more like it within a minute, without an event" if count else ""

@@ -1,0 +1,188 @@
+"""The overview of all groups: a strip for each, made from events alone, and which groups are worst."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final
+
+from msgspec import Meta
+
+from groupreplay.timeline.commit_rates import bucket_width_ms
+from groupreplay.timeline.document import Remark, TimelineDocument, TimelineSource, Tone
+from groupreplay.timeline.event_reading import ReadEvent, read_events
+from groupreplay.timeline.facts.trouble import LOSSES, TONES, is_trouble, tone_of, worst
+
+#: The version of the overview's form.
+OVERVIEW_FORM: Final = "groupreplay.overview.v1"
+#: Buckets of a strip.
+_BUCKETS: Final = 120
+#: Spans and marks of one strip; a group with more shows the most severe and longest ones.
+_MOST_SPANS: Final = 100
+_COMPLETED: Final = "rebalance.completed"
+#: How much a minute of each severity counts among groups of one tone.
+_WEIGHT: Final = {"INFO": 1, "WARN": 10, "ERROR": 100}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StripSpan:
+    """A time in a strip: a condition, or the moment of an event that tells of trouble (both times are equal)."""
+
+    name: str
+    severity: str
+    since_ms: int
+    until_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupStrip:
+    """One group in the overview. ``rebalances`` are counts in buckets from the overview's begin on."""
+
+    group_id: str
+    group_type: str
+    tone: Tone
+    score: int
+    rebalance_count: int
+    moved: int
+    conditions: Mapping[str, int]
+    losses: Annotated[int, Meta(description="How often committed offsets expired or were deleted.")]
+    slow_leaders: Annotated[int, Meta(description="Rebalances that waited 3 s or more for the leader.")]
+    warnings: Annotated[
+        Mapping[str, int], Meta(description="Other events of severity WARN or ERROR, by their name.")
+    ]
+    last_ms: int
+    rebalances: tuple[int, ...]
+    spans: tuple[StripSpan, ...]
+    in_full: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupsOverview:
+    """All groups, the worst ones first; ``timelines`` are those that are shown in full."""
+
+    form: str
+    since_ms: int
+    until_ms: int
+    bucket_ms: int
+    source: TimelineSource
+    remarks: tuple[Remark, ...]
+    strips: tuple[GroupStrip, ...]
+    timelines: tuple[TimelineDocument, ...]
+
+
+@dataclass(slots=True)
+class _OpenCondition:
+    name: str
+    since_ms: int
+    severity: str
+    until_ms: int | None = None
+
+
+@dataclass(slots=True)
+class _GroupTally:
+    """One group so far."""
+
+    group_type: str = "classic"
+    rebalances: list[tuple[int, int]] = field(default_factory=list)
+    conditions: dict[str, _OpenCondition] = field(default_factory=dict)
+    marks: list[tuple[str, int, str]] = field(default_factory=list)
+    last_ms: int = 0
+
+
+class OverviewTally:
+    """Counts events as they come; memory grows with groups, rebalances and conditions."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, _GroupTally] = {}
+        self.first_ms: int | None = None
+
+    def add(self, body: Mapping[str, Any]) -> None:
+        """One CloudEvent; those of the job itself are ignored."""
+        for event in read_events([body]):
+            group_id = event.data.get("group_id")
+            if isinstance(group_id, str):
+                self._note(self._groups.setdefault(group_id, _GroupTally()), event)
+
+    def _note(self, tally: _GroupTally, event: ReadEvent) -> None:
+        self.first_ms = event.time_ms if self.first_ms is None else min(self.first_ms, event.time_ms)
+        tally.group_type = event.text("group_type") or tally.group_type
+        tally.last_ms = max(tally.last_ms, event.time_ms)
+        if event.name == "rebalance.completed":
+            tally.rebalances.append((event.time_ms, event.number("partitions_moved") or 0))
+        if event.text("condition_id"):
+            self._note_condition(tally, event)
+        elif is_trouble(event):
+            tally.marks.append((event.name, event.time_ms, event.severity))
+
+    @staticmethod
+    def _note_condition(tally: _GroupTally, event: ReadEvent) -> None:
+        since_ms = event.number("since_ms")
+        known = tally.conditions.setdefault(
+            event.text("condition_id"),
+            _OpenCondition(event.name, event.time_ms if since_ms is None else since_ms, event.severity),
+        )
+        known.severity = worst([known.severity, event.severity])
+        known.until_ms = event.time_ms if event.text("status") == "resolved" else None
+
+    def strips(self, since_ms: int, until_ms: int, others: Iterable[str] = ()) -> list[GroupStrip]:
+        """The strips in this time, the worst first; ``others`` are groups without any event."""
+        for group_id in others:
+            self._groups.setdefault(group_id, _GroupTally())
+        found = [_strip(group_id, tally, since_ms, until_ms) for group_id, tally in self._groups.items()]
+        return sorted(found, key=_rank)
+
+
+def _rank(strip: GroupStrip) -> tuple[int, int, int, int, str]:
+    """The worst first: by tone, then what was lost, then how long what was wrong."""
+    return -TONES.index(strip.tone), -strip.losses, -strip.score, -strip.rebalance_count, strip.group_id
+
+
+def strip_bucket_ms(since_ms: int, until_ms: int) -> int:
+    """The width of a bucket of a strip."""
+    return bucket_width_ms(until_ms - since_ms, _BUCKETS)
+
+
+def _strip(group_id: str, tally: _GroupTally, since_ms: int, until_ms: int) -> GroupStrip:
+    width = strip_bucket_ms(since_ms, until_ms)
+    times = [one for one in tally.rebalances if since_ms <= one[0] < until_ms]
+    buckets = [0] * max(-(-(until_ms - since_ms) // width), 1)
+    for at_ms, _ in times:
+        buckets[(at_ms - since_ms) // width] += 1
+    conditions = list(_conditions(tally, since_ms, until_ms))
+    marks = [
+        StripSpan(name=name, severity=severity, since_ms=at_ms, until_ms=at_ms)
+        for name, at_ms, severity in tally.marks
+        if since_ms <= at_ms < until_ms
+    ]
+    spans = sorted((*conditions, *marks), key=lambda span: span.since_ms - span.until_ms)
+    names = Counter(span.name for span in marks)
+    return GroupStrip(
+        group_id=group_id,
+        group_type=tally.group_type,
+        tone=tone_of(worst([span.severity for span in spans])) if spans else "ok",
+        score=sum(_WEIGHT[span.severity] * (span.until_ms - span.since_ms + 60_000) for span in spans),
+        rebalance_count=len(times),
+        moved=sum(moved for _, moved in times),
+        conditions=Counter(span.name for span in conditions),
+        losses=sum(names[name] for name in LOSSES),
+        slow_leaders=names[_COMPLETED],
+        warnings={name: count for name, count in names.items() if name not in (*LOSSES, _COMPLETED)},
+        last_ms=tally.last_ms,
+        rebalances=tuple(buckets) if times else (),
+        spans=tuple(_most_severe(spans)),
+        in_full=False,
+    )
+
+
+def _conditions(tally: _GroupTally, since_ms: int, until_ms: int) -> Iterator[StripSpan]:
+    for one in tally.conditions.values():
+        begin, end = max(one.since_ms, since_ms), min(one.until_ms or until_ms, until_ms)
+        if begin <= end:
+            yield StripSpan(name=one.name, severity=one.severity, since_ms=begin, until_ms=end)
+
+
+def _most_severe(spans: Sequence[StripSpan]) -> list[StripSpan]:
+    """The most severe ones, of these the longest; the most severe one last, so that it is drawn over the others."""
+    ranked = sorted(spans, key=lambda span: -_WEIGHT[span.severity])[:_MOST_SPANS]
+    return ranked[::-1]

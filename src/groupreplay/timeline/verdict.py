@@ -1,0 +1,339 @@
+"""The verdict of a timeline: sentences by rules, the worst first. Nothing in them is not in the document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Final
+
+from groupreplay.state.display import phrases
+from groupreplay.state.display.phrases import counted, milliseconds
+from groupreplay.state.display.safe_text import safe_text
+from groupreplay.timeline.commit_rates import CommitLog
+from groupreplay.timeline.document import (
+    ConditionBar,
+    GenerationFlag,
+    OffsetChange,
+    SlotLane,
+    Statement,
+    Tone,
+    Unread,
+)
+from groupreplay.timeline.event_reading import ReadEvent, clock, day
+from groupreplay.timeline.facts.trouble import LOSSES, TONES, is_slow_leader, is_trouble, tone_of, worst
+
+#: What a condition means, for one that lasted and for one that holds.
+_MEANING: Final = {
+    "rebalance.stuck": "stuck in a rebalance",
+    "rebalance.slow": "a rebalance was slow",
+    "rebalance.suspected": "the group stopped committing, and no prober asked for the reason",
+    "commits.paused": "commits stopped",
+    "rebalance.storm": "rebalance storm: more generations than joins and leaves explain",
+    "rebalance.timeouts": "a member was removed again and again for not rejoining in time",
+    "member.flapping": "a member came back under a new id again and again",
+    "member.idle": "a member had no partition for several rebalances",
+    "static.conflict": "two processes used one instance id",
+    "static.crash_loop": "a static member started again and again",
+    "owner.silent": "a member committed nothing while the others did",
+    "partition.poison": "the offset of one partition did not move while others did",
+    "offsets.expiring": "committed offsets were near the end of their retention",
+}
+#: A stuck rebalance is slow before: the second one says nothing more.
+_IMPLIED: Final = {"rebalance.slow": "rebalance.stuck", "rebalance.suspected": "rebalance.stuck"}
+#: Offsets that changed by other than progress, in the order of their sentences.
+_CHANGES: Final = {
+    "offsets.expired": "Committed offsets of {} expired",
+    "offsets.deleted": "Committed offsets of {} were deleted",
+    "offsets.reset": "After a loss of offsets, commits of {} began again",
+    "offset.rewound": "Offsets of {} went back",
+    "offsets.set": "Offsets of {} were set",
+}
+_MEMBER_LEFT: Final = "member.left"
+#: Commits that were on their way when a rebalance began.
+_ON_THE_WAY_MS: Final = 10_000
+#: A rebalance of this length is worth a word, whatever is not known of the others.
+_LONG_MS: Final = 1_000
+_NAMES_SHOWN: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictFacts:
+    """What a verdict is made from."""
+
+    since_ms: int
+    until_ms: int
+    conditions: Sequence[ConditionBar]
+    generations: Sequence[GenerationFlag]
+    slots: Sequence[SlotLane]
+    changes: Sequence[OffsetChange]
+    commits: CommitLog
+    state: str | None
+    members: int
+    #: The events of the time.
+    events: Sequence[ReadEvent] = ()
+
+    @property
+    def window(self) -> tuple[int, int]:
+        """The time of the document."""
+        return self.since_ms, self.until_ms
+
+
+def verdict(found: VerdictFacts, unread: Sequence[Unread] = ()) -> list[Statement]:
+    """The sentences, at least one: the gravest first, of these what still holds, then what was lost.
+
+    ``unread`` is what could not be read, so that nothing is said of it.
+    """
+    told = [
+        *_conditions(found),
+        *_changes(found),
+        *_lost(found),
+        *_other_warnings(found),
+        *_slow_leaders(found),
+    ]
+    told += _unread(found, unread)
+    told.sort(key=lambda one: (-TONES.index(one.statement.tone), not one.holds, not one.is_loss))
+    statements = [one.statement for one in told]
+    if not any(one.is_trouble for one in told):
+        statements.append(_statement("ok", [f"No event tells of a problem{_now(found)}."]))
+    return [*statements, _rebalances(found)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Sentence:
+    """A sentence, and what decides about its place."""
+
+    statement: Statement
+    is_trouble: bool = True
+    holds: bool = False
+    is_loss: bool = False
+
+
+def _unread(found: VerdictFacts, unread: Sequence[Unread]) -> Iterator[_Sentence]:
+    for one in unread:
+        if one.what != "log":
+            continue
+        # Whoever may not read the log knows that; an outage is news.
+        is_outage = one.reason == "unreachable"
+        parts: list[str | int] = ["The log could not be read: only what the events say is known."]
+        if one.since_ms is not None:
+            parts = ["The log could not be read after ", one.since_ms, ": what happened then is not known."]
+        statement = _statement("warn" if is_outage else "info", parts, None, found.window)
+        yield _Sentence(statement=statement, is_trouble=is_outage)
+
+
+def _now(found: VerdictFacts) -> str:
+    if found.state is None:
+        return ""
+    members = f" with {counted(found.members, 'member')}" if found.members else ""
+    return f"; at the end the group is {found.state}{members}"
+
+
+def _moment(at_ms: int, window: tuple[int, int]) -> str:
+    """With the day where it is not that of the whole document."""
+    days = {day(one) for one in (at_ms, window[0], window[1] - 1)}
+    return clock(at_ms) if len(days) == 1 else f"{day(at_ms)} {clock(at_ms)}"
+
+
+def _statement(
+    tone: Tone,
+    parts: Sequence[str | int],
+    span: tuple[int, int] | None = None,
+    window: tuple[int, int] = (0, 1),
+) -> Statement:
+    """A sentence; ``window`` is the time of the document, and matters where a part is a point in time."""
+    text = "".join(part if isinstance(part, str) else _moment(part, window) for part in parts)
+    since_ms, until_ms = span or (None, None)
+    return Statement(tone=tone, text=text, parts=tuple(parts), since_ms=since_ms, until_ms=until_ms)
+
+
+def _conditions(found: VerdictFacts) -> Iterator[_Sentence]:
+    names = {bar.name for bar in found.conditions}
+    kept = [bar for bar in found.conditions if _IMPLIED.get(bar.name) not in names]
+    for name, same in groupby(sorted(kept, key=lambda bar: bar.name), key=lambda bar: bar.name):
+        bars = sorted(same, key=lambda bar: bar.since_ms)
+        holds = any(bar.until_ms is None for bar in bars)
+        yield _Sentence(statement=_condition(name, bars, found), holds=holds)
+
+
+def _condition(name: str, bars: Sequence[ConditionBar], found: VerdictFacts) -> Statement:
+    """The one that holds, or else the longest, with its members; then how many others there were."""
+
+    def until(bar: ConditionBar) -> int:
+        return found.until_ms if bar.until_ms is None else bar.until_ms
+
+    def lasted_ms(bar: ConditionBar) -> int:
+        return until(bar) - bar.since_ms
+
+    def span(bar: ConditionBar) -> list[str | int]:
+        return ["since ", bar.since_ms] if bar.until_ms is None else [bar.since_ms, " to ", bar.until_ms]
+
+    holding = [bar for bar in bars if bar.until_ms is None]
+    main = max(holding or bars, key=lasted_ms)
+    meaning = _MEANING.get(name, safe_text(name.replace(".", " ")))
+    lasted = milliseconds(lasted_ms(main))
+    parts: list[str | int] = [f"{meaning[:1].upper()}{meaning[1:]} ", *span(main)]
+    parts += [f", still at the end after {lasted}" if holding else f" ({lasted})"]
+    if assumed := _assumed(name, found):
+        parts.append(f" ({assumed.removeprefix(', ')})")
+    parts += [_who(main, found), _quiet(name, main, until(main), found)]
+    if others := [bar for bar in bars if bar is not main]:
+        longest = max(others, key=lasted_ms)
+        more = "was one more:" if len(others) == 1 else f"were {len(others)} more, the longest one"
+        parts += [f" There {more} ", *span(longest), f" ({milliseconds(lasted_ms(longest))})."]
+    tone = tone_of(worst([bar.severity for bar in bars]))
+    return _statement(tone, parts, (main.since_ms, until(main)), found.window)
+
+
+def _who(bar: ConditionBar, found: VerdictFacts) -> str:
+    """The members that the condition names, and whether that is proven."""
+    number = found.conditions.index(bar)
+    named = [
+        (lane.name, blame.proven)
+        for lane in found.slots
+        for blame in lane.blames
+        if blame.condition == number
+    ]
+    if not named:
+        return f": {bar.subject}." if bar.subject else "."
+    shown = ", ".join(safe_text(name) for name, _ in named[:_NAMES_SHOWN])
+    more = f" and {len(named) - _NAMES_SHOWN} more" if len(named) > _NAMES_SHOWN else ""
+    if bar.name != "rebalance.stuck":
+        return f": {shown}{more}."
+    if all(proven for _, proven in named):
+        return (
+            f": {shown}{more} did not give up its partitions."
+            if len(named) == 1
+            else f": blocked by {shown}{more}."
+        )
+    return f": {shown}{more} did not rejoin (inferred from its commits)."
+
+
+def _quiet(name: str, bar: ConditionBar, until_ms: int, found: VerdictFacts) -> str:
+    """On how many partitions nothing was committed while a rebalance was stuck."""
+    since_ms = bar.since_ms + _ON_THE_WAY_MS
+    if name != "rebalance.stuck" or since_ms >= until_ms or not found.commits.places:
+        return ""
+    all_places = found.commits.partitions_committed(found.since_ms, bar.since_ms)
+    quiet = len(all_places - found.commits.partitions_committed(since_ms, until_ms))
+    if not all_places or not quiet:
+        return ""
+    return f" No commit on {quiet} of {counted(len(all_places), 'partition')} meanwhile."
+
+
+def _changes(found: VerdictFacts) -> Iterator[_Sentence]:
+    for name, words in _CHANGES.items():
+        places = [one for one in found.changes if one.name == name]
+        if places:
+            number = len({(one.topic, one.partition) for one in places})
+            first, last = places[0].at_ms, places[-1].at_ms
+            text = words.format(counted(number, "partition"))
+            assumed = _assumed(name, found)
+            parts: list[str | int] = [text, *_between(first, last), f"{_how_far(places)}{assumed}."]
+            tone = tone_of(worst([one.severity for one in places]))
+            events = [event for event in found.events if event.name == name]
+            yield _Sentence(
+                statement=_statement(tone, parts, (first, last), found.window),
+                is_trouble=tone != "info" or any(map(is_trouble, events)),
+                is_loss=name in LOSSES,
+            )
+
+
+def _lost(found: VerdictFacts) -> Iterator[_Sentence]:
+    """Members that are gone although nobody had stopped them."""
+    lost = [event for event in found.events if event.name == _MEMBER_LEFT and event.severity != "INFO"]
+    if not lost:
+        return
+    text = "A member was" if len(lost) == 1 else f"{len(lost)} members were"
+    parts: list[str | int] = [f"{text} lost that nobody had stopped: "]
+    for number, event in enumerate(lost[:_NAMES_SHOWN]):
+        reason = phrases.spaced(event.data, "reason") + phrases.assumed(event.data)
+        parts += [f"{', ' if number else ''}{phrases.member(event.data)} at ", event.time_ms, f" ({reason})"]
+    left_out = len(lost) - _NAMES_SHOWN
+    parts.append(f" and {left_out} more." if left_out > 0 else ".")
+    tone = tone_of(worst([event.severity for event in lost]))
+    yield _Sentence(statement=_statement(tone, parts, (lost[0].time_ms, lost[-1].time_ms), found.window))
+
+
+def _assumed(name: str, found: VerdictFacts) -> str:
+    """The numbers that the events of a type assume: what rests on them is no fact."""
+    numbers: dict[Any, Any] = {}
+    for event in found.events:
+        if event.name == name:
+            numbers |= event.mapping("assumed")
+    return phrases.assumed({"assumed": numbers})
+
+
+def _between(first_ms: int, last_ms: int) -> list[str | int]:
+    if first_ms == last_ms:
+        return [" at ", first_ms]
+    return [" between ", first_ms, " and ", last_ms]
+
+
+def _other_warnings(found: VerdictFacts) -> Iterator[_Sentence]:
+    """Warnings and errors that no other sentence is about."""
+    by_name: dict[str, list[ReadEvent]] = {}
+    for event in found.events:
+        has_sentence = event.name in _CHANGES or event.name == _MEMBER_LEFT or event.text("condition_id")
+        if event.severity != "INFO" and not has_sentence:
+            by_name.setdefault(event.name, []).append(event)
+    for name, events in by_name.items():
+        severity, times = worst([event.severity for event in events]), [event.time_ms for event in events]
+        first, last = min(times), max(times)
+        parts: list[str | int] = [f"{counted(len(events), 'event')} of type {safe_text(name)} ({severity})"]
+        parts += [*_between(first, last), f"{_assumed(name, found)}."]
+        yield _Sentence(statement=_statement(tone_of(severity), parts, (first, last), found.window))
+
+
+def _slow_leaders(found: VerdictFacts) -> Iterator[_Sentence]:
+    """How long the group waited for the assignment of each leader that took long."""
+    by_leader: dict[str, list[GenerationFlag]] = {}
+    for flag in found.generations:
+        if flag.slow_leader is not None:
+            by_leader.setdefault(flag.slow_leader, []).append(flag)
+    for leader, flags in by_leader.items():
+        longest = max(flags, key=lambda flag: flag.sync_ms or 0)
+        sync_ms = longest.sync_ms or 0
+        begin_ms, end_ms = longest.at_ms - sync_ms, longest.at_ms
+        times = f"{len(flags)} times" if len(flags) > 1 else "once"
+        parts: list[str | int] = [f"The group waited {times} for the assignment of its leader, {leader}"]
+        parts += [": the longest time " if len(flags) > 1 else ": ", begin_ms, " to ", end_ms]
+        parts.append(f" ({milliseconds(sync_ms)}).")
+        severities = [event.severity for event in found.events if is_slow_leader(event)]
+        tone = tone_of(worst(severities))
+        yield _Sentence(statement=_statement(tone, parts, (begin_ms, end_ms), found.window))
+
+
+def _how_far(places: Sequence[OffsetChange]) -> str:
+    """The largest jump, where both offsets are known."""
+    jumps = [one for one in places if one.old is not None and one.new is not None]
+    if not jumps:
+        return ""
+    worst = max(jumps, key=lambda one: abs((one.new or 0) - (one.old or 0)))
+    return f", {safe_text(worst.topic)}-{worst.partition} from {worst.old} to {worst.new}"
+
+
+def _rebalances(found: VerdictFacts) -> Statement:
+    flags = found.generations
+    if not flags:
+        return _statement("info", ["No rebalance was completed in this time."])
+    moved = sum(flag.moved or 0 for flag in flags)
+    parts = [counted(len(flags), "rebalance")]
+    parts.append(f"{counted(moved, 'partition')} moved" if moved else "no partition moved")
+    unknown = sum(flag.moved is None for flag in flags)
+    if unknown:
+        parts.append(f"moves of {unknown} unknown")
+    skipped = sum(flag.skipped for flag in flags)
+    if skipped:
+        parts.append(f"{counted(skipped, 'generation')} never completed")
+    parts += _longest(flags)
+    return _statement("info", [", ".join(parts) + "."])
+
+
+def _longest(flags: Sequence[GenerationFlag]) -> list[str]:
+    """The rebalance that lasted longest; where another one may have lasted longer, it is only one that was long."""
+    longest = max(flags, key=lambda flag: flag.least_ms)
+    others = [flag for flag in flags if flag is not longest]
+    if longest.took and all(flag.most_ms is not None and flag.most_ms <= longest.least_ms for flag in others):
+        return [f"{'the longest' if others else 'it'} {longest.took}"]
+    return [f"one {longest.took}"] if longest.least_ms >= _LONG_MS else []

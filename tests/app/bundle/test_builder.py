@@ -1,0 +1,146 @@
+"""``app/bundle/builder.py``."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tarfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+import groupreplay
+from groupreplay.app.bundle import builder, submitted_program
+from groupreplay.app.bundle.archive import package_files
+from groupreplay.app.bundle.builder import Bundle, build_bundle
+from groupreplay.app.bundle.lines import LIBRARIES, spark_release
+from groupreplay.app.bundle.submission import Submission
+from groupreplay.app.bundle.target import BundleTarget
+from groupreplay.app.bundle.wheels import Wheel
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from support.tools.small_wheels import small_wheel
+
+TARGET = BundleTarget("3.12", "x86_64")
+
+
+@pytest.fixture(autouse=True)
+def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Wheel]:
+    """Small wheels in place of those that pip downloads; ``tests/app/bundle/test_wheels.py`` has pip."""
+    compare = {"packaging/__init__.py": "", "packaging/version.py": "Version = float\n"}
+    made = [
+        Wheel(small_wheel(tmp_path / "index", name, files=files), name, "1.0", ())
+        for name, files in (("numpy", None), ("packaging", compare))
+    ]
+
+    def download(requirements: Sequence[str], target: BundleTarget, folder: Path) -> list[Wheel]:
+        assert all(one in LIBRARIES for one in (re.split("[<>=]", text)[0] for text in requirements))
+        assert folder.is_dir()
+        return made
+
+    monkeypatch.setattr(builder, "download_wheels", download)
+    return made
+
+
+def contents(archive: Path) -> Mapping[str, bytes]:
+    """Path -> content of each file of the archive."""
+    with tarfile.open(archive) as opened:
+        return {one.name: opened.extractfile(one).read() for one in opened}  # type: ignore[union-attr]
+
+
+def test_the_archive_and_the_program(tmp_path: Path) -> None:
+    """The archive has groupreplay, its libraries and what it was made for, and no pyspark; job.py is beside it."""
+    spark = spark_release("3.5.4")
+    made = build_bundle(tmp_path / "out" / "env.tar.gz", spark, TARGET)
+    names = ["numpy-1.0-py3-none-any.whl", "packaging-1.0-py3-none-any.whl"]
+    assert made == Bundle(
+        archive=tmp_path / "out" / "env.tar.gz",
+        program=tmp_path / "out" / "job.py",
+        submission=Submission(spark=spark, target=TARGET, archive="env.tar.gz"),
+        wheels=tuple(names),
+    )
+    found = contents(made.archive)
+    assert {place: file.read() for place, file in package_files()}.items() <= found.items()
+    assert json.loads(found[submitted_program.ABOUT]) == {
+        "groupreplay": groupreplay.__version__,
+        "spark": "3.5",
+        "python": "3.12",
+        "platform": "x86_64",
+        "wheels": names,
+    }
+    assert found["numpy.py"] == b"VERSION = '1.0'\n"
+    assert [place for place in found if "pyspark" in place.split("/")[0]] == []
+    assert made.program.read_bytes() == Path(submitted_program.__file__).read_bytes()
+    assert sorted(os.listdir(tmp_path / "out")) == ["env.tar.gz", "job.py"]
+
+
+def test_a_substitute_for_distutils(tmp_path: Path) -> None:
+    """Only Spark 3.5 on Python 3.12 gets it; pyspark's comparisons work with it."""
+    bundled = {}
+    for line, python in (("3.5", "3.11"), ("3.5", "3.12"), ("4.0", "3.12")):
+        made = build_bundle(
+            tmp_path / line / python / "env.tar.gz", spark_release(line), BundleTarget(python, "x86_64")
+        )
+        bundled[line, python] = {
+            place: text for place, text in contents(made.archive).items() if place.startswith("distutils/")
+        }
+    assert {target: bool(files) for target, files in bundled.items()} == {
+        ("3.5", "3.11"): False,
+        ("3.5", "3.12"): True,
+        ("4.0", "3.12"): False,
+    }
+    for place, text in bundled["3.5", "3.12"].items():
+        (tmp_path / place).parent.mkdir(exist_ok=True)
+        (tmp_path / place).write_bytes(text)
+    compare = (
+        "import warnings; warnings.simplefilter('ignore'); from distutils.version import LooseVersion as V; "
+        "print(V('2.3') < V('1.0'), V('25.1') >= V('4.0'))"
+    )
+    command = [sys.executable, "-c", compare]
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "SETUPTOOLS_USE_DISTUTILS": "stdlib"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "False True\n"
+
+
+def test_the_same_inputs_give_the_same_bytes(tmp_path: Path) -> None:
+    """Two archives of the same wheels are equal, wherever they are made."""
+    made = [build_bundle(tmp_path / name / "e.tar.gz", spark_release("4.2"), TARGET) for name in ("a", "b")]
+    assert made[0].archive.read_bytes() == made[1].archive.read_bytes()
+
+
+@pytest.mark.parametrize("existing", ["env.tar.gz", "job.py"])
+def test_an_existing_file_is_kept(tmp_path: Path, existing: str) -> None:
+    """Neither file is replaced without ``force``."""
+    (tmp_path / existing).write_text("of somebody else")
+    with pytest.raises(GroupReplayError) as failed:
+        build_bundle(tmp_path / "env.tar.gz", spark_release("4.2"), TARGET)
+    assert (str(failed.value), failed.value.exit_code) == (
+        f"the file exists ({tmp_path / existing}): choose another name or folder, or replace it with --force",
+        ExitCode.USAGE,
+    )
+    assert (tmp_path / existing).read_text() == "of somebody else"
+    build_bundle(tmp_path / "env.tar.gz", spark_release("4.2"), TARGET, force=True)
+    assert (tmp_path / existing).read_bytes() != b"of somebody else"
+
+
+def test_the_name_says_what_spark_has_to_do(tmp_path: Path) -> None:
+    """Spark chooses how to unpack an archive by the end of its name."""
+    with pytest.raises(GroupReplayError) as failed:
+        build_bundle(tmp_path / "env.zip", spark_release("4.2"), TARGET)
+    assert str(failed.value) == (
+        f"the archive's name does not end with .tar.gz ({tmp_path / 'env.zip'}): Spark unpacks it by this ending"
+    )
+
+
+def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
+    """The error names the place and the space that an archive needs."""
+    (tmp_path / "file").touch()
+    with pytest.raises(GroupReplayError) as failed:
+        build_bundle(tmp_path / "file" / "env.tar.gz", spark_release("4.2"), TARGET)
+    assert (failed.value.what, failed.value.where) == (
+        "the archive could not be written, File exists",
+        str(tmp_path / "file"),
+    )

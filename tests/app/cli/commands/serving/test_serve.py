@@ -1,0 +1,155 @@
+"""The flags of ``serve``: which clusters, and who may read; the process is in tests/integration."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from groupreplay.app.cli.commands.serving import serve
+from groupreplay.app.serve.watched_cluster import ClusterToServe
+from groupreplay.streaming.base.errors import ExitCode
+from groupreplay.streaming.kafka import clients
+from support.job.captures import invoke
+from support.kafka.waiting import wait_until
+from support.serve.http_streams import asked
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> list[list[ClusterToServe]]:
+    """What the command would serve; it ends before it connects."""
+    found: list[list[ClusterToServe]] = []
+
+    def keep(settings: serve.ServeSettings) -> list[ClusterToServe]:
+        found.append(original(settings))
+        raise KeyboardInterrupt
+
+    original = serve._served
+    monkeypatch.setattr(serve, "_served", keep)
+    return found
+
+
+def properties(folder: Path, name: str, servers: str) -> str:
+    """A properties file."""
+    file = folder / f"{name}.properties"
+    file.write_text(f"bootstrap.servers={servers}\nclient.id={name}\n")
+    return str(file)
+
+
+def test_one_cluster(served: list[list[ClusterToServe]]) -> None:
+    """The topics may be on another cluster than the groups."""
+    invoke("serve", "--bootstrap-server", "a:1", "--sink-bootstrap-server", "b:1", "--topic-prefix", "x-")
+    ((one,),) = served
+    assert (one.source.bootstrap_servers, one.sink.bootstrap_servers) == ("a:1", "b:1")
+    assert (one.topics.events, one.topics.probes) == ("x-group-events", "x-group-probes")
+
+
+def test_several_clusters(served: list[list[ClusterToServe]], tmp_path: Path) -> None:
+    """Each with its own login, and if need be its own cluster and prefix of topics."""
+    east, west, sink = (properties(tmp_path, name, f"{name}:1") for name in ("east", "west", "sink"))
+    invoke(
+        *("serve", "--cluster", f"east={east}", "--cluster", f"west={west}"),
+        *("--cluster-sink", f"west={sink}", "--cluster-prefix", "west=w."),
+    )
+    ((first, second),) = served
+    assert (first.name, first.source, first.topics.events) == ("east", first.sink, "group-events")
+    assert first.source.properties["client.id"] == "east"
+    assert (second.source.bootstrap_servers, second.sink.bootstrap_servers) == ("west:1", "sink:1")
+    assert (second.topics.events, second.topics.job) == ("w.group-events", "w.group-job")
+
+
+def test_clusters_that_cannot_be_reached(tmp_path: Path) -> None:
+    """Of several clusters they do not keep the server from starting: each says why it cannot be read."""
+    files = [
+        properties(tmp_path, name, servers) for name, servers in (("east", "127.0.0.1:1"), ("west", "::::"))
+    ]
+    words = [
+        "serve",
+        "--listen",
+        "127.0.0.1:0",
+        "--cluster",
+        f"east={files[0]}",
+        "--cluster",
+        f"west={files[1]}",
+    ]
+    command = [sys.executable, "-m", "groupreplay", *words]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stderr is not None
+            port = int(process.stderr.readline().partition("http://127.0.0.1:")[2].partition("/")[0])
+
+            def errors() -> list[str | None]:
+                clusters = json.loads(asked(port, "/api/clusters")[1])["clusters"]
+                return [one["error"] for one in clusters]
+
+            wait_until(lambda: None not in errors())
+            east, west = errors()
+            assert "127.0.0.1:1" in str(east)
+            assert "::::" in str(west)
+            assert asked(port, "/")[0] == 200
+            status, reasons = asked(port, "/readyz")
+            assert (status, b"east: " in reasons, b"west: " in reasons) == (503, True, True)
+        finally:
+            process.terminate()
+    assert process.returncode == 128 + signal.SIGTERM
+
+
+def test_one_cluster_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Alone it is an error at the start: a wrong address is seen at once."""
+    monkeypatch.setattr(clients, "REQUEST_SECONDS", 1.0)
+    result = invoke("serve", "--bootstrap-server", "127.0.0.1:1", "--listen", "127.0.0.1:0")
+    assert (result.exit_code, "127.0.0.1:1" in result.stderr) == (ExitCode.CONNECTION, True)
+
+
+@pytest.mark.parametrize(
+    ("flags", "names"),
+    [((), ["east"]), (("--bootstrap-server", "b:1"), ["kafka"]), (("--cluster", "w=W"), ["w"])],
+)
+def test_clusters_in_the_configuration_file(
+    served: list[list[ClusterToServe]], tmp_path: Path, flags: tuple[str, ...], names: list[str]
+) -> None:
+    """Clusters of serve come before the cluster of all commands; what is typed comes before both."""
+    east, west = (properties(tmp_path, name, f"{name}:1") for name in ("east", "west"))
+    config = tmp_path / "config.toml"
+    config.write_text(f'bootstrap-server = "a:1"\n[serve]\ncluster = ["east={east}"]\n')
+    invoke("--config", config, "serve", *(one.replace("W", west) for one in flags))
+    assert [[one.name for one in clusters] for clusters in served] == [names]
+
+
+@pytest.mark.parametrize(
+    ("flags", "says"),
+    [
+        ((), "No cluster is named"),
+        (("--cluster", "a=FILE", "--bootstrap-server", "b:1"), "not both"),
+        (("--cluster", "a=FILE", "--cluster-sink", "b=FILE"), "There is no --cluster b=FILE"),
+        (("--cluster", "a/b=FILE"), "is no name for a cluster"),
+        (("--bootstrap-server", "a:1", "--history", "long"), "is not a duration"),
+        (("--bootstrap-server", "a:1", "--listen", "9408"), "is not HOST:PORT"),
+    ],
+)
+def test_flags_that_do_not_fit(tmp_path: Path, flags: tuple[str, ...], says: str) -> None:
+    """An error of usage, before anything is opened."""
+    file = properties(tmp_path, "east", "east:1")
+    result = invoke("serve", *(one.replace("FILE", file) for one in flags))
+    assert (result.exit_code, says in result.stderr) == (ExitCode.USAGE, True)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "[::]", "192.0.2.1", "example.com"])
+def test_closed_by_default(host: str) -> None:
+    """An address that other machines reach needs a token, whatever else is given."""
+    result = invoke("serve", "--bootstrap-server", "a:1", "--listen", f"{host}:0")
+    assert result.exit_code == ExitCode.USAGE
+    assert "other machines would read everything without a token" in result.stderr
+    assert "--auth-token-file" in result.stderr
+
+
+def test_a_token_that_is_none(tmp_path: Path) -> None:
+    """A file that is empty does not open the server."""
+    (tmp_path / "token").write_text("\n")
+    flags = ("--listen", "0.0.0.0:0", "--auth-token-file", str(tmp_path / "token"))
+    result = invoke("serve", "--bootstrap-server", "a:1", *flags)
+    assert (result.exit_code, "the token must have 16" in result.stderr) == (ExitCode.USAGE, True)

@@ -1,0 +1,32 @@
+"""``groupreplay schema`` on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from groupreplay.coordinator.simulation.scenario_schema import scenario_schema
+from groupreplay.coordinator.simulation.trace_schema import trace_schema
+from groupreplay.state.output.catalogue import EVENTS
+from groupreplay.state.output.schemas import json_schemas
+from support.job.captures import invoke
+
+
+def test_schema(tmp_path: Path) -> None:
+    """All schemas by name, one of them alone, or a file for each."""
+    names = [fact.NAME for fact in EVENTS]
+    everything = json.loads(invoke("schema").stdout)
+    assert (list(everything), everything) == (names, json_schemas())
+    assert json.loads(invoke("schema", "group.created").stdout) == everything["group.created"]
+    assert json.loads(invoke("schema", "trace-file").stdout) == trace_schema()
+    result = invoke("schema", "-o", tmp_path / "schemas")
+    assert result.stdout == ""
+    written = {path.stem: json.loads(path.read_text()) for path in (tmp_path / "schemas").iterdir()}
+    assert written == everything
+
+
+def test_the_schema_of_scenario_files() -> None:
+    """By its own name; it is no schema of an event."""
+    found = json.loads(invoke("schema", "scenario-file").stdout)
+    assert found == json.loads(json.dumps(scenario_schema()))
+    assert "scenario-file" not in json.loads(invoke("schema").stdout)

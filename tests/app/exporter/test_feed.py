@@ -1,0 +1,149 @@
+"""The exporter reads the topics of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from confluent_kafka.admin import NewTopic
+from prometheus_client.parser import text_string_to_metric_families
+
+from groupreplay.app.exporter.feed import SinkFeed
+from groupreplay.app.exporter.freshness import Limits
+from groupreplay.app.exporter.server import Exporter
+from groupreplay.streaming.base.clock import now_ms
+from groupreplay.streaming.config.settings import Cluster, TopicNames
+from groupreplay.streaming.contract.job_document import JOB_KEY
+from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.sinks.day_counts import DAY_MS
+from support.job.sink_messages import document, events, expired, job_document, stable, stuck
+from support.kafka.waiting import wait_until
+from support.kafka.written_topics import WrittenTopics
+from support.tools.hostile_json import BYTES
+
+pytestmark = pytest.mark.broker
+
+
+class Sink(WrittenTopics):
+    """The topics of a job, written by hand."""
+
+    def __init__(self, broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
+        super().__init__(broker.bootstrap_servers)
+        self.cluster = Cluster(bootstrap_servers=broker.bootstrap_servers)
+        self.names = TopicNames(events=unique("events"), states=unique("states"), job=unique("job"))
+
+
+@contextmanager
+def reading(sink: Sink, **settings: float) -> Iterator[SinkFeed]:
+    """A feed that has been started, and is closed at the end."""
+    feed = SinkFeed(sink.cluster, sink.names, now_ms, **settings)
+    feed.start()
+    try:
+        yield feed
+    finally:
+        feed.close()
+
+
+def groups(feed: SinkFeed) -> list[str] | None:
+    """The groups that it knows, once it has read the topics."""
+    return feed.evaluate(lambda seen: None if seen is None else sorted(seen.groups))
+
+
+def test_reads_what_a_job_writes(broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
+    """From topics that come later than the exporter; each scrape has what was written until then.
+
+    Events of the day before are not counted, and no group is left behind.
+    """
+    sink, (calm, emitted), (sick, _) = Sink(broker, unique), stable(), stuck()
+    before, names = sink.groups(), sink.names
+
+    def found() -> dict[str, float]:
+        families = text_string_to_metric_families(shown.page("/metrics", "").body.decode())
+        samples = [one for family in families for one in family.samples if "consumergroup" in one.labels]
+        return {f"{one.name} {one.labels['consumergroup']}": one.value for one in samples}
+
+    with reading(sink) as feed:
+        shown = Exporter(feed, Limits(), now_ms)
+        assert shown.page("/readyz", "").status == 503
+        sink.create(names.events, names.states, names.job)
+        sink.write(names.states, b"calm", document(calm, "calm"))
+        sink.write(names.states, b"sick", document(sick, "sick"))
+        sink.write(names.events, b"calm", *events(emitted, "calm")[:1], at_ms=now_ms() - DAY_MS)
+        sink.write(names.events, b"calm", *events(emitted, "calm")[1:])
+        sink.write(names.job, JOB_KEY, job_document(now_ms()))
+        wait_until(lambda: shown.page("/readyz", "").status == 200)
+        first = found()
+        assert first["kafka_consumergroup_rebalances_total calm"] == 1
+        assert first["kafka_consumergroup_group_state sick"] == 1
+        assert first["kafka_consumergroup_condition sick"] == 1
+        sink.write(names.events, b"sick", *events([expired(2)], "sick"))
+        sink.write(names.states, b"sick", None)
+        wait_until(lambda: found().get("kafka_consumergroup_offsets_expired_total sick") == 2)
+        wait_until(lambda: "kafka_consumergroup_group_state sick" not in found())
+        assert sink.groups() - before == set()
+    assert not feed.alive
+    assert shown.page("/healthz", "").status == 503
+
+
+def test_a_topic_that_grows(broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
+    """What is written to new partitions is found, too."""
+    from confluent_kafka.admin import NewPartitions
+
+    sink, (calm, _) = Sink(broker, unique), stable()
+    names = sink.names
+    sink.create(names.events, names.states, names.job)
+    with reading(sink, check_seconds=0.3) as feed:
+        wait_until(lambda: groups(feed) == [])
+        sink.admin.create_partitions([NewPartitions(names.states, 8)])[names.states].result(30)
+        wait_until(
+            lambda: len(sink.admin.list_topics(names.states, timeout=30).topics[names.states].partitions) == 8
+        )
+        keys = [f"g{number}".encode() for number in range(30)]
+        for key in keys:
+            sink.write(names.states, key, document(calm, key.decode()))
+        wait_until(lambda: groups(feed) == sorted(key.decode() for key in keys))
+
+
+def test_a_topic_that_was_made_anew(broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
+    """It is read from its beginning; what only the former one held is forgotten."""
+    sink, (calm, _) = Sink(broker, unique), stable()
+    names = sink.names
+    sink.create(names.events, names.states, names.job)
+    sink.write(names.states, b"a", *[document(calm, "a")] * 3)
+    with reading(sink) as feed:
+        wait_until(lambda: groups(feed) == ["a"])
+        sink.admin.delete_topics([names.states])[names.states].result(30)
+        wait_until(lambda: names.states not in sink.admin.list_topics(timeout=30).topics)
+        sink.create(names.states)
+        sink.write(names.states, b"b", document(calm, "b"))
+        wait_until(lambda: groups(feed) == ["b"], 120)
+
+
+def test_bad_messages_do_not_end_the_feed(broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
+    """They are counted once each, the feed does not start over, and what is written behind them is shown."""
+    sink, (calm, _) = Sink(broker, unique), stable()
+    names = sink.names
+    sink.create(names.states, names.job, partitions=1)
+    # Brokers before 4.0 accept every timestamp.
+    lax = NewTopic(names.events, 1, config={"message.timestamp.after.max.ms": str(2**62)})
+    sink.admin.create_topics([lax])[names.events].result(30)
+    for topic in (names.events, names.states, names.job):
+        sink.write(topic, b"bad", *BYTES)
+    # Dated a year ahead: it must neither begin another day nor count today.
+    ahead = events(stable()[1], "ahead")
+    sink.write(names.events, b"ahead", *ahead, at_ms=now_ms() + 365 * DAY_MS)
+    sink.write(names.states, b"calm", document(calm, "calm"))
+    sink.write(names.job, JOB_KEY, job_document(now_ms()))
+    with reading(sink) as feed:
+        wait_until(lambda: groups(feed) == ["calm"])
+        seen = feed.evaluate(lambda snapshot: snapshot)
+        assert seen is not None
+        # In the topic of the job some of them are objects, and without fields that must be there.
+        assert len(BYTES) * 2 < seen.unreadable <= len(BYTES) * 3
+        assert (feed.trouble, seen.today.number) == ("", -1)
+        assert seen.today.rebalances == {}
+        unreadable = seen.unreadable
+        sink.write(names.events, b"bad", *BYTES)
+        wait_until(lambda: feed.evaluate(lambda now: now and now.unreadable) == unreadable + len(BYTES))
+        assert feed.evaluate(lambda snapshot: snapshot) is seen

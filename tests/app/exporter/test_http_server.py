@@ -1,0 +1,234 @@
+"""The HTTP server of both commands: addresses, silent clients, large requests, too many connections."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import re
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack
+
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, StreamingResponse
+from starlette.routing import Route
+
+from groupreplay.app.exporter import http_server
+from groupreplay.app.exporter.http_server import HttpServer, open_server
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from support.kafka.waiting import wait_until
+
+
+async def _hello(_: Request) -> PlainTextResponse:
+    return PlainTextResponse("hello")
+
+
+APPLICATION = Starlette(routes=[Route("/", _hello)])
+
+
+@pytest.fixture
+def server() -> Iterator[HttpServer]:
+    """One that answers."""
+    made = open_server(APPLICATION, "127.0.0.1", 0)
+    made.start()
+    yield made
+    made.close()
+
+
+def status(server: HttpServer, **headers: str) -> int:
+    """Of an answer."""
+    connection = http.client.HTTPConnection(server.address, timeout=30)
+    connection.request("GET", "/", headers=headers)
+    return connection.getresponse().status
+
+
+def connected(server: HttpServer) -> socket.socket:
+    """A client that has sent nothing yet."""
+    host, _, port = server.address.rpartition(":")
+    return socket.create_connection((host, int(port)), timeout=30)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "192.0.2.1", "no.such.host.invalid"])
+def test_an_address_that_cannot_be_used(server: HttpServer, host: str) -> None:
+    """Taken, another machine's, or no address: a clear error."""
+    with pytest.raises(GroupReplayError) as caught:
+        open_server(APPLICATION, host, int(server.address.rpartition(":")[2]))
+    assert caught.value.exit_code == ExitCode.USAGE
+    assert "--listen" in str(caught.value.fix)
+
+
+def test_the_address() -> None:
+    """As it can be typed into a browser, for both families."""
+    made = open_server(APPLICATION, "::1", 0)
+    assert made.address.startswith("[::1]:")
+    made.close()
+
+
+def test_a_client_that_sends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is disconnected, also in the middle of a head; one that asks is not."""
+    monkeypatch.setattr(http_server, "CLIENT_SECONDS", 1.0)
+    made = open_server(APPLICATION, "127.0.0.1", 0)
+    made.start()
+    with connected(made) as silent, connected(made) as slow:
+        slow.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n")
+        assert silent.recv(1) == b""
+        assert slow.recv(1) == b""
+    assert status(made) == 200
+    made.close()
+
+
+def test_a_client_that_sends_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After an answer, too: in the middle of the next head, however slowly its bytes come, and without one."""
+    monkeypatch.setattr(http_server, "CLIENT_SECONDS", 1.0)
+    made = open_server(APPLICATION, "127.0.0.1", 0)
+    made.start()
+    with connected(made) as silent, connected(made) as slow:
+        for one in (silent, slow):
+            one.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            answer = b""
+            while not answer.endswith(b"hello"):
+                part = one.recv(4_096)
+                assert part
+                answer += part
+        slow.settimeout(0.1)
+
+        def has_ended() -> bool:
+            try:
+                slow.sendall(b"X")
+                return slow.recv(1) == b""
+            except TimeoutError:
+                return False
+            except OSError:
+                return True
+
+        wait_until(has_ended, 30)
+        assert silent.recv(1) == b""
+    assert status(made) == 200
+    made.close()
+
+
+async def _endless(_: Request) -> StreamingResponse:
+    async def lines() -> AsyncIterator[bytes]:
+        while True:
+            yield b"x" * 65_536
+            await asyncio.sleep(0)
+
+    return StreamingResponse(lines())
+
+
+def test_a_client_that_does_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is disconnected, so that it does not hold its place for ever; others are answered meanwhile."""
+    monkeypatch.setattr(http_server, "READING_SECONDS", 1.0)
+    application = Starlette(routes=[Route("/", _hello), Route("/endless", _endless)])
+    made = open_server(application, "127.0.0.1", 0)
+    made.start()
+    with connected(made) as silent:
+        silent.sendall(b"GET /endless HTTP/1.1\r\nHost: x\r\n\r\n")
+        connections = made._server.server_state.connections
+        wait_until(lambda: len(connections) == 1)
+        wait_until(lambda: not connections)
+        assert status(made) == 200
+    made.close()
+
+
+def test_noise_is_not_logged(server: HttpServer, caplog: pytest.LogCaptureFixture) -> None:
+    """No line for what is no request, nor for an upgrade: a client must not fill the log."""
+    upgrade = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    for sent in (b"\x16\x03\x01\r\n\r\n", upgrade):
+        with connected(server) as client:
+            client.sendall(sent)
+            assert client.recv(9) == b"HTTP/1.1 "
+    assert caplog.records == []
+
+
+def test_a_large_head(server: HttpServer) -> None:
+    """An id of 30 000 bytes fits; what is much larger is refused before it is read."""
+    assert status(server, Large="x" * 40_000) == 200
+    with connected(server) as client:
+        client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nLarge: " + b"x" * 200_000 + b"\r\n\r\n")
+        assert client.recv(12) == b"HTTP/1.1 400"
+
+
+@pytest.mark.parametrize(
+    "head", [b"\x16\x03\x01\x02\x00\x01", b"GET\r\n\r\n", b"GET / HTTP/1.1\r\n\r\n", b"\x00" * 99]
+)
+def test_what_is_no_request(server: HttpServer, head: bytes) -> None:
+    """TLS, halves and noise end the connection, not the server."""
+    with connected(server) as client:
+        client.sendall(head + b"\r\n\r\n")
+        client.shutdown(socket.SHUT_WR)
+        wait_until(lambda: not client.recv(4_096), 30)
+    assert status(server) == 200
+
+
+async def _waiting(_: Request) -> StreamingResponse:
+    async def lines() -> AsyncIterator[bytes]:
+        yield b"begun"
+        await asyncio.sleep(600)
+
+    return StreamingResponse(lines())
+
+
+def test_too_many_connections(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """With all places taken by requests in progress a further one gets 503; when one ends there is room again."""
+    monkeypatch.setattr(http_server, "MOST_CONNECTIONS", 4)
+    monkeypatch.setattr(http_server, "FIRST_LINE_SECONDS", 0.0)
+    application = Starlette(routes=[Route("/", _hello), Route("/waiting", _waiting)])
+    made = open_server(application, "127.0.0.1", 0)
+    made.start()
+    with ExitStack() as clients:
+        for _ in range(4):
+            client = clients.enter_context(connected(made))
+            client.sendall(b"GET /waiting HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert client.recv(12) == b"HTTP/1.1 200"
+        assert status(made) == 503
+        wait_until(lambda: caplog.messages != [], seconds=30)
+        assert caplog.messages[0].startswith("dropped or refused 1 connections, from 127.0.0.1 (1): ")
+    wait_until(lambda: status(made) == 200, seconds=30)
+    made.close()
+
+
+def _half(server: HttpServer, address: str) -> socket.socket:
+    """A client at an address of this machine that has sent half of a request."""
+    host, _, port = server.address.rpartition(":")
+    client = socket.create_connection((host, int(port)), timeout=30, source_address=(address, 0))
+    client.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nX-Half: ")
+    return client
+
+
+@pytest.mark.parametrize("addresses", [1, 600], ids=["one address", "an address each"])
+def test_halves_of_requests(
+    addresses: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """600 clients that hold a half each keep nobody from an answer; the log says how many, and from where.
+
+    The deadline is longer than the test: only new connections end the old ones.
+    """
+    monkeypatch.setattr(http_server, "CLIENT_SECONDS", 300.0)
+    made = open_server(APPLICATION, "127.0.0.1", 0)
+    made.start()
+    with ExitStack() as halves:
+        for number in range(600):
+            address = f"127.0.{1 + number % addresses // 200}.{1 + number % addresses % 200}"
+            halves.enter_context(_half(made, address))
+            if number % 60 == 59:
+                assert status(made) == 200
+        assert [status(made) for _ in range(20)] == [200] * 20
+        assert len(made._server.server_state.connections) <= http_server.MOST_CONNECTIONS + 1
+        wait_until(lambda: caplog.messages != [], seconds=30)
+        assert len(caplog.messages) == 1
+        assert re.match(
+            r"dropped or refused \d+ connections, from 127\.0\.1\.\d+ \(\d+\)", caplog.messages[0]
+        )
+    made.close()
+
+
+def test_nothing_about_libraries(server: HttpServer) -> None:
+    """The versions of libraries help only an attacker."""
+    connection = http.client.HTTPConnection(server.address, timeout=30)
+    connection.request("GET", "/")
+    assert [text for name, text in connection.getresponse().getheaders() if name.lower() == "server"] == [
+        "groupreplay"
+    ]

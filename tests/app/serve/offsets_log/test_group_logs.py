@@ -1,0 +1,73 @@
+"""The log of a group while brokers come and go."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pytest
+
+from groupreplay.app.serve.offsets_log import group_logs
+from groupreplay.app.serve.offsets_log.group_logs import LiveLogs
+from groupreplay.codecs import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
+from groupreplay.state import OFFSETS_TOPIC
+from groupreplay.streaming.base.errors import UnreachableError
+from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
+from groupreplay.streaming.kafka.log_marks import EpochEnd
+from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA
+from support.histories.builders import CONTEXT
+
+HERE = Cluster(bootstrap_servers="127.0.0.1:1")
+BEGIN_MS = 1_767_225_600_000
+
+
+def commit(offset: int) -> pa.RecordBatch:
+    """The record at this offset of the offsets topic: a commit of the group, a second after the one before."""
+    at_ms = BEGIN_MS + offset * 1_000
+    key = encode_key(OffsetCommitKey(group="g", topic="t", partition=0))
+    value = encode_value(OffsetCommitValue(version=3, offset=offset, metadata="", commit_timestamp_ms=at_ms))
+    columns = ([OFFSETS_TOPIC], [0], [offset], [at_ms], [1], [key], [value])
+    arrays = [pa.array(one, field.type) for one, field in zip(columns, ROW_SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=ROW_SCHEMA)
+
+
+@pytest.fixture
+def logs(monkeypatch: pytest.MonkeyPatch) -> LiveLogs:
+    """A topic with one partition, whose brokers go away after its second record when it is read first."""
+    reads = iter([[commit(0), commit(1)], [commit(2)]])
+
+    def read(*_: object) -> Iterator[pa.RecordBatch]:
+        found = next(reads)
+        yield from found
+        if len(found) == 2:
+            raise UnreachableError("no record arrived for 5 s")
+
+    identity = TopicIdentity("c", OFFSETS_TOPIC, "era", 1, {})
+    made = LiveLogs(HERE)
+    made._about = group_logs._About(identity, CONTEXT, time.monotonic())
+    monkeypatch.setattr(group_logs, "read_messages", read)
+    monkeypatch.setattr(Connection, "first_offsets", lambda *_: {0: 0})
+    monkeypatch.setattr(Connection, "partition_ends", lambda *_: {(OFFSETS_TOPIC, 0): EpochEnd(3, None)})
+    return made
+
+
+def test_brokers_that_go_away_while_the_log_is_read(logs: LiveLogs) -> None:
+    """What was read before is not lost, and is no log that is known up to a time; the next read goes on behind it."""
+    with pytest.raises(UnreachableError):
+        logs.read("g", BEGIN_MS + 10_000)
+    assert logs.kept("g") is None
+    found = logs.read("g", BEGIN_MS + 20_000)
+    assert found.log.commits().at_ms.tolist() == [BEGIN_MS, BEGIN_MS + 1_000, BEGIN_MS + 2_000]
+    assert (found.rows, found.known_ms) == (3, BEGIN_MS + 20_000)
+    assert logs.kept("g") is found
+
+
+def test_brokers_that_are_known_to_be_away(logs: LiveLogs) -> None:
+    """They are not asked: a page would wait for each answer that does not come."""
+    logs._trouble = lambda: "cannot reach the cluster"
+    began = time.monotonic()
+    with pytest.raises(UnreachableError, match="cannot reach the cluster"):
+        logs.read("g", BEGIN_MS)
+    assert time.monotonic() - began < group_logs.ANSWER_SECONDS

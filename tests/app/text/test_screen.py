@@ -1,0 +1,106 @@
+"""The live view, in a pipe and on a terminal."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+from groupreplay.app.text.event_text import Line, line_of
+from groupreplay.app.text.screen import Screen
+from groupreplay.streaming.base.status_line import StatusLine
+
+LINE = Line(
+    time="02:03:04.567", severity="WARN", group="shipping", text="[bold]not markup[/bold] :smile: 12 ms"
+)
+
+
+def test_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    """Events and actions go to stdout in plain lines; what is being waited for goes to stderr, once."""
+    screen = Screen(colour=False)
+    with screen.busy("starting"):
+        screen.status("still starting")
+        screen.line(LINE)
+        screen.action("a starts")
+    screen.heading("the end")
+    captured = capsys.readouterr()
+    first, second, third = captured.out.splitlines()
+    assert captured.err == "starting ...\n"
+    assert (first, third) == (LINE.plain(), "the end")
+    assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3}  >>>    a starts", second)
+
+
+def test_on_a_terminal() -> None:
+    """In colour the words are the same: nothing in them is taken for markup, and long lines are not cut."""
+    screen = Screen(colour=True)
+    output = io.StringIO()
+    screen._console = Console(
+        file=output, force_terminal=True, highlight=False, markup=False, emoji=False, width=40
+    )
+    with screen.busy("starting [red]"):
+        screen.status("still")
+        screen.line(LINE)
+    screen.note("aside")
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|\r", "", output.getvalue())
+    assert LINE.plain() in text
+    assert text.endswith("aside\n")
+    assert "\x1b[33m" in output.getvalue()
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        """Always."""
+        return True
+
+
+def condition(status: str, second: int) -> dict[str, object]:
+    """An event of a condition."""
+    return {
+        "type": "groupreplay.rebalance.stuck.v1",
+        "time": f"2026-01-31T02:00:{second:02d}.000Z",
+        "severitytext": "ERROR",
+        "subject": "payments",
+        "data": {"condition_id": "c", "status": status, "elapsed_ms": 1_000},
+    }
+
+
+def test_following_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a condition fires, the line below all others says so; its end is green, beside its begin once more."""
+    output = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+    screen = Screen(colour=True, follows=True)
+    screen._console = Console(file=output, force_terminal=True, highlight=False, markup=False, width=200)
+    screen._footer = StatusLine(output)
+    begin, end = condition("firing", 1), condition("resolved", 2)
+    screen.event(begin, line_of(begin))
+    assert output.getvalue().endswith(
+        "\r\x1b[K1 condition firing: payments rebalance.stuck since 02:00:01.000\r"
+    )
+    screen.event({}, LINE)
+    before = len(output.getvalue())
+    screen.event(end, line_of(end))
+    screen.close()
+    ended = output.getvalue()[before:]
+    echo, resolved = (line for line in ended.split("\n") if "rebalance stuck" in line)
+    assert "\x1b[2m" in echo
+    assert "\x1b[32m└ rebalance stuck: resolved after 1.0 s, fired 02:00:01.000 (ERROR)" in resolved
+    assert "31m" not in resolved
+    assert ended.endswith("\r\x1b[K")
+
+
+def test_conditions_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each event is one line there, and nothing is printed twice."""
+    screen = Screen(colour=False, follows=True)
+    for event in (condition("firing", 1), {}, condition("resolved", 2)):
+        screen.event(event, line_of(event) if event else LINE)
+    screen.close()
+    captured = capsys.readouterr()
+    assert (len(captured.out.splitlines()), captured.err) == (3, "")
+    assert captured.out.splitlines()[2].startswith(
+        "02:00:02.000  OK     payments        └ rebalance stuck: resolved"
+    )

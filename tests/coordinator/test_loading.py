@@ -1,0 +1,142 @@
+"""A partition that nobody leads, that loads, and that is active again."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from groupreplay.codecs.kafka_terms import Phase
+from groupreplay.coordinator.coordinator import Coordinator
+from groupreplay.coordinator.descriptions import DescribedGroup
+from groupreplay.coordinator.requests import (
+    ClassicHeartbeat,
+    DeleteGroup,
+    EndTransaction,
+    Error,
+    LeaveGroup,
+    OffsetCommit,
+    Request,
+    Settings,
+    StateChange,
+    SyncGroup,
+)
+from groupreplay.coordinator.trace_entries import BranchEntry, PartitionEntry
+from support.model.classic_clients import Clients, joining
+from support.model.consumer_clients import ConsumerClients
+
+BEAT = ClassicHeartbeat(member_id="a", generation=1)
+SYNC = SyncGroup(member_id="a", generation=1)
+REQUESTS: tuple[Request, ...] = (
+    *(joining(), SYNC, BEAT, LeaveGroup.of(member_id="a"), OffsetCommit(commits=())),
+    *(EndTransaction(producer_id=1, committed=True), DeleteGroup()),
+)
+
+
+@pytest.mark.parametrize("scala", [False, True])
+def test_the_answers(scala: bool) -> None:
+    """A closed partition knows nothing; one that loads lets members live, and the older one lets them join again."""
+    clients = Clients(Settings(scala=scala))
+    clients.stable("a")
+    coordinator = clients.coordinator
+    clients.take(coordinator.unload(clients.now))
+    assert {clients.error(replace(one)) for one in REQUESTS} == {"NOT_COORDINATOR"}
+    dead = DescribedGroup(state=Phase.DEAD)
+    assert coordinator.summary() == replace(dead, error=Error.NOT_COORDINATOR)
+    clients.take(coordinator.begin_loading(clients.now))
+    loading = "COORDINATOR_LOAD_IN_PROGRESS"
+    told = {type(one): clients.error(replace(one)) for one in REQUESTS}
+    synced = "REBALANCE_IN_PROGRESS" if scala else loading
+    assert told == {
+        **{type(one): loading for one in REQUESTS},
+        ClassicHeartbeat: "NONE",
+        SyncGroup: synced,
+    }
+    assert coordinator.summary() == replace(dead, error=Error.COORDINATOR_LOAD_IN_PROGRESS)
+    clients.take(coordinator.load(clients.now))
+    assert (clients.state, coordinator.summary().state) == ("Stable", Phase.STABLE)
+
+
+def test_nothing_happens_while_nobody_leads() -> None:
+    """Sessions and retention wait for the load; deleted topics keep their offsets."""
+    clients = Clients(Settings(retention_ms=1_000))
+    clients.stable("a")
+    clients.commit(5, topic="u", member_id=clients.member_ids[0], generation=1)
+    clients.take(clients.coordinator.unload(clients.now))
+    records = len(clients.log)
+    clients.wait(3_600_000)
+    clients.clean_up()
+    clients.take(clients.coordinator.delete_topic("u", clients.now))
+    assert len(clients.log) == records
+    clients.take(clients.coordinator.begin_loading(clients.now))
+    clients.take(clients.coordinator.load(clients.now))
+    clients.wait(44_000)
+    assert len(clients.log) == records
+    clients.wait(1_000)
+    assert clients.state == "Empty"
+
+
+def test_a_rebalance_is_lost_when_the_group_is_loaded() -> None:
+    """Until then no coordinator knows the group; the change has the time of the load."""
+    clients = Clients()
+    first, _ = clients.stable("a", "b")
+    clients.rejoin(first)
+    changes = len(clients.changes)
+    clients.take(clients.coordinator.unload(clients.now))
+    clients.wait(20_000)
+    clients.take(clients.coordinator.begin_loading(clients.now))
+    clients.wait(5_000)
+    clients.take(clients.coordinator.load(clients.now))
+    assert clients.changes[changes:] == [StateChange(clients.now, Phase.PREPARING_REBALANCE, Phase.STABLE, 1)]
+
+
+def test_a_group_that_is_too_large_rebalances() -> None:
+    """The broker was restarted with a smaller ``group.max.size``."""
+    clients = Clients()
+    clients.stable("a", "b")
+    clients.coordinator.settings = Settings(max_size=1)
+    clients.take(clients.coordinator.move(clients.now))
+    assert clients.state == "PreparingRebalance"
+
+
+def test_an_aborted_commit_makes_a_group() -> None:
+    """The record is in the log; the older coordinator only loads what was committed."""
+    for scala in (False, True):
+        clients = Clients(Settings(scala=scala))
+        clients.commit(5, producer_id=7)
+        clients.ask(EndTransaction(producer_id=7, committed=False))
+        clients.take(clients.coordinator.move(clients.now))
+        assert (clients.coordinator.group is None) is scala
+
+
+def test_a_consumer_group_stays_as_it_is() -> None:
+    """All of it is in the log."""
+    clients = ConsumerClients()
+    clients.enter("a")
+    clients.settle_all()
+    before = clients.consumers.copy()
+    clients.take(clients.coordinator.unload(clients.now))
+    assert clients.beat("a").error is Error.NOT_COORDINATOR
+    clients.take(clients.coordinator.begin_loading(clients.now))
+    assert clients.beat("a").error is Error.COORDINATOR_LOAD_IN_PROGRESS
+    clients.take(clients.coordinator.load(clients.now))
+    assert clients.consumers == before
+    assert clients.beat("a").error is Error.NONE
+
+
+def test_the_trace_of_a_move() -> None:
+    """The states of the partition, and the lines that Kafka logs."""
+    coordinator = Coordinator("g", Settings(), random.Random(0), traced=True)
+    coordinator.handle(joining(), 1_000)
+    trace = [
+        entry
+        for step in (coordinator.unload, coordinator.begin_loading, coordinator.load)
+        for entry in step(2_000).trace
+    ]
+    told = [one.after for one in trace if isinstance(one, PartitionEntry)]
+    assert told == ["closed", "loading", "active"]
+    assert [(one.method, one.says) for one in trace if isinstance(one, BranchEntry)] == [
+        ("onUnloaded", "[GroupId=g] Unloading group metadata for generation 0."),
+        ("onLoaded", "Loaded classic group g with 0 members."),
+    ]

@@ -1,0 +1,138 @@
+"""Strips: what they count, and which groups are worst."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from groupreplay.timeline.overview import OverviewTally, StripSpan, strip_bucket_ms
+
+BEGIN = 1_767_225_600_000
+MINUTE = 60_000
+
+
+def event(group: str | None, name: str, minute: int, severity: str = "INFO", **data: Any) -> dict[str, Any]:
+    """A CloudEvent so many minutes after the begin."""
+    return {
+        "type": f"groupreplay.{name}.v1",
+        "time": f"2026-01-01T00:{minute:02d}:00Z",
+        "severitytext": severity,
+        "data": {"group_id": group, "group_type": "consumer", **data},
+    }
+
+
+def tally(*events: dict[str, Any]) -> OverviewTally:
+    """The tally of these events."""
+    found = OverviewTally()
+    for one in events:
+        found.add(one)
+    return found
+
+
+STUCK = {"condition_id": "c", "since_ms": BEGIN + 5 * MINUTE}
+
+
+def test_a_strip() -> None:
+    """Rebalances by bucket, the condition from its begin to its end, and a loss of offsets as a moment."""
+    found = tally(
+        event("g", "rebalance.completed", 1, partitions_moved=3),
+        event("g", "rebalance.completed", 29, partitions_moved=None),
+        event("g", "rebalance.stuck", 6, "WARN", status="firing", **STUCK),
+        event("g", "rebalance.stuck", 9, "ERROR", status="resolved", **STUCK),
+        event("g", "offsets.expired", 20, "WARN"),
+        event(None, "job.gap", 3, "ERROR"),
+    )
+    (strip,) = found.strips(BEGIN, BEGIN + 30 * MINUTE)
+    assert strip.spans == (
+        StripSpan(
+            name="offsets.expired",
+            severity="WARN",
+            since_ms=BEGIN + 20 * MINUTE,
+            until_ms=BEGIN + 20 * MINUTE,
+        ),
+        StripSpan(
+            name="rebalance.stuck",
+            severity="ERROR",
+            since_ms=BEGIN + 5 * MINUTE,
+            until_ms=BEGIN + 9 * MINUTE,
+        ),
+    )
+    shown = (
+        strip.tone,
+        strip.rebalance_count,
+        strip.moved,
+        dict(strip.conditions),
+        strip.losses,
+        strip.group_type,
+    )
+    assert shown == ("error", 2, 3, {"rebalance.stuck": 1}, 1, "consumer")
+    width = strip_bucket_ms(BEGIN, BEGIN + 30 * MINUTE)
+    assert [at for at, count in enumerate(strip.rebalances) if count] == [
+        MINUTE // width,
+        29 * MINUTE // width,
+    ]
+
+
+def test_the_worst_first() -> None:
+    """Errors weigh more than warnings, long ones more than short ones; then many rebalances; quiet groups last."""
+    found = tally(
+        event("busy", "rebalance.completed", 1),
+        event(
+            "slow",
+            "rebalance.slow",
+            5,
+            "WARN",
+            status="firing",
+            condition_id="s",
+            since_ms=BEGIN + 5 * MINUTE,
+        ),
+        event("stuck", "rebalance.stuck", 5, "ERROR", status="firing", **STUCK),
+    )
+    order = [one.group_id for one in found.strips(BEGIN, BEGIN + 30 * MINUTE, ["idle", "busy"])]
+    assert order == ["stuck", "slow", "busy", "idle"]
+
+
+def test_a_loss_of_offsets_comes_first() -> None:
+    """Before longer conditions of the same tone and many rebalances; INFO is not the tone of a healthy group."""
+    found = tally(
+        *(event("busy", "rebalance.completed", minute) for minute in range(9)),
+        event("stuck", "rebalance.stuck", 5, "ERROR", status="firing", **STUCK),
+        event("lost", "offsets.expired", 20, "ERROR"),
+        event("deleted", "offsets.deleted", 20),
+        event("paused", "commits.paused", 5, "INFO", status="firing", condition_id="p"),
+    )
+    order = [(one.group_id, one.tone) for one in found.strips(BEGIN, BEGIN + 30 * MINUTE)]
+    assert order == [
+        ("lost", "error"),
+        ("stuck", "error"),
+        ("deleted", "info"),
+        ("paused", "info"),
+        ("busy", "ok"),
+    ]
+
+
+def test_what_else_is_wrong() -> None:
+    """Warnings that are no conditions and slow leaders are counted; a reset is no second loss."""
+    slow = {"leader": "m", "members": [{"member_id": "m", "client_id": "a", "client_host": "/h"}]}
+    found = tally(
+        event("g", "offsets.expired", 1, "ERROR"),
+        event("g", "offsets.reset", 2, "WARN"),
+        event("g", "member.left", 3, "WARN"),
+        event("g", "rebalance.completed", 4, sync_ms=8_001, **slow),
+    )
+    (strip,) = found.strips(BEGIN, BEGIN + 30 * MINUTE)
+    assert (strip.losses, strip.slow_leaders, dict(strip.warnings)) == (
+        1,
+        1,
+        {"offsets.reset": 1, "member.left": 1},
+    )
+
+
+def test_what_is_outside_of_the_time_does_not_count() -> None:
+    """A condition that ended before and a rebalance after it."""
+    found = tally(
+        event("g", "rebalance.stuck", 6, "ERROR", status="firing", **STUCK),
+        event("g", "rebalance.stuck", 9, "ERROR", status="resolved", **STUCK),
+        event("g", "rebalance.completed", 29),
+    )
+    (strip,) = found.strips(BEGIN + 10 * MINUTE, BEGIN + 20 * MINUTE)
+    assert (strip.tone, strip.spans, strip.rebalance_count) == ("ok", (), 0)
