@@ -36,7 +36,7 @@ round of the prober, whether its query reads; the active conditions of the job, 
 the run that writes the topics |
 | `group-probes` | delete, 30 days | group id; a reserved key for rounds and heartbeats | the brokers' answers \
 about groups that were rebalancing, the result of each round of the prober, and the job's heartbeats and requests \
-([fields](design.md#messages-in-group-probes)) |
+([fields](internals.md#messages-in-group-probes)) |
 
 Reserved keys begin with a NUL byte; no group id does. Events are at most 64 KiB and documents at most 256 KiB: lists
 and texts that do not fit are cut, counts are kept, and `truncated` is true.

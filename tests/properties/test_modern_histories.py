@@ -112,7 +112,7 @@ def assert_nothing_untrue(log: WrittenLog, data: st.DataObject) -> None:
 
 # The same examples in every run. Two kinds of logs are known in which an event with a full history is untrue, each
 # found among thousands of random ones. One is cleaned right behind a member's end, with an assignment interval; the
-# other is cleaned inside a conversion. docs/design.md, Traps.
+# other is cleaned inside a conversion. docs/internals.md, Traps.
 @settings(derandomize=True)
 @given(model_logs(), st.data())
 def test_compaction_of_a_log_of_the_model_leads_to_nothing_untrue(

@@ -372,7 +372,7 @@ class Group:
         return report.events[before:]
 
     def describe(self) -> dict[str, Any]:
-        """The group as ``describe`` shows it (docs/design.md), with every committed offset."""
+        """The group as ``describe`` shows it, with every committed offset."""
         return describe(self.group_id, self._snapshot, self._offsets, self._context)
 
     def note_topic(self, *, in_topic: bool) -> None:

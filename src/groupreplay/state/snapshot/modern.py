@@ -1,7 +1,7 @@
 """Consumer, share and streams groups as their records describe them: epochs, members, targets, assignments.
 
 One table has the effect of each record; the three kinds differ only in their records. Replay is lenient where the
-coordinator throws an exception (docs/design.md): the last record of a key wins, related records may be missing,
+coordinator throws an exception (docs/internals.md): the last record of a key wins, related records may be missing,
 and tombstones of unknown members are ignored.
 """
 
