@@ -53,11 +53,22 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         )
 
 
+_SHARED_BROKERS: list[EmbeddedBroker] = []
+
+
 @pytest.fixture(scope="session")
 def broker() -> Iterator[EmbeddedBroker]:
     """One broker for the whole session: tests must give topics and groups names from ``unique``."""
     with EmbeddedBroker() as running:
+        _SHARED_BROKERS.append(running)
         yield running
+        _SHARED_BROKERS.remove(running)
+
+
+def pytest_runtest_setup() -> None:
+    """Starts the shared broker again if it ended under the test before: that costs one test, not all behind it."""
+    for running in _SHARED_BROKERS:
+        running.start()
 
 
 @pytest.fixture

@@ -2,24 +2,46 @@
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from groupreplay.streaming.config.settings import Cluster, RunSettings
-from groupreplay.streaming.spark.session import spark_session
+from groupreplay.streaming.spark.session import jvm_has_ended, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_SESSIONS: list[Any] = []
 
-@cache
+
 def small_session() -> SparkSession:
-    """The session as the job makes it, with two threads; its JVM ends with the process."""
-    return spark_session(
-        RunSettings(
-            source=Cluster(bootstrap_servers="nowhere:9092"),
-            checkpoint="unused",
-            master="local[2,4]",
-            shuffle_partitions=1,
+    """The session as the job makes it, with two threads; its JVM ends with the process.
+
+    A JVM that ended under a test costs that test: the next one gets a new session.
+    """
+    if _SESSIONS and jvm_has_ended(_SESSIONS[-1]):
+        _forget_jvm()
+        _SESSIONS.clear()
+    if not _SESSIONS:
+        _SESSIONS.append(
+            spark_session(
+                RunSettings(
+                    source=Cluster(bootstrap_servers="nowhere:9092"),
+                    checkpoint="unused",
+                    master="local[2,4]",
+                    shuffle_partitions=1,
+                )
+            )
         )
-    )
+    session: SparkSession = _SESSIONS[-1]
+    return session
+
+
+def _forget_jvm() -> None:
+    # PySpark keeps the gateway of a JVM that has ended; no public function makes it start another one.
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    context: Any = SparkContext
+    context._active_spark_context = context._gateway = context._jvm = None
+    session: Any = SparkSession
+    session._instantiatedSession = None
