@@ -490,13 +490,15 @@ const Picture = (() => {
     const { doc, view, colours } = drawing, topics = doc.topics.filter(topic => topic.commits.length);
     const shown = topics.length <= 5 ? topics : [...topics].sort((a, b) => sum(b.commits) - sum(a.commits)).slice(0, 4);
     drawing.section("COMMITS", topics.length ? `per second, in buckets of ${lasted(doc.bucket_ms)}` : "");
-    if (!topics.length) { drawing.text(drawing.left, drawing.y + 8, Unread.emptyText(drawing, "no commit in this time"), { fill: colours.faint }); drawing.y += 18; }
+    const top = drawing.y;
+    if (!topics.length) { drawing.text(drawing.left, drawing.y + 8, Unread.emptyText(drawing, Unread.lacks(doc, view.since, view.until) ? "no commit of this time is left in the log" : "no commit in this time"), { fill: colours.faint }); drawing.y += 18; }
     const rows = shown.map(topic => [safe(topic.topic, 60), topic.commits]);
     if (topics.length > shown.length) {
       const rest = topics.filter(topic => !shown.includes(topic)), length = Math.max(...rest.map(topic => topic.commits.length));
       rows.push([`${rest.length} other topics`, Array.from({ length }, (_, at) => rest.reduce((all, topic) => all + (topic.commits[at] || 0), 0))]);
     }
     for (const [name, counts] of rows) drawRate(drawing, name, counts);
+    Unread.drawLacking(drawing, top, drawing.y);
     drawChanges(drawing);
   }
   const sum = numbers => numbers.reduce((all, one) => all + one, 0);
@@ -522,6 +524,7 @@ const Picture = (() => {
     drawing.add({ kind: "rect", x: drawing.left, y, w: drawing.right - drawing.left, h, fill: "transparent", hover: ms => {
       const at = Math.floor((ms - doc.since_ms) / width), count = counts[at] || 0, from = doc.since_ms + at * width, length = Math.min(from + width, doc.known_until_ms) - from;
       if (length <= 0) return [name, `not known after ${exact(doc.known_until_ms, view.zone)}`];
+      if (Unread.lacks(doc, from, from + length)) return [name, `${counted(count, "commit")} in ${lasted(length)} left in the log, perhaps not all`, Unread.LACKING, `from ${clock(from, view.zone)}`];
       return [name, `${counted(count, "commit")} in ${lasted(length)} (${(count / (length / 1000)).toPrecision(3)} per second)`, `from ${clock(from, view.zone)}`];
     } });
     drawing.y += ROW.rate;

@@ -25,7 +25,7 @@ from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.kafka.retention import effective_retention
 from groupreplay.streaming.kafka.topic_reader import Rows, read_messages
-from groupreplay.streaming.report.group_log import GroupLog, GroupLogs
+from groupreplay.streaming.report.group_log import GroupLog, GroupLogs, LogGaps
 
 #: Groups whose records are kept in memory; the one that was not asked for the longest is dropped.
 _MOST_GROUPS: Final = 32
@@ -168,7 +168,7 @@ class LiveLogs:
             era=about.identity.era,
             partition=number,
             replay=Replay(about.context, [group_id]),
-            logs=GroupLogs([group_id]),
+            logs=GroupLogs([group_id], gaps=LogGaps()),
             first=first,
             following=first,
         )
@@ -192,6 +192,7 @@ class LiveLogs:
         try:
             with closing(self._batches(found, end)) as batches:
                 for batch in batches:
+                    found.logs.gaps.see(batch)
                     mine = of_group(batch, found.group_id)
                     found.rows += mine.num_rows
                     kept.append(mine)
