@@ -174,6 +174,7 @@ class Tenure:
     since_ms: int
     until_ms: int | None
     reason: Annotated[str | None, Meta(description="Why it left, as member.left says it.")]
+    ended: Annotated[str, Meta(description="How it ended, in words; empty while it is there.")] = ""
     severity: Annotated[str, Meta(description="That of the event that tells of its end.")] = "INFO"
     event: Annotated[int | None, Meta(description="The event that tells of its end.")] = None
     repeats: Annotated[
@@ -354,6 +355,7 @@ class TimelineDocument:
         tuple[Span, ...],
         Meta(
             description="Times of which the group's partition of the log lacks records: compaction has removed them, "
-            "or they are of aborted transactions, or were not read. `commits` are what is left there, and 0 does not say that nothing was committed."
+            "or they are of aborted transactions, or were not read. `commits` are what is left there, and 0 does not "
+            "say that nothing was committed."
         ),
     ] = ()

@@ -44,12 +44,16 @@ def test_members_and_owners() -> None:
     found = timeline_of(two_members(), end_ms=BEGIN + 3 * MINUTE)
     end = BEGIN + 3 * MINUTE + 1
     lanes = [
-        (lane.name, [(one.member_id, one.since_ms, one.until_ms, one.reason) for one in lane.tenures])
+        (
+            lane.name,
+            [(one.member_id, one.since_ms, one.until_ms, one.reason, one.ended) for one in lane.tenures],
+        )
         for lane in found.slots
     ]
+    end_of_b = "left or was removed; the log does not show which"
     assert lanes == [
-        ("client-a", [("a", BEGIN, None, None)]),
-        ("client-b", [("b", BEGIN + MINUTE, BEGIN + 2 * MINUTE, "unknown")]),
+        ("client-a", [("a", BEGIN, None, None, "")]),
+        ("client-b", [("b", BEGIN + MINUTE, BEGIN + 2 * MINUTE, "unknown", end_of_b)]),
     ]
     assert [lane.holdings for lane in found.slots] == [
         ((BEGIN, BEGIN + MINUTE, 3), (BEGIN + MINUTE, BEGIN + 2 * MINUTE, 2), (BEGIN + 2 * MINUTE, end, 3)),
