@@ -11,6 +11,8 @@ from typing import Final, TypeAlias
 import pytest
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.config.properties import ClientProperties
+from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection
 from support.job.captures import invoke
 
@@ -30,6 +32,7 @@ class Attempt:
     """A command line, as words, in the folder with its files, which is the working directory."""
 
     words: list[str]
+    environment: dict[str, str] = field(default_factory=dict)
 
     def add(self, text: str, value: str = "") -> None:
         """Types what the message names at the end of the line, and a value behind it."""
@@ -80,17 +83,20 @@ def prove(remedy: Remedy) -> None:
     said = re.search(remedy.says, " ".join(refused.stderr.split()))
     assert said is not None, refused.stderr
     remedy.apply(attempt, said)
-    done = invoke(*attempt.words)
+    done = invoke(*attempt.words, env=attempt.environment)
     assert re.search(remedy.says, " ".join(done.stderr.split())) is None, (attempt.words, done.stderr)
     assert done.exit_code in remedy.ends, (attempt.words, done.output, done.exception)
 
 
 def without_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No cluster answers, at once; ``run`` and ``serve`` end where they would begin to work."""
+    """No cluster answers, at once; ``run`` ends where it would begin to work."""
 
     def unreachable(*_: object, **__: object) -> None:
         raise GroupReplayError("reached", exit_code=ExitCode.CONNECTION)
 
-    monkeypatch.setattr(Connection, "__init__", unreachable)
+    def opened(_: Connection, cluster: Cluster) -> None:
+        ClientProperties(cluster.properties).for_librdkafka()
+        unreachable()
+
+    monkeypatch.setattr(Connection, "__init__", opened)
     monkeypatch.setattr("groupreplay.streaming.job.run.run", unreachable)
-    monkeypatch.setattr("groupreplay.streaming.kafka.topic_reader.read_topic", unreachable)
