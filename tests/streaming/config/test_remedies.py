@@ -231,6 +231,12 @@ CASES = (
     Remedy(line=REDACT, says=KEY, apply=made),
     Remedy(line=f"{REDACT} --redact-key-file FILE", files={"FILE": "short"}, says=KEY, apply=made),
     Remedy(
+        line=f"{REDACT} --redact-key-file $(FILE)",
+        files={"$(FILE)": "short"},
+        says=r"(?P<shell>\(umask 077; openssl rand -hex 32 > '\$\(FILE\)'\))",
+        apply=made,
+    ),
+    Remedy(
         line="replay --from-file CAPTURE --redact names --redact-key-file FILE",
         files={"FILE": "k" * 32},
         says=r"give one or more of: (?P<new>[\w-]+),",
