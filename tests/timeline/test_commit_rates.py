@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from groupreplay.timeline.commit_rates import (
@@ -66,3 +68,22 @@ def test_pauses_are_cut_at_the_window() -> None:
 def test_which_partitions_committed() -> None:
     """Those with a commit in the time, its end excluded."""
     assert log(a0=[0], a1=[10], b7=[20]).partitions_committed(10 * SECOND, 20 * SECOND) == {("a", 1)}
+
+
+def test_a_time_of_which_the_log_lacks_records_is_no_pause() -> None:
+    """Only the parts that were read whole can be one; a part as short as is usual is none."""
+    times = [*range(0, 100, 10), *range(300, 400, 10)]
+    whole = log(a0=times)
+    gaps = ((150 * SECOND, 160 * SECOND), (290 * SECOND, 300 * SECOND))
+    parts = [(90 * SECOND, 150 * SECOND), (160 * SECOND, 290 * SECOND)]
+    assert pauses(whole, 0, 390 * SECOND) == {("a", 0): [(90 * SECOND, 300 * SECOND)]}
+    assert pauses(replace(whole, gaps=gaps), 0, 390 * SECOND) == {("a", 0): parts}
+    assert pauses(replace(whole, gaps=((100 * SECOND, 280 * SECOND),)), 0, 390 * SECOND) == {}
+
+
+def test_the_gaps_of_a_time() -> None:
+    """Cut at its ends; those that are close are one."""
+    found = CommitLog(gaps=((0, 10), (12, 20), (40, 50)))
+    assert found.gaps_in(5, 45) == [(5, 10), (12, 20), (40, 45)]
+    assert found.gaps_in(5, 45, within_ms=2) == [(5, 20), (40, 45)]
+    assert found.gaps_in(21, 39) == []

@@ -22,7 +22,7 @@ from support.histories.builders import (
     no_offset,
     placed,
 )
-from support.pictures.timelines import BEGIN, MINUTE, SECOND, bodies, timeline_of
+from support.pictures.timelines import BEGIN, MINUTE, SECOND, bodies, commit_log, timeline_of
 
 A, B = member("a", (0, 1)), member("b", (2,))
 ALONE = member("a", (0, 1, 2))
@@ -44,12 +44,16 @@ def test_members_and_owners() -> None:
     found = timeline_of(two_members(), end_ms=BEGIN + 3 * MINUTE)
     end = BEGIN + 3 * MINUTE + 1
     lanes = [
-        (lane.name, [(one.member_id, one.since_ms, one.until_ms, one.reason) for one in lane.tenures])
+        (
+            lane.name,
+            [(one.member_id, one.since_ms, one.until_ms, one.reason, one.ended) for one in lane.tenures],
+        )
         for lane in found.slots
     ]
+    end_of_b = "left or was removed; the log does not show which"
     assert lanes == [
-        ("client-a", [("a", BEGIN, None, None)]),
-        ("client-b", [("b", BEGIN + MINUTE, BEGIN + 2 * MINUTE, "unknown")]),
+        ("client-a", [("a", BEGIN, None, None, "")]),
+        ("client-b", [("b", BEGIN + MINUTE, BEGIN + 2 * MINUTE, "unknown", end_of_b)]),
     ]
     assert [lane.holdings for lane in found.slots] == [
         ((BEGIN, BEGIN + MINUTE, 3), (BEGIN + MINUTE, BEGIN + 2 * MINUTE, 2), (BEGIN + 2 * MINUTE, end, 3)),
@@ -227,6 +231,32 @@ def test_what_is_missing_is_said() -> None:
     assert found.remarks[-1] == Remark(
         kind="undated_records", text="2 records without a usable time are left out."
     )
+
+
+@pytest.mark.parametrize(
+    ("commits", "left"),
+    [
+        (CommitLog(), "the log has no offset commit of this group, and there may have been some"),
+        (
+            commit_log([commit("t", 0, 1, at=BEGIN)]),
+            "the log has commits of this group, and there may have been more",
+        ),
+    ],
+)
+def test_commits_that_compaction_may_have_removed_are_no_silence(commits: CommitLog, left: str) -> None:
+    """The times are in the document, near ones as one, and the remark does not say that there was no commit."""
+    history, gaps = [generation(1, ALONE, at=BEGIN)], ((BEGIN - 9, BEGIN + 1), (BEGIN + 500, BEGIN + 900))
+    found = timeline_of(history, commits=replace(commits, gaps=gaps), end_ms=BEGIN + 60_000)
+    assert found.commit_gaps == ((BEGIN, BEGIN + 900),)
+    assert found.remarks == (
+        Remark(
+            kind="removed_commits",
+            text="Compaction has removed records from this group's partition of the log, or they are of aborted "
+            f"transactions, or were not read: {left}. The times are grey in COMMITS.",
+        ),
+    )
+    late = timeline_of(history, commits=replace(commits, gaps=gaps), since_ms=BEGIN + 1_000)
+    assert (late.commit_gaps, "removed_commits" in [one.kind for one in late.remarks]) == ((), False)
 
 
 def test_expired_offsets_are_a_fact_and_no_gap() -> None:

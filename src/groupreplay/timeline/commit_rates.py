@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 _Ints = npt.NDArray[np.int64]
+_Span = tuple[int, int]
 
 #: Widths of a bucket, in milliseconds.
 _BUCKETS_MS: Final = tuple(
@@ -24,16 +26,33 @@ _LEAST_COMMITS: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitLog:
-    """All commits of a group in log order: ``places`` (topic, partition), indexes of it, and record timestamps."""
+    """All commits of a group in log order: ``places`` (topic, partition), indexes of it, and record timestamps.
+
+    ``gaps`` are the times, in order, of which the group's partition of the log lacks records: perhaps commits.
+    """
 
     places: tuple[tuple[str, int], ...] = ()
     place: _Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     at_ms: _Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    gaps: tuple[_Span, ...] = ()
 
     def within(self, since_ms: int, until_ms: int) -> CommitLog:
         """Those at or after ``since_ms`` and before ``until_ms``."""
         kept = (self.at_ms >= since_ms) & (self.at_ms < until_ms)
-        return CommitLog(places=self.places, place=self.place[kept], at_ms=self.at_ms[kept])
+        return replace(self, place=self.place[kept], at_ms=self.at_ms[kept])
+
+    def gaps_in(self, since_ms: int, until_ms: int, within_ms: int = 0) -> list[_Span]:
+        """The parts of the gaps in this time; those that are at most ``within_ms`` apart are joined."""
+        found = list[_Span]()
+        for gap in self.gaps:
+            begin, end = max(gap[0], since_ms), min(gap[1], until_ms)
+            if end < begin or begin >= until_ms:
+                continue
+            if found and begin - found[-1][1] <= within_ms:
+                found[-1] = found[-1][0], max(end, found[-1][1])
+            else:
+                found.append((begin, end))
+        return found
 
     def partitions_committed(self, since_ms: int, until_ms: int) -> set[tuple[str, int]]:
         """The partitions with a commit in this time."""
@@ -71,7 +90,7 @@ def commit_counts(log: CommitLog, since_ms: int, until_ms: int, bucket_ms: int) 
 def pauses(log: CommitLog, since_ms: int, until_ms: int) -> dict[tuple[str, int], list[tuple[int, int]]]:
     """(topic, partition) -> when it had no commit for much longer than is usual for it, in this time.
 
-    The time from its last commit to ``until_ms`` counts, too.
+    The time from its last commit to ``until_ms`` counts, too. Times of which the log lacks records do not.
     """
     if not len(log.place):
         return {}
@@ -86,9 +105,19 @@ def pauses(log: CommitLog, since_ms: int, until_ms: int) -> dict[tuple[str, int]
         gaps = np.diff(times)
         limit = max(_PAUSE_OF_USUAL * float(np.median(gaps[:-1])), _SHORTEST_PAUSE_MS)
         spans = [
-            (max(int(times[at]), since_ms), min(int(times[at + 1]), until_ms))
+            (max(since, since_ms), min(until, until_ms))
             for at in np.flatnonzero(gaps > limit)
+            for since, until in _known_parts(log, int(times[at]), int(times[at + 1]))
+            if until - since > limit
         ]
         if spans := [span for span in spans if span[0] < span[1]]:
             found[log.places[int(place[begin])]] = spans
     return found
+
+
+def _known_parts(log: CommitLog, since_ms: int, until_ms: int) -> Iterator[_Span]:
+    """The parts of a time of which the log has every record."""
+    for begin, end in log.gaps_in(since_ms, until_ms):
+        yield since_ms, begin
+        since_ms = end
+    yield since_ms, until_ms

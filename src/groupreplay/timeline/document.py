@@ -87,7 +87,7 @@ class Remark:
             description="no_commits, no_probes, no_records, no_assignments, cut_lists, undated_records, history, "
             "expired_offsets, shared_partitions, summed_owners, summed_events, summed_members, summed_pauses, "
             "summed_trace, summed_offsets, summed_states, summed_generations, summed_conditions, summed_partitions, "
-            "unread_log, unread_probes, misdated_probes."
+            "unread_log, unread_probes, misdated_probes, removed_commits."
         ),
     ]
     text: str
@@ -174,6 +174,7 @@ class Tenure:
     since_ms: int
     until_ms: int | None
     reason: Annotated[str | None, Meta(description="Why it left, as member.left says it.")]
+    ended: Annotated[str, Meta(description="How it ended, in words; empty while it is there.")] = ""
     severity: Annotated[str, Meta(description="That of the event that tells of its end.")] = "INFO"
     event: Annotated[int | None, Meta(description="The event that tells of its end.")] = None
     repeats: Annotated[
@@ -350,3 +351,11 @@ class TimelineDocument:
         ),
     ] = None
     unread: tuple[Unread, ...] = ()
+    commit_gaps: Annotated[
+        tuple[Span, ...],
+        Meta(
+            description="Times of which the group's partition of the log lacks records: compaction has removed them, "
+            "or they are of aborted transactions, or were not read. `commits` are what is left there, and 0 does not "
+            "say that nothing was committed."
+        ),
+    ] = ()

@@ -119,7 +119,7 @@ def timeline_document(
         verdict=tuple(
             verdict(_verdict_facts(document, given.commits, flags, changes, told.here), document.unread)
         ),
-        remarks=tuple(remarks(given, told.here, document.holes, sums, unread=members.lanes.unread)),
+        remarks=tuple(remarks(given, told.here, document, sums, unread=members.lanes.unread)),
         generations=tuple(shown_flags),
         offset_changes=tuple(changes[: limits.offset_changes]),
         events=tuple(rows),
@@ -176,6 +176,7 @@ def _dated(document: TimelineDocument, given: TimelineInput, window: Window) -> 
         events_until_ms=_until_ms(window, given.events_until_ms),
         last_commit_ms=_last_commit_ms(given.commits, known),
         unread=tuple(given.unread),
+        commit_gaps=tuple(given.commits.gaps_in(*known, within_ms=document.bucket_ms)),
     )
 
 

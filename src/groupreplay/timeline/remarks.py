@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from groupreplay.state.display.phrases import counted, milliseconds, timestamp
-from groupreplay.timeline.document import Hole, Remark, Unread
+from groupreplay.timeline.document import Hole, Remark, TimelineDocument, Unread
 from groupreplay.timeline.event_reading import ReadEvent
 from groupreplay.timeline.rows import RowSums
 
@@ -42,13 +42,17 @@ class DocumentSums:
 def remarks(
     given: TimelineInput,
     events: Sequence[ReadEvent],
-    gaps: Sequence[Hole],
+    document: TimelineDocument,
     sums: DocumentSums,
     *,
     unread: bool,
 ) -> list[Remark]:
-    """The remarks: first what is missing, then what was summed up."""
-    missing = [*_removed(events, gaps), *_missing(given, events, unread=unread, shared=sums.rows.shared)]
+    """The remarks: first what is missing, then what was summed up; ``document`` has all but its remarks."""
+    missing = [
+        *_removed(events, document.holes),
+        *_removed_commits(document, has_commits=len(given.commits.at_ms) > 0),
+        *_missing(given, events, unread=unread, shared=sums.rows.shared),
+    ]
     joined, left_out = _joined(sums), _left_out(sums)
     return [
         *missing,
@@ -166,6 +170,19 @@ def _removed(events: Sequence[ReadEvent], gaps: Sequence[Hole]) -> Iterator[Rema
         )
 
 
+def _removed_commits(document: TimelineDocument, *, has_commits: bool) -> Iterator[Remark]:
+    if not document.commit_gaps:
+        return
+    left = "the log has commits of this group, and there may have been more"
+    if not has_commits:
+        left = "the log has no offset commit of this group, and there may have been some"
+    yield Remark(
+        kind="removed_commits",
+        text="Compaction has removed records from this group's partition of the log, or they are of aborted "
+        f"transactions, or were not read: {left}. The times are grey in COMMITS.",
+    )
+
+
 def _missing(
     given: TimelineInput, events: Sequence[ReadEvent], *, unread: bool, shared: bool
 ) -> Iterator[Remark]:
@@ -202,7 +219,7 @@ def _missing_log(given: TimelineInput) -> Iterator[Remark]:
         return
     if not given.records:
         yield Remark(kind="no_records", text="The log has no record of this group's members or generations.")
-    if not len(given.commits.at_ms):
+    if not len(given.commits.at_ms) and not given.commits.gaps:
         yield Remark(kind="no_commits", text="The log has no offset commit of this group.")
 
 

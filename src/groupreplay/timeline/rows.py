@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from groupreplay.state.display import phrases
 from groupreplay.timeline.commit_rates import CommitLog, pauses
 from groupreplay.timeline.document import (
     LEFT_OUT,
@@ -159,6 +160,7 @@ def _tenures(life: SlotLife, window: Window, ends: MemberEnds) -> Iterator[Tenur
             since_ms=since_ms,
             until_ms=until_ms,
             reason=end.reason,
+            ended="" if until_ms is None else phrases.member_end(end.reason),
             severity=end.severity,
             event=end.event,
             repeats=end.repeats,

@@ -214,6 +214,8 @@ def _quiet(name: str, bar: ConditionBar, until_ms: int, found: VerdictFacts) -> 
     since_ms = bar.since_ms + _ON_THE_WAY_MS
     if name != "rebalance.stuck" or since_ms >= until_ms or not found.commits.places:
         return ""
+    if found.commits.gaps_in(since_ms, until_ms):
+        return ""
     all_places = found.commits.partitions_committed(found.since_ms, bar.since_ms)
     quiet = len(all_places - found.commits.partitions_committed(since_ms, until_ms))
     if not all_places or not quiet:

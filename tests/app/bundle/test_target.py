@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 import sys
 
 import pytest
@@ -59,3 +60,26 @@ def test_another_machine_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(GroupReplayError) as failed:
         bundle_target("3.11", None, spark_release("4.2"))
     assert str(failed.value) == "there are no wheels for riscv64: use --platform x86_64 or aarch64"
+
+
+@pytest.mark.parametrize("line", sorted(LINES))
+def test_the_remedies_of_refused_targets(line: str) -> None:
+    """Each value that a message names is taken."""
+    with pytest.raises(GroupReplayError) as refused:
+        spark_release("9.9")
+    *lines, last = re.findall(r"\d+\.\d+(?:\.\d+)?", str(refused.value.fix))
+    assert {spark_release(text).line for text in lines} == set(LINES)
+    assert spark_release(last).exact
+    with pytest.raises(GroupReplayError) as refused:
+        spark_release(line, "1.0")
+    for scala in str(refused.value.fix).removeprefix("use --scala ").split(" or "):
+        assert spark_release(line, scala).scala == scala
+    release = spark_release(line)
+    with pytest.raises(GroupReplayError) as refused:
+        bundle_target("2.7", None, release)
+    pythons = str(refused.value.fix).removeprefix("use --python ").split(", ")
+    with pytest.raises(GroupReplayError) as refused:
+        bundle_target(pythons[0], "abacus", release)
+    for machine in str(refused.value.fix).removeprefix("use --platform ").split(" or "):
+        for python in pythons:
+            assert bundle_target(python, machine, release) == BundleTarget(python, machine)

@@ -48,7 +48,8 @@ VALUES: Final = {
     "group": '["g"]',
     "from_file": '["CAPTURE"]',
     "column": '["offset=offset"]',
-    "broker_property": '["group.max.size=2"]',
+    "simulate broker_property": '["group.max.size=2"]',
+    "broker_property": '["group.share.session.timeout.ms=60000"]',
     "client_property": '["session.timeout.ms=10000"]',
     "partition": "[49]",
     "label": '["a=b"]',
@@ -109,7 +110,7 @@ def value_of(name: str, command: str, setting: FileSetting) -> str:
     if name == "type":
         return '["rebalance.stuck"]' if setting.repeated else '"classic"'
     if name in VALUES:
-        return VALUES[name]
+        return VALUES.get(f"{command} {name}", VALUES[name])
     return "10" if isinstance(param.type, (click.types.IntParamType, click.types.FloatParamType)) else '"x"'
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -22,8 +23,9 @@ from groupreplay.streaming.config.rules_file import RulesSource
 from groupreplay.streaming.config.settings import RetentionFlags
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.topic_reader import Rows
+from support.histories.group_writer import GroupWriter
 from support.histories.modern_builders import handover
-from support.job.captures import raw, write_capture
+from support.job.captures import invoke, raw, write_capture
 
 AT = 1_767_225_600_000
 WEEK = RetentionFlags(retention_minutes=10_080, check_interval_ms=600_000, broker_release=(3, 9))
@@ -100,3 +102,57 @@ def test_names_of_topics(capture: Path) -> None:
     assert inputs.context_of(rows, retention=WEEK).topic_names == rows.topic_names
     live = replace(rows, connection=cast(Connection, Answering()))
     assert inputs.context_of(live, retention=WEEK).topic_names == {"id-1": "orders"}
+
+
+LIVED = "group.consumer.session.timeout.ms"
+BEAT = "group.consumer.heartbeat.interval.ms"
+SHOWN = (
+    ("replay", "-o", "jsonl", "--member-events"),
+    ("replay", "-o", "table"),
+    ("describe", "--history", "--group", "g"),
+    ("timeline", "--group", "g"),
+)
+
+
+@pytest.mark.parametrize("words", SHOWN)
+@pytest.mark.parametrize(
+    ("properties", "assumed", "named"),
+    [
+        ((), {"session_timeout_ms": 45_000, "heartbeat_interval_ms": 5_000}, {LIVED, BEAT}),
+        ((f"{LIVED}=60000",), {"heartbeat_interval_ms": 5_000}, {BEAT}),
+        ((f"{LIVED}=60000", f"{BEAT}=3000"), {}, set()),
+    ],
+)
+def test_assumed_sessions(
+    tmp_path: Path,
+    words: tuple[str, ...],
+    properties: tuple[str, ...],
+    assumed: dict[str, int],
+    named: set[str],
+) -> None:
+    """Where something that is shown rests on them: in one line on stderr, with the flags that end it; not otherwise."""
+    life = GroupWriter()
+    life.join("a")
+    life.join("b")
+    life.settle()
+    capture = write_capture(tmp_path / "a.parquet", raw(life.log))
+    command, *flags = words
+    before = invoke(command, "--from-file", capture, *flags)
+    assert (before.exit_code, "sessions of" in before.stderr) == (0, False)
+    life.leave("b")
+    life.settle()
+    write_capture(capture, raw(life.log))
+    given = [word for one in properties for word in ("--broker-property", one)]
+    result = invoke(command, "--from-file", capture, *flags, *given)
+    assert result.exit_code == 0, result.output
+    line = result.stderr.replace("=MS", "")
+    assert {one for one in (LIVED, BEAT) if one in line} == named
+    assert ("sessions of consumer groups last 45.0 s" in line) == (LIVED in named)
+    if "jsonl" in words:
+        events = [json.loads(text) for text in result.stdout.splitlines()]
+        last = {
+            event["type"].split(".", 1)[1]: event["data"]["assumed"]
+            for event in events
+            if "assumed" in event["data"]
+        }
+        assert last == {"member.left.v1": assumed, "rebalance.completed.v1": assumed}

@@ -85,6 +85,28 @@ def test_groups_that_lose_offsets_soon(capture: Path) -> None:
             ["list", "--broker-release", "kafka"],
             "'kafka' is no release of Kafka; give two numbers, such as 3.9.",
         ),
+        (
+            ["list", "--broker-property", "group.max.size=2"],
+            "'group.max.size' is not read; give one of group.consumer.session.timeout.ms, ",
+        ),
+        (
+            ["list", "--broker-property", "group.share.session.timeout.ms=1m"],
+            "group.share.session.timeout.ms=1m is no time of Kafka; give milliseconds, such as ",
+        ),
+        (
+            [
+                *("list", "--broker-property", "group.streams.session.timeout.ms=5000"),
+                *("--broker-property", "group.streams.heartbeat.interval.ms=5000"),
+            ],
+            "a shorter session; give group.streams.session.timeout.ms=5001 or more.",
+        ),
+        (
+            [
+                *("list", "--broker-property", "group.consumer.session.timeout.ms=5000"),
+                *("--broker-property", "group.consumer.min.session.timeout.ms=6000"),
+            ],
+            "a shorter session; give group.consumer.session.timeout.ms=6000 or more.",
+        ),
     ],
 )
 def test_what_cannot_be_asked(capture: Path, words: list[str], says: str) -> None:

@@ -94,6 +94,7 @@ def test_a_classic_life(tmp_path: Path) -> None:
         "kept": [a],
         "members": [a],
         "why": f"member_left, took at most 6.0 s, {b}: left",
+        "assumed": {},
     }
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from groupreplay.app.report.group_log import GroupLogs
+import pytest
+
+from groupreplay.app.report.group_log import GroupLogs, LogGaps
 from groupreplay.codecs import GroupMetadataKey, OffsetCommitKey
 from support.histories.builders import GROUP, commit, generation, gone, member, no_offset
 from support.job.captures import raw, rows_batch
@@ -68,3 +70,40 @@ def test_the_end_of_the_time() -> None:
     logs = GroupLogs({GROUP})
     list(logs.reading(iter([rows_batch(raw([commit("t", 0, 1, at=-1), commit("t", 0, 2, at=5)]))])))
     assert (logs.logs[GROUP].undated, len(logs.logs[GROUP].commits().at_ms)) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "gaps"),
+    [
+        ([0, 1, 2, 3], ()),
+        # The marker of a transaction takes one offset; before it there was a record.
+        ([0, 2, 3, 5], ()),
+        ([1, 2, 3, 4], ((0, 10_000),)),
+        ([0, 3, 4, 5], ((10_000, 20_000),)),
+        ([0, 3, 6, 7], ((10_000, 30_000),)),
+        ([0, 3, 4, 9], ((10_000, 20_000), (30_000, 40_000))),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 2, 4])
+def test_times_of_which_the_log_lacks_records(
+    offsets: list[int], gaps: tuple[tuple[int, int], ...], size: int
+) -> None:
+    """Between two records with at least two offsets between them, and before the first; whatever the batches are."""
+    history = [commit("t", 0, at, at=10_000 * (at + 1)) for at in range(4)]
+    rows = [row._replace(offset=offset) for row, offset in zip(raw(history), offsets, strict=True)]
+    elsewhere = [row._replace(partition=row.partition + 1, offset=9, key=b"") for row in rows[:1]]
+    logs, seen = GroupLogs({GROUP}), LogGaps()
+    parted = GroupLogs({GROUP}, gaps=seen)
+    for at in range(0, len(rows), size):
+        batch = rows_batch([*rows[at : at + size], *elsewhere[at:]])
+        list(logs.reading(iter([batch])))
+        # A site keeps the rows of a group only: it shows all of them to the gaps.
+        seen.see(batch)
+        list(parted.reading(iter([rows_batch(rows[at : at + size])])))
+    assert logs.logs[GROUP].commits().gaps == gaps
+    assert parted.logs[GROUP].commits().gaps == gaps
+
+
+def test_records_of_other_groups_fill_no_gap_of_a_group_without_records() -> None:
+    """Which partition of the log is its own is not known then."""
+    assert GroupLogs({GROUP}).logs[GROUP].commits().gaps == ()

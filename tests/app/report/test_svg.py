@@ -10,9 +10,11 @@ import pytest
 
 from groupreplay.app.report.svg import timeline_svg
 from groupreplay.streaming.base.errors import GroupReplayError
-from support.histories.builders import generation, member
-from support.pictures.timelines import BEGIN, MINUTE, timeline_of
+from support.histories.builders import Raw, commit, generation, member
+from support.pictures.timelines import BEGIN, MINUTE, commit_log, timeline_of
 
+#: The colour of what is not known.
+HOLE = "#d9dee6"
 SPACE = "{http://www.w3.org/2000/svg}"
 DOCUMENT = timeline_of(
     [
@@ -56,3 +58,34 @@ def test_a_short_owner_does_not_hide_a_long_one() -> None:
     )
     picture = timeline_svg(document)
     assert ("rgb(230,159,0)" in picture, "#9aa3b1" in picture) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("history", "whole", "lacking"),
+    [
+        (
+            [generation(1, member("a", (0,)), at=BEGIN)],
+            "no commit in this time",
+            "no commit of this time is left",
+        ),
+        (
+            [generation(1, member("a", (0,)), at=BEGIN), commit("t", 0, 1, at=BEGIN + MINUTE)],
+            None,
+            None,
+        ),
+    ],
+)
+def test_nothing_committed_and_nothing_left_look_different(
+    history: list[Raw], whole: str | None, lacking: str | None
+) -> None:
+    """Grey and hatched where the log lacks records, and in other words; white where it has all of them."""
+    log = commit_log(history)
+    document = timeline_of(history, end_ms=BEGIN + 5 * MINUTE)
+    gap = (BEGIN + 2 * MINUTE, BEGIN + 3 * MINUTE)
+    cleaned = timeline_of(history, end_ms=BEGIN + 5 * MINUTE, commits=replace(log, gaps=(gap,)))
+    assert (document.commit_gaps, cleaned.commit_gaps) == ((), (gap,))
+    pictures = timeline_svg(document), timeline_svg(cleaned)
+    assert [HOLE in picture for picture in pictures] == [False, True]
+    if whole and lacking:
+        assert (whole in pictures[0], lacking in pictures[0]) == (True, False)
+        assert (whole in pictures[1], lacking in pictures[1]) == (False, True)

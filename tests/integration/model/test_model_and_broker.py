@@ -8,18 +8,17 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicCollection
+from confluent_kafka import TopicCollection
 from confluent_kafka.admin import ConfigResource
 
 from groupreplay.coordinator.consumer.group import Topic
 from groupreplay.coordinator.requests import Error, LeaveGroup, LeavingMember, Protocol, Settings
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.kafka.clients import make_topics, set_configs
-from support.kafka.waiting import wait_until
 from support.model.classic_clients import subscription
 from support.model.coordinator_lines import broker_lines, trace_lines
 from support.model.scripted import ScriptMember, ScriptWorld, differences, members
-from support.model.scripted_worlds import BrokerWorld, ModelWorld, OffsetsLog
+from support.model.scripted_worlds import BrokerWorld, ModelWorld, OffsetsLog, wait_for_coordinator
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(120)]
 
@@ -363,28 +362,8 @@ def topics(small: EmbeddedBroker) -> dict[str, Topic]:
         bits = (number.get_most_significant_bits(), number.get_least_significant_bits())
         raw = b"".join((one & 0xFFFFFFFFFFFFFFFF).to_bytes(8, "big") for one in bits)
         found[name] = Topic(raw, PARTITIONS[name])
-    _wait_for_coordinator(small)
+    wait_for_coordinator(small.bootstrap_servers, PARTITIONS)
     return found
-
-
-def _wait_for_coordinator(broker: EmbeddedBroker) -> None:
-    """The coordinator learns of topics after the brokers have announced them: until then it assigns nothing."""
-    settings = {
-        "bootstrap.servers": broker.bootstrap_servers,
-        "group.id": "first",
-        "group.protocol": "consumer",
-    }
-    first = Consumer(settings)
-    first.subscribe(list(PARTITIONS))
-
-    def has_all() -> bool:
-        first.poll(0.05)
-        return len(first.assignment()) == sum(PARTITIONS.values())
-
-    try:
-        wait_until(has_all)
-    finally:
-        first.close()
 
 
 @pytest.fixture(scope="module")

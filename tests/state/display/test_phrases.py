@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
+from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import Data, assumed, clock_time, interval, milliseconds
+from groupreplay.state.events.event import LeaveReason
 
 
 @pytest.mark.parametrize(
@@ -63,3 +67,11 @@ def test_clock_time(timestamp: str, text: str) -> None:
 def test_assumed(data: Data, text: str) -> None:
     """Numbers that nobody gave are named with their values; an event that rests on none says nothing."""
     assert text == assumed(data)
+
+
+@pytest.mark.parametrize("reason", get_args(LeaveReason))
+def test_every_reason_of_leaving_has_its_words(reason: str) -> None:
+    """Each others; a reason of a later release, or none, is a member that left."""
+    others = {phrases.member_end(one) for one in get_args(LeaveReason) if one != reason}
+    assert phrases.member_end(reason) not in others
+    assert phrases.member_end("later") == phrases.member_end(None) == "left"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -111,3 +112,19 @@ def test_what_kubernetes_mounts(reachable: Path, caplog: pytest.LogCaptureFixtur
     other.symlink_to("..2026_11_24/token")
     warn_readable(other, "token")
     assert len(caplog.messages) == 1
+
+
+def test_the_command_of_a_warning_ends_it(
+    reachable: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it stands there, also for a name with spaces and quotes."""
+    secret = reachable / "the 'token' file"
+    secret.write_text("secret")
+    secret.chmod(0o644)
+    warn_readable(secret, "token")
+    (record,) = caplog.records
+    subprocess.run(record.getMessage().partition("): ")[2], shell=True, check=True, timeout=60)
+    caplog.clear()
+    monkeypatch.setattr(file_modes, "_warned", set())
+    warn_readable(secret, "token")
+    assert (caplog.records, file_modes.mode_of(secret)) == ([], "0600")

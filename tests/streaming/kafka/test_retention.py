@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -120,6 +121,57 @@ def test_the_sessions_of_each_type_of_group() -> None:
     assert recorded == found
 
 
+SESSION, LEAST, HEARTBEAT = SESSIONS["consumer"]
+
+
+def test_flags_of_sessions_then_the_broker_then_defaults() -> None:
+    """Setting by setting; types without a flag stay as the broker tells them."""
+    flags = RetentionFlags(session_settings={SESSION: 60_000})
+    told = Retention(
+        sessions={kind: SessionSettings(50_000, 45_000, 4_000) for kind in ("consumer", "share")}
+    )
+    assert effective_retention(flags, None, told).sessions == {
+        "consumer": SessionSettings(60_000, 45_000, 4_000),
+        "share": SessionSettings(50_000, 45_000, 4_000),
+    }
+    assert effective_retention(flags, None).sessions == {
+        "consumer": SessionSettings(60_000, 6_000, 5_000, heartbeat_assumed=True)
+    }
+
+
+@pytest.mark.parametrize(
+    ("flags", "contradicted"),
+    [
+        (RetentionFlags(retention_minutes=2, check_interval_ms=30_000), None),
+        (RetentionFlags(retention_minutes=5), f"{RETENTION}=2; the flag's 5 is used"),
+        (RetentionFlags(check_interval_ms=7), f"{CHECK_INTERVAL}=30000; the flag's 7 is used"),
+        (RetentionFlags(session_settings={SESSION: 50_000}), None),
+        (RetentionFlags(session_settings={SESSION: 60_000}), f"{SESSION}=50000; the flag's 60000 is used"),
+        (RetentionFlags(session_settings={HEARTBEAT: 1}), f"{HEARTBEAT}=4000; the flag's 1 is used"),
+    ],
+)
+def test_a_flag_that_contradicts_the_broker_is_named(
+    caplog: pytest.LogCaptureFixture, flags: RetentionFlags, contradicted: str | None
+) -> None:
+    """Both values, and which one is used; the same in a capture."""
+    told = {**TOLD, SESSION: "50000", LEAST: "45000", HEARTBEAT: "4000"}
+    effective_retention(flags, Broker(told))  # type: ignore[arg-type]
+    recorded = effective_retention(RetentionFlags(), Broker(told))  # type: ignore[arg-type]
+    effective_retention(flags, None, recorded)
+    expected = [] if contradicted is None else [f"the brokers, or the capture, have {contradicted}"] * 2
+    assert [record.getMessage() for record in caplog.records] == expected
+
+
+def test_a_job_names_a_contradiction_once(caplog: pytest.LogCaptureFixture) -> None:
+    """It asks every hour; nothing is new while both stay as they are."""
+    now = [0.0]
+    flags = RetentionFlags(retention_minutes=5)
+    watch = RetentionWatch(flags, lambda: Broker(TOLD), lambda: now[0])  # type: ignore[arg-type,return-value]
+    now[0] = HOUR_SECONDS
+    assert not watch.changed()
+    assert len(caplog.records) == 1
+
+
 def test_a_capture_has_nobody_to_ask() -> None:
     """Only a flag can tell."""
     assert effective_retention(RetentionFlags(retention_minutes=1), None).retention_ms == 60_000
@@ -154,8 +206,22 @@ def test_an_unknown_release_is_said_plainly(caplog: pytest.LogCaptureFixture) ->
     """Where a flag has given the retention."""
     RetentionWatch(RetentionFlags(retention_minutes=1), lambda: Broker(REFUSED), lambda: 0)  # type: ignore[arg-type,return-value]
     (record,) = caplog.records
-    assert "Kafka 3.2 or later are assumed" in record.getMessage()
-    assert "--broker-release" in record.getMessage()
+    assert "the rules of expiry of Kafka 3.2 or later, sessions of 45.0 s in groups" in record.getMessage()
+    assert record.getMessage().endswith(
+        "or give --broker-release, --broker-property group.consumer.session.timeout.ms=MS"
+    )
+
+
+def test_what_a_job_assumes_of_sessions_ends_with_the_flag(caplog: pytest.LogCaptureFixture) -> None:
+    """Where no broker answers; brokers that do and name no session have no such groups."""
+    flags = RetentionFlags(retention_minutes=1, broker_release=(4, 0))
+    RetentionWatch(flags, lambda: Broker(REFUSED), lambda: 0)  # type: ignore[arg-type,return-value]
+    assert f"or give --broker-property {SESSION}=MS" in caplog.text
+    caplog.clear()
+    given = replace(flags, session_settings={SESSION: 1_000})
+    RetentionWatch(given, lambda: Broker(REFUSED), lambda: 0)  # type: ignore[arg-type,return-value]
+    RetentionWatch(RetentionFlags(), lambda: Broker(TOLD), lambda: 0)  # type: ignore[arg-type,return-value]
+    assert caplog.text == ""
 
 
 @pytest.mark.broker

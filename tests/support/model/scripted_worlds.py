@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +18,7 @@ from groupreplay.coordinator.coordinator import Coordinator
 from groupreplay.coordinator.requests import Answer, Request, Settings
 from groupreplay.coordinator.trace_entries import AnyEntry
 from groupreplay.state import OFFSETS_TOPIC
+from support.kafka.waiting import wait_until
 from support.model.raw_members import RawRequest
 from support.model.scripted import ScriptRecord, ScriptWorld, Waiting
 
@@ -153,3 +154,18 @@ class BrokerWorld(ScriptWorld):
     def pause(self) -> None:
         """A twentieth of a second."""
         time.sleep(0.05)
+
+
+def wait_for_coordinator(server: str, partitions: Mapping[str, int]) -> None:
+    """Waits until the coordinator assigns these topics: it learns of them after the brokers have announced them."""
+    first = Consumer({"bootstrap.servers": server, "group.id": "first", "group.protocol": "consumer"})
+    first.subscribe(list(partitions))
+
+    def has_all() -> bool:
+        first.poll(0.05)
+        return len(first.assignment()) == sum(partitions.values())
+
+    try:
+        wait_until(has_all)
+    finally:
+        first.close()

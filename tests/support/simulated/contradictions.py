@@ -243,8 +243,13 @@ def _gaps(group: GroupRenderings) -> Iterator[str]:
 
 def _whole(group: GroupRenderings) -> Iterator[str]:
     """Nothing is missing from a log that is whole, whatever the brokers removed."""
-    if group.is_whole and (group.report.basis.history != "full" or group.report.holes):
-        yield f"the log is whole, and the report says {group.report.basis.history}: {group.report.remarks}"
+    report = group.report
+    # Records of aborted transactions have offsets, and no reader of committed records gets them.
+    gaps = report.commit_gaps if group.scenario != "transactions" else ()
+    if group.is_whole and (report.basis.history != "full" or report.holes or gaps):
+        yield f"the log is whole, and the report says {report.basis.history}: {report.remarks}"
+    remarked = any(one.kind == "removed_commits" for one in report.remarks)
+    yield from _differs("gaps of commits", ("lane", bool(report.commit_gaps)), ("remark", remarked))
 
 
 def _deadlines(group: GroupRenderings) -> Iterator[str]:

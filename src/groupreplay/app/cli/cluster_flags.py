@@ -5,19 +5,24 @@ Imports nothing heavy: ``--help`` loads this module.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
 
-from groupreplay.app.cli.options import file_flag, flag, group
+from groupreplay.app.cli.options import file_flag, flag, group, pairs_flag
 
 if TYPE_CHECKING:
     from groupreplay.streaming.config.settings import Cluster, RetentionFlags, TopicNames
     from groupreplay.streaming.prober.probes_topic import ProbesPlace
 
+_PROPERTY: Final = "--broker-property"
+#: Kafka's settings of sessions are integers of 32 bits.
+_INT_MAX: Final = 2**31 - 1
 _TOPIC_HELP: Final = {
     "events": "Topic of the events.",
     "states": "Compacted topic with one document per group.",
@@ -151,7 +156,9 @@ def probes_flags() -> Any:
     return group(_probes, prefix=_prefix_flag(), topic=_topic_flag("probes", text), sink=sink_flags())
 
 
-def _retention(broker_release: str | None, **values: int | None) -> RetentionFlags:
+def _retention(
+    broker_release: str | None, broker_property: Mapping[str, str], **values: int | None
+) -> RetentionFlags:
     from groupreplay.streaming.config.settings import RetentionFlags
     from groupreplay.streaming.kafka.broker_release import parsed_release
 
@@ -161,7 +168,36 @@ def _retention(broker_release: str | None, **values: int | None) -> RetentionFla
             f"{broker_release!r} is no release of Kafka; give two numbers, such as 3.9.",
             param_hint="'--broker-release'",
         )
-    return RetentionFlags(broker_release=release, **values)
+    return RetentionFlags(
+        broker_release=release, session_settings=_session_settings(broker_property), **values
+    )
+
+
+def _session_settings(properties: Mapping[str, str]) -> dict[str, int]:
+    """The settings of sessions by Kafka's names.
+
+    Raises:
+        BadParameter: another name, no number, or two that no broker accepts together.
+    """
+    from groupreplay.streaming.kafka.retention import SESSIONS
+
+    hint = f"'{_PROPERTY}'"
+    settings = {}
+    for name, text in properties.items():
+        if name not in chain(*SESSIONS.values()):
+            known = ", ".join(chain(*SESSIONS.values()))
+            raise click.BadParameter(f"{name!r} is not read; give one of {known}.", param_hint=hint)
+        if not (text.isdecimal() and text.isascii() and 0 < int(text) < _INT_MAX):
+            what = f"{name}={text} is no time of Kafka; give milliseconds, such as {name}=45000."
+            raise click.BadParameter(what, param_hint=hint)
+        settings[name] = int(text)
+    for timeout, *shorter in SESSIONS.values():
+        for name, more_ms in zip(shorter, (0, 1), strict=True):
+            needed_ms = settings.get(name, 0) + more_ms
+            if settings.get(timeout, needed_ms) < needed_ms:
+                what = f"no broker starts with {name}={settings[name]} and a shorter session"
+                raise click.BadParameter(f"{what}; give {timeout}={needed_ms} or more.", param_hint=hint)
+    return settings
 
 
 def retention_flags() -> Any:
@@ -181,5 +217,10 @@ def retention_flags() -> Any:
             "Kafka release of the brokers, such as 2.8: the rules of expiry differ. By default a broker is asked, else "
             "3.2 or later.",
             metavar="RELEASE",
+        ),
+        broker_property=pairs_flag(
+            "A setting of the brokers for sessions by Kafka's name, such as group.consumer.session.timeout.ms=60000; "
+            "by default a broker is asked, else Kafka's defaults; may be repeated.",
+            _PROPERTY,
         ),
     )

@@ -5,9 +5,10 @@ Imports nothing heavy at the top: ``--help`` loads this module.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -225,11 +226,13 @@ def warn_of_assumptions(
     *,
     history: bool = True,
     groups: Sequence[Mapping[str, Any]] | None = None,
+    sessions: Iterable[tuple[str, Mapping[str, int]]] = (),
 ) -> None:
     """Report on stderr what was assumed, once in a command; ``history``: rebalances are shown, not only expiries.
 
     To be called if something is shown. That a live cluster has no prober is no news to those who run it. ``groups`` are
-    the only ones that are shown: the release may not matter for any of their offsets.
+    the only ones that are shown: the release may not matter for any of their offsets. ``sessions``: type of group and
+    ``assumed`` of what is shown.
     """
     from groupreplay.state.policy.context import NEWEST_RULES
     from groupreplay.streaming.kafka.retention import contradiction
@@ -239,6 +242,9 @@ def warn_of_assumptions(
         assumed.append("committed offsets are kept for 7 days (--retention-minutes)")
     if context.broker_release is None and (groups is None or _needs_release(groups)):
         assumed.append(f"the brokers have the rules of Kafka {NEWEST_RULES} (--broker-release)")
+    assumed += sorted(
+        set(chain.from_iterable(_assumed_sessions(kind, numbers) for kind, numbers in sessions))
+    )
     if history and rows.connection is None and not context.probing:
         assumed.append("no prober asked the brokers, so rebalances of classic groups are seen when they end")
     said = click.get_current_context().meta
@@ -250,6 +256,22 @@ def warn_of_assumptions(
         click.echo(f"assumed, because {source}: {'; '.join(assumed)}", err=True)
     if odd := contradiction(context.retention_ms, context.retention_check_interval_ms):
         click.echo(odd, err=True)
+
+
+#: What an event assumes of sessions, in words with the type of group, and the end of the setting's name.
+_SESSION_WORDS: Final = {
+    "session_timeout_ms": ("sessions of {} groups last", "session.timeout.ms"),
+    "heartbeat_interval_ms": ("members of {} groups send heartbeats every", "heartbeat.interval.ms"),
+}
+
+
+def _assumed_sessions(group_type: str, numbers: Mapping[str, int]) -> Iterator[str]:
+    from groupreplay.state.display.phrases import milliseconds
+
+    for name, (words, setting) in _SESSION_WORDS.items():
+        if name in numbers:
+            flag = f"--broker-property group.{group_type}.{setting}=MS"
+            yield f"{words.format(group_type)} {milliseconds(numbers[name])} ({flag})"
 
 
 def _needs_release(groups: Sequence[Mapping[str, Any]]) -> bool:

@@ -207,5 +207,6 @@ def timelines_of(
         found, replay = group_timelines(log.rows, log.context, asked, limits, most_bytes)
     warn_of_losses(replay)
     if found:
-        warn_of_assumptions(log.context, log.rows)
+        sessions = ((document.group_type, document.basis.assumed) for document in found)
+        warn_of_assumptions(log.context, log.rows, sessions=sessions)
     return found

@@ -51,6 +51,7 @@ class _Row:
     members: list[str] = field(default_factory=list)
     why: list[str] = field(default_factory=list)
     reasons: dict[str, str] = field(default_factory=dict)
+    assumed: dict[str, int] = field(default_factory=dict)
 
 
 class _GroupHistory:
@@ -79,6 +80,7 @@ class _GroupHistory:
             self._generation = data["generation"]
         row = _Row(name, data["group_type"], event["severitytext"], event["time"], self._generation)
         row.why = _why(event)
+        row.assumed = dict(data.get("assumed", {}))
         row.joined, row.left, row.kept = (list(data.get(part) or ()) for part in _CHANGES)
         row.members = _ids(data)
         if "member_id" in data:
@@ -114,6 +116,7 @@ class _GroupHistory:
                 "severity": row.severity,
                 **{part: [*map(self._named, getattr(row, part))] for part in (*_CHANGES, "members")},
                 "why": ", ".join([*row.why, *left_why]) or None,
+                "assumed": row.assumed,
             }
 
     def _named(self, member_id: str) -> str:
@@ -132,6 +135,7 @@ class _GroupHistory:
             part.append(data["member_id"])
         if data.get("reason") not in (None, "unknown", "group_emptied"):
             row.reasons[data["member_id"]] = data["reason"]
+        row.assumed |= data.get("assumed", {})
 
     def _add_gap(self, what: str, group_type: str) -> None:
         self.rows.append(_Row(COMPACTED_AWAY, group_type, why=[what]))
@@ -176,7 +180,7 @@ def history(replay: Replay, rows: Rows) -> list[dict[str, Any]]:
     The replay's context must enable member events. A row has ``group_id``, ``group_type``, ``time`` (RFC 3339, None
     for a gap), ``generation`` (the group epoch for groups of the newer types), ``event``, its ``severity`` (None for a
     gap), the names of members that ``joined``, ``left`` and were ``kept``, all ``members`` if the event contains them,
-    and ``why``.
+    ``why``, and the numbers that are ``assumed``.
     """
     histories: dict[str, _GroupHistory] = {}
     for text in events_in_order(replay.feed(rows), Filter()):

@@ -91,7 +91,8 @@ def offsets_plan(events: Iterable[bytes], event_id: str, where: str) -> OffsetsP
     raise GroupReplayError(
         f"no event about offsets has the id {safe_text(event_id)!r}",
         where=where,
-        fix=f"groupreplay events -o jsonl prints ids; events with offsets are {', '.join(_BEFORE)}",
+        fix="groupreplay events -o jsonl, or of a capture replay --from-file FILE -o jsonl, prints ids; "
+        f"events with offsets are {', '.join(_BEFORE)}",
         exit_code=ExitCode.DATA,
     )
 

@@ -18,6 +18,48 @@ from groupreplay.streaming.engine.packing.binary_columns import Flags, Ints, num
 from groupreplay.streaming.engine.packing.key_columns import KeyColumns, decode_keys
 from groupreplay.timeline.commit_rates import CommitLog
 
+#: Successive offsets without a record that the marker of a transaction explains.
+_MARKER: Final = 1
+#: Gaps that are closer are one: no bucket of commits is shorter.
+_GAP_APART_MS: Final = 1_000
+
+
+class LogGaps:
+    """Times between two records of a partition of the log, with offsets between them that no record has.
+
+    One missing offset is none: markers of transactions take single ones. Before its first record a log lacks none if
+    that has the offset 0.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[int, tuple[int, int]] = {}
+        self._spans: dict[int, list[tuple[int, int]]] = defaultdict(list)
+
+    def see(self, batch: pa.RecordBatch) -> None:
+        """The next records of the log, of every group; columns of ``ROW_SCHEMA``."""
+        at_ms = numbers(batch["timestamp"])
+        usable = (at_ms >= 0) & (at_ms <= LATEST_MS)
+        partition, offset = numbers(batch["partition"])[usable], numbers(batch["offset"])[usable]
+        for number in np.unique(partition).tolist():
+            mine = partition == number
+            self._add(number, offset[mine], at_ms[usable][mine])
+
+    def _add(self, partition: int, offset: Ints, at_ms: Ints) -> None:
+        last = self._last.get(partition, (-2, 0))
+        offsets, times = np.r_[last[0], offset], np.r_[last[1], at_ms]
+        spans = self._spans[partition]
+        for at in np.flatnonzero(np.diff(offsets) > _MARKER + 1).tolist():
+            since_ms, until_ms = sorted((int(times[at]), int(times[at + 1])))
+            if spans and since_ms - spans[-1][1] <= _GAP_APART_MS:
+                spans[-1] = min(since_ms, spans[-1][0]), max(until_ms, spans[-1][1])
+            else:
+                spans.append((since_ms, until_ms))
+        self._last[partition] = int(offsets[-1]), int(times[-1])
+
+    def of(self, partition: int) -> tuple[tuple[int, int], ...]:
+        """Those of one partition, in order."""
+        return tuple(sorted(self._spans.get(partition, ())))
+
 
 @dataclass(slots=True)
 class GroupLog:
@@ -25,9 +67,10 @@ class GroupLog:
 
     The states need the first commit after each other record, and the first one of a topic has the topic's id.
 
-    ``undated`` counts records whose time cannot be; they are in neither list.
+    ``undated`` counts records whose time cannot be; they are in neither list. ``gaps`` are those of all partitions.
     """
 
+    gaps: LogGaps = field(default_factory=LogGaps)
     records: list[GroupRecord] = field(default_factory=list)
     undated: int = 0
     _commits: list[tuple[list[tuple[str, int]], Ints, Ints]] = field(default_factory=list)
@@ -58,20 +101,30 @@ class GroupLog:
             places=tuple(numbers_of),
             place=np.concatenate(parts) if parts else empty,
             at_ms=np.concatenate([at_ms for _, _, at_ms in self._commits]) if parts else empty,
+            gaps=self.gaps.of(self.records[0].partition) if self.records else (),
         )
 
 
 class GroupLogs:
-    """The logs of the groups that ``groups`` holds, by id; ``reading`` passes all batches on."""
+    """The logs of the groups that ``groups`` holds, by id; ``reading`` passes all batches on.
 
-    def __init__(self, groups: Container[str], until_ms: int | None = None) -> None:
-        self.logs: dict[str, GroupLog] = defaultdict(GroupLog)
+    ``gaps`` have seen the log already where ``reading`` gets a part of its records.
+    """
+
+    def __init__(
+        self, groups: Container[str], until_ms: int | None = None, gaps: LogGaps | None = None
+    ) -> None:
+        self.gaps = LogGaps() if gaps is None else gaps
+        self.logs: dict[str, GroupLog] = defaultdict(lambda: GroupLog(self.gaps))
+        self._is_whole = gaps is None
         self._groups = groups
         self._until_ms = LATEST_MS if until_ms is None else until_ms
 
     def reading(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The same batches, with the columns of ``ROW_SCHEMA``."""
         for batch in batches:
+            if self._is_whole:
+                self.gaps.see(batch)
             self._read(batch)
             yield batch
 

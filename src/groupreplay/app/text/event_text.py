@@ -160,7 +160,7 @@ def _completed(data: Data) -> str:
         parts.append(f"{counted(data['partitions_unassigned'], 'partition')} without an owner")
     if data.get("skipped_generations"):
         parts.append(f"{counted(data['skipped_generations'], 'generation')} never finished")
-    return ", ".join(parts)
+    return ", ".join(parts) + phrases.assumed(data)
 
 
 def _change(data: Data) -> str:

@@ -7,7 +7,7 @@ evidence: a member commits when it learns of a rebalance, and a member that is s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, TypeAlias
 
 from msgspec import Meta
 
@@ -34,6 +34,21 @@ class Suspect(MemberIdentity):
 
     reason: SuspectReason
     last_commit_ms: Annotated[int | None, Meta(description="Newest commit of its partitions.")]
+
+
+#: The fields of conditions.
+Suspects: TypeAlias = Annotated[
+    tuple[Suspect, ...] | None,
+    Meta(description="Classic groups only: members that may block, likeliest first; an inference."),
+]
+SuspectsNote: TypeAlias = Annotated[str | None, Meta(description="Why there are no suspects.")]
+Candidates: TypeAlias = Annotated[
+    tuple[MemberIdentity, ...] | None,
+    Meta(
+        description="Without suspects, while members rejoin: the members of the last generation that are still in the "
+        "group, at most ten. The rebalance waits for one of them, or for a member that is new."
+    ),
+]
 
 
 def suspects(view: GroupView) -> tuple[tuple[Suspect, ...], str | None]:

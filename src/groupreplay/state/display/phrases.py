@@ -108,6 +108,22 @@ def assumed(data: Data) -> str:
     return f", assumed: {', '.join(named)}" if named else ""
 
 
+#: How a member ended, by the reason of ``member.left``.
+_ENDS: Final = {
+    "left": "left",
+    "poll_timeout": "left: its client gave up, because nobody polled",
+    "rebalance_timeout": "removed: it did not rejoin, or did not revoke its partitions, in time",
+    "session_timeout": "removed: its session expired",
+    "group_emptied": "left with the last members",
+    "unknown": "left or was removed; the log does not show which",
+}
+
+
+def member_end(reason: str | None) -> str:
+    """``removed: its session expired``; those of later releases, and none, are a member that left."""
+    return _ENDS.get(reason or "", _ENDS["left"])
+
+
 #: Since when an offset is kept, by the base of the rule.
 _BASES: Final = {
     "commit": "counted from the commit",

@@ -183,6 +183,7 @@ class RebalanceCompleted(Fact):
     partitions_unassigned: Annotated[
         int | None, Meta(description="Partitions of subscribed topics with a former owner and none now.")
     ]
+    assumed: Assumed = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType, MemberPhase
 from groupreplay.state.events import group_events
@@ -20,6 +22,9 @@ from groupreplay.state.snapshot.members import Member, Pairing, client_fields, p
 from groupreplay.state.snapshot.offsets import Offsets
 from groupreplay.state.snapshot.partitions import each
 from groupreplay.state.snapshot.slot_history import SlotHistory
+
+#: Without a statement nothing is assumed, and the fencing of a revocation is a sum of recorded numbers.
+_WITHOUT_SESSION: Final = ("unknown", "rebalance_timeout")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +169,7 @@ class ModernDiff:
         commit_ms = self.offsets.last_commit_ms(each(self._named(member).partitions))
         signs = [time for time in (seen_ms, commit_ms) if time is not None]
         elapsed_ms = max(0, now_ms - max(signs)) if signs else None
-        session, assumed = self._session(member)
+        session = self._session(member)
         # A static member that goes does not renew its session.
         is_away = epoch == modern.AWAY
         beats = [] if seen_ms is None else [seen_ms - session.heartbeat_ms * is_away]
@@ -185,19 +190,17 @@ class ModernDiff:
                 gives_up_silently=True,
             )
         )
-        return Departure(member, finding, elapsed_ms, assumed)
+        return Departure(member, finding, elapsed_ms, session.assumed)
 
-    def _session(self, member: Member) -> tuple[SessionSettings, dict[str, int]]:
-        """The session of a member, and what of it is assumed."""
+    def _session(self, member: Member) -> SessionSettings:
         if self.before.kind is GroupType.CLASSIC or member.supported_protocols:
-            return SessionSettings(member.session_timeout_ms, member.session_timeout_ms, 0), {}
-        known = self.report.context.sessions.get(self.before.kind.value)
-        if known is not None:
-            return known, {}
-        return ASSUMED_SESSIONS, {
-            "session_timeout_ms": ASSUMED_SESSIONS.timeout_ms,
-            "heartbeat_interval_ms": ASSUMED_SESSIONS.heartbeat_ms,
-        }
+            return SessionSettings(member.session_timeout_ms, member.session_timeout_ms, 0)
+        return self.report.context.sessions.get(self.before.kind.value, ASSUMED_SESSIONS)
+
+    def _assumed(self, left: Sequence[Member], reasons: Mapping[str, str]) -> dict[str, int]:
+        """What the stated reasons of these members rest on; the broker's fencing needs no session."""
+        stated = [one for one in left if reasons.get(one.member_id, "unknown") not in _WITHOUT_SESSION]
+        return {name: value for one in stated for name, value in self._session(one).assumed.items()}
 
     def _close_rebalance(self) -> tuple[Member, ...] | None:
         """End the rebalance when it is complete; the members of the generation, None when none is complete."""
@@ -272,5 +275,6 @@ class ModernDiff:
                 duration_upper_bound_ms=None,
                 partitions_moved=moved.moved if moved else None,
                 partitions_unassigned=moved.unassigned if moved else None,
+                assumed=self._assumed(old.left[:MOST_GONE], open_rebalance.reasons),
             )
         )

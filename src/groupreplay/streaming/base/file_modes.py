@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shlex
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,7 +48,14 @@ def warn_readable(path: Path, what: str) -> None:
     ):
         return
     _warned.add(str(path))
-    log.warning("%s can read the %s in %s (mode %s): chmod 600 %s", who, what, path, mode_of(path), path)
+    log.warning(
+        "%s can read the %s in %s (mode %s): chmod 600 %s",
+        who,
+        what,
+        path,
+        mode_of(path),
+        shlex.quote(str(path)),
+    )
 
 
 def _others(path: Path, group_bit: int, other_bit: int) -> str | None:

@@ -315,7 +315,7 @@ def _login(settings: Mapping[str, str]) -> dict[str, str]:
         raise unusable(
             "the login module has no username and password",
             "sasl.jaas.config",
-            'write: …LoginModule required username="…" password="…";',
+            'add both before its semicolon, with quotes, as in username="…"',
         )
     login = {name: options[option] for option, name in names.items() if options.get(option)}
     if mechanism == "OAUTHBEARER":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from groupreplay.state.policy.redaction import FIELDS, LEAST_KEY_BYTES, Redaction
@@ -39,4 +40,4 @@ def _read(file: Path) -> bytes:
 
 
 def _make(file: str) -> str:
-    return f"(umask 077; openssl rand -hex 32 > {file})"
+    return f"(umask 077; openssl rand -hex 32 > {shlex.quote(file)})"

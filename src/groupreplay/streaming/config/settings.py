@@ -70,11 +70,15 @@ class TopicNames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetentionFlags:
-    """The brokers' retention of committed offsets, and their release; a broker is asked for what is None."""
+    """The brokers' retention of committed offsets, and their release; a broker is asked for what is None.
+
+    ``session_settings``: by Kafka's names, those of sessions that are given; a broker is asked for the others.
+    """
 
     retention_minutes: int | None = None
     check_interval_ms: int | None = None
     broker_release: BrokerRelease | None = None
+    session_settings: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

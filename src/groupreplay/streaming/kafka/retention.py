@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final
@@ -18,7 +18,7 @@ from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state.display.phrases import milliseconds
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.policy.context import NEWEST_RULES, BrokerRelease
-from groupreplay.state.policy.sessions import SessionSettings
+from groupreplay.state.policy.sessions import ASSUMED_SESSIONS, SessionSettings
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import RetentionFlags
 from groupreplay.streaming.kafka.broker_release import RELEASE_SETTING, told_release
@@ -68,7 +68,15 @@ class Retention:
 def effective_retention(
     flags: RetentionFlags, connection: Connection | None, recorded: Retention | None = None
 ) -> Retention:
-    """The flags, and where a flag is missing the brokers' answer, or what a capture has ``recorded``. Never raises."""
+    """The flags, and where a flag is missing the brokers' answer, or what a capture has ``recorded``. Never raises.
+
+    A flag that contradicts the others is named in the log.
+    """
+    return _overruling(flags, _told(connection, recorded))
+
+
+def _told(connection: Connection | None, recorded: Retention | None = None) -> Retention:
+    """What the brokers answer, or a capture has ``recorded``."""
     answer: dict[str, str] = {}
     if connection is not None:
         try:
@@ -78,16 +86,54 @@ def effective_retention(
         except (KafkaException, GroupReplayError) as error:
             log.debug("broker settings cannot be read: %s", error)
     recorded = recorded or Retention()
-    minutes = flags.retention_minutes
-    if minutes is None:
-        minutes = _number(answer, RETENTION)
-    interval = flags.check_interval_ms or _number(answer, CHECK_INTERVAL) or recorded.check_interval_ms
+    minutes = _number(answer, RETENTION)
     return Retention(
         retention_ms=recorded.retention_ms if minutes is None else minutes * _MINUTE_MS,
-        check_interval_ms=interval,
-        broker_release=flags.broker_release or _release(answer) or recorded.broker_release,
+        check_interval_ms=_number(answer, CHECK_INTERVAL) or recorded.check_interval_ms,
+        broker_release=_release(answer) or recorded.broker_release,
         sessions=_sessions(answer) or recorded.sessions,
     )
+
+
+def _overruling(flags: RetentionFlags, told: Retention) -> Retention:
+    for contradicted in _overruled(flags, told):
+        log.warning("%s", contradicted)
+    return _with_flags(flags, told)
+
+
+def _with_flags(flags: RetentionFlags, told: Retention) -> Retention:
+    minutes = flags.retention_minutes
+    return Retention(
+        retention_ms=told.retention_ms if minutes is None else minutes * _MINUTE_MS,
+        check_interval_ms=flags.check_interval_ms or told.check_interval_ms,
+        broker_release=flags.broker_release or told.broker_release,
+        sessions={**told.sessions, **_given_sessions(flags, told)},
+    )
+
+
+def _given_sessions(flags: RetentionFlags, told: Retention) -> dict[str, SessionSettings]:
+    """By type of group, where a flag has given one of its settings."""
+    return {
+        kind: told.sessions.get(kind, ASSUMED_SESSIONS).override(*map(flags.session_settings.get, names))
+        for kind, names in SESSIONS.items()
+        if not flags.session_settings.keys().isdisjoint(names)
+    }
+
+
+def _overruled(flags: RetentionFlags, told: Retention) -> Iterator[str]:
+    """What the brokers, or the capture, say otherwise than a flag, in one sentence each."""
+    pairs: list[tuple[str, object, object]] = [
+        (RETENTION, flags.retention_minutes, told.retention_ms and told.retention_ms // _MINUTE_MS),
+        (CHECK_INTERVAL, flags.check_interval_ms, told.check_interval_ms),
+    ]
+    for kind, session in told.sessions.items():
+        pairs += [
+            (name, flags.session_settings.get(name), value)
+            for name, value in zip(SESSIONS[kind], session[:3], strict=True)
+        ]
+    for name, flag, answer in pairs:
+        if flag is not None and answer is not None and flag != answer:
+            yield f"the brokers, or the capture, have {name}={answer}; the flag's {flag} is used"
 
 
 def _sessions(answer: Mapping[str, str]) -> dict[str, SessionSettings]:
@@ -129,6 +175,20 @@ def contradiction(retention_ms: int | None, check_interval_ms: int | None) -> st
     )
 
 
+def _assumptions(known: Retention, answer: Retention) -> dict[str, str]:
+    """By the flag that ends it, what is assumed because no broker has told it; those before 4.0 have no sessions."""
+    assumed = {}
+    if known.retention_ms is None:
+        assumed["--retention-minutes"] = f"7 days of {RETENTION}"
+    if known.broker_release is None:
+        assumed["--broker-release"] = f"the rules of expiry of Kafka {NEWEST_RULES}"
+    if not known.sessions and answer == Retention():
+        session_ms = milliseconds(ASSUMED_SESSIONS.timeout_ms)
+        name = SESSIONS[GroupType.CONSUMER.value][0]
+        assumed[f"--broker-property {name}=MS"] = f"sessions of {session_ms} in groups of the newer kinds"
+    return assumed
+
+
 class RetentionWatch:
     """The retention while a job runs; asks a broker again every hour. ``known`` is the last answer.
 
@@ -145,18 +205,14 @@ class RetentionWatch:
         self._connect = connect
         self._seconds = seconds
         self._asked = seconds()
-        self.known = effective_retention(flags, connect())
-        if self.known.retention_ms is None:
+        self._answer = _told(connect())
+        self.known = _overruling(flags, self._answer)
+        if assumed := _assumptions(self.known, self._answer):
             log.warning(
-                "%s cannot be read from a broker; 7 days are assumed and events that depend on it are marked as "
-                "inferred; grant this login DescribeConfigs on the cluster, or give --retention-minutes",
-                RETENTION,
-            )
-        elif self.known.broker_release is None:
-            log.warning(
-                "the release of the brokers cannot be read; the rules of expiry of Kafka %s are assumed; grant this "
-                "login DescribeConfigs on the cluster, or give --broker-release",
-                NEWEST_RULES,
+                "settings of the brokers cannot be read; %s are assumed, and events say what rests on that; grant "
+                "this login DescribeConfigs on the cluster, or give %s",
+                ", ".join(assumed.values()),
+                ", ".join(assumed),
             )
         if odd := contradiction(self.known.retention_ms, self.known.check_interval_ms):
             log.warning("%s", odd)
@@ -168,7 +224,8 @@ class RetentionWatch:
             return False
         self._asked = now
         # A failed answer does not mean that a setting has changed.
-        found = effective_retention(self._flags, self._connect(), self.known)
+        told = _told(self._connect(), self._answer)
+        found = _with_flags(self._flags, told)
         if found == self.known:
             return False
         log.warning(
@@ -176,5 +233,5 @@ class RetentionWatch:
             found,
             self.known,
         )
-        self.known = found
+        self.known, self._answer = found, told
         return True

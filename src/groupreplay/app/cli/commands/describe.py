@@ -210,7 +210,8 @@ def _history(settings: DescribeSettings) -> _Shown:
     least = Severity[settings.min_severity.upper()]
     chosen = history_between(_of_types(settings, found), times.since_ms, times.until_ms, least)
     if chosen:
-        warn_of_assumptions(replay.context, rows)
+        sessions = ((row["group_type"], row["assumed"]) for row in chosen)
+        warn_of_assumptions(replay.context, rows, sessions=sessions)
     return _past(settings, times, rows, choice, history_table(chosen), found, chosen)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -112,11 +112,22 @@ def command(settings: ReplaySettings) -> int:
             redaction=settings.redaction,
         )
         replay = Replay(context, choice)
-        _print_events(events_in_order(replay.feed(rows), tally), progress.close, times, settings.output)
+        sessions = set[tuple[str, str, int]]()
+        events = _noting_assumptions(events_in_order(replay.feed(rows), tally), sessions)
+        _print_events(events, progress.close, times, settings.output)
     warn_of_losses(replay)
     if tally.shown:
-        warn_of_assumptions(context, rows)
+        warn_of_assumptions(context, rows, sessions=((kind, {name: value}) for kind, name, value in sessions))
     return _exit_code(settings, times, choice, tally, log_read(settings.log, rows, settings.zone))
+
+
+def _noting_assumptions(events: Iterable[bytes], noted: set[tuple[str, str, int]]) -> Iterator[bytes]:
+    """The same; adds the type of group and each number that an event assumes."""
+    for event in events:
+        if b'"assumed":{"' in event:
+            data = json.loads(event)["data"]
+            noted.update((data["group_type"], *number) for number in data["assumed"].items())
+        yield event
 
 
 def _print_events(events: Iterable[bytes], before: Callable[[], None], times: TimeRange, output: str) -> None:

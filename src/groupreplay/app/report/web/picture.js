@@ -213,8 +213,6 @@ const Picture = (() => {
 
   const leaderTip = flag => flag.slow_leader === null ? [] : [`the group waited ${lasted(flag.sync_ms)} for the assignment of the leader, ${safe(flag.slow_leader, 120)}`];
 
-  const REASONS = { left: "left", poll_timeout: "left: its client gave up, because nobody polled", rebalance_timeout: "removed: it did not rejoin in time", session_timeout: "removed: its session expired", group_emptied: "left with the last members", unknown: "left or was removed; the log does not show which" };
-
   function paged(drawing, name, rows, most) {
     const top = Math.max(0, Math.min(drawing.view.tops[name] || 0, rows.length - most));
     drawing.regions[name] = { y: drawing.y, total: rows.length, top, shown: Math.min(most, rows.length) };
@@ -277,7 +275,7 @@ const Picture = (() => {
       const stay = many ? null : lane.tenures.find(one => one.since_ms <= since && (one.until_ms === null || one.until_ms >= until));
       const tip = [safe(lane.name), least === most ? counted(most, "partition") : `${least} to ${most} partitions`, `${exact(since, view.zone)} to ${exact(until, view.zone)} (${lasted(until - since)})`,
         ...(many ? [`${group.spans.length} changes; zoom in`] : []), ...(stay ? [who(stay)] : []),
-        ...(stay && stay.until_ms === until ? [`then ${REASONS[stay.reason] || "left"}`] : [])];
+        ...(stay && stay.until_ms === until ? [`then ${safe(stay.ended)}`] : [])];
       drawing.rect(group.a, y, room, h, colour, { opacity: dimmed ? 0.3 : most ? 1 : 0.4, radius: 2, gap: true, tip, act: { slot } });
       const text = most < 0 ? "" : least === most ? counted(most, "partition") : `${least} to ${most}`, short = least === most ? String(most) : "";
       const shown = room > text.length * 6.3 + 10 ? text : room > 26 ? short : "";
@@ -291,11 +289,11 @@ const Picture = (() => {
       const after = next.get(stay), c = stay.severity === "INFO" ? colours.text : colours[SEVERITY[stay.severity]];
       if (after && after.since_ms === stay.until_ms) {
         drawing.add({ kind: "path", d: `M${x - 4} ${y + h / 2}L${x} ${y + h / 2 - 5}L${x + 4} ${y + h / 2}L${x} ${y + h / 2 + 5}Z`, fill: colours.paper, stroke: c, width: 1.3,
-          tip: [`${safe(lane.name)} is another process from here on`, ...(stay.reason ? [`the one before ${REASONS[stay.reason] || "left"}`] : []), exact(stay.until_ms, view.zone), who(after), ...(stay.repeats ? [`no event of its own: it repeats the one of ${stay.event === null ? "before" : exact(doc.events[stay.event].time_ms, view.zone)} within a minute`] : [])], act: { event: stay.event } });
+          tip: [`${safe(lane.name)} is another process from here on`, ...(stay.reason ? [`the one before ${safe(stay.ended)}`] : []), exact(stay.until_ms, view.zone), who(after), ...(stay.repeats ? [`no event of its own: it repeats the one of ${stay.event === null ? "before" : exact(doc.events[stay.event].time_ms, view.zone)} within a minute`] : [])], act: { event: stay.event } });
         continue;
       }
       drawing.add({ kind: "path", d: `M${x - 4} ${y + h / 2 - 4}L${x + 4} ${y + h / 2 + 4}M${x + 4} ${y + h / 2 - 4}L${x - 4} ${y + h / 2 + 4}`, stroke: c, width: 2, halo: colours.paper,
-        tip: [`${safe(lane.name)} ${REASONS[stay.reason] || "left"}`, exact(stay.until_ms, view.zone)], act: { event: stay.event } });
+        tip: [`${safe(lane.name)} ${safe(stay.ended)}`, exact(stay.until_ms, view.zone)], act: { event: stay.event } });
     }
     for (const blame of lane.blames) {
       const span = drawing.span(blame.since_ms, blame.until_ms, doc.events_until_ms);
@@ -490,13 +488,15 @@ const Picture = (() => {
     const { doc, view, colours } = drawing, topics = doc.topics.filter(topic => topic.commits.length);
     const shown = topics.length <= 5 ? topics : [...topics].sort((a, b) => sum(b.commits) - sum(a.commits)).slice(0, 4);
     drawing.section("COMMITS", topics.length ? `per second, in buckets of ${lasted(doc.bucket_ms)}` : "");
-    if (!topics.length) { drawing.text(drawing.left, drawing.y + 8, Unread.emptyText(drawing, "no commit in this time"), { fill: colours.faint }); drawing.y += 18; }
+    const top = drawing.y;
+    if (!topics.length) { drawing.text(drawing.left, drawing.y + 8, Unread.emptyText(drawing, Unread.lacks(doc, view.since, view.until) ? "no commit of this time is left in the log" : "no commit in this time"), { fill: colours.faint }); drawing.y += 18; }
     const rows = shown.map(topic => [safe(topic.topic, 60), topic.commits]);
     if (topics.length > shown.length) {
       const rest = topics.filter(topic => !shown.includes(topic)), length = Math.max(...rest.map(topic => topic.commits.length));
       rows.push([`${rest.length} other topics`, Array.from({ length }, (_, at) => rest.reduce((all, topic) => all + (topic.commits[at] || 0), 0))]);
     }
     for (const [name, counts] of rows) drawRate(drawing, name, counts);
+    Unread.drawLacking(drawing, top, drawing.y);
     drawChanges(drawing);
   }
   const sum = numbers => numbers.reduce((all, one) => all + one, 0);
@@ -522,6 +522,7 @@ const Picture = (() => {
     drawing.add({ kind: "rect", x: drawing.left, y, w: drawing.right - drawing.left, h, fill: "transparent", hover: ms => {
       const at = Math.floor((ms - doc.since_ms) / width), count = counts[at] || 0, from = doc.since_ms + at * width, length = Math.min(from + width, doc.known_until_ms) - from;
       if (length <= 0) return [name, `not known after ${exact(doc.known_until_ms, view.zone)}`];
+      if (Unread.lacks(doc, from, from + length)) return [name, `${counted(count, "commit")} in ${lasted(length)} left in the log, perhaps not all`, Unread.LACKING, `from ${clock(from, view.zone)}`];
       return [name, `${counted(count, "commit")} in ${lasted(length)} (${(count / (length / 1000)).toPrecision(3)} per second)`, `from ${clock(from, view.zone)}`];
     } });
     drawing.y += ROW.rate;

@@ -12,6 +12,18 @@ const Unread = (() => {
     if (unread.since_ms === null || unread.since_ms <= view.since) return `the log ${WORDS[unread.reason]}`;
     return view.until > unread.since_ms ? `${nothing} up to ${clock(unread.since_ms, view.zone)}; the log ${WORDS[unread.reason]} after that` : nothing;
   }
+  // The times of which the log lacks records: what is counted there is what is left.
+  const LACKING = "Compaction has removed records of this time, or they are of aborted transactions, or were not read.";
+  const lacks = (doc, since, until) => doc.commit_gaps.some(([from, to]) => to >= since && from < until);
+  function drawLacking(drawing, top, bottom) {
+    for (const [since, until] of drawing.doc.commit_gaps) {
+      const span = drawing.span(since, until), { hole } = drawing.colours;
+      if (!span) continue;
+      const [a, b] = span, w = Math.max(b - a, 2);
+      drawing.rect(a, top, w, bottom - top, hole, { opacity: 0.35, tip: [LACKING, "There may have been more commits than are shown."], z: 0 });
+      drawing.hatch(a, top, w, bottom - top, hole, { silent: true, z: 0 });
+    }
+  }
   // The time at the end of which nothing is known, hatched, with the reason: of the log, then of events alone.
   function drawGap(drawing, top, bottom, since, reason, tip) {
     const end = Math.max(drawing.doc.until_ms, drawing.view.end || 0), span = reason && end > since ? drawing.span(since, end) : null;
@@ -28,5 +40,5 @@ const Unread = (() => {
     drawGap(drawing, top, told, doc.known_until_ms, reason && `not known: ${reason}`, [`known up to ${exact(doc.known_until_ms, zone)}`, ...(unread ? [safe(unread.text, 300)] : [])]);
     drawGap(drawing, told, height, doc.events_until_ms, view.eventsGap && `not known: ${view.eventsGap}`, [`known up to ${exact(doc.events_until_ms, zone)}`]);
   }
-  return { WORDS, ofLog, emptyText, drawGaps };
+  return { WORDS, LACKING, ofLog, emptyText, lacks, drawLacking, drawGaps };
 })();

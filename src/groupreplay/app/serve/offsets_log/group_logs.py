@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from confluent_kafka import IsolationLevel
 
-from groupreplay.app.report.group_log import GroupLog, GroupLogs
+from groupreplay.app.report.group_log import GroupLog, GroupLogs, LogGaps
 from groupreplay.codecs.kafka_terms import partition_for
 from groupreplay.state import OFFSETS_TOPIC, Context
 from groupreplay.state.policy.redaction import Redaction
@@ -168,7 +168,7 @@ class LiveLogs:
             era=about.identity.era,
             partition=number,
             replay=Replay(about.context, [group_id]),
-            logs=GroupLogs([group_id]),
+            logs=GroupLogs([group_id], gaps=LogGaps()),
             first=first,
             following=first,
         )
@@ -192,6 +192,7 @@ class LiveLogs:
         try:
             with closing(self._batches(found, end)) as batches:
                 for batch in batches:
+                    found.logs.gaps.see(batch)
                     mine = of_group(batch, found.group_id)
                     found.rows += mine.num_rows
                     kept.append(mine)

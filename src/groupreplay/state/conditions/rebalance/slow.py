@@ -11,11 +11,11 @@ from groupreplay.state.conditions.blockers import Blocker, StuckReason, blame, c
 from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Condition, Example
 from groupreplay.state.conditions.current_rebalance import current, session_timeout_ms
 from groupreplay.state.conditions.detection import QUIET, Dependency, Evaluation, GroupDetector, GroupView
-from groupreplay.state.conditions.suspects import Suspect
+from groupreplay.state.conditions.suspects import Candidates, Suspect, Suspects, SuspectsNote
 from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import Data, milliseconds
 from groupreplay.state.display.safe_text import safe_text
-from groupreplay.state.events.event import Evidence, MemberIdentity, Severity
+from groupreplay.state.events.event import Evidence, Severity
 from groupreplay.state.snapshot.slot_history import usual_duration_ms
 
 
@@ -55,18 +55,9 @@ class RebalanceSlow(Condition):
         tuple[Blocker, ...] | None,
         Meta(description="Members that block, proven by the log; null for classic."),
     ] = None
-    suspects: Annotated[
-        tuple[Suspect, ...] | None,
-        Meta(description="Classic groups only: members that may block, likeliest first; an inference."),
-    ] = None
-    suspects_note: Annotated[str | None, Meta(description="Why there are no suspects.")] = None
-    candidates: Annotated[
-        tuple[MemberIdentity, ...] | None,
-        Meta(
-            description="Without suspects, while members rejoin: the members of the last generation that are still in "
-            "the group, at most ten. The rebalance waits for one of them, or for a member that is new."
-        ),
-    ] = None
+    suspects: Suspects = None
+    suspects_note: SuspectsNote = None
+    candidates: Candidates = None
     usual_ms: Annotated[
         int | None,
         Meta(

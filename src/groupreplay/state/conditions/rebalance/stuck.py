@@ -21,10 +21,10 @@ from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Condition, Ex
 from groupreplay.state.conditions.current_rebalance import current, rebalance_timeout_ms, session_timeout_ms
 from groupreplay.state.conditions.detection import QUIET, Detection, Evaluation, GroupDetector, GroupView
 from groupreplay.state.conditions.rebalance.slow import RebalanceSlowDetector, elapsed_text
-from groupreplay.state.conditions.suspects import Suspect
+from groupreplay.state.conditions.suspects import Candidates, Suspect, Suspects, SuspectsNote
 from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import Data
-from groupreplay.state.events.event import Evidence, MemberIdentity, Severity
+from groupreplay.state.events.event import Evidence, Severity
 from groupreplay.state.snapshot import modern
 
 
@@ -83,18 +83,9 @@ class RebalanceStuck(Condition):
         tuple[Blocker, ...] | None,
         Meta(description="Members that block, proven by the log; null for classic."),
     ]
-    suspects: Annotated[
-        tuple[Suspect, ...] | None,
-        Meta(description="Classic groups only: members that may block, likeliest first; an inference."),
-    ]
-    suspects_note: Annotated[str | None, Meta(description="Why there are no suspects.")]
-    candidates: Annotated[
-        tuple[MemberIdentity, ...] | None,
-        Meta(
-            description="Without suspects, while members rejoin: the members of the last generation that are still in "
-            "the group, at most ten. The rebalance waits for one of them, or for a member that is new."
-        ),
-    ] = None
+    suspects: Suspects
+    suspects_note: SuspectsNote
+    candidates: Candidates = None
     wedged: bool
     elapsed_ms: int
 

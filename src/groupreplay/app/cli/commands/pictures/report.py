@@ -58,7 +58,7 @@ def command(settings: ReportSettings) -> int:
     if kind not in (".html", ".htm", ".svg"):
         raise click.UsageError("-o must end with .html or .svg.")
     if kind == ".svg" and settings.all_groups:
-        raise click.UsageError("An SVG shows one group: give --group.")
+        raise click.UsageError("An SVG shows one group: give --group instead of --all-groups.")
     require_new([settings.path], force=settings.force)
     times = settings.times()
     text = (
