@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from groupreplay.coordinator.simulation.scenario_schema import scenario_schema
 from groupreplay.state.output.catalogue import EVENTS
 from groupreplay.state.output.schemas import json_schemas
 from support.histories.samples import one_of_each, written
@@ -22,9 +21,6 @@ events = {
 }
 (HERE / "events.json").write_text(json.dumps(events, indent=1, ensure_ascii=False) + "\n")
 (HERE / "schemas.json").write_text(json.dumps(json_schemas(), indent=1, ensure_ascii=False) + "\n")
-(HERE / "scenario_file_schema.json").write_text(
-    json.dumps(scenario_schema(), indent=1, ensure_ascii=False) + "\n"
-)
 stored = stored_conditions.with_new_forms(
     stored_conditions.load(), (one for some in events.values() for one in some)
 )
