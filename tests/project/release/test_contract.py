@@ -10,6 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from contract import STORED, broken_promises, contract
+from support.histories.golden import load_events
 from support.paths import ROOT
 
 #: Before the first release: what it would promise now.
@@ -25,7 +26,7 @@ def test_nothing_that_was_promised_is_gone() -> None:
 
 def test_a_reader_of_the_release_reads_the_events_of_today() -> None:
     """Today's golden events follow the released schemas, once those allow fields that were added later."""
-    events = json.loads((ROOT / "tests" / "golden" / "events.json").read_text(encoding="utf-8"))
+    events = load_events()
     for name, schema in RELEASED["written"].items():
         validator = Draft202012Validator(_open(schema))
         found = [error.message for event in events.get(name, ()) for error in validator.iter_errors(event)]
