@@ -43,7 +43,6 @@ def main() -> None:
         (DOCS / page).write_text(module.page(), encoding="utf-8")
     replace_part(DOCS / "monitoring.md", r"## Metrics\n\n", metrics_table(), r"\n\n## Good to know")
     simulations = DOCS / "simulations.md"
-    replace_part(simulations, r"### Steps\n\n", simulations_page.steps_table(), r"\n\n### Settings")
     replace_part(simulations, r"one text with commas[.]\n\n", simulations_page.settings_tables(), r"\n\n## ")
     platforms = DOCS / "platforms.md"
     replace_part(platforms, r"### What an archive contains\n\n", platforms_page.lines_table(), r"\n\n")

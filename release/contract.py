@@ -1,7 +1,7 @@
 """What a release promises to those who read its output or call it, and what a later state of the code breaks of it.
 
-``python release/contract.py store`` writes ``released_contract.json``, the promise of the next version. The policy is
-docs/compatibility.md.
+``python release/contract.py store`` writes ``released_contract.json``, the promise of the next version; there is none
+before the first release. The policy is docs/compatibility.md.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import click
 import groupreplay
 from groupreplay.app.cli.program import cli
 from groupreplay.app.exporter.metric_catalog import METERS
-from groupreplay.coordinator.simulation.scenario_schema import scenario_schema
 from groupreplay.state.output.schemas import json_schemas
 from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.timeline.timeline_schema import timeline_schema
@@ -37,7 +36,6 @@ def contract() -> dict[str, Any]:
     return {
         "version": groupreplay.__version__,
         "written": {**json_schemas(), "timeline": timeline_schema()},
-        "read": {"scenario-file": scenario_schema()},
         "flags": dict(_flags()),
         "exit_codes": {code.name: code.value for code in ExitCode},
         "metrics": {one.name: list(one.labels) for one in METERS},
@@ -47,30 +45,29 @@ def contract() -> dict[str, Any]:
 def broken_promises(released: Mapping[str, Any], present: Mapping[str, Any]) -> list[str]:
     """One line for each part of a release's promise that the present code does not keep.
 
-    What is written may get fields, and lists of known values may grow; what is read may get optional fields.
+    What is written may get fields, and lists of values may grow.
     """
-    found = []
-    for part, reads in (("written", False), ("read", True)):
-        for name, schema in released[part].items():
-            if name not in present[part]:
-                found.append(f"{name} is gone")
-            else:
-                found += [f"{name}{line}" for line in _changed(schema, present[part][name], reads=reads)]
+    broken = []
+    for name, schema in released["written"].items():
+        if name not in present["written"]:
+            broken.append(f"{name} is gone")
+        else:
+            broken += [f"{name}{line}" for line in _changed(schema, present["written"][name])]
     for command, flags in released["flags"].items():
         today = present["flags"].get(command, {})
-        found += [f"{command} {flag} is gone" for flag in flags if flag not in today]
-        found += [
+        broken += [f"{command} {flag} is gone" for flag in flags if flag not in today]
+        broken += [
             f"{command} {flag}: {kind} is {today[flag]}"
             for flag, kind in flags.items()
             if flag in today and today[flag] != kind
         ]
     for part in ("exit_codes", "metrics"):
-        found += [
+        broken += [
             f"{name}: {value} is {present[part].get(name)}"
             for name, value in released[part].items()
             if present[part].get(name) != value
         ]
-    return found
+    return broken
 
 
 def _flags() -> Iterator[tuple[str, dict[str, str]]]:
@@ -89,7 +86,7 @@ def _flags() -> Iterator[tuple[str, dict[str, str]]]:
         )
 
 
-def _changed(released: Schema, present: Schema, path: str = "", *, reads: bool) -> Iterator[str]:
+def _changed(released: Schema, present: Schema, path: str = "") -> Iterator[str]:
     """The places below two schemas that differ in a way that the policy does not allow."""
     for word in sorted({*released, *present} - _TEXTS - _COMPARED):
         if released.get(word) != present.get(word):
@@ -100,30 +97,30 @@ def _changed(released: Schema, present: Schema, path: str = "", *, reads: bool) 
             if name not in present.get(place, {}):
                 yield f"{below} is gone"
             else:
-                yield from _changed(schema, present[place][name], below, reads=reads)
-    yield from _changed_lists(released, present, path, reads=reads)
+                yield from _changed(schema, present[place][name], below)
+    yield from _changed_lists(released, present, path)
     for word in ("items", "additionalProperties"):
         before, after = released.get(word), present.get(word)
         if isinstance(before, Mapping) and isinstance(after, Mapping):
-            yield from _changed(before, after, f"{path}[]", reads=reads)
+            yield from _changed(before, after, f"{path}[]")
         elif before != after:
             yield f"{path}: {word} is another"
 
 
-def _changed_lists(released: Schema, present: Schema, path: str, *, reads: bool) -> Iterator[str]:
+def _changed_lists(released: Schema, present: Schema, path: str) -> Iterator[str]:
     gone = [one for one in released.get("enum", ()) if one not in present.get("enum", ())]
     if gone or ("enum" in present) != ("enum" in released):
         yield f"{path}: values {gone or 'of another kind'} are gone"
     before, after = set(released.get("required", ())), set(present.get("required", ()))
-    # A reader of an event counts on its fields; who writes a file does not know of later ones.
-    for name in sorted(after - before if reads else before - after):
-        yield f"{path}.{name} is {'required' if reads else 'optional'}"
+    # A reader of an event counts on its fields.
+    for name in sorted(before - after):
+        yield f"{path}.{name} is optional"
     kinds, kinds_now = released.get("anyOf", ()), present.get("anyOf", ())
     if [_kind(one) for one in kinds] != [_kind(one) for one in kinds_now]:
         yield f"{path}: {[_kind(one) for one in kinds]} is {[_kind(one) for one in kinds_now]}"
     else:
         for one, other in zip(kinds, kinds_now, strict=True):
-            yield from _changed(one, other, path, reads=reads)
+            yield from _changed(one, other, path)
 
 
 def _kind(schema: Schema) -> str:
@@ -131,14 +128,11 @@ def _kind(schema: Schema) -> str:
 
 
 def main() -> None:
-    """`store` writes the promise of this version; `compare` prints what is broken of the stored one."""
+    """`store` writes the promise of this version."""
     parser = argparse.ArgumentParser(prog="python release/contract.py", description=main.__doc__)
-    parser.add_argument("action", choices=("store", "compare"))
-    if parser.parse_args().action == "store":
-        STORED.write_text(json.dumps(contract(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        return
-    lines = broken_promises(json.loads(STORED.read_text(encoding="utf-8")), contract())
-    parser.exit(1 if lines else 0, "".join(f"{line}\n" for line in lines))
+    parser.add_argument("action", choices=("store",))
+    parser.parse_args()
+    STORED.write_text(json.dumps(contract(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -27,7 +27,8 @@ def version(project: Path) -> str:
 def problems(project: Path) -> list[str]:
     """One sentence for each reason not to release the checkout as it is."""
     found = [*_uncommitted(project), *change_log_problems(_read(project, "CHANGELOG.md"), version(project))]
-    stored = json.loads(_read(project, f"release/{STORED.name}"))
+    file = project / "release" / STORED.name
+    stored = json.loads(file.read_text(encoding="utf-8")) if file.exists() else None
     return found + contract_problems(stored, contract(), version(project))
 
 
@@ -49,9 +50,11 @@ def change_log_problems(text: str, number: str) -> list[str]:
     ]
 
 
-def contract_problems(stored: dict[str, Any], present: dict[str, Any], number: str) -> list[str]:
+def contract_problems(stored: dict[str, Any] | None, present: dict[str, Any], number: str) -> list[str]:
     """The stored contract must be that of this version, and nothing else than what the code promises now."""
     fix = "run `python release/contract.py store`, and read the difference"
+    if stored is None:
+        return [f"release/{STORED.name} is missing: {fix}"]
     if stored["version"] != number:
         return [f"release/{STORED.name} is that of {stored['version']}: {fix}"]
     broken = [f"release/{STORED.name}: {line}" for line in broken_promises(stored, present)]

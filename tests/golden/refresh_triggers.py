@@ -5,7 +5,7 @@ It simulates every scenario, which takes some minutes.
 
 from __future__ import annotations
 
-from groupreplay.app.simulate.scenario_files import built_in_names
+from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from support.paths import ROOT
 from support.simulated.trigger_scores import score, table, unknown_share, wrong
 
@@ -16,7 +16,7 @@ BEGIN, END = "<!-- triggers -->\n", "\n<!-- end of triggers -->"
 
 def main() -> None:
     """Replaces what is between the two marks."""
-    matrix = score(built_in_names(), HOURS, GROUPS)
+    matrix = score(SCENARIOS, HOURS, GROUPS)
     text = (
         f"{matrix.total()} rebalances ({HOURS} hours of {GROUPS} groups of each): {wrong(matrix).total()} wrong "
         f"answers; {100 * unknown_share(matrix):.1f} % `unknown` where a member came or went.\n\n{table(matrix)}"

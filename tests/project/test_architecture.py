@@ -44,8 +44,6 @@ DECODED_ELSEWHERE = {
     "app/report/timelines.py json.loads": "events that this process has encoded",
     "app/report/timelines.py msgspec.json.decode": "a file of the operator",
     "app/serve/offsets_log/group_logs.py json.loads": "events that this process has encoded",
-    "app/simulate/scenario_files.py msgspec.convert": "a file of the operator",
-    "app/simulate/scenario_files.py msgspec.toml.decode": "a file of the operator",
     "streaming/spark/batch_progress.py json.loads": "the JVM's reports",
     "streaming/spark/checkpoint.py msgspec.json.decode": "a file of the checkpoint",
     "streaming/spark/checkpoint_files.py msgspec.json.decode": "a file of the checkpoint",
@@ -76,7 +74,8 @@ TODAY: dict[Check, list[str]] = {
         "tests/support/histories/builders.py _run",
     ],
     checks.endless_waits: [],
-    checks.stale_paths: [],
+    # The first release writes it.
+    checks.stale_paths: ["CHANGELOG.md names release/released_contract.json"],
 }
 
 LONG_MODULE = '"""A list."""\n' + "1\n" * 400

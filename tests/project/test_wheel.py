@@ -12,10 +12,6 @@ from pathlib import Path
 from support.paths import PACKAGE, ROOT
 from support.tools.project_copy import copy_project
 
-SCENARIOS = {
-    f"groupreplay/app/simulate/scenarios/{path.name}"
-    for path in (PACKAGE / "app" / "simulate" / "scenarios").glob("*.toml")
-}
 WEB = {
     f"groupreplay/app/{package}/web/{path.name}"
     for package in ("report", "serve")
@@ -26,7 +22,6 @@ DATA = {
     "groupreplay/streaming/local/jars.json",
     *WEB,
     "groupreplay/streaming/spark/log4j2.xml",
-    *SCENARIOS,
 }
 #: Generators of pages, tests and benchmarks.
 FOREIGN = re.compile(r"_page\.py$|/(test_|conftest)|/(tests|support|benchmarks|docs|generators)/")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from groupreplay.app.simulate.scenario_files import built_in_names, load_scenario
+from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.simulation import SimulationPlan
 from support.model.simulated_conditions import (
     EXPECTED,
@@ -61,7 +61,7 @@ def test_the_expected_condition_is_raised_in_a_day(tmp_path: Path, scenario: str
 def test_a_replay_without_events_misses_the_condition(scenario: str) -> None:
     """Each kind of check fails without events."""
     plan = SimulationPlan(
-        scenario=load_scenario(scenario), groups=1, duration_ms=2 * HOUR_MS, seed=1, partitions=1
+        scenario=SCENARIOS[scenario], groups=1, duration_ms=2 * HOUR_MS, seed=1, partitions=1
     )
     assert missed_conditions(SimulatedRun(plan, []), EXPECTED[scenario][0]) != []
 
@@ -80,4 +80,4 @@ def test_the_page_lists_the_tested_scenarios() -> None:
         "rolling-restart",
         "kip848",
     }
-    assert set(built_in_names()) == set(page)
+    assert set(SCENARIOS) == set(page)

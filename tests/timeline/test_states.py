@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from groupreplay.app.simulate.scenario_files import built_in_names, load_scenario
+from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.simulation import (
     GroupProbe,
     GroupTransition,
@@ -151,7 +151,7 @@ class Life:
 def lives(scenario: str, seed: int, hours: int, groups: int) -> dict[str, Life]:
     """Simulated groups in one partition."""
     plan = SimulationPlan(
-        scenario=load_scenario(scenario), groups=groups, duration_ms=hours * HOUR_MS, seed=seed, partitions=1
+        scenario=SCENARIOS[scenario], groups=groups, duration_ms=hours * HOUR_MS, seed=seed, partitions=1
     )
     found: dict[str, Life] = defaultdict(Life)
     for item in simulate(plan, plan.group_ids()[0]):
@@ -200,7 +200,7 @@ def untrue(life: Life, spans: list[StateSpan], *, moves: bool) -> list[str]:
     return wrong if moves else wrong + [f"not told: {one}" for one in missing]
 
 
-@pytest.mark.parametrize("scenario", built_in_names())
+@pytest.mark.parametrize("scenario", SCENARIOS)
 def test_true_states_lie_within_the_bounds(scenario: str) -> None:
     """All times but the begin of PreparingRebalance are exact, and nothing is missing; its bounds contain the truth."""
     # Fifty members each: one group has as many changes as three of the others.

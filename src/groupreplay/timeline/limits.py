@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from typing import Any, Final, TypeVar
@@ -84,16 +84,41 @@ class TimelineLimits:
         )
 
 
+_Lane = TypeVar("_Lane")
+_Item = TypeVar("_Item")
+
+
+def _joined_until_few(
+    lanes: Sequence[_Lane],
+    most: int,
+    parts: Callable[[_Lane], Sized],
+    joined: Callable[[_Lane, int], _Lane],
+) -> tuple[list[_Lane], int]:
+    """The lanes with at most about ``most`` parts in all, and the length below which neighbours were joined (0: none).
+
+    The length is doubled, from a second on, until the parts are few enough.
+    """
+    shortest_ms, coarse = 0, list(lanes)
+    while sum(len(parts(lane)) for lane in coarse) > max(most, len(lanes)) and shortest_ms < _LONGEST_MS:
+        shortest_ms = shortest_ms * 2 or 1_000
+        coarse = [joined(lane, shortest_ms) for lane in lanes]
+    return coarse, shortest_ms
+
+
+def _kept(items: Sequence[_Item], most: int, rank: Callable[[_Item], Any]) -> list[_Item]:
+    """The ``most`` items of the lowest rank, in their order; of equal rank the first."""
+    if len(items) <= most:
+        return list(items)
+    places = sorted(range(len(items)), key=lambda place: (rank(items[place]), place))[:most]
+    return [items[place] for place in sorted(places)]
+
+
 def coarser_rows(rows: Sequence[PartitionRow], most: int) -> tuple[list[PartitionRow], int]:
     """Rows with at most about ``most`` spans of owners, and the length below which spans were joined (0: none).
 
     Neighbours that are both shorter become one span of several owners, with the number of changes.
     """
-    shortest_ms, found = 0, list(rows)
-    while sum(len(row.owners) for row in found) > max(most, len(rows)) and shortest_ms < _LONGEST_MS:
-        shortest_ms = shortest_ms * 2 or 1_000
-        found = [_coarser(row, shortest_ms) for row in rows]
-    return found, shortest_ms
+    return _joined_until_few(rows, most, lambda row: row.owners, _coarser)
 
 
 def _coarser(row: PartitionRow, shortest_ms: int) -> PartitionRow:
@@ -116,38 +141,40 @@ def coarser_states(states: Sequence[StateBar], most: int) -> tuple[list[StateBar
 
     States that follow each other and are shorter become one with the name of the longest of them.
     """
-    shortest_ms, found = 0, list(states)
-    if len(found) > most:
-        # Where a rebalance was completed matters less than when it was in progress.
-        found = states = _without_completing(states)
-        shortest_ms = 1
-    while len(found) > most and shortest_ms < _LONGEST_MS:
-        shortest_ms = max(shortest_ms * 2, 1_000)
-        found = [
-            bar
-            for is_short, run in groupby(states, key=lambda one: _length(one) < shortest_ms)
-            for bar in ([_joined(list(run))] if is_short else run)
-        ]
-    return found, shortest_ms
+    if len(states) <= most:
+        return list(states), 0
+    # Where a rebalance was completed matters less than when it was in progress.
+    lanes, shortest_ms = _joined_until_few(
+        [_without_completing(states)], most, lambda lane: lane, _coarser_states
+    )
+    return lanes[0], max(shortest_ms, 1)
+
+
+def _coarser_states(states: Sequence[StateBar], shortest_ms: int) -> list[StateBar]:
+    return [
+        bar
+        for is_short, run in groupby(states, key=lambda bar: _length(bar) < shortest_ms)
+        for bar in ([_summed_up(list(run))] if is_short else run)
+    ]
 
 
 def _without_completing(states: Sequence[StateBar]) -> list[StateBar]:
     """CompletingRebalance as the end of the PreparingRebalance before it."""
-    found: list[StateBar] = []
+    bars: list[StateBar] = []
     for bar in states:
-        follows = bool(found) and found[-1].state == Phase.PREPARING_REBALANCE.value
+        follows = bool(bars) and bars[-1].state == Phase.PREPARING_REBALANCE.value
         if follows and bar.state == Phase.COMPLETING_REBALANCE.value:
-            found[-1] = replace(found[-1], until_ms=bar.until_ms, evidence="summed")
+            bars[-1] = replace(bars[-1], until_ms=bar.until_ms, evidence="summed")
         else:
-            found.append(bar)
-    return found
+            bars.append(bar)
+    return bars
 
 
 def _length(bar: StateBar) -> int:
     return _LONGEST_MS if bar.until_ms is None else bar.until_ms - bar.since_ms
 
 
-def _joined(run: Sequence[StateBar]) -> StateBar:
+def _summed_up(run: Sequence[StateBar]) -> StateBar:
     if len(run) == 1:
         return run[0]
     lengths = Counter[str]()
@@ -163,83 +190,61 @@ def coarser_holdings(lanes: Sequence[Holdings], most: int) -> tuple[list[Holding
 
     Neighbours that are both shorter become one span with the number of the last one.
     """
-    shortest_ms, found = 0, list(lanes)
-    while sum(map(len, found)) > max(most, len(lanes)) and shortest_ms < _LONGEST_MS:
-        shortest_ms = shortest_ms * 2 or 1_000
-        found = [_coarser_holdings(one, shortest_ms) for one in lanes]
-    return found, shortest_ms
+    return _joined_until_few(lanes, most, lambda lane: lane, _coarser_holdings)
 
 
 def _coarser_holdings(spans: Holdings, shortest_ms: int) -> Holdings:
-    found: list[tuple[int, int, int]] = []
+    joined: list[tuple[int, int, int]] = []
     was_short = False
     for since_ms, until_ms, number in spans:
         is_short = until_ms - since_ms < shortest_ms
-        if found and is_short and was_short and found[-1][1] == since_ms:
-            found[-1] = found[-1][0], until_ms, number
+        if joined and is_short and was_short and joined[-1][1] == since_ms:
+            joined[-1] = joined[-1][0], until_ms, number
         else:
-            found.append((since_ms, until_ms, number))
+            joined.append((since_ms, until_ms, number))
         was_short = is_short
-    return tuple(found)
+    return tuple(joined)
 
 
-def coarser_tenures(lanes: Sequence[Sequence[Tenure]], most: int) -> tuple[list[list[Tenure]], int]:
+def coarser_tenures(lanes: Sequence[Sequence[Tenure]], most: int) -> tuple[list[Sequence[Tenure]], int]:
     """Tenures of all lanes, at most about ``most``, and the length below which neighbours were joined (0: none).
 
     Neighbours that are both shorter, with a shorter gap between them, become one of several members in turn.
     """
-    shortest_ms, found = 0, [list(lane) for lane in lanes]
-    while sum(map(len, found)) > max(most, len(lanes)) and shortest_ms < _LONGEST_MS:
-        shortest_ms = shortest_ms * 2 or 1_000
-        found = [_coarser_tenures(lane, shortest_ms) for lane in lanes]
-    return found, shortest_ms
+    return _joined_until_few(lanes, most, lambda lane: lane, _coarser_tenures)
 
 
-def _coarser_tenures(lane: Sequence[Tenure], shortest_ms: int) -> list[Tenure]:
-    found: list[Tenure] = []
+def _coarser_tenures(lane: Sequence[Tenure], shortest_ms: int) -> Sequence[Tenure]:
+    joined: list[Tenure] = []
     was_short = False
-    for one in lane:
-        is_short = one.until_ms is not None and one.until_ms - one.since_ms < shortest_ms
-        ended_ms = found[-1].until_ms if found else None
-        if is_short and was_short and ended_ms is not None and one.since_ms - ended_ms < shortest_ms:
-            since_ms, members = found[-1].since_ms, found[-1].members + one.members
-            found[-1] = replace(one, since_ms=since_ms, members=members)
+    for tenure in lane:
+        is_short = tenure.until_ms is not None and tenure.until_ms - tenure.since_ms < shortest_ms
+        ended_ms = joined[-1].until_ms if joined else None
+        if is_short and was_short and ended_ms is not None and tenure.since_ms - ended_ms < shortest_ms:
+            since_ms, members = joined[-1].since_ms, joined[-1].members + tenure.members
+            joined[-1] = replace(tenure, since_ms=since_ms, members=members)
         else:
-            found.append(one)
+            joined.append(tenure)
         was_short = is_short
-    return found
+    return joined
 
 
 def kept_marks(
     marks: Mapping[int, Sequence[LaneMark]], most: int
 ) -> tuple[Mapping[int, Sequence[LaneMark]], int]:
     """At most so many marks of all lanes, and how many were left out: first those that the bars show anyway."""
-    ranked = sorted(
-        (
-            (mark.name in _ENDS, -mark.at_ms, slot, at)
-            for slot, all_ in marks.items()
-            for at, mark in enumerate(all_)
-        ),
-    )
-    if len(ranked) <= most:
-        return marks, 0
-    kept = {(slot, at) for _, _, slot, at in ranked[:most]}
-    return {
-        slot: [mark for at, mark in enumerate(all_) if (slot, at) in kept] for slot, all_ in marks.items()
-    }, len(ranked) - most
-
-
-_Told = TypeVar("_Told")
+    every = [(slot, mark) for slot, of_slot in marks.items() for mark in of_slot]
+    kept: dict[int, list[LaneMark]] = {slot: [] for slot in marks}
+    for slot, mark in _kept(every, most, lambda item: (item[1].name in _ENDS, -item[1].at_ms, item[0])):
+        kept[slot].append(mark)
+    return kept, max(len(every) - most, 0)
 
 
 def kept_conditions(
-    told: Sequence[tuple[ConditionBar, _Told]], most: int
-) -> list[tuple[ConditionBar, _Told]]:
+    conditions: Sequence[tuple[ConditionBar, _Item]], most: int
+) -> list[tuple[ConditionBar, _Item]]:
     """The most severe conditions, of these the longest, in order."""
-    if len(told) <= most:
-        return list(told)
-    ranked = sorted(range(len(told)), key=lambda at: (*_mildness(told[at][0]), at))[:most]
-    return [told[at] for at in sorted(ranked)]
+    return _kept(conditions, most, lambda condition: _mildness(condition[0]))
 
 
 def _mildness(bar: ConditionBar) -> tuple[int, int]:
@@ -248,10 +253,7 @@ def _mildness(bar: ConditionBar) -> tuple[int, int]:
 
 def kept_rows(rows: Sequence[PartitionRow], most: int) -> list[int]:
     """The places of the rows in which most happens, in order."""
-    if len(rows) <= most:
-        return list(range(len(rows)))
-    ranked = sorted(range(len(rows)), key=lambda at: (-len(rows[at].owners) - len(rows[at].pauses), at))
-    return sorted(ranked[:most])
+    return _kept(range(len(rows)), most, lambda place: -len(rows[place].owners) - len(rows[place].pauses))
 
 
 def longest_pauses(rows: Sequence[PartitionRow], most: int) -> tuple[list[PartitionRow], int]:
@@ -273,18 +275,12 @@ def _longer(spans: Iterable[Span], least_ms: int) -> tuple[Span, ...]:
 
 def kept_generations(flags: Sequence[GenerationFlag], most: int) -> list[GenerationFlag]:
     """The flags after skipped generations, then those with the most moved partitions; in order."""
-    if len(flags) <= most:
-        return list(flags)
-    ranked = sorted(flags, key=lambda flag: (-flag.skipped, -(flag.moved or 0), -flag.at_ms))[:most]
-    return sorted(ranked, key=lambda flag: flag.at_ms)
+    return _kept(flags, most, lambda flag: (-flag.skipped, -(flag.moved or 0), -flag.at_ms))
 
 
 def kept_events(events: Sequence[ReadEvent], most: int) -> list[ReadEvent]:
     """The events with a row: those that tell of trouble, those of the group, those about members; the latest first."""
-    if len(events) <= most:
-        return list(events)
-    ranked = sorted(events, key=_rank)[:most]
-    return sorted(ranked, key=lambda event: event.index)
+    return _kept(events, most, _rank)
 
 
 def _rank(event: ReadEvent) -> tuple[bool, bool, int]:
@@ -294,9 +290,9 @@ def _rank(event: ReadEvent) -> tuple[bool, bool, int]:
 def bodies(events: Sequence[ReadEvent], most_bytes: int) -> dict[int, Mapping[str, Any]]:
     """Index -> the CloudEvent of those that fit into so many bytes: those that tell of trouble, then the small ones."""
     sized = [(len(msgspec.json.encode(event.body)), event) for event in events]
-    found, left = dict[int, Mapping[str, Any]](), most_bytes
-    for size, event in sorted(sized, key=lambda one: (not is_trouble(one[1]), one[0], one[1].index)):
+    kept, left = dict[int, Mapping[str, Any]](), most_bytes
+    for size, event in sorted(sized, key=lambda pair: (not is_trouble(pair[1]), pair[0], pair[1].index)):
         if size <= left:
-            found[event.index] = event.body
+            kept[event.index] = event.body
             left -= size
-    return found
+    return kept

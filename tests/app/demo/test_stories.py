@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from groupreplay.app.cli.program import cli
 from groupreplay.app.demo.scenario import TOPICS, Action, Step
 from groupreplay.app.demo.stories import SIMULATED_ONLY, STORIES, Story
-from groupreplay.app.simulate.scenario_files import built_in_names
+from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 
 
 def alive_after_each_step(story: Story) -> Iterator[tuple[Step, set[str]]]:
@@ -42,8 +42,8 @@ def test_steps_are_in_order_and_possible(story: Story) -> None:
 
 def test_a_story_has_the_name_of_a_simulated_scenario() -> None:
     """Each scenario is played, or there is a reason why not; kinds of one fixed size are only simulated."""
-    fixed = {name for name in built_in_names() if name.startswith(("rolling-restart-", "stuck-"))}
-    assert {*STORIES, *SIMULATED_ONLY} == set(built_in_names()) - fixed
+    fixed = {name for name in SCENARIOS if name.startswith(("rolling-restart-", "stuck-"))}
+    assert {*STORIES, *SIMULATED_ONLY} == set(SCENARIOS) - fixed
     assert not set(STORIES) & set(SIMULATED_ONLY)
 
 

@@ -21,7 +21,7 @@ from groupreplay.app.simulate.files import (
     truth_path,
     write_simulation,
 )
-from groupreplay.app.simulate.scenario_files import load_scenario
+from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.simulation import SimulationPlan
 from groupreplay.coordinator.simulation.trace_schema import trace_schema
 from groupreplay.state import Context
@@ -35,7 +35,7 @@ def written(folder: Path, scenario: str, groups: int, duration_ms: int, seed: in
     """A simulation in few partitions."""
     path = folder / f"{scenario}.parquet"
     plan = SimulationPlan(
-        scenario=load_scenario(scenario), groups=groups, duration_ms=duration_ms, seed=seed, partitions=3
+        scenario=SCENARIOS[scenario], groups=groups, duration_ms=duration_ms, seed=seed, partitions=3
     )
     write_simulation(plan, path)
     return path
@@ -103,7 +103,7 @@ def test_a_trace_of_every_step(tmp_path: Path, scenario: str) -> None:
     """The capture is the same with it; each line is as the schema says; answers and timers belong together."""
     plain = written(tmp_path, scenario, 4, HOUR_MS // 2).read_bytes()
     plan = SimulationPlan(
-        scenario=load_scenario(scenario),
+        scenario=SCENARIOS[scenario],
         groups=4,
         duration_ms=HOUR_MS // 2,
         seed=1,
@@ -152,7 +152,7 @@ def left_over(told: list[dict[str, Any]]) -> list[str]:
 
 def test_nothing_is_left_of_a_simulation_that_cannot_be_written(tmp_path: Path) -> None:
     """The folder is not there."""
-    plan = SimulationPlan(scenario=load_scenario("mixed"), groups=1, duration_ms=1_000, seed=0)
+    plan = SimulationPlan(scenario=SCENARIOS["mixed"], groups=1, duration_ms=1_000, seed=0)
     with pytest.raises(GroupReplayError, match="No such file or directory"):
         write_simulation(plan, tmp_path / "nowhere" / "a.parquet")
     assert list(tmp_path.iterdir()) == []

@@ -10,8 +10,8 @@ import pytest
 
 from groupreplay.app.simulate import rows
 from groupreplay.app.simulate.rows import RowTarget, SimulatedRow, simulated_rows
-from groupreplay.app.simulate.scenario_files import load_scenario
 from groupreplay.coordinator.requests import Settings
+from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.simulation import BEGIN_MS, BROKERS, SimulationPlan
 from groupreplay.streaming.contract.probe_messages import GroupAnswer, RoundSummary, decode_message
 from groupreplay.streaming.kafka.topic_reader import no_progress
@@ -24,7 +24,7 @@ def made(
 ) -> tuple[list[SimulatedRow], list[SimulatedRow], list[dict[str, Any]]]:
     """Records, probes and truth of a simulation with two partitions."""
     plan = SimulationPlan(
-        scenario=load_scenario(scenario),
+        scenario=SCENARIOS[scenario],
         groups=6,
         duration_ms=minutes * MINUTE_MS,
         seed=5,

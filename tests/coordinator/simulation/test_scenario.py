@@ -1,97 +1,42 @@
-"""Scenarios: the scripts of every built-in one are consistent, and equal random numbers give equal scripts."""
+"""Scenarios: what is drawn from one, and what cannot be one."""
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
-import msgspec
 import pytest
 
-from groupreplay.app.simulate.scenario_files import built_in_names, load_scenario
-from groupreplay.coordinator.simulation.scenario import Scenario
-from groupreplay.coordinator.simulation.scenario_file import Choice, ScenarioFile
+from groupreplay.coordinator.simulation.draws import Between, OneOf
+from groupreplay.coordinator.simulation.scenario import BrokerRestarts, FailedAppends, GroupSettings, Scenario
+from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.script import (
-    CRASH,
     EVERY_START,
     HANG,
-    RESUME,
     START,
     STATIC,
     STOP,
-    ClientAction,
     ClientStep,
     Committer,
     Script,
     max_running,
 )
+from groupreplay.coordinator.simulation.script_steps import ScriptedEvent, Stop
 
 HOUR_MS = 3_600_000
 
 
-def script(name: str, seed: int) -> Script:
-    """A scenario's script for an hour."""
-    return load_scenario(name).draw(random.Random(seed), HOUR_MS)
-
-
 def made(client: Mapping[str, Any] | None = None, **group: Any) -> Scenario:
     """A scenario with these settings of clients and of the group."""
-    raw = {"title": "t", "client": dict(client or {}), "group": {"members": 1, **group}}
-    return Scenario(name="s", file=msgspec.convert(raw, ScenarioFile))
+    return Scenario(name="s", client=client or {}, group=GroupSettings(**{"members": 1, **group}))
 
 
 def drawn(scenario: Scenario, seed: int = 0) -> Script:
     """A script of ten seconds."""
     return scenario.draw(random.Random(seed), 10_000)
-
-
-@pytest.mark.parametrize("name", built_in_names())
-def test_a_script_can_be_played(name: str) -> None:
-    """Steps are in order; only a running client ends, only one that is not running starts; partitions suffice."""
-    scenario = load_scenario(name)
-    for seed in range(12 if "-50-" in name else 50):
-        one = scenario.draw(random.Random(seed), HOUR_MS)
-        assert list(one.steps) == sorted(one.steps, key=lambda step: step.at_ms)
-        running: set[int] = set()
-        for step in one.steps:
-            assert (step.client in running) == (step.action is not START), (seed, step)
-            if step.action is START:
-                running.add(step.client)
-            elif step.action in (STOP, CRASH):
-                running.discard(step.client)
-        assert (one.partitions >= max_running(one.steps)) is (name != "idle")
-
-
-@pytest.mark.parametrize("name", built_in_names())
-def test_the_same_numbers_give_the_same_script(name: str) -> None:
-    """Other numbers give another script."""
-    assert script(name, 1) == script(name, 1)
-    assert script(name, 1) != script(name, 2)
-
-
-def test_a_mixed_cluster_has_groups_of_every_kind() -> None:
-    """Most of them have members and are healthy."""
-    mixed = load_scenario("mixed")
-    scripts = [mixed.draw(random.Random(seed), HOUR_MS) for seed in range(400)]
-    verbs = [{step.action for step in one.steps} for one in scripts]
-    assert sum(one.simple for one in scripts) > 20
-    assert sum(one == {START} for one in verbs) > 200
-    assert all(any(action in one for one in verbs) for action in set(ClientAction) - {RESUME})
-    assert {one.committer for one in scripts} == set(Committer)
-
-
-def test_a_simple_group_has_no_members() -> None:
-    """Its client only commits."""
-    assert script("simple", 0).simple
-
-
-def test_a_stuck_group_hangs_before_another_member_comes() -> None:
-    """So the rebalance that the new member starts cannot end."""
-    steps = script("stuck", 0).steps
-    hanging = next(place for place, step in enumerate(steps) if step.action is HANG)
-    assert steps[hanging + 1].action is START
-    assert steps[hanging + 1].client not in {step.client for step in steps[: hanging + 1]}
 
 
 def test_who_runs_at_once_is_counted_while_it_runs() -> None:
@@ -101,22 +46,7 @@ def test_who_runs_at_once_is_counted_while_it_runs() -> None:
     assert max_running([*started, ClientStep(2, HANG, 0), ClientStep(3, START, 2)]) == 3
 
 
-def test_an_autoscaler_starts_new_members() -> None:
-    """A client that starts again with its name and host would be taken for a crash loop."""
-    steps = script("autoscale", 3).steps
-    started = [step.client for step in steps if step.action is START]
-    assert len(started) == len(set(started)) > 2
-
-
-def test_processes_in_conflict_share_an_instance_id_and_take_turns() -> None:
-    """The second one starts first; from then on each start fences the other."""
-    one = script("conflict", 0)
-    assert [one.instance_id_of(client, "g") for client in range(4)] == ["g-i0", "g-i1", "g-i2", "g-i1"]
-    later = [(step.action, step.client) for step in one.steps[3:8]]
-    assert later == [(START, 3), (CRASH, 1), (START, 1), (CRASH, 3), (START, 3)]
-
-
-def test_what_a_file_leaves_out_is_as_kafka_has_it() -> None:
+def test_what_a_scenario_leaves_out_is_as_kafka_has_it() -> None:
     """Only the steps of the first members are drawn."""
     one = drawn(made())
     assert one == Script(steps=one.steps)
@@ -141,10 +71,10 @@ def test_settings_and_the_group_are_in_the_script() -> None:
         "simple": True,
         "irregular": True,
         "repeats": 0.5,
-        "committer": "both",
-        "poisoned-after": "1s",
-        "metadata-bytes": 7,
-        "same-instance-id": [[0, 1]],
+        "committer": Committer.BOTH,
+        "poisoned_after_ms": 1_000,
+        "metadata_bytes": 7,
+        "same_instance_id": ((0, 1),),
     }
     one = drawn(made(client, **group))
     assert one == Script(
@@ -173,15 +103,15 @@ def test_a_topic_has_a_partition_for_each_member() -> None:
     """Unless members may be idle."""
     group = {"members": 5, "partitions": 3}
     assert drawn(made(**group)).partitions == 5
-    assert drawn(made(**group, **{"idle-members": True})).partitions == 3
+    assert drawn(made(**group, idle_members=True)).partitions == 3
 
 
 @pytest.mark.parametrize(
     ("group", "starts"),
     [
-        ({"migrates-at-start": 2}, range(2, 1 << 30)),
-        ({"migrates-at-start": 2, "returns-at-start": 0}, range(2, 1 << 30)),
-        ({"migrates-at-start": 2, "returns-at-start": 3}, range(2, 3)),
+        ({"migrates_at_start": 2}, range(2, 1 << 30)),
+        ({"migrates_at_start": 2, "returns_at_start": 0}, range(2, 1 << 30)),
+        ({"migrates_at_start": 2, "returns_at_start": 3}, range(2, 3)),
     ],
 )
 def test_a_migration_is_between_two_starts(group: dict[str, int], starts: range) -> None:
@@ -192,7 +122,7 @@ def test_a_migration_is_between_two_starts(group: dict[str, int], starts: range)
 
 def test_a_choice_is_drawn_for_each_group() -> None:
     """In the proportion of its weights; a value with weight 0 never."""
-    choice = Choice(one_of=(1_000, 2_000, 3_000), weights=(3, 1, 0))
+    choice = OneOf((1_000, 2_000, 3_000), (3, 1, 0))
     scenario = made({"auto.commit.interval.ms": choice})
     values = [drawn(scenario, seed).commit_interval_ms for seed in range(200)]
     assert set(values) == {1_000, 2_000}
@@ -201,22 +131,74 @@ def test_a_choice_is_drawn_for_each_group() -> None:
 
 def test_settings_win_over_those_of_every_part() -> None:
     """A drawn one is drawn no more."""
-    scenario = load_scenario("mixed").with_client({"auto.commit.interval.ms": 77})
+    scenario = SCENARIOS["mixed"].with_client({"auto.commit.interval.ms": 77})
     assert {scenario.draw(random.Random(seed), 60_000).commit_interval_ms for seed in range(50)} == {77}
 
 
 def test_settings_that_a_client_refuses_are_found_in_any_combination() -> None:
     """Also if only one of several drawn values contradicts another setting."""
-    session = Choice(one_of=(45_000, 6_000))
+    session = OneOf((45_000, 6_000))
     wrong = made({"session.timeout.ms": session, "heartbeat.interval.ms": 6_000})
     sentence = "heartbeat.interval.ms = 6000 must be less than session.timeout.ms = 6000"
-    whole = Scenario(name="m", file=wrong.file, parts=((1, made()), (1, wrong)))
-    assert [one.contradiction() for one in (made(), wrong, whole)] == [None, sentence, sentence]
+    whole = Scenario(name="m", mixture=((1, made()), (1, wrong)))
+    assert [scenario.contradiction() for scenario in (made(), wrong, whole)] == [None, sentence, sentence]
 
 
-def test_consumer_groups_are_known_before_anything_is_drawn() -> None:
-    """Their records have topic ids, so a capture needs the topics' names."""
-    with_consumers = {name for name in built_in_names() if load_scenario(name).uses_consumer_groups}
-    assert with_consumers == {
-        *("kip848", "migration", "rolling-restart-10-kip848", "stuck-kip848", "loading")
-    }
+def test_what_wins_in_a_mixture() -> None:
+    """What is given last, in every part; what is not given stays as each part has it."""
+    inner = made({"session.timeout.ms": 9_001, "auto.commit.interval.ms": 9_004}, partitions=4)
+    mixture = Scenario(name="m", mixture=((1, inner.with_group(members=2)),))
+    script = drawn(mixture.with_client({"session.timeout.ms": 9_002}).with_group(partitions=7))
+    assert (script.session_timeout_ms, script.commit_interval_ms) == (9_002, 9_004)
+    assert (script.partitions, len(script.steps)) == (7, 2)
+
+
+def test_the_weights_of_a_mixture() -> None:
+    """How often each part is drawn."""
+    mixture = Scenario(name="m", mixture=((3, made(members=1)), (1, made(members=2))))
+    sizes = [len(drawn(mixture, seed).steps) for seed in range(200)]
+    assert set(sizes) == {1, 2}
+    assert 120 < sizes.count(1) < 180
+
+
+WRONG: list[tuple[Callable[[], object], str]] = [
+    (lambda: GroupSettings(members=0), "members and partitions must be 1 or more"),
+    (lambda: GroupSettings(partitions=Between(0, 3)), "members and partitions must be 1 or more"),
+    (lambda: GroupSettings(mirrored_every_ms=999), "mirrored_every_ms must be 1000 or more"),
+    (lambda: GroupSettings(returns_at_start=2), "must be more than migrates_at_start"),
+    (lambda: GroupSettings(returns_at_start=2, migrates_at_start=2), "must be more than migrates_at_start"),
+    (
+        lambda: GroupSettings(returns_at_start=OneOf((0, 1)), migrates_at_start=2),
+        "must be more than migrates_at_start",
+    ),
+    (lambda: BrokerRestarts(down_ms=120_000), "pace_ms must be at least twice down_ms"),
+    (lambda: BrokerRestarts(every_ms=480_000), "every_ms must be at least three times pace_ms"),
+    (lambda: BrokerRestarts(pace_ms=0, down_ms=0), "pace_ms more than 0"),
+    (lambda: BrokerRestarts(election_ms=20_000, loading_ms=21_000), "together must be at most down_ms"),
+    (lambda: FailedAppends(last_ms=7_200_000), "less than every_ms"),
+    (lambda: FailedAppends(last_ms=0), "more than 0"),
+    (lambda: Scenario(name="a b"), "part of group ids"),
+    (lambda: Scenario(name="s", broker={"group.max.sise": 2}), "unknown setting 'group.max.sise'"),
+    (lambda: Scenario(name="s", broker={"group.max.size": 0}), "group.max.size = 0 is not allowed"),
+    (lambda: made({"group.protocol": OneOf(("classic", "new"))}), "group.protocol = new is not allowed"),
+    (lambda: Scenario(name="m", mixture=((math.inf, made()),)), "weights of a mixture must be finite"),
+    (
+        lambda: Scenario(name="m", mixture=((1, made()),), events=(ScriptedEvent(steps=(Stop(0),)),)),
+        "a mixture has no events",
+    ),
+    (
+        lambda: Scenario(name="m", mixture=((1, made()),), client={"group.protocol": "consumer"}),
+        "a mixture has no",
+    ),
+    (
+        lambda: Scenario(name="m", mixture=((1, SCENARIOS["cluster-restart"]),)),
+        "cluster-restart has settings of the brokers",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "sentence"), WRONG)
+def test_what_cannot_be(make: Callable[[], object], sentence: str) -> None:
+    """Each is refused when it is made, not when it is drawn."""
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        make()

@@ -10,7 +10,6 @@ from itertools import pairwise
 
 import pytest
 
-from groupreplay.app.simulate.scenario_files import built_in_names, load_scenario
 from groupreplay.codecs import GroupMetadataValue, OffsetCommitKey
 from groupreplay.codecs.consumer import ConsumerGroupCurrentMemberAssignmentKey
 from groupreplay.codecs.kafka_terms import REBALANCING, ConsumerPhase, Phase, partition_for
@@ -18,6 +17,7 @@ from groupreplay.coordinator.classic.group import VALID_PREVIOUS_STATES
 from groupreplay.coordinator.consumer.group import AWAY, VALID_PREVIOUS, ConsumerGroup
 from groupreplay.coordinator.requests import Settings
 from groupreplay.coordinator.simulation.group import SimulatedGroup
+from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.script import (
     EVERY_START,
     HANG,
@@ -42,7 +42,7 @@ from groupreplay.state import Group
 from support.histories.builders import CONTEXT, Raw, observed
 
 MINUTE_MS = 60_000
-SCENARIOS = [name for name in built_in_names() if not name.startswith("rolling-restart-")]
+NAMES = [name for name in SCENARIOS if not name.startswith("rolling-restart-")]
 CONSUMER_SCENARIOS = ("kip848", "migration", "rolling-restart-10-kip848", "stuck-kip848")
 #: Scenarios in which a coordinator moves.
 DISTURBED = ("cluster-restart", "loading")
@@ -61,7 +61,7 @@ def plan(
 ) -> SimulationPlan:
     """A small simulation with all groups in one partition."""
     return SimulationPlan(
-        scenario=load_scenario(scenario),
+        scenario=SCENARIOS[scenario],
         groups=groups,
         duration_ms=minutes * MINUTE_MS,
         seed=seed,
@@ -93,7 +93,7 @@ def at_ms(item: SimulationItem) -> int:
     return item.change.at_ms if isinstance(item, GroupTransition) else item.taken_ms
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("scenario", NAMES)
 def test_everything_is_in_order_and_legal(scenario: str) -> None:
     """Times never decrease, states follow each other legally, and probes have the actual state.
 
@@ -178,7 +178,7 @@ def test_the_older_coordinator_writes_no_generation_0() -> None:
 
 def test_groups_are_in_the_partitions_that_hold_them() -> None:
     """By the same hash as the broker's."""
-    placed = SimulationPlan(scenario=load_scenario("mixed"), groups=200, duration_ms=1, seed=0).group_ids()
+    placed = SimulationPlan(scenario=SCENARIOS["mixed"], groups=200, duration_ms=1, seed=0).group_ids()
     assert sum(map(len, placed)) == 200
     assert all(partition_for(group_id) == place for place, ids in enumerate(placed) for group_id in ids)
 

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import pytest
 
-from groupreplay.app.simulate.scenario_files import load_scenario
 from groupreplay.codecs import (
     PROTOCOL_VERSIONS,
     GroupMetadataKey,
@@ -21,6 +20,7 @@ from groupreplay.codecs import (
 )
 from groupreplay.codecs.kafka_json import to_json
 from groupreplay.coordinator.requests import Settings
+from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.simulation import SimulationPlan, WrittenRecord, simulate
 from groupreplay.streaming.local.jars import jar_paths
 from support.kafka.kafka_classes import KafkaClasses, compiled
@@ -81,7 +81,7 @@ def records(release: str) -> list[tuple[Key, Value | None]]:
     """The log of static members, who commit with a retention time in every second release."""
     own = {"retention.time.ms": 60_000 if PROTOCOL_VERSIONS.index(release) % 2 else -1}
     plan = SimulationPlan(
-        scenario=load_scenario("rolling-restart-3-static-eager").with_client(own),
+        scenario=SCENARIOS["rolling-restart-3-static-eager"].with_client(own),
         groups=2,
         duration_ms=900_000,
         seed=1,

@@ -16,7 +16,7 @@ import pytest
 from groupreplay.app.inspection.capture_file import read_captures
 from groupreplay.app.inspection.records.decode import DecodeCounts, decode_rows
 from groupreplay.app.simulate.files import CLUSTER_ID, ERA, write_simulation
-from groupreplay.app.simulate.scenario_files import load_scenario
+from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.simulation import SimulationPlan
 from groupreplay.state import Context
 from groupreplay.state.conditions.detection import Detection
@@ -143,7 +143,7 @@ def capture_of(folder: Path, scenario: str) -> Path:
     """Two hours of the scenario, and a record of each member that cannot be decoded."""
     path = folder / f"{scenario}.parquet"
     plan = SimulationPlan(
-        scenario=load_scenario(scenario), groups=2, duration_ms=2 * HOUR_MS, seed=1, partitions=1
+        scenario=SCENARIOS[scenario], groups=2, duration_ms=2 * HOUR_MS, seed=1, partitions=1
     )
     write_simulation(plan, path)
     records = records_of(path)
@@ -170,7 +170,7 @@ def written(rows: list[OutputRow]) -> bytes:
 
 
 #: Scenarios that raise a condition about a member, with the name of the condition.
-SCENARIOS = {
+CONDITIONS = {
     "flapping": "member.flapping",
     "crash-loop": "static.crash_loop",
     "idle": "member.idle",
@@ -180,7 +180,7 @@ SCENARIOS = {
 }
 
 
-@pytest.mark.parametrize(("scenario", "condition"), SCENARIOS.items())
+@pytest.mark.parametrize(("scenario", "condition"), CONDITIONS.items())
 def test_a_dictionary_finds_nothing(tmp_path: Path, scenario: str, condition: str) -> None:
     """Neither as text nor encoded nor hashed, in no event, document or dead letter; without a redaction it does."""
     capture_of(tmp_path, scenario)

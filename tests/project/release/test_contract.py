@@ -10,12 +10,15 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from contract import STORED, broken_promises, contract
+from support.histories.golden import load_events
 from support.paths import ROOT
 
-RELEASED = json.loads(STORED.read_text(encoding="utf-8"))
+#: Before the first release: what it would promise now.
+RELEASED = json.loads(STORED.read_text(encoding="utf-8")) if STORED.exists() else contract()
 PAGE = (ROOT / "docs" / "compatibility.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.skipif(not STORED.exists(), reason="no release has promised anything")
 def test_nothing_that_was_promised_is_gone() -> None:
     """The present code keeps the stored promise; docs/compatibility.md says what to do if it cannot."""
     assert broken_promises(RELEASED, contract()) == []
@@ -23,7 +26,7 @@ def test_nothing_that_was_promised_is_gone() -> None:
 
 def test_a_reader_of_the_release_reads_the_events_of_today() -> None:
     """Today's golden events follow the released schemas, once those allow fields that were added later."""
-    events = json.loads((ROOT / "tests" / "golden" / "events.json").read_text(encoding="utf-8"))
+    events = load_events()
     for name, schema in RELEASED["written"].items():
         validator = Draft202012Validator(_open(schema))
         found = [error.message for event in events.get(name, ()) for error in validator.iter_errors(event)]
@@ -57,7 +60,6 @@ def later(**parts: Any) -> dict[str, Any]:
     }
     base: dict[str, Any] = {
         "written": {"e": event},
-        "read": {"f": {"type": "object", "properties": {"groups": {"type": "integer"}}, "required": []}},
         "flags": {"run": {"--once": "switch", "--trigger": "value"}},
         "exit_codes": {"OK": 0},
         "metrics": {"up": ["group"]},
@@ -91,7 +93,6 @@ REASON = (*OF_EVENT, "properties", "reason")
         changed(*REASON, "description", to="Another text."),
         changed(*OF_EVENT, "$defs", "Member", "properties", "rack", to={"type": "string"}),
         changed("written", "another", to={"type": "object"}),
-        changed("read", "f", "properties", "seed", to={"type": "integer"}),
         changed("flags", "run", "--new", to="value"),
         changed("exit_codes", "NEW", to=7),
         changed("metrics", "another", to=[]),
@@ -119,7 +120,6 @@ def test_what_may_change(present: dict[str, Any]) -> None:
             changed(*OF_EVENT, "properties", "since_ms", "anyOf", to=[{"type": "string"}, {"type": "null"}]),
             "e.since_ms: ['integer', 'null'] is ['string', 'null']",
         ),
-        (changed("read", "f", "required", to=["groups"]), "f.groups is required"),
         (changed("flags", "run", "--once"), "run --once is gone"),
         (changed("flags", "run", "--once", to="value"), "run --once: switch is value"),
         (changed("flags", "run"), "run --once is gone"),

@@ -45,11 +45,12 @@ def test_the_change_log_fits_the_version(text: str, found: list[str]) -> None:
 
 
 def test_the_stored_contract_is_that_of_the_version() -> None:
-    """One of another version, one that lacks something and one that is broken are each refused."""
+    """None, one of another version, one that lacks something and one that is broken are each refused."""
     now = contract()
     fix = "run `python release/contract.py store`, and read the difference"
     name = f"release/{STORED.name}"
     assert contract_problems(now, now, now["version"]) == []
+    assert contract_problems(None, now, now["version"]) == [f"{name} is missing: {fix}"]
     assert contract_problems(now, now, "9.9.9") == [f"{name} is that of {now['version']}: {fix}"]
     more: dict[str, Any] = now | {"exit_codes": now["exit_codes"] | {"NEW": 9}}
     assert contract_problems(now, more, now["version"]) == [f"{name} lacks what is new: {fix}"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groupreplay.app.simulate.scenario_files import built_in_names
+from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from support.simulated.leave_scores import leave_scores
 
 #: Members that stop, are killed in a roll-out, hang until their client gives up, and scale down.
@@ -27,6 +27,6 @@ def test_no_wrong_reason(probed: bool) -> None:
 @pytest.mark.parametrize("probed", [True, False])
 def test_no_wrong_reason_in_any_scenario(probed: bool) -> None:
     """Eight hours of each scenario: at most one stated reason of a hundred is wrong, no unknown one lacks the truth."""
-    scores = leave_scores(built_in_names(), 8, probed=probed)
+    scores = leave_scores(SCENARIOS, 8, probed=probed)
     assert scores.lost == []
     assert len(scores.wrong) <= 0.01 * (scores.said.total() - scores.said["unknown"]), scores.wrong[:5]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groupreplay.app.simulate.scenario_files import built_in_names
+from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.state.conditions.agenda import Agenda
 from groupreplay.state.policy.rules import Policy
 from support.simulated.probed_lives import events_of, lives
@@ -25,7 +25,7 @@ QUICK = Policy(
 )
 
 
-@pytest.mark.parametrize("scenario", built_in_names())
+@pytest.mark.parametrize("scenario", SCENARIOS)
 def test_the_same_events(scenario: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As when all are evaluated after every change, with the usual thresholds and with small ones."""
     groups = {group_id: life for group_id, life in lives(scenario, 0.25).items() if life.records}

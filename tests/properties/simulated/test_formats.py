@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import pytest
 
-from groupreplay.app.simulate.scenario_files import load_scenario
 from groupreplay.codecs import GroupMetadataValue, OffsetCommitValue
 from groupreplay.coordinator.requests import Settings
+from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.simulation import SimulationPlan, WrittenRecord, simulate
 from groupreplay.state import Group
 from support.histories.builders import CONTEXT, Raw, observed
@@ -74,7 +74,7 @@ _DIFFER: Final[dict[str, dict[str, Check]]] = {
 @cache
 def logs(scenario: str, release: str, *, seed: int = 1, retention_ms: int = -1) -> dict[str, list[Raw]]:
     """The log of each simulated group, written by this release of the protocol."""
-    loaded = load_scenario(scenario).with_client({"retention.time.ms": retention_ms})
+    loaded = SCENARIOS[scenario].with_client({"retention.time.ms": retention_ms})
     plan = SimulationPlan(
         scenario=loaded,
         groups=3,

@@ -21,8 +21,8 @@ from typing import Any
 
 import pytest
 
-from groupreplay.app.simulate.scenario_files import built_in_names
 from groupreplay.app.text import event_text
+from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.state.display.rebalance_length import RebalanceLength
 from groupreplay.state.replay import classic
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
@@ -63,7 +63,7 @@ def all_renderings(folder: Path, log: SimulatedLog) -> list[GroupRenderings]:
     return [group for one in logs for group in renderings(folder, one)]
 
 
-@pytest.mark.parametrize("scenario", built_in_names())
+@pytest.mark.parametrize("scenario", SCENARIOS)
 def test_no_contradiction(tmp_path: Path, scenario: str) -> None:
     """One group of each scenario for half an hour or longer: as it is, and after each change of its log."""
     log = simulated_log(tmp_path, scenario, 1, duration_ms(scenario, HOUR_MS // 2), seed=1)
@@ -74,7 +74,7 @@ def test_no_contradiction(tmp_path: Path, scenario: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(3_600)
-@pytest.mark.parametrize("scenario", built_in_names())
+@pytest.mark.parametrize("scenario", SCENARIOS)
 def test_no_contradiction_in_many(tmp_path: Path, scenario: str) -> None:
     """Six groups of each of the 42 scenarios, as they are and after each change of the log: 1 008 histories."""
     log = simulated_log(tmp_path, scenario, 6, duration_ms(scenario, HOUR_MS // 2), seed=2)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from groupreplay.app.inspection.capture_file import read_captures
 from groupreplay.app.simulate.files import CLUSTER_ID, ERA, write_simulation
-from groupreplay.app.simulate.scenario_files import load_scenario
+from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.simulation import BEGIN_MS, SimulationPlan
 from groupreplay.state import Context
 from groupreplay.state.display.phrases import timestamp
@@ -33,7 +33,7 @@ _FOLDER = TemporaryDirectory()
 def capture(scenario: str) -> Path:
     """An hour of two groups."""
     path = Path(_FOLDER.name) / f"{scenario}.parquet"
-    found = load_scenario(scenario)
+    found = SCENARIOS[scenario]
     write_simulation(
         SimulationPlan.of(found, found.broker, groups=2, duration_ms=LENGTH_MS, seed=1, partitions=2), path
     )

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from groupreplay.app.simulate.scenario_files import load_scenario
 from groupreplay.codecs import OffsetCommitKey
 from groupreplay.codecs.kafka_terms import Phase
+from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.simulation import (
     BEGIN_MS,
     GroupTransition,
@@ -91,7 +91,7 @@ class Checked:
 
 def checked(seed: int, hours: int, *, scala: bool) -> Checked:
     """Three groups; the last one has the findings of all."""
-    scenario = load_scenario("resubscribed")
+    scenario = SCENARIOS["resubscribed"]
     plan = SimulationPlan.of(
         scenario,
         scenario.broker,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from groupreplay.app.simulate.scenario_files import built_in_names
+from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from support.simulated.trigger_scores import Matrix, score, table, unknown_share, wrong
 
 QUICK = ("rolling-restart-3-dynamic-eager", "stuck", "flapping", "autoscale", "stuck-kip848", "migration")
@@ -24,7 +24,7 @@ def test_no_wrong_answer() -> None:
 @pytest.mark.timeout(3_600)
 def test_no_wrong_answer_in_any_scenario() -> None:
     """Two hours of each scenario, as the table in docs/simulations.md."""
-    matrix = score(built_in_names(), 2)
+    matrix = score(SCENARIOS, 2)
     assert wrong(matrix) == Matrix()
     assert unknown_share(matrix) < 0.05
 

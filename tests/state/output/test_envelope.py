@@ -15,10 +15,8 @@ from groupreplay.state.output.catalogue import EVENTS
 from groupreplay.state.output.envelope import cloud_event
 from groupreplay.state.output.schemas import json_schemas
 from support.histories.builders import CONTEXT, generation, member, replay
+from support.histories.golden import load_events, load_schemas
 from support.histories.samples import one_of_each, written
-from support.paths import ROOT
-
-GOLDEN = ROOT / "tests" / "golden"
 
 
 def test_every_event_is_said_once_at_least() -> None:
@@ -65,13 +63,13 @@ def test_a_strangers_parser_reads_them() -> None:
 @pytest.mark.parametrize("fact", EVENTS, ids=lambda fact: fact.NAME)
 def test_golden_events(fact: type[Fact]) -> None:
     """A changed field, name or value shows here before it reaches somebody's dashboard."""
-    golden = json.loads((GOLDEN / "events.json").read_text())
+    golden = load_events()
     assert [written(event) for event in one_of_each() if type(event.fact) is fact] == golden[fact.NAME]
 
 
 def test_golden_schemas() -> None:
     """The schemas are a contract: a change of them is a change of ``tests/golden/schemas.json``."""
-    assert json_schemas() == json.loads((GOLDEN / "schemas.json").read_text())
+    assert json_schemas() == load_schemas()
 
 
 def test_late_events_say_so() -> None:

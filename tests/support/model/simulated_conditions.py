@@ -14,9 +14,8 @@ from typing import Any
 
 from groupreplay.app.inspection.capture_file import read_captures
 from groupreplay.app.simulate.files import CLUSTER_ID, ERA, write_simulation
-from groupreplay.app.simulate.scenario_files import load_scenario
 from groupreplay.app.text.time_zone import event_ms
-from groupreplay.coordinator.simulation.scenario_file import milliseconds
+from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.script import ClientAction
 from groupreplay.coordinator.simulation.simulation import BEGIN_MS, SimulationPlan
 from groupreplay.state import Context
@@ -48,7 +47,7 @@ class SimulatedRun:
 def run_simulation(folder: Path, scenario: str, groups: int, duration_ms: int, seed: int = 1) -> SimulatedRun:
     """Simulate the scenario and replay it with the probes."""
     path = folder / f"{scenario}.parquet"
-    found = load_scenario(scenario)
+    found = SCENARIOS[scenario]
     # With the default of a week no offset would expire in a day.
     expiry = {"offsets.retention.minutes": duration_ms // 4 // MINUTE_MS} if scenario == "expiry" else {}
     plan = SimulationPlan.of(
@@ -124,8 +123,8 @@ def _each_outage(one: SimulatedRun, group_id: str, condition: str) -> Iterator[s
     fired = [
         _ms(event["time"]) for event in one.of(group_id, condition) if event["data"]["status"] == "firing"
     ]
-    last_ms = milliseconds(failed.last)
-    for begin in range(BEGIN_MS + milliseconds(failed.first), one.plan.end_ms, milliseconds(failed.every)):
+    last_ms = failed.last_ms
+    for begin in range(BEGIN_MS + failed.first_ms, one.plan.end_ms, failed.every_ms):
         if begin + last_ms < one.plan.end_ms and not any(begin < at <= begin + last_ms for at in fired):
             yield f"no {condition} for the outage at {begin}"
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from groupreplay.app.simulate.scenario_files import load_scenario
+from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.simulation import (
     GroupProbe,
     GroupTransition,
@@ -39,7 +39,7 @@ class Life:
 def lives(scenario: str, hours: float, groups: int = 3, traced: bool = False) -> dict[str, Life]:
     """Groups of one partition, by id; ``scenario`` is a name, or the path of a file."""
     plan = SimulationPlan(
-        scenario=load_scenario(scenario),
+        scenario=SCENARIOS[scenario],
         groups=groups,
         duration_ms=int(hours * HOUR_MS),
         seed=11,

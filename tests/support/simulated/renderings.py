@@ -19,7 +19,6 @@ from groupreplay.app.report.overview import all_strips
 from groupreplay.app.report.timelines import TimelineQuery, group_timelines
 from groupreplay.app.serve.history import overview
 from groupreplay.app.simulate.files import CLUSTER_ID, ERA, write_simulation
-from groupreplay.app.simulate.scenario_files import load_scenario
 from groupreplay.app.text.time_zone import event_ms
 from groupreplay.codecs import (
     GroupMetadataKey,
@@ -30,6 +29,7 @@ from groupreplay.codecs import (
     decode_value,
     encode_value,
 )
+from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.simulation import SimulationPlan
 from groupreplay.state import Context
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
@@ -90,7 +90,7 @@ class SimulatedLog:
 def simulated_log(folder: Path, scenario: str, groups: int, duration_ms: int, seed: int) -> SimulatedLog:
     """The log of a scenario, with the answers of a prober."""
     path = folder / f"{scenario}-{seed}.parquet"
-    loaded = load_scenario(scenario)
+    loaded = SCENARIOS[scenario]
     expiry = {"offsets.retention.minutes": duration_ms // 4 // MINUTE_MS} if scenario == "expiry" else {}
     plan = SimulationPlan.of(
         loaded, {**loaded.broker, **expiry}, groups=groups, duration_ms=duration_ms, seed=seed, partitions=1

@@ -1,4 +1,4 @@
-"""Turns the events of a scenario into the steps of clients, in the order of time.
+"""The steps of a scenario's events, and what each makes the clients of one group do, in the order of time.
 
 A step that is impossible has no effect: the start of a client that runs, or the end of one that does not.
 """
@@ -7,31 +7,14 @@ from __future__ import annotations
 
 import heapq
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import ClassVar, Final, Literal, TypeAlias
 
 from groupreplay.coordinator.simulation import draws
-from groupreplay.coordinator.simulation.scenario_file import (
-    STEPS,
-    CrashStep,
-    DeployStep,
-    HangStep,
-    Member,
-    RestartStep,
-    ResumeStep,
-    RollingStep,
-    ScaleStep,
-    ScriptedEvent,
-    ScriptedStep,
-    SlowPollStep,
-    StartStep,
-    StopStep,
-    Time,
-    TimeDraw,
-    milliseconds,
-)
+from groupreplay.coordinator.simulation.draws import MINUTE_MS, SECOND_MS, Between, Time
 from groupreplay.coordinator.simulation.script import (
     CRASH,
     HANG,
@@ -42,12 +25,22 @@ from groupreplay.coordinator.simulation.script import (
     ClientStep,
 )
 
-_MINUTE_MS: Final = 60_000
 #: The time within which all members of a group start.
 _STARTS_MS: Final = 4_000
 #: The time within which all members of a group shut down in a deployment.
 _ENDS_MS: Final = 2_000
-_LATEST_BEGIN_MS: Final = 10 * _MINUTE_MS
+_LATEST_BEGIN_MS: Final = 10 * MINUTE_MS
+#: The least time between two occurrences of an event.
+_LEAST_EVERY_MS: Final = 1_000
+
+#: How long a member is down that is restarted, and what is between the two halves of a deployment.
+_RESTART_MS: Final = Between(5 * SECOND_MS, 15 * SECOND_MS)
+_DEPLOY_GAP_MS: Final = Between(10 * SECOND_MS, MINUTE_MS)
+
+#: A member by its number, from 0; a random one of those that run; the next one in turn; all that run. For ``Start``
+#: they are those of the beginning that do not run.
+Member: TypeAlias = int | Literal["random", "next", "all"]
+DeployOrder: TypeAlias = Literal["stop-first", "start-first", "either"]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -75,9 +68,9 @@ class StepPlan:
         starts_ms = [begin_ms + numbers.randrange(_STARTS_MS) for _ in range(self.members)]
         for client, at_ms in enumerate(starts_ms):
             self.schedule(at_ms, partial(self.act, START, client))
-        self.next_client = max(self.members, 1 + max(_named(events), default=-1))
+        self.next_client = max(self.members, 1 + max(_numbered(events), default=-1))
         for event in events:
-            first_ms = max(starts_ms) + self.time_ms(event.after)
+            first_ms = max(starts_ms) + self.time_ms(event.after_ms)
             self.schedule(first_ms, partial(self._occur, event, 0))
         while self._agenda:
             at_ms, _, action = heapq.heappop(self._agenda)
@@ -89,17 +82,17 @@ class StepPlan:
         self._scheduled += 1
         heapq.heappush(self._agenda, (at_ms, self._scheduled, action))
 
-    def time_ms(self, value: Time | TimeDraw) -> int:
-        """A time of the file, drawn if it is a range."""
+    def time_ms(self, value: Time) -> int:
+        """A time of the scenario, drawn if it is a range."""
         return draws.time_ms(self.numbers, value, duration_ms=self.duration_ms, members=self.members)
 
     def _occur(self, event: ScriptedEvent, count: int, at_ms: int) -> None:
         if at_ms >= self.duration_ms:
             return
         for step in event.steps or event.cycle[count % len(event.cycle)]:
-            self.schedule(at_ms + self.time_ms(step.at), partial(_ACTIONS[type(step)], self, step))
-        if event.every is not None:
-            self.schedule(at_ms + self.time_ms(event.every), partial(self._occur, event, count + 1))
+            self.schedule(at_ms + self.time_ms(step.at_ms), partial(step.occur, self))
+        if event.every_ms is not None:
+            self.schedule(at_ms + self.time_ms(event.every_ms), partial(self._occur, event, count + 1))
 
     def act(self, action: ClientAction, client: int, at_ms: int) -> bool:
         """Append a step; False if it is impossible."""
@@ -122,6 +115,11 @@ class StepPlan:
         crashes = crash == 1 or (crash > 0 and self.numbers.random() < crash)
         return self.act(CRASH if crashes else STOP, client, at_ms)
 
+    def restart(self, client: int, crash: float, down_ms: Time, at_ms: int) -> None:
+        """End a client that runs, and start it again."""
+        if self.end(crash, client, at_ms):
+            self.schedule(at_ms + self.time_ms(down_ms), partial(self.act, START, client))
+
     def chosen(self, member: Member, *, running: bool = True) -> list[int]:
         """The clients that a step names; of those at the beginning if it names clients that do not run."""
         if isinstance(member, int):
@@ -131,7 +129,7 @@ class StepPlan:
             return able
         if member == "random":
             return [self.numbers.choice(able)]
-        self._turn = next((one for one in able if one > self._turn), able[0])
+        self._turn = next((client for client in able if client > self._turn), able[0])
         return [self._turn]
 
     def some(self, count: int) -> frozenset[int]:
@@ -146,93 +144,183 @@ class StepPlan:
         return clients
 
 
-def _named(events: Iterable[ScriptedEvent]) -> Iterable[int]:
+@dataclass(frozen=True)
+class ScriptedStep(ABC):
+    """A step of an event; ``at_ms`` is the time since the event."""
+
+    _: KW_ONLY
+    at_ms: Time = 0
+
+    def occur(self, plan: StepPlan, at_ms: int) -> None:
+        """Append what clients do at this time, and schedule what they do later."""
+        self._occur(plan, at_ms)
+
+    @abstractmethod
+    def _occur(self, plan: StepPlan, at_ms: int) -> None: ...
+
+
+@dataclass(frozen=True)
+class _MemberStep(ScriptedStep):
+    """The same action of each member that is named."""
+
+    member: Member
+    action: ClassVar[ClientAction]
+
+    def _occur(self, plan: StepPlan, at_ms: int) -> None:
+        for client in plan.chosen(self.member, running=self.action is not START):
+            plan.act(self.action, client, at_ms)
+
+
+class Start(_MemberStep):
+    """A member that does not run starts; a number above those of the group is a new client."""
+
+    action = START
+
+
+class Crash(_MemberStep):
+    """A member ends without leaving the group."""
+
+    action = CRASH
+
+
+class Hang(_MemberStep):
+    """A member does not poll until ``Resume``; it leaves after max.poll.interval.ms."""
+
+    action = HANG
+
+
+class Resume(_MemberStep):
+    """A member that hangs polls again."""
+
+    action = RESUME
+
+
+@dataclass(frozen=True)
+class Stop(ScriptedStep):
+    """A member shuts down in order; ``crash`` is the share of cases in which it crashes instead."""
+
+    member: Member
+    crash: float = 0.0
+
+    def _occur(self, plan: StepPlan, at_ms: int) -> None:
+        # Members that end together end in the same way.
+        crash = float(self.crash > 0 and plan.numbers.random() < self.crash)
+        for client in plan.chosen(self.member):
+            plan.end(crash, client, at_ms)
+
+
+@dataclass(frozen=True)
+class SlowPoll(ScriptedStep):
+    """A member needs this time for the records of one poll."""
+
+    member: Member
+    takes_ms: Time
+
+    def _occur(self, plan: StepPlan, at_ms: int) -> None:
+        for client in plan.chosen(self.member):
+            if plan.act(HANG, client, at_ms):
+                plan.schedule(at_ms + plan.time_ms(self.takes_ms), partial(plan.act, RESUME, client))
+
+
+@dataclass(frozen=True)
+class Restart(ScriptedStep):
+    """A member stops, or crashes, and starts again after ``down_ms``."""
+
+    member: Member
+    down_ms: Time = _RESTART_MS
+    crash: float = 0.0
+
+    def _occur(self, plan: StepPlan, at_ms: int) -> None:
+        for client in plan.chosen(self.member):
+            plan.restart(client, self.crash, self.down_ms, at_ms)
+
+
+@dataclass(frozen=True)
+class Roll(ScriptedStep):
+    """All members that run are restarted one after another, ``pace_ms`` apart.
+
+    ``killed``: so many of them, drawn at random, are killed instead of stopped.
+    """
+
+    pace_ms: int = 30 * SECOND_MS
+    down_ms: Time = _RESTART_MS
+    crash: float = 0.0
+    killed: int = 0
+
+    def _occur(self, plan: StepPlan, at_ms: int) -> None:
+        killed = plan.some(self.killed)
+        for place, client in enumerate(sorted(plan.running)):
+            crash = 1.0 if client in killed else self.crash
+            restart = partial(plan.restart, client, crash, self.down_ms)
+            plan.schedule(at_ms + place * self.pace_ms, restart)
+
+
+@dataclass(frozen=True)
+class Deploy(ScriptedStep):
+    """All members that run are replaced by as many new clients.
+
+    ``order``: ``either`` is drawn each time; ``gap_ms`` is between the two. ``killed``: so many members, drawn at
+    random, are killed instead of stopped.
+    """
+
+    order: DeployOrder = "stop-first"
+    gap_ms: Time = _DEPLOY_GAP_MS
+    killed: int = 0
+
+    def _occur(self, plan: StepPlan, at_ms: int) -> None:
+        numbers, old = plan.numbers, list(plan.running)
+        order = numbers.choice(("stop-first", "start-first")) if self.order == "either" else self.order
+        gap_ms = plan.time_ms(self.gap_ms)
+        ends_ms, starts_ms = (at_ms, at_ms + gap_ms) if order == "stop-first" else (at_ms + gap_ms, at_ms)
+        killed = plan.some(self.killed)
+        for client in old:
+            action = CRASH if client in killed else STOP
+            plan.schedule(ends_ms + numbers.randrange(_ENDS_MS), partial(plan.act, action, client))
+        for client in plan.new_clients(len(old)):
+            plan.schedule(starts_ms + numbers.randrange(_STARTS_MS), partial(plan.act, START, client))
+
+
+@dataclass(frozen=True)
+class Scale(ScriptedStep):
+    """One member more or less, at random, from ``least`` to ``most``; each one that starts is a new client."""
+
+    least: int
+    most: int
+
+    def _occur(self, plan: StepPlan, at_ms: int) -> None:
+        size = len(plan.running)
+        if size < self.most and (size <= self.least or plan.numbers.random() < 1 / 2):
+            # Each member that is started is a new client, with its own name and host.
+            plan.act(START, plan.new_clients(1)[0], at_ms)
+        elif size > self.least:
+            plan.act(STOP, plan.running[-1], at_ms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptedEvent:
+    """Steps that happen once, or again and again with ``every_ms``, which is one second or more.
+
+    ``after_ms``: the time from the last start of the group's first members to the first occurrence. ``cycle``: lists
+    of steps that take turns, instead of ``steps``.
+    """
+
+    after_ms: Time = MINUTE_MS
+    every_ms: Time | None = None
+    steps: tuple[ScriptedStep, ...] = ()
+    cycle: tuple[tuple[ScriptedStep, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        if bool(self.steps) == bool(self.cycle):
+            raise ValueError("an event has either steps or cycle, and not empty")
+        # Otherwise the simulation would not end.
+        if self.every_ms is not None and draws.least_time_ms(self.every_ms) < _LEAST_EVERY_MS:
+            raise ValueError("every_ms must be 1000 or more, About(...) 2000 or more")
+
+
+def _numbered(events: Iterable[ScriptedEvent]) -> Iterable[int]:
     """The numbers of clients in the steps."""
     for event in events:
         for step in (*event.steps, *(step for steps in event.cycle for step in steps)):
             member = getattr(step, "member", None)
             if isinstance(member, int):
                 yield member
-
-
-def _start(plan: StepPlan, step: StartStep, at_ms: int) -> None:
-    for client in plan.chosen(step.member, running=False):
-        plan.act(START, client, at_ms)
-
-
-def _stop(plan: StepPlan, step: StopStep, at_ms: int) -> None:
-    # Members that end together end in the same way.
-    crash = float(step.crash > 0 and plan.numbers.random() < step.crash)
-    for client in plan.chosen(step.member):
-        plan.end(crash, client, at_ms)
-
-
-def _simple(action: ClientAction) -> Callable[[StepPlan, CrashStep | HangStep | ResumeStep, int], None]:
-    def act(plan: StepPlan, step: CrashStep | HangStep | ResumeStep, at_ms: int) -> None:
-        for client in plan.chosen(step.member):
-            plan.act(action, client, at_ms)
-
-    return act
-
-
-def _slow_poll(plan: StepPlan, step: SlowPollStep, at_ms: int) -> None:
-    for client in plan.chosen(step.member):
-        if plan.act(HANG, client, at_ms):
-            plan.schedule(at_ms + plan.time_ms(step.takes), partial(plan.act, RESUME, client))
-
-
-def _restart(plan: StepPlan, step: RestartStep, at_ms: int) -> None:
-    for client in plan.chosen(step.member):
-        _restart_one(plan, step, client, step.crash, at_ms)
-
-
-def _restart_one(
-    plan: StepPlan, step: RestartStep | RollingStep, client: int, crash: float, at_ms: int
-) -> None:
-    if plan.end(crash, client, at_ms):
-        plan.schedule(at_ms + plan.time_ms(step.down), partial(plan.act, START, client))
-
-
-def _rolling(plan: StepPlan, step: RollingStep, at_ms: int) -> None:
-    killed = plan.some(step.killed)
-    for place, client in enumerate(sorted(plan.running)):
-        then_ms = at_ms + place * milliseconds(step.pace)
-        crash = 1.0 if client in killed else step.crash
-        plan.schedule(then_ms, partial(_restart_one, plan, step, client, crash))
-
-
-def _deploy(plan: StepPlan, step: DeployStep, at_ms: int) -> None:
-    numbers, old = plan.numbers, list(plan.running)
-    order = numbers.choice(("stop-first", "start-first")) if step.order == "either" else step.order
-    gap_ms = plan.time_ms(step.gap)
-    ends_ms, starts_ms = (at_ms, at_ms + gap_ms) if order == "stop-first" else (at_ms + gap_ms, at_ms)
-    killed = plan.some(step.killed)
-    for client in old:
-        action = CRASH if client in killed else STOP
-        plan.schedule(ends_ms + numbers.randrange(_ENDS_MS), partial(plan.act, action, client))
-    for client in plan.new_clients(len(old)):
-        plan.schedule(starts_ms + numbers.randrange(_STARTS_MS), partial(plan.act, START, client))
-
-
-def _scale(plan: StepPlan, step: ScaleStep, at_ms: int) -> None:
-    size = len(plan.running)
-    if size < step.most and (size <= step.least or plan.numbers.random() < 1 / 2):
-        # Each member that is started is a new client, with its own name and host.
-        plan.act(START, plan.new_clients(1)[0], at_ms)
-    elif size > step.least:
-        plan.act(STOP, plan.running[-1], at_ms)
-
-
-_ACTIONS: Final[Mapping[type[ScriptedStep], Callable[[StepPlan, Any, int], None]]] = {
-    StartStep: _start,
-    StopStep: _stop,
-    CrashStep: _simple(CRASH),
-    HangStep: _simple(HANG),
-    ResumeStep: _simple(RESUME),
-    SlowPollStep: _slow_poll,
-    RestartStep: _restart,
-    RollingStep: _rolling,
-    DeployStep: _deploy,
-    ScaleStep: _scale,
-}
-assert set(_ACTIONS) == {*STEPS}

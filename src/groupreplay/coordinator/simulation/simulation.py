@@ -29,7 +29,6 @@ from groupreplay.coordinator.requests import (
 from groupreplay.coordinator.simulation.consumer import topic_id
 from groupreplay.coordinator.simulation.group import SimulatedGroup
 from groupreplay.coordinator.simulation.scenario import Scenario
-from groupreplay.coordinator.simulation.scenario_file import milliseconds
 from groupreplay.coordinator.simulation.settings_table import BROKER_SETTINGS, SettingValue, fields_of
 from groupreplay.coordinator.trace_entries import AnyEntry
 
@@ -66,9 +65,11 @@ class SimulationPlan:
         cls, scenario: Scenario, broker: Mapping[str, SettingValue], *, scala: bool = False, **fields: Any
     ) -> SimulationPlan:
         """The plan of a scenario with these settings of the brokers, by Kafka's names."""
-        found = fields_of(BROKER_SETTINGS, broker)
-        own = {name: found.pop(name) for name in ("partitions", "check_interval_ms") if name in found}
-        return cls(scenario=scenario, settings=Settings(**found, scala=scala), **own, **fields)
+        fields_set = fields_of(BROKER_SETTINGS, broker)
+        own = {
+            name: fields_set.pop(name) for name in ("partitions", "check_interval_ms") if name in fields_set
+        }
+        return cls(scenario=scenario, settings=Settings(**fields_set, scala=scala), **own, **fields)
 
     @property
     def end_ms(self) -> int:
@@ -80,14 +81,14 @@ class SimulationPlan:
         restarts = self.scenario.restarts
         if restarts is None:
             return range(0)
-        first_ms = milliseconds(restarts.first) + BROKERS.index(broker) * milliseconds(restarts.pace)
-        return range(BEGIN_MS + first_ms, self.end_ms, milliseconds(restarts.every))
+        first_ms = restarts.first_ms + BROKERS.index(broker) * restarts.pace_ms
+        return range(BEGIN_MS + first_ms, self.end_ms, restarts.every_ms)
 
     @property
     def _down_ms(self) -> int:
         """How long a broker is down in a restart."""
         restarts = self.scenario.restarts
-        return 0 if restarts is None else milliseconds(restarts.down)
+        return 0 if restarts is None else restarts.down_ms
 
     def away(self, now_ms: int) -> frozenset[int]:
         """The brokers that are down."""
@@ -113,9 +114,7 @@ class SimulationPlan:
     def _move_ms(self) -> tuple[int, int]:
         """How long a move lasts: without a coordinator, and with one that loads."""
         restarts = self.scenario.restarts
-        return (
-            (0, 0) if restarts is None else (milliseconds(restarts.election), milliseconds(restarts.loading))
-        )
+        return (0, 0) if restarts is None else (restarts.election_ms, restarts.loading_ms)
 
     def loading(self, now_ms: int) -> frozenset[int]:
         """The brokers that load partitions now; such a broker does not list its groups."""
@@ -141,10 +140,8 @@ class SimulationPlan:
             faults.append((at_ms + election_ms + loading_ms, SimulatedGroup.load))
         failed = self.scenario.failed_appends
         if failed is not None:
-            error, last_ms = Error(failed.error), milliseconds(failed.last)
-            for at_ms in range(
-                BEGIN_MS + milliseconds(failed.first), self.end_ms, milliseconds(failed.every)
-            ):
+            error, last_ms = Error(failed.error), failed.last_ms
+            for at_ms in range(BEGIN_MS + failed.first_ms, self.end_ms, failed.every_ms):
                 faults.append((at_ms, partial(_fail_appends, error)))
                 faults.append((at_ms + last_ms, partial(_fail_appends, None)))
         return sorted(faults, key=lambda fault: fault[0])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from groupreplay.coordinator.simulation.scenario_schema import scenario_schema
 from groupreplay.coordinator.simulation.trace_schema import trace_schema
 from groupreplay.state.output.catalogue import EVENTS
 from groupreplay.state.output.schemas import json_schemas
@@ -23,10 +22,3 @@ def test_schema(tmp_path: Path) -> None:
     assert result.stdout == ""
     written = {path.stem: json.loads(path.read_text()) for path in (tmp_path / "schemas").iterdir()}
     assert written == everything
-
-
-def test_the_schema_of_scenario_files() -> None:
-    """By its own name; it is no schema of an event."""
-    found = json.loads(invoke("schema", "scenario-file").stdout)
-    assert found == json.loads(json.dumps(scenario_schema()))
-    assert "scenario-file" not in json.loads(invoke("schema").stdout)

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from groupreplay.app.cli.program import cli
-from groupreplay.app.simulate.scenario_files import built_in_names, built_in_text
+from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 
 
 def test_a_capture_and_its_truth(tmp_path: Path) -> None:
@@ -44,16 +44,6 @@ def test_there_is_one_place_to_write_to() -> None:
         assert "either -o FILE or --to-topic NAME" in run.stderr
 
 
-FILE = """
-title = "Three members, of which a broker accepts two"
-[broker]
-"group.max.size" = 2
-"offsets.topic.num.partitions" = 7
-[client]
-"session.timeout.ms" = 10_000
-"""
-
-
 def simulated(folder: Path, *flags: str) -> bytes:
     """The true states that are written with these flags."""
     path = folder / "a.parquet"
@@ -78,45 +68,44 @@ def simulated(folder: Path, *flags: str) -> bytes:
 
 
 def test_the_scenarios_are_listed() -> None:
-    """Name and title of each; --show prints the file of one, which is a scenario file."""
+    """Name and title of each."""
     listed = CliRunner().invoke(cli, ["simulate", "--list"])
     lines = listed.stdout.splitlines()
-    assert (listed.exit_code, [line.split()[0] for line in lines]) == (0, built_in_names())
+    assert (listed.exit_code, [line.split()[0] for line in lines]) == (0, list(SCENARIOS))
     assert "storm                                   A member is restarted about every 25 seconds" in lines
-    shown = CliRunner().invoke(cli, ["simulate", "--show", "storm"])
-    assert (shown.exit_code, shown.stdout) == (0, built_in_text("storm"))
 
 
-def test_a_scenario_file_is_simulated(tmp_path: Path) -> None:
-    """Groups have the file's name, and the same seed gives the same bytes."""
-    path = tmp_path / "two.toml"
-    path.write_text(FILE)
-    found = simulated(tmp_path, "--scenario", str(path))
-    assert b"two-000001" in found
-    assert simulated(tmp_path, "--scenario", str(path)) == found
-    assert simulated(tmp_path, "--scenario", str(path), "--seed", "1") != found
+def test_a_seed_decides(tmp_path: Path) -> None:
+    """Groups have the scenario's name, and the same seed gives the same bytes."""
+    here = ["--scenario", "storm"]
+    files = simulated(tmp_path, *here)
+    assert b"storm-000001" in files
+    assert simulated(tmp_path, *here) == files
+    assert simulated(tmp_path, *here, "--seed", "1") != files
 
 
 def test_settings_of_brokers_and_clients(tmp_path: Path) -> None:
-    """A flag wins over the file; the defaults change nothing; the short flags are the same as the long ones."""
-    path = tmp_path / "two.toml"
-    path.write_text(FILE)
-    here = ["--scenario", str(path)]
+    """A flag wins over the scenario; the defaults change nothing; the short flags are the same as the long ones."""
+    here = ["--scenario", "resubscribed"]
     plain = simulated(tmp_path, *here)
-    assert simulated(tmp_path, *here, "--broker-property", "group.max.size=2") == plain
-    assert simulated(tmp_path, *here, "--broker-property", "group.max.size=3") != plain
-    assert simulated(tmp_path, *here, "--client-property", "session.timeout.ms=10000") == plain
+    assert simulated(tmp_path, *here, "--broker-property", "offsets.retention.minutes=5") == plain
+    assert simulated(tmp_path, *here, "--broker-property", "group.max.size=1") != plain
+    assert simulated(tmp_path, *here, "--client-property", "session.timeout.ms=45000") == plain
     assert simulated(tmp_path, *here, "--client-property", "session.timeout.ms=11000") != plain
     long = simulated(tmp_path, *here, "--broker-property", "offsets.topic.num.partitions=3")
     assert simulated(tmp_path, *here, "--partitions", "3") == long != plain
+    long = simulated(tmp_path, *here, "--broker-property", "offsets.retention.minutes=7")
+    assert simulated(tmp_path, *here, "--retention-minutes", "7") == long != plain
 
 
 @pytest.mark.parametrize(
     ("flags", "sentences"),
     [
         (["--scenario", "storn"], ["there is no scenario 'storn'", "did you mean storm?"]),
-        (["--show", "storn"], ["there is no scenario 'storn'", "did you mean storm?"]),
-        (["--scenario", "gone.toml"], ["cannot read the scenario, No such file or directory", "gone.toml"]),
+        (
+            ["--scenario", "my.toml"],
+            ["there is no scenario 'my.toml'", "simulate one of your own from Python"],
+        ),
         (["--broker-property", "group.max.sise=2"], ["unknown setting", "did you mean group.max.size?"]),
         (["--broker-property", "group.max.size=0"], ["group.max.size = 0 is not allowed", "1 or more"]),
         (

@@ -1,4 +1,4 @@
-"""``groupreplay schema``: the JSON Schemas of the events, and of scenario files."""
+"""``groupreplay schema``: the JSON Schemas of the events, of traces and of timelines."""
 
 from __future__ import annotations
 
@@ -28,16 +28,14 @@ class SchemaSettings:
 def command(settings: SchemaSettings) -> None:
     """Print the JSON Schema of EVENT (for example rebalance.completed), or of all events by name.
 
-    The name scenario-file stands for the scenario files of simulate, trace-file for a line of simulate --trace, and
-    timeline for the document of groupreplay timeline.
+    The name trace-file stands for a line of simulate --trace, and timeline for the document of groupreplay timeline.
     """
-    from groupreplay.coordinator.simulation.scenario_schema import SCENARIO_FILE, scenario_schema
     from groupreplay.coordinator.simulation.trace_schema import TRACE_FILE, trace_schema
     from groupreplay.state.output.schemas import json_schemas
     from groupreplay.timeline.timeline_schema import TIMELINE, timeline_schema
 
     event, schemas = settings.event, json_schemas()
-    others = {SCENARIO_FILE: scenario_schema, TRACE_FILE: trace_schema, TIMELINE: timeline_schema}
+    others = {TRACE_FILE: trace_schema, TIMELINE: timeline_schema}
     if event in others:
         schemas = {event: others[event]()}
     if event is not None and event not in schemas:

@@ -28,12 +28,11 @@ class SimulateSettings:
     seconds: int = flag("Simulated time.", type=click.IntRange(min=1, max=366 * 86_400), default=600)
     seed: int = flag("Random seed: the same seed gives the same files.", type=int, default=0)
     scenario: str = flag(
-        "What the groups do: a built-in scenario, or a file that ends with .toml (docs/simulations.md).",
+        "What the groups do: one of the scenarios of --list (docs/simulations.md).",
         metavar="NAME",
         default="mixed",
     )
-    list_scenarios: bool = flag("Print the built-in scenarios, and end.", "--list", is_flag=True)
-    show: str | None = flag("Print the file of a built-in scenario, to copy it, and end.", metavar="NAME")
+    list_scenarios: bool = flag("Print the scenarios, and end.", "--list", is_flag=True)
     broker_property: Mapping[str, str] = pairs_flag(
         "A setting of the simulated brokers by Kafka's name, such as group.max.size=2; may be repeated.",
         "--broker-property",
@@ -82,17 +81,17 @@ class SimulateSettings:
         Raises:
             GroupReplayError: the scenario or a setting is unknown or wrong.
         """
-        from groupreplay.app.simulate.scenario_files import (
+        from groupreplay.app.simulate.plan_checks import (
             check_broker,
             check_clients,
             checked_properties,
-            load_scenario,
+            scenario_named,
         )
         from groupreplay.coordinator.simulation.settings_table import BROKER_SETTINGS, CLIENT_SETTINGS
         from groupreplay.coordinator.simulation.simulation import SimulationPlan
 
         client = checked_properties(CLIENT_SETTINGS, self.client_property, "--client-property")
-        scenario = load_scenario(self.scenario).with_client(client)
+        scenario = scenario_named(self.scenario).with_client(client)
         check_clients(scenario, "--client-property")
         broker = dict(scenario.broker)
         broker |= checked_properties(BROKER_SETTINGS, self.broker_property, "--broker-property")
@@ -124,10 +123,10 @@ def command(settings: SimulateSettings) -> None:
     """
     from groupreplay.app.text.terminal import Progress
 
-    empty = {"output_file": None, "to_topic": None, "list_scenarios": False, "show": None}
+    empty = {"output_file": None, "to_topic": None, "list_scenarios": False}
     settings = replace(settings, **giving_way(empty, list_scenarios="list"))
-    if settings.list_scenarios or settings.show is not None:
-        _print_scenarios(settings.show)
+    if settings.list_scenarios:
+        _print_scenarios()
         return
     if (settings.output_file is None) == (settings.to_topic is None):
         raise click.UsageError("Give either -o FILE or --to-topic NAME.")
@@ -138,17 +137,13 @@ def command(settings: SimulateSettings) -> None:
     click.echo(f"{count:,} records in {target}, the true states in {truth}{traced}", err=True)
 
 
-def _print_scenarios(name: str | None) -> None:
-    """The names and titles of the built-in scenarios, or the file of one."""
-    from groupreplay.app.simulate.scenario_files import built_in_names, built_in_text, load_scenario
+def _print_scenarios() -> None:
+    """The names and titles of the scenarios."""
+    from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 
-    if name is not None:
-        click.echo(built_in_text(name), nl=False)
-        return
-    names = built_in_names()
-    width = max(map(len, names))
-    for one in names:
-        click.echo(f"{one:{width}}  {load_scenario(one).file.title}")
+    width = max(map(len, SCENARIOS))
+    for name, scenario in SCENARIOS.items():
+        click.echo(f"{name:{width}}  {scenario.title}")
 
 
 def _write(settings: SimulateSettings, progress: Progress) -> tuple[int, str, Path]:
