@@ -17,7 +17,7 @@ READERS = {
     "app/cli/table_flags.py": "times of this year are written without it",
     "app/cli/time_range.py": "ages in flags of a live topic",
     "app/inspection/capture.py": "the time up to which a topic was read",
-    "streaming/job/once/single_run.py": "Spark dates its batches and timers by it",
+    "streaming/run/single_run.py": "Spark dates its batches and timers by it",
     "streaming/kafka/topic_reader.py": "the time up to which a topic was read",
     "streaming/prober/service.py": "one round that is printed and not written",
     "streaming/spark/log_task.py": "the time by which records were read, to a day; it has the driver's correction",

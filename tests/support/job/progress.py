@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from groupreplay.streaming.job.job_status import JobIdentity
+from groupreplay.streaming.run.status import JobIdentity
 
 IDENTITY = JobIdentity(
     cluster_id="c", era="e", job_id="j", run_id="r", first_start_ms=1, started_ms=2, trigger_seconds=10

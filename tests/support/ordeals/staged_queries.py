@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.base.signals import StopRequest
-from groupreplay.streaming.job.faults import Remedy
-from groupreplay.streaming.job.job_status import JobReport
-from groupreplay.streaming.job.outage import Hindrance, Outage
-from groupreplay.streaming.job.supervisor import Supervisor
+from groupreplay.streaming.run.faults import Remedy
+from groupreplay.streaming.run.outage import Hindrance, Outage
+from groupreplay.streaming.run.status import JobReport
+from groupreplay.streaming.run.supervisor import Supervisor
 from support.job.progress import IDENTITY, QueryError
 
 

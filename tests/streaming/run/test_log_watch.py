@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 import pytest
 
 from groupreplay.streaming.base.errors import GroupReplayError
-from groupreplay.streaming.job import log_watch as module
-from groupreplay.streaming.job.log_watch import LogWatch, LogWatchThread
 from groupreplay.streaming.kafka.log_marks import EpochEnd, LogMarks, PartitionMark, RecordMark
+from groupreplay.streaming.run import log_watch as module
+from groupreplay.streaming.run.log_watch import LogWatch, LogWatchThread
 from support.kafka.waiting import wait_until
 
 CUT = GroupReplayError("cut")

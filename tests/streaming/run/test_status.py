@@ -11,8 +11,8 @@ import pytest
 from groupreplay import __version__
 from groupreplay.streaming.contract.job_document import QueryStatus
 from groupreplay.streaming.contract.probe_messages import ERROR_LIMIT, RoundSummary
-from groupreplay.streaming.job.job_status import JobReport, QueryHealth
-from groupreplay.streaming.job.once.single_run import SingleRun
+from groupreplay.streaming.run.single_run import SingleRun
+from groupreplay.streaming.run.status import JobReport, QueryHealth
 from groupreplay.streaming.spark.query import OBSERVED, OBSERVED_PROBES, OBSERVED_READ
 from support.job.progress import IDENTITY, batch
 

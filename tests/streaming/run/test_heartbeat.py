@@ -13,9 +13,9 @@ import pytest
 from groupreplay import __version__
 from groupreplay.streaming.base.broker_clock import AppendedMessage, BrokerClock
 from groupreplay.streaming.config.settings import TopicNames
-from groupreplay.streaming.job.heartbeat import HeartbeatThread, HeartbeatWriter
-from groupreplay.streaming.job.job_status import JobReport
 from groupreplay.streaming.kafka.publisher import MessageTooLargeError
+from groupreplay.streaming.run.heartbeat import HeartbeatThread, HeartbeatWriter
+from groupreplay.streaming.run.status import JobReport
 from support.job.progress import IDENTITY, batch
 from support.kafka.waiting import wait_until
 

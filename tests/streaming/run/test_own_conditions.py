@@ -23,8 +23,8 @@ from groupreplay.streaming.contract.probe_messages import ProbeMessage, decode_m
 from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, job_observation
 from groupreplay.streaming.engine.wire import JOB_TAG, to_wire
-from groupreplay.streaming.job.job_status import JobReport
-from groupreplay.streaming.job.own_conditions import OwnConditions, OwnConditionsThread
+from groupreplay.streaming.run.own_conditions import OwnConditions, OwnConditionsThread
+from groupreplay.streaming.run.status import JobReport
 from groupreplay.streaming.sinks.own_topics import OwnMessage
 from support.job.captures import CLUSTER_ID
 from support.job.jobs import comparable

@@ -14,9 +14,9 @@ from py4j.protocol import Py4JError
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.job import preflight
 from groupreplay.streaming.kafka import clients
 from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.run import preflight
 from groupreplay.streaming.spark.source import TopicPlan, offsets_read, planned_partitions
 from support.histories.raw_records import commit
 from support.job.jobs import write_log

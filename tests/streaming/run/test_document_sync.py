@@ -10,8 +10,8 @@ import pytest
 
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.contract.probe_messages import DocumentRequest, JobDocumentsRequest, ProbeMessage
-from groupreplay.streaming.job import document_sync
-from groupreplay.streaming.job.document_sync import DocumentSync, DocumentSyncThread, SyncedRun
+from groupreplay.streaming.run import document_sync
+from groupreplay.streaming.run.document_sync import DocumentSync, DocumentSyncThread, SyncedRun
 from groupreplay.streaming.sinks.document_topics import UNKNOWN_TOPICS, DocumentTopics, SyncRecord
 from support.kafka.waiting import wait_until
 

@@ -8,10 +8,10 @@ import pytest
 
 from groupreplay.state.events.job_events import GapReason, UnreadRange
 from groupreplay.streaming.base.errors import ExitCode
-from groupreplay.streaming.job import data_loss
-from groupreplay.streaming.job.data_loss import lost_log
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.kafka.log_marks import EpochEnd, LogMarks, PartitionMark
+from groupreplay.streaming.run import data_loss
+from groupreplay.streaming.run.data_loss import lost_log
 from groupreplay.streaming.spark.checkpoint_identity import Identity
 
 IDENTITY = Identity(cluster_id="c", era="e", partitions=2, probes="p", first_start_ms=0)

@@ -10,9 +10,9 @@ from groupreplay.state.policy.context import Context
 from groupreplay.streaming.base.broker_clock import BrokerClock
 from groupreplay.streaming.config.rules_file import RulesWatch
 from groupreplay.streaming.config.settings import RunSettings
-from groupreplay.streaming.job.job_status import JobReport
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.retention import RetentionWatch
+from groupreplay.streaming.run.status import JobReport
 from groupreplay.streaming.spark.checkpoint_identity import Identity
 
 log = logging.getLogger(__name__)

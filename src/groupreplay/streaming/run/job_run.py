@@ -23,18 +23,6 @@ from groupreplay.streaming.contract.output import OutputRow
 from groupreplay.streaming.contract.probe_messages import Rights, RoundSummary
 from groupreplay.streaming.engine.json_messages import claim_row, event_row
 from groupreplay.streaming.engine.probe_rows import ProbeFilter
-from groupreplay.streaming.job.data_loss import LogLostError, lost_log
-from groupreplay.streaming.job.document_sync import DocumentSync, DocumentSyncThread, SyncedRun
-from groupreplay.streaming.job.faults import Remedy
-from groupreplay.streaming.job.heartbeat import HeartbeatThread, HeartbeatWriter
-from groupreplay.streaming.job.job_status import JobIdentity, JobReport
-from groupreplay.streaming.job.log_watch import LogWatch, LogWatchThread
-from groupreplay.streaming.job.once.single_run import SingleRun
-from groupreplay.streaming.job.outage import Outage
-from groupreplay.streaming.job.own_conditions import OwnConditions, OwnConditionsThread
-from groupreplay.streaming.job.query_settings import QuerySettings
-from groupreplay.streaming.job.supervisor import Supervisor
-from groupreplay.streaming.job.topic_owner import TopicOwner
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.log_check import last_records
 from groupreplay.streaming.kafka.message_limits import MessageLimits
@@ -42,6 +30,18 @@ from groupreplay.streaming.kafka.output_topics import create_missing
 from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.kafka.topic_ends import TopicEnds
 from groupreplay.streaming.prober.prober_process import ProberProcess, ProberTask
+from groupreplay.streaming.run.context import QuerySettings
+from groupreplay.streaming.run.data_loss import LogLostError, lost_log
+from groupreplay.streaming.run.document_sync import DocumentSync, DocumentSyncThread, SyncedRun
+from groupreplay.streaming.run.faults import Remedy
+from groupreplay.streaming.run.heartbeat import HeartbeatThread, HeartbeatWriter
+from groupreplay.streaming.run.log_watch import LogWatch, LogWatchThread
+from groupreplay.streaming.run.outage import Outage
+from groupreplay.streaming.run.own_conditions import OwnConditions, OwnConditionsThread
+from groupreplay.streaming.run.single_run import SingleRun
+from groupreplay.streaming.run.status import JobIdentity, JobReport
+from groupreplay.streaming.run.supervisor import Supervisor
+from groupreplay.streaming.run.topic_owner import TopicOwner
 from groupreplay.streaming.sinks.document_topics import KafkaDocuments
 from groupreplay.streaming.sinks.own_topics import OwnTopics
 from groupreplay.streaming.spark.batch_progress import BatchProgress, tasks_ended

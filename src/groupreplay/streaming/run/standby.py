@@ -20,7 +20,7 @@ import msgspec
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.signals import StopRequest
 from groupreplay.streaming.contract.job_document import JobDocument, OwnerClaim
-from groupreplay.streaming.job.topic_owner import OtherRunError, TopicOwner
+from groupreplay.streaming.run.topic_owner import OtherRunError, TopicOwner
 from groupreplay.streaming.sinks.job_topic import JobTopic, RunMessage
 from groupreplay.streaming.spark.checkpoint_identity import Identity
 

@@ -13,7 +13,7 @@ import pytest
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.signals import StopRequest
 from groupreplay.streaming.contract.job_document import STOPPED, JobDocument, OwnerClaim
-from groupreplay.streaming.job.standby import (
+from groupreplay.streaming.run.standby import (
     FormerJob,
     JobHistory,
     Turns,
@@ -22,7 +22,7 @@ from groupreplay.streaming.job.standby import (
     in_thread,
     read_history,
 )
-from groupreplay.streaming.job.topic_owner import OtherRunError, TopicOwner
+from groupreplay.streaming.run.topic_owner import OtherRunError, TopicOwner
 from groupreplay.streaming.sinks.job_topic import JobTopic
 from groupreplay.streaming.spark.checkpoint import Checkpoint
 from groupreplay.streaming.spark.checkpoint_identity import Identity

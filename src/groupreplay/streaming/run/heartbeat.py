@@ -21,8 +21,8 @@ from groupreplay.streaming.base.broker_clock import BrokerClock
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, encode_message
 from groupreplay.streaming.engine.json_messages import job_row
-from groupreplay.streaming.job.job_status import JobReport
 from groupreplay.streaming.kafka.publisher import publish_smaller
+from groupreplay.streaming.run.status import JobReport
 
 log = logging.getLogger(__name__)
 

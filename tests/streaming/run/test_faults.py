@@ -11,7 +11,8 @@ import pytest
 
 from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.job.faults import (
+from groupreplay.streaming.local.spark_lines import line_name
+from groupreplay.streaming.run.faults import (
     Remedy,
     explained,
     failure_text,
@@ -20,7 +21,6 @@ from groupreplay.streaming.job.faults import (
     known_fault,
     remedy,
 )
-from groupreplay.streaming.local.spark_lines import line_name
 from groupreplay.streaming.spark.source import TopicPlan, read_options
 from support.job.jobs import last_batch
 from support.job.progress import QueryError

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from groupreplay.streaming.base.errors import GroupReplayError, PassingError
 from groupreplay.streaming.base.signals import StopRequest
-from groupreplay.streaming.job.faults import (
+from groupreplay.streaming.run.faults import (
     MOST_FAILURES,
     WAITING,
     Remedy,
@@ -22,8 +22,8 @@ from groupreplay.streaming.job.faults import (
     is_only_unreported,
     remedy,
 )
-from groupreplay.streaming.job.job_status import JobReport
-from groupreplay.streaming.job.outage import Outage
+from groupreplay.streaming.run.outage import Outage
+from groupreplay.streaming.run.status import JobReport
 
 log = logging.getLogger(__name__)
 

@@ -25,7 +25,7 @@ from groupreplay.streaming.contract.output import OutputRow
 from groupreplay.streaming.contract.probe_messages import decode_message
 from groupreplay.streaming.engine.json_messages import conditions_row, event_row
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, job_observation
-from groupreplay.streaming.job.job_status import JobReport
+from groupreplay.streaming.run.status import JobReport
 from groupreplay.streaming.sinks.own_topics import OwnMessage
 
 log = logging.getLogger(__name__)

@@ -11,8 +11,8 @@ import pytest
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.base.signals import StopRequest
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.job import outage as outage_module
-from groupreplay.streaming.job.outage import Hindrance, Outage, cluster_hindrance
+from groupreplay.streaming.run import outage as outage_module
+from groupreplay.streaming.run.outage import Hindrance, Outage, cluster_hindrance
 
 CLUSTER = Cluster(bootstrap_servers="b:9092")
 AWAY = Hindrance("Kafka cannot be reached (b:9092)")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from groupreplay.streaming.job.once.single_run import PROBER_SECONDS, SingleRun
+from groupreplay.streaming.run.single_run import PROBER_SECONDS, SingleRun
 from support.job.progress import batch
 from support.ordeals.staged_queries import Puppet, Stage, stop_at_the_third_wait
 

@@ -8,7 +8,7 @@ import pytest
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.contract.job_document import STOPPED, JobDocument, OwnerClaim
-from groupreplay.streaming.job.topic_owner import TopicOwner
+from groupreplay.streaming.run.topic_owner import TopicOwner
 from support.ordeals.run_topic import Reader, World, document
 
 #: The time in which a run with a trigger of ten seconds must write once.

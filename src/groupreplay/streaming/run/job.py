@@ -18,17 +18,17 @@ from groupreplay.streaming.base.signals import StopRequest, in_worker, stop_requ
 from groupreplay.streaming.config.logs import report_progress
 from groupreplay.streaming.config.rules_file import RulesWatch
 from groupreplay.streaming.config.settings import RunSettings
-from groupreplay.streaming.job import preflight
-from groupreplay.streaming.job.data_loss import LogLostError
-from groupreplay.streaming.job.outage import Hindrance, Outage, job_hindrance
-from groupreplay.streaming.job.query_run import QueryRun, RunParts
-from groupreplay.streaming.job.standby import JobHistory, Standby, Turns, begin_after
-from groupreplay.streaming.job.topic_owner import OtherRunError, TopicOwner
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.kafka.rights import require, sink_rights, source_rights
 from groupreplay.streaming.prober.probes_topic import read_clock
+from groupreplay.streaming.run import preflight
+from groupreplay.streaming.run.data_loss import LogLostError
+from groupreplay.streaming.run.job_run import QueryRun, RunParts
+from groupreplay.streaming.run.outage import Hindrance, Outage, job_hindrance
+from groupreplay.streaming.run.standby import JobHistory, Standby, Turns, begin_after
+from groupreplay.streaming.run.topic_owner import OtherRunError, TopicOwner
 from groupreplay.streaming.sinks.job_topic import JobTopic, RunMessage
 from groupreplay.streaming.spark.batch_progress import BatchProgress, batch_progress
 from groupreplay.streaming.spark.checkpoint import LOCK_SECONDS, Checkpoint, local_folder

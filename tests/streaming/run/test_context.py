@@ -14,9 +14,9 @@ from groupreplay.state.policy.rules import Policy
 from groupreplay.streaming.base.broker_clock import AppendedMessage, BrokerClock
 from groupreplay.streaming.config.rules_file import RulesWatch
 from groupreplay.streaming.config.settings import Cluster, RetentionFlags, RunSettings
-from groupreplay.streaming.job.job_status import JobIdentity, JobReport
-from groupreplay.streaming.job.query_settings import QuerySettings
 from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.run.context import QuerySettings
+from groupreplay.streaming.run.status import JobIdentity, JobReport
 from groupreplay.streaming.spark.checkpoint_identity import Identity
 
 CLUSTER = Cluster(bootstrap_servers="b:9092")

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
-from groupreplay.streaming.job.faults import Remedy, failure_text, headline, known_fault, remedy
 from groupreplay.streaming.local.java import find_java
 from groupreplay.streaming.local.spark_lines import LINE_NAMES, find_line, javas_of
+from groupreplay.streaming.run.faults import Remedy, failure_text, headline, known_fault, remedy
 from groupreplay.streaming.spark.checkpoint import local_folder
 from groupreplay.streaming.spark.checkpoint_errors import unwritable
 from groupreplay.streaming.spark.checkpoint_files import has_run, in_folder
