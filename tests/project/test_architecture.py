@@ -13,7 +13,7 @@ from support.tools import source_checks as checks
 
 Check = Callable[[Path], list[str]]
 
-#: Decoders outside of ``streaming/contract/message_decoder.py`` -> why no bytes of a topic reach them unchecked.
+#: Decoders outside of ``streaming/contract/messages.py`` -> why no bytes of a topic reach them unchecked.
 DECODED_ELSEWHERE = {
     "app/bundle/submitted_program.py json.load": "a file of the archive",
     "app/cli/commands/events.py bytes.decode": "EventTopic leaves out what is no JSON",
@@ -36,7 +36,7 @@ DECODED_ELSEWHERE = {
     "streaming/kafka/clients.py bytes.decode": "base64 of this process",
     "streaming/local/jars.py json.loads": "a file of the package",
     "streaming/local/process_guard.py json.loads": "a pipe between two processes of groupreplay",
-    "streaming/prober/prober_process.py msgspec.json.decode": "a pipe between two processes of groupreplay",
+    "streaming/prober/service.py msgspec.json.decode": "a pipe between two processes of groupreplay",
     "app/cli/commands/pictures/timeline.py bytes.decode": "JSON of this process",
     "app/report/assets.py bytes.decode": "base64 of this process",
     "app/report/assets.py json.loads": "a file of the package",

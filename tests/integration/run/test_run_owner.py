@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from groupreplay.streaming.base.signals import StopRequest
+from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.job_document import JOB_KEY, OWNER_KEY, STOPPED, JobDocument, OwnerClaim
 from groupreplay.streaming.kafka.clients import Connection

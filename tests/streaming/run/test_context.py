@@ -11,7 +11,7 @@ import pytest
 from groupreplay import __version__
 from groupreplay.state import Context
 from groupreplay.state.policy.rules import Policy
-from groupreplay.streaming.base.broker_clock import AppendedMessage, BrokerClock
+from groupreplay.streaming.base.clock import AppendedMessage, BrokerClock
 from groupreplay.streaming.config.rules_file import RulesWatch
 from groupreplay.streaming.config.settings import Cluster, RetentionFlags, RunSettings
 from groupreplay.streaming.kafka.clients import Connection

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from groupreplay import __version__
-from groupreplay.streaming.base.broker_clock import AppendedMessage, BrokerClock
+from groupreplay.streaming.base.clock import AppendedMessage, BrokerClock
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.kafka.publisher import MessageTooLargeError
 from groupreplay.streaming.run.heartbeat import HeartbeatThread, HeartbeatWriter

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError, UnwritableError
-from groupreplay.streaming.base.signals import StopRequest
+from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.config.settings import Cluster, RunSettings
 from groupreplay.streaming.run import job as run_module
 from groupreplay.streaming.run.job import run

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from groupreplay.streaming.base.errors import GroupReplayError
-from groupreplay.streaming.base.signals import StopRequest
+from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.run import outage as outage_module
 from groupreplay.streaming.run.outage import Hindrance, Outage, cluster_hindrance

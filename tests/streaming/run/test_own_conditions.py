@@ -18,14 +18,14 @@ from groupreplay.state.snapshot.conditions import ActiveCondition, ConditionKey
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, STATE_KEY, JobStateMessage
-from groupreplay.streaming.contract.output import OutputRow
+from groupreplay.streaming.contract.messages import OutputRow
 from groupreplay.streaming.contract.probe_messages import ProbeMessage, decode_message, encode_message
 from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, job_observation
 from groupreplay.streaming.engine.wire import JOB_TAG, to_wire
 from groupreplay.streaming.run.own_conditions import OwnConditions, OwnConditionsThread
 from groupreplay.streaming.run.status import JobReport
-from groupreplay.streaming.sinks.own_topics import OwnMessage
+from groupreplay.streaming.sinks.job_topic import OwnMessage
 from support.job.captures import CLUSTER_ID
 from support.job.jobs import comparable
 from support.job.probes import beat, moment, summed_up

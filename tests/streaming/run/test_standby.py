@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.base.signals import StopRequest
+from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.contract.job_document import STOPPED, JobDocument, OwnerClaim
 from groupreplay.streaming.run.standby import (
     FormerJob,

@@ -18,7 +18,7 @@ from groupreplay.codecs import REGISTRY
 from groupreplay.state import Context
 from groupreplay.state.policy.rules import GroupRule, Policy
 from groupreplay.streaming.config.settings import TopicNames
-from groupreplay.streaming.contract.output import Output, OutputRow
+from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.engine.advance import AdvanceResult
 from groupreplay.streaming.engine.json_messages import event_row
 from groupreplay.streaming.engine.packing.pack import pack

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from groupreplay.streaming.base.errors import GroupReplayError
-from groupreplay.streaming.base.signals import StopRequest
+from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.run.faults import Remedy
 from groupreplay.streaming.run.outage import Hindrance, Outage
 from groupreplay.streaming.run.status import JobReport

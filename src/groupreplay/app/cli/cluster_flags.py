@@ -153,7 +153,7 @@ def probes_flags() -> Any:
 
 def _retention(broker_release: str | None, **values: int | None) -> RetentionFlags:
     from groupreplay.streaming.config.settings import RetentionFlags
-    from groupreplay.streaming.kafka.broker_release import parsed_release
+    from groupreplay.streaming.kafka.broker_config import parsed_release
 
     release = None if broker_release is None else parsed_release(broker_release)
     if broker_release is not None and release is None:

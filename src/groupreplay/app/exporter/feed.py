@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.topic_reader import consume
-from groupreplay.streaming.sinks.day_counts import DAY_MS
+from groupreplay.streaming.sinks.known_groups import DAY_MS
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 
 if TYPE_CHECKING:

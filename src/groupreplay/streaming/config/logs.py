@@ -15,8 +15,7 @@ from typing import Final, Literal, TextIO
 
 import click
 
-from groupreplay.streaming.base.ending import is_quiet
-from groupreplay.streaming.base.status_line import StatusLine, can_redraw
+from groupreplay.streaming.base.process import StatusLine, can_redraw, is_quiet
 from groupreplay.streaming.config.properties import MASK
 
 LogFormat = Literal["text", "json"]

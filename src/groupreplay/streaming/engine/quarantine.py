@@ -1,7 +1,7 @@
 """Sets a key aside when its call raises an exception, so that one group cannot stop the others.
 
-The stored state of a quarantined key is a note in place of the snapshot. Its first byte is no version of a snapshot, so
-an earlier release refuses it instead of reading it wrong.
+ The stored state of a quarantined key is a note in place of the snapshot. Its first byte is no version of a
+snapshot, so an earlier release refuses it instead of reading it wrong.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from groupreplay.state.job.bad_records import BadRecord
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.state.snapshot.observations import CommitRun, GroupRecord
 from groupreplay.state.stored_form import StoredForm
-from groupreplay.streaming.contract.output import OutputRow
+from groupreplay.streaming.contract.messages import OutputRow
 from groupreplay.streaming.engine.json_messages import commits_letter_row, dead_letter_row, event_row
 from groupreplay.streaming.engine.packing.pack import KEPT_BYTES
 from groupreplay.streaming.engine.wire import (

@@ -16,8 +16,7 @@ from typing import Final
 from xml.sax.saxutils import quoteattr
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.base.file_modes import warn_readable
-from groupreplay.streaming.local.cache import cache_folder
+from groupreplay.streaming.base.files import cache_folder, warn_readable
 from groupreplay.streaming.local.java import find_java, network_options
 from groupreplay.streaming.local.spark_lines import JAVAS
 

@@ -17,7 +17,7 @@ from typing import Final, Literal
 from urllib.parse import urlsplit
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.local.cache import cache_folder, write_once
+from groupreplay.streaming.base.files import cache_folder, write_once
 from groupreplay.streaming.local.truststore import trust_options
 
 log = logging.getLogger(__name__)

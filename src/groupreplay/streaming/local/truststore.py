@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from groupreplay.streaming.base.errors import GroupReplayError
-from groupreplay.streaming.local.cache import cache_folder, write_once
+from groupreplay.streaming.base.files import cache_folder, write_once
 
 #: Environment variables that name a PEM bundle.
 CERTIFICATE_VARIABLES: Final = ("SSL_CERT_FILE", "PIP_CERT", "REQUESTS_CA_BUNDLE")

@@ -7,11 +7,11 @@ from typing import Final
 
 from groupreplay import __version__
 from groupreplay.state.policy.context import Context
-from groupreplay.streaming.base.broker_clock import BrokerClock
+from groupreplay.streaming.base.clock import BrokerClock
 from groupreplay.streaming.config.rules_file import RulesWatch
 from groupreplay.streaming.config.settings import RunSettings
+from groupreplay.streaming.kafka.broker_config import RetentionWatch
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.retention import RetentionWatch
 from groupreplay.streaming.run.status import JobReport
 from groupreplay.streaming.spark.checkpoint_identity import Identity
 

@@ -1,8 +1,9 @@
 """Keeps ``group-states`` equal to the state: asks groups for their documents when the topic may hold others.
 
-A state that begins empty knows nothing of the groups that ended before it: their documents are left in the topic. A
-topic that was created again, or has another name, lacks the documents of all quiet groups. Only the call of a group
-knows its state, so the driver sends requests through ``group-probes``, and the call writes a document or a tombstone.
+ A state that begins empty knows nothing of the groups that ended before it: their documents are left in the topic.
+A topic that was created again, or has another name, lacks the documents of all quiet groups. Only the call of a
+group knows its state, so the driver sends requests through ``group-probes``, and the call writes a document or a
+tombstone.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from groupreplay.streaming.contract.message_decoder import MessageDecoder
+from groupreplay.streaming.contract.messages import MessageDecoder
 from groupreplay.streaming.contract.probe_messages import DocumentRequest, JobDocumentsRequest, ProbeMessage
 from groupreplay.streaming.sinks.document_topics import UNKNOWN_TOPICS, DocumentTopics, SyncRecord
 

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, Final
 
 from groupreplay import __version__
-from groupreplay.streaming.base.broker_clock import BrokerClock
+from groupreplay.streaming.base.clock import BrokerClock
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, encode_message
 from groupreplay.streaming.engine.json_messages import job_row

@@ -12,9 +12,9 @@ from socket import gethostname
 from typing import TYPE_CHECKING, Final
 
 from groupreplay.state.policy.context import OFFSETS_TOPIC
-from groupreplay.streaming.base.broker_clock import BrokerClock
+from groupreplay.streaming.base.clock import BrokerClock
 from groupreplay.streaming.base.errors import GroupReplayError, PassingError
-from groupreplay.streaming.base.signals import StopRequest, in_worker, stop_requests
+from groupreplay.streaming.base.process import StopRequest, in_worker, stop_requests
 from groupreplay.streaming.config.logs import report_progress
 from groupreplay.streaming.config.rules_file import RulesWatch
 from groupreplay.streaming.config.settings import RunSettings

@@ -12,24 +12,22 @@ from typing import TYPE_CHECKING, Any
 from groupreplay.state.conditions.job.blind import GRANT_DESCRIBE
 from groupreplay.state.events.job_events import gap_event
 from groupreplay.state.policy.context import Context
-from groupreplay.streaming.base.broker_clock import BrokerClock
+from groupreplay.streaming.base.clock import BrokerClock
 from groupreplay.streaming.base.errors import GroupReplayError
-from groupreplay.streaming.base.signals import StopRequest
+from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.config.logs import StatusReport, log_settings, report_progress
 from groupreplay.streaming.config.rules_file import RulesWatch
 from groupreplay.streaming.config.settings import RunSettings
 from groupreplay.streaming.contract.job_document import OwnerClaim
-from groupreplay.streaming.contract.output import OutputRow
+from groupreplay.streaming.contract.messages import OutputRow
 from groupreplay.streaming.contract.probe_messages import Rights, RoundSummary
 from groupreplay.streaming.engine.json_messages import claim_row, event_row
 from groupreplay.streaming.engine.probe_rows import ProbeFilter
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.log_check import last_records
-from groupreplay.streaming.kafka.message_limits import MessageLimits
+from groupreplay.streaming.kafka.log_check import TopicEnds, last_records
 from groupreplay.streaming.kafka.output_topics import create_missing
-from groupreplay.streaming.kafka.publisher import Publisher
-from groupreplay.streaming.kafka.topic_ends import TopicEnds
-from groupreplay.streaming.prober.prober_process import ProberProcess, ProberTask
+from groupreplay.streaming.kafka.publisher import MessageLimits, Publisher
+from groupreplay.streaming.prober.service import ProberProcess, ProberTask
 from groupreplay.streaming.run.context import QuerySettings
 from groupreplay.streaming.run.data_loss import LogLostError, lost_log
 from groupreplay.streaming.run.document_sync import DocumentSync, DocumentSyncThread, SyncedRun
@@ -43,7 +41,7 @@ from groupreplay.streaming.run.status import JobIdentity, JobReport
 from groupreplay.streaming.run.supervisor import Supervisor
 from groupreplay.streaming.run.topic_owner import TopicOwner
 from groupreplay.streaming.sinks.document_topics import KafkaDocuments
-from groupreplay.streaming.sinks.own_topics import OwnTopics
+from groupreplay.streaming.sinks.job_topic import OwnTopics
 from groupreplay.streaming.spark.batch_progress import BatchProgress, tasks_ended
 from groupreplay.streaming.spark.checkpoint import Checkpoint
 from groupreplay.streaming.spark.checkpoint_identity import Identity

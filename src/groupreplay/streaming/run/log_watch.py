@@ -1,8 +1,8 @@
 """Follows the leaders of the log while the job runs, and remembers in the checkpoint what the log was.
 
-An unclean leader election cuts the end of the log, which then grows again: no offset shows that the state has records
-that are gone. The ends that the heartbeat takes have the epoch of each leader. When one changes, the log is compared
-with what was seen of it. The marks stay in the checkpoint, so the next start compares, too.
+ An unclean leader election cuts the end of the log, which then grows again: no offset shows that the state has
+records that are gone. The ends that the heartbeat takes have the epoch of each leader. When one changes, the log is
+compared with what was seen of it. The marks stay in the checkpoint, so the next start compares, too.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from typing import Final
 
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import GroupReplayError
-from groupreplay.streaming.base.signals import StopRequest
+from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.config.settings import Cluster, RunSettings
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.spark.checkpoint import Checkpoint

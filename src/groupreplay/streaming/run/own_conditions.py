@@ -1,8 +1,8 @@
 """The job's own conditions as the driver evaluates them, so that they are reported while the query stands still.
 
-The query evaluates them with its state of the key ``JOB_TAG``. The driver reads the same messages back and applies the
-same code to a state of its own, which it takes over from the query (``STATE_KEY``). It publishes only what the query
-has not read in time. Both give an event the same id, so what the query writes later is a repeat.
+ The query evaluates them with its state of the key ``JOB_TAG``. The driver reads the same messages back and applies
+the same code to a state of its own, which it takes over from the query (``STATE_KEY``). It publishes only what the
+query has not read in time. Both give an event the same id, so what the query writes later is a repeat.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from groupreplay.state.policy.context import Context
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.job_document import JobStateMessage, decode_state_message
-from groupreplay.streaming.contract.output import OutputRow
+from groupreplay.streaming.contract.messages import OutputRow
 from groupreplay.streaming.contract.probe_messages import decode_message
 from groupreplay.streaming.engine.json_messages import conditions_row, event_row
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, job_observation
 from groupreplay.streaming.run.status import JobReport
-from groupreplay.streaming.sinks.own_topics import OwnMessage
+from groupreplay.streaming.sinks.job_topic import OwnMessage
 
 log = logging.getLogger(__name__)
 

@@ -1,7 +1,8 @@
 """``run --standby``: waits beside the job that writes to the topics, and goes on in its place when it is gone.
 
-The process reads ``group-job``, which says whether the other run lives, and up to which time it has emitted all events.
-While it waits it writes nothing, but for one message to learn the brokers' time when the other run is nearly silent.
+ The process reads ``group-job``, which says whether the other run lives, and up to which time it has emitted all
+events. While it waits it writes nothing, but for one message to learn the brokers' time when the other run is
+nearly silent.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 import msgspec
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.base.signals import StopRequest
+from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.contract.job_document import JobDocument, OwnerClaim
 from groupreplay.streaming.run.topic_owner import OtherRunError, TopicOwner
 from groupreplay.streaming.sinks.job_topic import JobTopic, RunMessage

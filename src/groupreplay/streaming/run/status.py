@@ -22,7 +22,7 @@ from groupreplay.streaming.contract.job_document import (
     QueryStatus,
     RulesStatus,
 )
-from groupreplay.streaming.contract.output import Output
+from groupreplay.streaming.contract.messages import Output
 from groupreplay.streaming.contract.probe_messages import ERROR_LIMIT, RoundSummary
 from groupreplay.streaming.engine.packing.record_counts import as_counts
 from groupreplay.streaming.engine.probe_rows import COUNTS

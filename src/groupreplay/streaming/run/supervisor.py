@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from groupreplay.streaming.base.errors import GroupReplayError, PassingError
-from groupreplay.streaming.base.signals import StopRequest
+from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.run.faults import (
     MOST_FAILURES,
     WAITING,

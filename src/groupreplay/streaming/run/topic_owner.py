@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
-from groupreplay.streaming.base.signals import StopRequest
+from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.contract.job_document import STOPPED, JobDocument, OwnerClaim
 from groupreplay.streaming.sinks.job_topic import RunMessage
 

@@ -1,7 +1,7 @@
 """The checkpoint folder: which topic it belongs to, how far that was read, and a lock against a second job.
 
-The folder may be on any file system of Hadoop. Two files of this project stand beside Spark's own. When a part of the
-log is lost, the state is built anew in a folder inside.
+ The folder may be on any file system of Hadoop. Two files of this project stand beside Spark's own. When a part of
+the log is lost, the state is built anew in a folder inside.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import msgspec
 
 from groupreplay.state.events.job_events import JobGap
 from groupreplay.streaming.base.errors import GroupReplayError, UnwritableError
-from groupreplay.streaming.base.file_modes import mode_of, writers
+from groupreplay.streaming.base.files import mode_of, writers
 from groupreplay.streaming.kafka.log_marks import LogMarks
 from groupreplay.streaming.sinks.document_topics import SyncRecord
 from groupreplay.streaming.spark.checkpoint_errors import reading, writing

@@ -1,7 +1,7 @@
 """Spark's files in a checkpoint: whether a query has run on it, and whether the files are complete.
 
-Spark writes what a batch will read into ``offsets``, its result into ``state``, and then the batch into ``commits``: at
-most one batch is in the first and not in the last.
+ Spark writes what a batch will read into ``offsets``, its result into ``state``, and then the batch into
+``commits``: at most one batch is in the first and not in the last.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ import numpy as np
 
 from groupreplay.state.policy.context import Context
 from groupreplay.streaming.config.settings import TopicNames
-from groupreplay.streaming.contract.output import OutputRow
+from groupreplay.streaming.contract.messages import OutputRow
 from groupreplay.streaming.engine.advance import AdvanceResult, advance
 from groupreplay.streaming.engine.fitting import fit_rows
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from groupreplay.streaming.config.settings import RunSettings
-from groupreplay.streaming.kafka.message_limits import BATCH_BYTES, LARGEST_BYTES
+from groupreplay.streaming.kafka.publisher import BATCH_BYTES, LARGEST_BYTES
 from groupreplay.streaming.spark.source import connection_options
 
 if TYPE_CHECKING:

@@ -2,6 +2,9 @@
 
 Spark does not document that a column with the metadata of a watermark carries it into ``applyInPandasWithState``. If it
 did not, deadlines would never come, and nothing would fail.
+
+
+
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Whether the private parts of a release of Spark may be used; asked before one of them is imported.
 
-Imports nothing of PySpark. A release belongs to a line (`spark_lines.LINES`) on which the tests of every private part
-were run, or only Spark's public interface is used with it.
+ Imports nothing of PySpark. A release belongs to a line (`spark_lines.LINES`) on which the tests of every private
+part were run, or only Spark's public interface is used with it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""The one place that decodes JSON which was read from a topic: whatever the bytes are, no exception leaves it."""
+"""What the job writes, message by message, and the one place that decodes JSON which was read from a topic."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from enum import Enum
 from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar
 
 import msgspec
@@ -34,3 +36,32 @@ class MessageDecoder(Generic[_Message]):
 
 #: Any JSON object. Unlike a struct, which skips fields that it does not know, it checks the encoding of every text.
 OBJECTS: Final = MessageDecoder[dict[str, Any]](dict[str, Any])
+
+
+#: First byte of the keys of messages that are about no group; a group id cannot begin with it.
+RESERVED: Final = b"\0"
+
+
+class Output(str, Enum):
+    """The topics that the operator writes, by their field in ``TopicNames``."""
+
+    EVENTS = "events"
+    STATES = "states"
+    DEAD_LETTERS = "dead_letters"
+    JOB = "job"
+
+
+@dataclass(frozen=True, slots=True)
+class OutputRow:
+    """One message for a topic; ``value`` None is a tombstone.
+
+    ``event_type`` (as in CloudEvents) and ``severity`` (its number) are those of an event, None for other messages.
+    They are not part of the message: the query counts by them.
+    """
+
+    output: Output
+    key: bytes
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...] = ()
+    event_type: str | None = None
+    severity: int | None = None

@@ -1,11 +1,12 @@
-"""How a process ends after SIGINT, SIGTERM or SIGHUP: in order if that is quick, within three seconds in any case.
+"""The process: the line at the bottom of its terminal, signals as requests to stop, and how it ends.
 
-A Python handler runs when the main thread is back in the interpreter: a call to librdkafka or to the JVM can delay that
-for minutes. The thread of ``Ending`` is woken by Python's handler in C (``signal.set_wakeup_fd``), whatever the main
-thread does. A first signal asks for the end: by a ``StopRequest`` if the code has one (``signals.stop_requests``), else
-by ``StoppedBySignal`` in the main thread. When the end takes too long, or at a second SIGINT or SIGTERM, the thread
-ends the children and the process itself. From the first signal on, nothing is logged below the level that was asked
-for.
+ After SIGINT, SIGTERM or SIGHUP it ends in order if that is quick, within three seconds in any case.
+A Python handler runs when the main thread is back in the interpreter: a call to librdkafka or to the JVM can delay
+that for minutes. The thread of ``Ending`` is woken by Python's handler in C (``signal.set_wakeup_fd``), whatever
+the main thread does. A first signal asks for the end: by a ``StopRequest`` if the code has one (``stop_requests``),
+else by ``StoppedBySignal`` in the main thread. When the end takes too long, or at a second SIGINT or SIGTERM, the
+thread ends the children and the process itself. From the first signal on, nothing is logged below the level that
+was asked for.
 """
 
 from __future__ import annotations
@@ -14,15 +15,73 @@ import atexit
 import contextlib
 import logging
 import os
+import shutil
 import signal
 import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import Final, NoReturn, Protocol
+from typing import Final, NoReturn, Protocol, TextIO, TypeVar
 
-from groupreplay.streaming.base.status_line import ERASE, can_redraw
+#: Removes what is in the line of the cursor.
+ERASE: Final = "\r\x1b[K"
+
+
+def can_redraw(stream: TextIO) -> bool:
+    """Whether a line of the stream can be renewed: it is a terminal that knows control sequences."""
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+class StatusLine:
+    """The line of one terminal. Writers of other lines call ``clear`` before, and ``redraw`` after them.
+
+    Several threads may write. A line that is as wide as the terminal would wrap and could not be erased: it is cut.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._text = ""
+        self._drawn = False
+        self._lock = threading.RLock()
+
+    def show(self, text: str) -> None:
+        """Renew the line; an empty text removes it for good."""
+        with self._lock:
+            self._text = text
+            if text:
+                self.redraw()
+            else:
+                self.clear()
+
+    def clear(self) -> None:
+        """Remove the line from the terminal until ``redraw``."""
+        with self._lock:
+            if self._drawn:
+                self._write(ERASE)
+                self._drawn = False
+
+    def redraw(self) -> None:
+        """Draw the line again."""
+        # Imported here because every --help loads this module.
+        from rich.cells import cell_len, set_cell_size
+
+        with self._lock:
+            if not self._text:
+                return
+            room = max(shutil.get_terminal_size().columns - 1, 1)
+            text = self._text if cell_len(self._text) <= room else set_cell_size(self._text, room - 1) + "…"
+            # The cursor goes back: a line of another writer, such as Spark's JVM, covers this one.
+            self._write(f"{ERASE}{text}\r")
+            self._drawn = True
+
+    def _write(self, text: str) -> None:
+        with suppress(OSError, ValueError):  # the terminal may be gone
+            self._stream.write(text)
+            self._stream.flush()
+
 
 #: How long an end in order may take; what remains of the three seconds is for ending the children.
 PATIENCE_SECONDS: Final = 2.3
@@ -233,3 +292,96 @@ def _within(seconds: float, act: Callable[[], None]) -> None:
 
 def _do_nothing(_number: int, _frame: FrameType | None) -> None:
     """A handler in Python, without which the thread would not be woken."""
+
+
+_Result = TypeVar("_Result")
+
+
+class StopRequest:
+    """Whether the process was asked to stop, and by which signal.
+
+    Attributes:
+        patience_seconds: how long the end in order may take from the signal on; 0: there is nothing to be finished.
+    """
+
+    def __init__(self, patience_seconds: float = PATIENCE_SECONDS) -> None:
+        self.signal_number: int | None = None
+        self.patience_seconds = patience_seconds
+        self._event = threading.Event()
+
+    @property
+    def made(self) -> bool:
+        """Whether the process was asked to stop."""
+        return self._event.is_set()
+
+    @property
+    def exit_code(self) -> int:
+        """128 + the signal's number, as a shell reports it; 0 without a signal."""
+        return 0 if self.signal_number is None else 128 + self.signal_number
+
+    def make(self, signal_number: int | None = None) -> None:
+        """Request the stop; a signal that has come before stays known."""
+        if signal_number is not None:
+            self.signal_number = signal_number
+        self._event.set()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until a stop is requested, at most ``seconds``; whether it was requested."""
+        return self._event.wait(seconds)
+
+    @contextmanager
+    def patient(self, seconds: float = PATIENCE_SECONDS) -> Iterator[None]:
+        """In this block there is something that has to be finished."""
+        before, self.patience_seconds = self.patience_seconds, seconds
+        try:
+            yield
+        finally:
+            self.patience_seconds = before
+
+
+@contextmanager
+def stop_requests(patience_seconds: float = PATIENCE_SECONDS) -> Iterator[StopRequest]:
+    """Turn the first signal into a request; a second SIGINT or SIGTERM ends the process at once.
+
+    In a program of groupreplay its ``Ending`` does both, and ends the process when that takes too long.
+    """
+    request, ending = StopRequest(patience_seconds), present()
+    if ending is not None:
+        with ending.asking(request):
+            yield request
+        return
+    if threading.current_thread() is not threading.main_thread():
+        yield request
+        return
+
+    def handle(number: int, _: FrameType | None) -> None:
+        # Do nothing else here: the interpreter may be inside a call to the JVM.
+        # A request without a signal was made by the process itself, which is about to end in order.
+        if request.signal_number is not None:
+            os._exit(128 + number)
+        request.make(number)
+
+    before = {number: signal.signal(number, handle) for number in WORDS}
+    try:
+        yield request
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def in_worker(work: Callable[[], _Result]) -> _Result:
+    """What ``work`` returns or raises, which runs in another thread than the main one.
+
+    There a library cannot take over the signals, as PySpark does with SIGINT for every context that the main thread
+    makes.
+    """
+    future: Future[_Result] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(work())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, name="groupreplay-work", daemon=True).start()
+    return future.result()

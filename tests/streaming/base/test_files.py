@@ -1,4 +1,8 @@
-"""A file that gets its name when it is complete."""
+"""A file that gets its name when it is complete.
+
+Who else can read a file or write into a folder, and the warning about it. The cache folder: where it is, and that
+files in it are whole.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +10,27 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
-from groupreplay.streaming.base.atomic_files import atomic_file, is_written_into, new_file, require_new
+from groupreplay.streaming.base import files
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.files import (
+    atomic_file,
+    cache_folder,
+    is_written_into,
+    new_file,
+    readers,
+    require_new,
+    warn_readable,
+    write_once,
+    writers,
+)
 from support.job.captures import invoke
+from support.reachable import other_umask, reachable_folder
 from support.tools.small_disks import filled, small_disk
 
 
@@ -182,3 +198,142 @@ def test_a_private_file(tmp_path: Path) -> None:
     finally:
         os.umask(before)
     assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"x", 0o600)
+
+
+EVERYBODY = "every user of this machine"
+
+
+@pytest.fixture
+def reachable() -> Iterator[Path]:
+    """A folder that every user can enter."""
+    with reachable_folder() as folder:
+        yield folder
+
+
+@pytest.fixture(autouse=True)
+def _forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "_warned", set())
+
+
+@pytest.mark.parametrize(
+    ("mode", "reads", "writes"),
+    [
+        (0o600, None, None),
+        (0o400, None, None),
+        (0o640, "every user of its group", None),
+        (0o644, EVERYBODY, None),
+        (0o604, EVERYBODY, None),
+        (0o660, "every user of its group", "every user of its group"),
+        (0o622, None, EVERYBODY),
+        (0o666, EVERYBODY, EVERYBODY),
+    ],
+)
+def test_modes(reachable: Path, mode: int, reads: str | None, writes: str | None) -> None:
+    """Of our own file, wherever the name leads."""
+    file, link = reachable / "file", reachable / "link"
+    file.write_text("secret")
+    file.chmod(mode)
+    link.symlink_to(file)
+    assert {(readers(path), writers(path)) for path in (file, link)} == {(reads, writes)}
+    folder = reachable / "folder"
+    folder.mkdir()
+    folder.chmod(mode | 0o100)
+    assert writers(folder) == writes
+
+
+def test_a_folder_above_that_keeps_others_out(reachable: Path) -> None:
+    """Nobody reads a file that he cannot reach, whatever its mode is."""
+    closed = reachable / "closed"
+    closed.mkdir(0o700)
+    file = closed / "file"
+    file.write_text("secret")
+    file.chmod(0o666)
+    assert (readers(file), writers(file)) == (None, None)
+    closed.chmod(0o750)
+    assert (readers(file), writers(file)) == ("every user of its group", "every user of its group")
+    closed.chmod(0o711)
+    assert (readers(file), writers(file)) == (EVERYBODY, EVERYBODY)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a file to another user")
+def test_the_file_of_another_user(reachable: Path) -> None:
+    """What root has written for the service's group is meant for it; what every user can read is not."""
+    file = reachable / "file"
+    file.write_text("secret")
+    os.chown(file, 12_345, 12_345)
+    file.chmod(0o640)
+    assert readers(file) is None
+    file.chmod(0o644)
+    assert readers(file) == EVERYBODY
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    """Who reads it says so; there is nothing to warn of."""
+    assert (readers(tmp_path / "none"), writers(tmp_path / "none")) == (None, None)
+
+
+def test_the_warning(reachable: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """It has the mode and the remedy, and comes once."""
+    file = reachable / "token"
+    file.write_text("secret")
+    file.chmod(0o644)
+    for _ in range(3):
+        warn_readable(file, "token")
+    assert caplog.messages == [
+        f"every user of this machine can read the token in {file} (mode 0644): chmod 600 {file}"
+    ]
+    assert "secret" not in caplog.text
+
+
+def test_what_kubernetes_mounts(reachable: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A Secret has the mode 0644 behind two links, and only the container can read it: no warning, nor for Docker's."""
+    data = reachable / "..2026_11_24"
+    data.mkdir()
+    (data / "token").write_text("secret")
+    (data / "token").chmod(0o644)
+    (reachable / "..data").symlink_to("..2026_11_24")
+    (reachable / "token").symlink_to("..data/token")
+    warn_readable(reachable / "token", "token")
+    assert caplog.messages == []
+    other = reachable / "other"
+    other.symlink_to("..2026_11_24/token")
+    warn_readable(other, "token")
+    assert len(caplog.messages) == 1
+
+
+def test_own_variable_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """GROUPREPLAY_CACHE names the folder itself, whatever XDG says; it is made."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    monkeypatch.setenv("GROUPREPLAY_CACHE", str(tmp_path / "own"))
+    assert cache_folder() == tmp_path / "own"
+    assert (tmp_path / "own").is_dir()
+
+
+def test_folder_of_the_platform(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without our variable the folder follows XDG, then the home folder."""
+    monkeypatch.delenv("GROUPREPLAY_CACHE", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache_folder() == tmp_path / "xdg" / "groupreplay"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    assert cache_folder() == tmp_path / "home" / ".cache" / "groupreplay"
+
+
+def test_write_once_heals_and_leaves_nothing_beside(tmp_path: Path) -> None:
+    """A file with other content is replaced, one with the same is left alone, and no temporary file stays."""
+    path = tmp_path / "a" / "file"
+    write_once(path, b"half")
+    assert write_once(path, b"whole", mode=0o755) == path
+    before = path.stat()
+    assert write_once(path, b"whole").read_bytes() == b"whole"
+    assert (path.stat().st_ino, path.stat().st_mode & 0o777) == (before.st_ino, 0o755)
+    assert os.listdir(path.parent) == ["file"]
+
+
+def test_nobody_else_writes_into_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs in it are run: not even a group may write there, where the umask would let it."""
+    monkeypatch.setenv("GROUPREPLAY_CACHE", str(tmp_path / "cache"))
+    with other_umask(0o002):
+        program = write_once(cache_folder() / "java" / "bin" / "java", b"#!", mode=0o755)
+    modes = {path: path.stat().st_mode & 0o777 for path in (program, program.parent, tmp_path / "cache")}
+    assert set(modes.values()) == {0o755}

@@ -1,4 +1,7 @@
-"""How long brokers keep offsets: flags, answers, and what holds without either."""
+"""Which release the brokers have, and the commands that depend on it.
+
+How long brokers keep offsets: flags, answers, and what holds without either.
+"""
 
 from __future__ import annotations
 
@@ -10,18 +13,93 @@ from confluent_kafka import KafkaError, KafkaException
 
 from groupreplay.state.policy.sessions import SessionSettings
 from groupreplay.streaming.config.settings import Cluster, RetentionFlags
-from groupreplay.streaming.kafka.broker_release import RELEASE_SETTING
-from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.retention import (
+from groupreplay.streaming.kafka.broker_config import (
     CHECK_INTERVAL,
+    RELEASE_SETTING,
     RETENTION,
     SESSIONS,
     Retention,
     RetentionWatch,
+    configs_address,
     contradiction,
     effective_retention,
+    lists_transactions,
+    parsed_release,
+    release_text,
 )
+from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.broker import EmbeddedBroker
+
+SERVERS = "--bootstrap-server b:9092"
+
+
+@pytest.mark.parametrize(
+    ("settings", "text", "address", "transactions"),
+    [
+        (
+            {"inter.broker.protocol.version": "2.1-IV2", "zookeeper.connect": "z:2181/kafka"},
+            "Kafka 2.1",
+            "--zookeeper z:2181/kafka",
+            False,
+        ),
+        # Its address is not shown: the command of a later release at least says what is missing.
+        ({"inter.broker.protocol.version": "2.1-IV2"}, "Kafka 2.1", SERVERS, False),
+        (
+            {"inter.broker.protocol.version": "2.8-IV1", "zookeeper.connect": "z:2181"},
+            "Kafka 2.8",
+            SERVERS,
+            False,
+        ),
+        ({"inter.broker.protocol.version": "3.3-IV3", "node.id": "1"}, "Kafka 3.3", SERVERS, True),
+        ({"inter.broker.protocol.version": "3.10-IV0"}, "Kafka 3.10", SERVERS, True),
+        ({"broker.id": "1", "node.id": "1"}, "Kafka 4.0 or later", SERVERS, True),
+        (None, "Kafka release unknown (needs DescribeConfigs on the cluster)", SERVERS, True),
+    ],
+    ids=["2.1", "2.1 without its ZooKeeper", "2.8", "3.3", "two digits", "4.0", "hidden"],
+)
+def test_what_depends_on_the_release(
+    monkeypatch: pytest.MonkeyPatch,
+    settings: dict[str, str] | None,
+    text: str,
+    address: str,
+    transactions: bool,
+) -> None:
+    """Before 2.3 only ZooKeeper takes the settings of topics, before 3.0 nobody lists transactions."""
+    connection = Connection(Cluster(bootstrap_servers="b:9092"))
+
+    def broker_settings(wanted: tuple[str, ...]) -> dict[str, str]:
+        if settings is None:
+            raise KafkaException(KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED))
+        return {name: settings[name] for name in wanted if name in settings}
+
+    monkeypatch.setattr(connection, "broker_settings", broker_settings)
+    assert release_text(connection) == text
+    assert configs_address(connection) == address
+    assert lists_transactions(connection) is transactions
+
+
+@pytest.mark.parametrize(
+    ("text", "release"),
+    [
+        ("2.8", (2, 8)),
+        ("2.8.1", (2, 8)),
+        ("2.8-IV1", (2, 8)),
+        ("3.10-IV0", (3, 10)),
+        ("Kafka 3.9", (3, 9)),
+        ("Kafka 4.0 or later", (4, 0)),
+        ("simulated Kafka 3.9 (Scala coordinator)", (3, 9)),
+        ("simulated", None),
+        ("", None),
+        ("4", None),
+        ("x2.8", None),
+        ("v23.1 of something", None),
+        ("99999.1", None),
+    ],
+)
+def test_a_release_in_a_text(text: str, release: tuple[int, int] | None) -> None:
+    """As flags, brokers and captures write it; anything else is no release, and never guessed."""
+    assert parsed_release(text) == release
+
 
 HOUR_SECONDS = 3_600.0
 REFUSED = KafkaException(KafkaError(KafkaError.CLUSTER_AUTHORIZATION_FAILED))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from groupreplay.streaming.contract.message_decoder import OBJECTS, Integer, MessageDecoder
+from groupreplay.streaming.contract.messages import OBJECTS, Integer, MessageDecoder
 from support.tools.hostile_json import BYTES
 
 

@@ -1,21 +1,91 @@
-"""A signal ends the process in order, or at once when that takes too long; each test has a process of its own."""
+"""The renewed line of a terminal.
+
+A signal ends the process in order, or at once when that takes too long; each test has a process of its own. A first
+signal is a wish, a second one an order.
+"""
 
 from __future__ import annotations
 
+import io
+import os
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 
-from groupreplay.streaming.base import ending
-from groupreplay.streaming.base.ending import Ending
+from groupreplay.streaming.base import process
+from groupreplay.streaming.base.process import (
+    PATIENCE_SECONDS,
+    Ending,
+    StatusLine,
+    StopRequest,
+    can_redraw,
+    in_worker,
+    stop_requests,
+)
+from support.kafka.waiting import wait_until
+
+
+class Terminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        """Always."""
+        return True
+
+
+def rows(text: str) -> list[str]:
+    """What a terminal shows after this text."""
+    shown = [""]
+    for part in text.replace("\r\x1b[K", "\0").split("\n"):
+        shown[-1] = (shown[-1] + part).rpartition("\0")[2].rstrip("\r")
+        shown.append("")
+    return shown[:-1]
+
+
+def test_other_lines_stand_above(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The line is renewed in place, and a line between leaves no rest of it behind."""
+    monkeypatch.setenv("COLUMNS", "20")
+    stream = Terminal()
+    line = StatusLine(stream)
+    line.clear()
+    line.show("one")
+    line.show("two")
+    line.clear()
+    stream.write("an error\n")
+    line.redraw()
+    assert rows(stream.getvalue()) == ["an error", "two"]
+    line.show("a line that is too wide 日本")
+    assert rows(stream.getvalue()) == ["an error", "a line that is too…"]
+    line.show("")
+    line.redraw()
+    assert rows(stream.getvalue()) == ["an error", ""]
+
+
+def test_where_a_line_can_be_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a terminal that knows control sequences."""
+    monkeypatch.setenv("TERM", "xterm")
+    assert (can_redraw(Terminal()), can_redraw(io.StringIO())) == (True, False)
+    monkeypatch.setenv("TERM", "dumb")
+    assert not can_redraw(Terminal())
+
+
+def test_a_terminal_that_is_gone() -> None:
+    """A closed terminal ends nothing."""
+    stream = Terminal()
+    line = StatusLine(stream)
+    stream.close()
+    line.show("x")
+    line.clear()
+
 
 BEGIN = """
 import contextlib, ctypes, logging, os, signal, sys, threading, time
-from groupreplay.streaming.base.ending import *
-from groupreplay.streaming.base import ending
-from groupreplay.streaming.base.signals import StopRequest, stop_requests
+from groupreplay.streaming.base.process import *
+from groupreplay.streaming.base import process
+from groupreplay.streaming.base.process import StopRequest, stop_requests
 def say(text): print(text, flush=True)
 def blocked():
     # In C, and deaf: another thread gets the signal, as with a library that blocks signals.
@@ -210,7 +280,7 @@ blocked()
 
 def test_a_library_has_no_end() -> None:
     """In another program the signals are not taken over."""
-    assert (ending.present(), ending.has_begun(), ending.is_quiet()) == (None, False, False)
+    assert (process.present(), process.has_begun(), process.is_quiet()) == (None, False, False)
     said: list[str] = []
     alone = Ending(said.append)
     alone.say()
@@ -218,3 +288,76 @@ def test_a_library_has_no_end() -> None:
     alone.say()
     alone.say()
     assert said == ["terminated (SIGTERM)"]
+
+
+def test_a_signal_becomes_a_request() -> None:
+    """SIGTERM is noted and nothing else happens; afterwards the old handlers are back."""
+    before = signal.getsignal(signal.SIGTERM)
+    with stop_requests() as stop:
+        assert not stop.made
+        assert not stop.wait(0)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert stop.wait(60)
+        assert (stop.made, stop.exit_code) == (True, 143)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_second_signal_ends_the_process_at_once() -> None:
+    """Whoever asks twice does not want to wait for a batch."""
+    program = (
+        "import os, signal, time\n"
+        "from groupreplay.streaming.base.process import stop_requests\n"
+        "with stop_requests() as stop:\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    assert stop.wait(60)\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    time.sleep(600)\n"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False, timeout=120).returncode == 130
+
+
+def test_a_signal_after_a_request_of_the_process_itself() -> None:
+    """A single run that is about to end in order is not cut off by the first signal, which is told all the same."""
+    with stop_requests() as stop:
+        stop.make()
+        assert (stop.made, stop.exit_code) == (True, 0)
+        os.kill(os.getpid(), signal.SIGTERM)
+        wait_until(lambda: stop.exit_code == 143)
+        stop.make()
+        assert stop.exit_code == 143
+
+
+def test_another_thread_leaves_the_handlers_alone() -> None:
+    """Python allows handlers in the main thread only; elsewhere the caller stops the job itself."""
+    before = signal.getsignal(signal.SIGTERM)
+    seen: list[object] = []
+
+    def run() -> None:
+        with stop_requests() as stop:
+            seen.append(signal.getsignal(signal.SIGTERM))
+            stop.make()
+            seen.append(stop.exit_code)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert seen == [before, 0]
+
+
+def test_patience() -> None:
+    """Nothing has to be finished, but for a while something has."""
+    stop = StopRequest(patience_seconds=0)
+    with stop.patient():
+        assert stop.patience_seconds == PATIENCE_SECONDS
+    assert stop.patience_seconds == 0
+
+
+def test_work_in_another_thread() -> None:
+    """Its result and its error come back to the caller."""
+    assert in_worker(threading.current_thread) is not threading.current_thread()
+
+    def failing() -> None:
+        raise ValueError("as it was")
+
+    with pytest.raises(ValueError, match="as it was"):
+        in_worker(failing)
