@@ -52,9 +52,9 @@ DECODED_ELSEWHERE = {
     "streaming/spark/checkpoint_identity.py msgspec.json.decode": "a file of the checkpoint",
     "streaming/spark/internals/group_worker.py bytes.decode": "JSON of this process",
     "streaming/spark/internals/group_worker.py msgspec.json.decode": "the JVM's description of a state",
-    "streaming/spark/internals/java_progress.py json.loads": "the JVM's reports",
+    "streaming/spark/internals/jvm.py json.loads": "the JVM's reports",
     "streaming/spark/operator.py bytes.decode": "headers of this process",
-    "streaming/spark/source.py json.loads": "a file of the checkpoint",
+    "streaming/spark/query.py json.loads": "a file of the checkpoint",
     "app/simulate/rows.py bytes.decode": "lines that this process has encoded",
 }
 

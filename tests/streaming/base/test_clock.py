@@ -28,7 +28,7 @@ READERS = {
     "streaming/run/single_run.py": "Spark dates its batches and timers by it",
     "streaming/kafka/topic_reader.py": "the time up to which a topic was read",
     "streaming/prober/service.py": "one round that is printed and not written",
-    "streaming/spark/log_task.py": "the time by which records were read, to a day; it has the driver's correction",
+    "streaming/spark/operator.py": "the time by which records were read, to a day; it has the driver's correction",
     "app/text/screen.py": "the time that a person sees",
 }
 

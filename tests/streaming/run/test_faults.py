@@ -21,7 +21,7 @@ from groupreplay.streaming.run.faults import (
     known_fault,
     remedy,
 )
-from groupreplay.streaming.spark.source import TopicPlan, read_options
+from groupreplay.streaming.spark.query import TopicPlan, read_options
 from support.job.jobs import last_batch
 from support.job.progress import QueryError
 from support.job.spark_sessions import small_session

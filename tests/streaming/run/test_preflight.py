@@ -1,4 +1,4 @@
-"""What is looked at before the job starts, on a real broker."""
+"""What is looked at before the job starts, on a real broker. The trial of a Spark that the job was not tested with."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka import clients
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.run import preflight
-from groupreplay.streaming.spark.source import TopicPlan, offsets_read, planned_partitions
+from groupreplay.streaming.spark.query import TopicPlan, offsets_read, planned_partitions
 from support.histories.raw_records import commit
 from support.job.jobs import write_log
 from support.job.spark_sessions import small_session
@@ -144,3 +144,22 @@ def test_a_connector_that_fails_is_an_error_of_ours(
         preflight.check_plan(SimpleNamespace(), Connection(cluster), plan)  # type: ignore[arg-type]
     assert (caught.value.what, caught.value.exit_code) == (what, exit_code)
     assert "groupreplay check" in (caught.value.fix or "")
+
+
+@pytest.mark.spark
+def test_the_watermark_reaches_the_function() -> None:
+    """On every line that is known; the trial leaves no query behind."""
+    spark = small_session()
+    assert preflight.watermark_is_passed(spark)
+    assert [one.name for one in spark.streams.active] == []
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_a_spark_that_passes_none_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the metadata of the column the function is told of no watermark, and no call fails."""
+    from pyspark.sql import functions as sql
+
+    monkeypatch.setattr(preflight, "caught_up_ms", lambda: sql.unix_millis("caught_up").alias("caught_up_ms"))
+    monkeypatch.setattr(preflight, "_SECONDS", 15.0)
+    assert not preflight.watermark_is_passed(small_session())

@@ -17,8 +17,7 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.local.spark_lines import find_line, javas_of
 from groupreplay.streaming.spark import checkpoint as checkpoints
 from groupreplay.streaming.spark import checkpoint_identity
-from groupreplay.streaming.spark.checkpoint_files import in_folder
-from groupreplay.streaming.spark.checkpoint_lock import holder_of
+from groupreplay.streaming.spark.checkpoint_files import holder_of, in_folder
 
 #: Packages whose version is checked against the requirements in this package's metadata.
 _PACKAGES: Final = ("pyspark", "pandas", "pyarrow", "confluent-kafka")

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.logs import without_secrets
-from groupreplay.streaming.spark.internals.failure_causes import failure_texts
+from groupreplay.streaming.spark.internals.jvm import failure_texts
 from groupreplay.streaming.spark.worker_check import worker_fault
 
 #: A failure that nothing explains ends the job after this many tries without a finished batch.

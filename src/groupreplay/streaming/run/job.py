@@ -24,17 +24,17 @@ from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.kafka.rights import require, sink_rights, source_rights
 from groupreplay.streaming.prober.probes_topic import read_clock
 from groupreplay.streaming.run import preflight
-from groupreplay.streaming.run.data_loss import LogLostError
 from groupreplay.streaming.run.job_run import QueryRun, RunParts
+from groupreplay.streaming.run.log_watch import LogLostError
 from groupreplay.streaming.run.outage import Hindrance, Outage, job_hindrance
 from groupreplay.streaming.run.standby import JobHistory, Standby, Turns, begin_after
 from groupreplay.streaming.run.topic_owner import OtherRunError, TopicOwner
 from groupreplay.streaming.sinks.job_topic import JobTopic, RunMessage
 from groupreplay.streaming.spark.batch_progress import BatchProgress, batch_progress
 from groupreplay.streaming.spark.checkpoint import LOCK_SECONDS, Checkpoint, local_folder
-from groupreplay.streaming.spark.checkpoint_files import has_run, in_folder
+from groupreplay.streaming.spark.checkpoint_files import has_driver, has_run, holder_of, in_folder, in_use
 from groupreplay.streaming.spark.checkpoint_identity import Identity, check_identity
-from groupreplay.streaming.spark.checkpoint_lock import has_driver, holder_of, in_use
+from groupreplay.streaming.spark.query import TopicPlan
 from groupreplay.streaming.spark.session import (
     close,
     jvm_has_ended,
@@ -45,7 +45,6 @@ from groupreplay.streaming.spark.session import (
     unquiet,
     use_local_files,
 )
-from groupreplay.streaming.spark.source import TopicPlan
 from groupreplay.streaming.spark.worker_check import need_workers
 
 if TYPE_CHECKING:

@@ -29,11 +29,10 @@ from groupreplay.streaming.kafka.output_topics import create_missing
 from groupreplay.streaming.kafka.publisher import MessageLimits, Publisher
 from groupreplay.streaming.prober.service import ProberProcess, ProberTask
 from groupreplay.streaming.run.context import QuerySettings
-from groupreplay.streaming.run.data_loss import LogLostError, lost_log
 from groupreplay.streaming.run.document_sync import DocumentSync, DocumentSyncThread, SyncedRun
 from groupreplay.streaming.run.faults import Remedy
 from groupreplay.streaming.run.heartbeat import HeartbeatThread, HeartbeatWriter
-from groupreplay.streaming.run.log_watch import LogWatch, LogWatchThread
+from groupreplay.streaming.run.log_watch import LogLostError, LogWatch, LogWatchThread, lost_log
 from groupreplay.streaming.run.outage import Outage
 from groupreplay.streaming.run.own_conditions import OwnConditions, OwnConditionsThread
 from groupreplay.streaming.run.single_run import SingleRun
@@ -46,10 +45,8 @@ from groupreplay.streaming.spark.batch_progress import BatchProgress, tasks_ende
 from groupreplay.streaming.spark.checkpoint import Checkpoint
 from groupreplay.streaming.spark.checkpoint_identity import Identity
 from groupreplay.streaming.spark.operator import Job
-from groupreplay.streaming.spark.query import OBSERVED, counters, output_rows
+from groupreplay.streaming.spark.query import OBSERVED, TopicPlan, counters, messages, output_rows, start
 from groupreplay.streaming.spark.session import quiet
-from groupreplay.streaming.spark.sink import messages, start
-from groupreplay.streaming.spark.source import TopicPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import tempfile
 import time
+import uuid
+from collections.abc import Iterable, Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
@@ -13,16 +15,16 @@ from groupreplay.streaming.local.java import find_java
 from groupreplay.streaming.local.spark_lines import LINE_NAMES, find_line, javas_of
 from groupreplay.streaming.run.faults import Remedy, failure_text, headline, known_fault, remedy
 from groupreplay.streaming.spark.checkpoint import local_folder
-from groupreplay.streaming.spark.checkpoint_errors import unwritable
-from groupreplay.streaming.spark.checkpoint_files import has_run, in_folder
+from groupreplay.streaming.spark.checkpoint_files import has_run, in_folder, unwritable
+from groupreplay.streaming.spark.query import STATE_SCHEMA, TopicPlan, caught_up_ms, planned_partitions
 from groupreplay.streaming.spark.session import SESSION_CONF, jvm_runs_already
 from groupreplay.streaming.spark.session_checks import need_pyspark
-from groupreplay.streaming.spark.source import TopicPlan, planned_partitions
-from groupreplay.streaming.spark.trial import watermark_is_passed
 
 if TYPE_CHECKING:
+    import pandas as pd
     from confluent_kafka import Message
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.state import GroupState
 
     from groupreplay.streaming.config.settings import RunSettings
     from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
@@ -155,3 +157,68 @@ def check_machine(settings: RunSettings) -> None:
             pass
     except OSError as error:
         raise unwritable(error.strerror or str(error), str(folder)) from None
+
+
+_SECONDS: Final = 180.0
+_PAUSE_SECONDS: Final = 0.5
+#: Longer than a batch of one row takes, so that there are pauses between the batches.
+_TRIGGER: Final = "5 seconds"
+#: The time in the first rows of the trial, and how far it goes forward with each batch.
+_FIRST_MS: Final = 1_000_000
+_STEP_MS: Final = 1_000
+
+
+def watermark_is_passed(spark: SparkSession) -> bool:
+    """Runs the job's operator in small, on rows that Spark makes: whether one of its calls has seen a watermark."""
+    name = f"groupreplay_trial_{uuid.uuid4().hex}"
+    writer = _seen(spark).writeStream.format("memory").queryName(name).outputMode("append")
+    query = writer.trigger(processingTime=_TRIGGER).start()
+    deadline = time.monotonic() + _SECONDS
+    try:
+        while query.isActive and time.monotonic() < deadline:
+            if spark.table(name).where(f"watermark_ms >= {_FIRST_MS}").count():
+                return True
+            time.sleep(_PAUSE_SECONDS)
+    finally:
+        # Stopped within a batch, a query writes pages of stack traces.
+        while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+            time.sleep(_PAUSE_SECONDS / 10)
+        query.stop()
+        spark.catalog.dropTempView(name)
+    return False
+
+
+def _seen(spark: SparkSession) -> DataFrame:
+    """A row with the watermark of each call of the function."""
+    from pyspark.sql.streaming.state import GroupStateTimeout
+
+    rows = (
+        spark.readStream.format("rate-micro-batch")
+        .option("rowsPerBatch", 1)
+        .option("numPartitions", 1)
+        .option("startTimestamp", _FIRST_MS)
+        .option("advanceMillisPerBatch", _STEP_MS)
+        .load()
+        .selectExpr("cast('key' as binary) as key", "timestamp as caught_up")
+    )
+    return (
+        rows.withWatermark("caught_up", "0 seconds")
+        .select("key", caught_up_ms())
+        .groupBy("key")
+        .applyInPandasWithState(
+            _watermarks,
+            "watermark_ms bigint",
+            STATE_SCHEMA,
+            "append",
+            GroupStateTimeout.ProcessingTimeTimeout,
+        )
+    )
+
+
+def _watermarks(key: Any, frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+    import pandas as pd
+
+    for _ in frames:
+        pass
+    state.update((b"",))
+    yield pd.DataFrame({"watermark_ms": [state.getCurrentWatermarkMs()]})

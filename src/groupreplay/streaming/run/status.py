@@ -34,8 +34,8 @@ from groupreplay.streaming.spark.query import (
     QUARANTINED,
     UNMISSED,
     UNWRITTEN,
+    offsets_read,
 )
-from groupreplay.streaming.spark.source import offsets_read
 
 #: A job that is behind by at most this, or by three triggers, counts as caught up.
 _CAUGHT_UP_WITHIN_MS: Final = 60_000

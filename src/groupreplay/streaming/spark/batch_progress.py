@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from groupreplay.streaming.spark.internals.releases import has_known_internals
+from groupreplay.streaming.spark.internals import has_known_internals
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -35,7 +35,7 @@ def batch_progress(spark: SparkSession, *, plain: bool) -> BatchProgress:
     """The reader of progress for this session; ``plain``: by Spark's public interface alone."""
     if plain or not has_known_internals(spark.version):
         return listened_progress(spark)
-    from groupreplay.streaming.spark.internals.java_progress import JavaProgress
+    from groupreplay.streaming.spark.internals.jvm import JavaProgress
 
     return JavaProgress()
 

@@ -21,8 +21,16 @@ from groupreplay.streaming.base.errors import GroupReplayError, UnwritableError
 from groupreplay.streaming.base.files import mode_of, writers
 from groupreplay.streaming.kafka.log_marks import LogMarks
 from groupreplay.streaming.sinks.document_topics import SyncRecord
-from groupreplay.streaming.spark.checkpoint_errors import reading, writing
-from groupreplay.streaming.spark.checkpoint_files import SparkFiles, has_run
+from groupreplay.streaming.spark.checkpoint_files import (
+    Lock,
+    OpenLock,
+    SparkFiles,
+    has_run,
+    in_use,
+    opened_lock,
+    reading,
+    writing,
+)
 from groupreplay.streaming.spark.checkpoint_identity import (
     IDENTITY_FILE,
     Identity,
@@ -32,10 +40,9 @@ from groupreplay.streaming.spark.checkpoint_identity import (
     refused,
     unreadable_identity,
 )
-from groupreplay.streaming.spark.checkpoint_lock import Lock, OpenLock, in_use, opened_lock
 from groupreplay.streaming.spark.internals.jvm import hadoop_configuration, jvm_of
+from groupreplay.streaming.spark.query import offsets_in
 from groupreplay.streaming.spark.session import PLAIN_FILES, jvm_runs_already
-from groupreplay.streaming.spark.source import offsets_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

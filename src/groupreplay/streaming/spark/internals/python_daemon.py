@@ -18,8 +18,8 @@ import pandas as pd  # noqa: F401
 import pyarrow.compute  # noqa: F401
 import pyspark
 
-from groupreplay.streaming.spark import log_task, operator  # noqa: F401
-from groupreplay.streaming.spark.internals.releases import has_known_internals
+from groupreplay.streaming.spark import operator  # noqa: F401
+from groupreplay.streaming.spark.internals import has_known_internals
 
 
 def main() -> None:

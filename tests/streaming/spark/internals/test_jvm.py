@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 
-from groupreplay.streaming.spark.internals.gateway import _relay
+from groupreplay.streaming.spark.internals.jvm import _relay
 
 
 def test_lines_are_passed_on_whole() -> None:
