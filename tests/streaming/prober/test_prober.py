@@ -22,7 +22,7 @@ from groupreplay.streaming.kafka.group_admin import (
     GroupListing,
     Refusal,
 )
-from groupreplay.streaming.prober.prober import DeletedTopics, Prober, ProbeRound, ProberThread
+from groupreplay.streaming.prober.prober import DeletedTopics, Prober, ProbeRound, prober_thread
 from support.job.captures import CLUSTER_ID
 from support.job.probes import asked, summed_up
 from support.kafka.waiting import wait_until
@@ -333,8 +333,8 @@ def test_the_thread_survives_outages(caplog: pytest.LogCaptureFixture) -> None:
             raise OSError(troubles.pop())
         written.extend(messages)
 
-    thread = ProberThread(open_one, interval_seconds=0.001, write=write, on_round=told.append)
-    thread.start()
+    thread = prober_thread(open_one, interval_seconds=0.001, write=write, on_round=told.append)
+    thread.start(at_once=True)
     wait_until(lambda: len(told) > 2)
     thread.close()
     assert written == [message for one in told for message in one.messages]

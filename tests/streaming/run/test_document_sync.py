@@ -11,7 +11,7 @@ import pytest
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.contract.probe_messages import DocumentRequest, JobDocumentsRequest, ProbeMessage
 from groupreplay.streaming.run import document_sync
-from groupreplay.streaming.run.document_sync import DocumentSync, DocumentSyncThread, SyncedRun
+from groupreplay.streaming.run.document_sync import DocumentSync, SyncedRun
 from groupreplay.streaming.sinks.document_topics import UNKNOWN_TOPICS, DocumentTopics, SyncRecord
 from support.kafka.waiting import wait_until
 
@@ -285,15 +285,16 @@ def test_the_thread_survives_whatever_happens(
             raise failures.pop()
         return plain()
 
-    def make(_: object) -> DocumentSync:
-        return topics.started()
-
-    thread = DocumentSyncThread(make)
+    sync = topics.started()
+    served = sync.wait
+    thread = sync.background()
+    # Each wait serves what was asked for.
+    sync.wait = served
     topics.topics = failing  # type: ignore[method-assign]
-    thread.start()
+    thread.start(at_once=True)
     wait_until(lambda: topics.stored[-1] == SyncRecord(topics=TOPICS))
     topics.now = msgspec.structs.replace(TOPICS, job_id="j2")
-    thread.check_soon()
+    thread.wake()
     wait_until(lambda: topics.sent == [held("gone"), JOB])
     thread.close()
     assert [record.getMessage() for record in caplog.records] == [

@@ -14,7 +14,7 @@ from groupreplay import __version__
 from groupreplay.streaming.base.clock import AppendedMessage, BrokerClock
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.kafka.publisher import MessageTooLargeError
-from groupreplay.streaming.run.heartbeat import HeartbeatThread, HeartbeatWriter
+from groupreplay.streaming.run.heartbeat import HeartbeatWriter
 from groupreplay.streaming.run.status import JobReport
 from support.job.progress import IDENTITY, batch
 from support.kafka.waiting import wait_until
@@ -263,8 +263,8 @@ def test_the_thread_survives_whatever_happens() -> None:
     cluster = Cluster()
     cluster.broken = True
     cluster.finished = [batch(0, {0: 5, 1: 0})]
-    thread = HeartbeatThread(cluster.heartbeat)
-    thread.wake_query()
+    thread = cluster.heartbeat.background()
+    cluster.heartbeat.wake_query()
     thread.start()
     cluster.broken = False
     wait_until(lambda: 1_000_000 in cluster.beats())
@@ -275,7 +275,7 @@ def test_the_thread_survives_whatever_happens() -> None:
 def test_a_broken_end_is_no_hindrance() -> None:
     """Closing writes the document a last time if it can, and returns if it cannot."""
     cluster = Cluster()
-    thread = HeartbeatThread(cluster.heartbeat)
+    thread = cluster.heartbeat.background()
     thread.start()
     cluster.broken = True
     thread.close()

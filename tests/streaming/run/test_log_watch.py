@@ -17,7 +17,7 @@ from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.kafka.log_marks import EpochEnd, LogMarks, PartitionMark, RecordMark
 from groupreplay.streaming.run import log_watch
 from groupreplay.streaming.run import log_watch as module
-from groupreplay.streaming.run.log_watch import LogWatch, LogWatchThread, lost_log
+from groupreplay.streaming.run.log_watch import LogWatch, lost_log
 from groupreplay.streaming.spark.checkpoint_identity import Identity
 from support.kafka.waiting import wait_until
 
@@ -297,7 +297,7 @@ def test_a_thread_that_is_closed(caplog: pytest.LogCaptureFixture, monkeypatch: 
     stage.see((5, 1))
     stage.answers = [ConnectionError("away"), ConnectionError("away")]
     stage.watch.note({0: EpochEnd(6, 2)})
-    thread = LogWatchThread(stage.watch)
+    thread = stage.watch.background()
     with caplog.at_level(logging.WARNING):
         thread.start()
         wait_until(lambda: len(stage.asked) == 3)

@@ -23,7 +23,7 @@ from groupreplay.streaming.contract.probe_messages import ProbeMessage, decode_m
 from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, job_observation
 from groupreplay.streaming.engine.wire import JOB_TAG, to_wire
-from groupreplay.streaming.run.own_conditions import OwnConditions, OwnConditionsThread
+from groupreplay.streaming.run.own_conditions import OwnConditions
 from groupreplay.streaming.run.status import JobReport
 from groupreplay.streaming.sinks.job_topic import OwnMessage
 from support.job.captures import CLUSTER_ID
@@ -387,7 +387,7 @@ def test_the_thread_survives_whatever_happens() -> None:
     """A topic that cannot be read now is read later."""
     driver = Driver()
     driver.topics.broken = True
-    thread = OwnConditionsThread(driver.own)
+    thread = driver.own.background()
     thread.start()
     driver.topics.broken = False
     driver.topics.write(summed_up(at=driver.now_ms, rights="missing"))

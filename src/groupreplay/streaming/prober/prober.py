@@ -8,7 +8,6 @@ It also lists the topics, so that groups learn why their offsets of a topic were
 from __future__ import annotations
 
 import logging
-import threading
 import time
 import uuid
 from collections import deque
@@ -16,6 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.contract.probe_messages import (
     DeletedTopicsAnswer,
@@ -281,54 +281,33 @@ def _rights(answer: GroupDescription | Refusal) -> Rights:
     return "missing" if answer.unauthorised else "unknown"
 
 
-class ProberThread:
-    """Probes every ``interval_seconds`` in the background, until closed.
+def prober_thread(
+    prober: Callable[[], Prober],
+    *,
+    interval_seconds: float,
+    write: Callable[[Sequence[ProbeMessage]], None],
+    on_round: Callable[[ProbeRound], None],
+) -> Background:
+    """The thread that probes every ``interval_seconds``.
 
     ``prober`` opens the prober, and is called again while that fails. If ``write`` raises, the round does not count.
     ``on_round`` receives every round that was written.
     """
+    opened: Prober | None = None
 
-    def __init__(
-        self,
-        prober: Callable[[], Prober],
-        *,
-        interval_seconds: float,
-        write: Callable[[Sequence[ProbeMessage]], None],
-        on_round: Callable[[ProbeRound], None],
-    ) -> None:
-        self._open = prober
-        self._interval = interval_seconds
-        self._write = write
-        self._on_round = on_round
-        self._closed = threading.Event()
-        self._thread = threading.Thread(target=self.run, name="groupreplay-prober", daemon=True)
+    def take_round() -> None:
+        nonlocal opened
+        opened = opened or prober()
+        taken = opened.take()
+        write(taken.messages)
+        opened.remember(taken)
+        on_round(taken)
 
-    def start(self) -> None:
-        """Start the thread; the first round begins at once."""
-        self._thread.start()
-
-    def close(self, seconds: float = 2.0) -> None:
-        """Start no further round; a round in progress may take ``seconds`` more."""
-        self._closed.set()
-        if self._thread.is_alive():
-            self._thread.join(seconds)
-
-    def run(self) -> None:
-        """Probe until closed, in the calling thread."""
-        failures, pause = 0, 0.0
-        prober: Prober | None = None
-        while not self._closed.wait(pause):
-            try:
-                prober = prober or self._open()
-                taken = prober.take()
-                self._write(taken.messages)
-                prober.remember(taken)
-                self._on_round(taken)
-                failures, pause = 0, self._interval
-            except Exception as error:  # any failure: the next round may succeed
-                # One warning per outage.
-                log.log(logging.DEBUG if failures else logging.WARNING, "the prober failed: %s", error)
-                pause = min(
-                    self._interval * 2 ** min(failures, 10), max(_LONGEST_PAUSE_SECONDS, self._interval)
-                )
-                failures += 1
+    return Background(
+        name="prober",
+        tick=take_round,
+        pause_seconds=interval_seconds,
+        retry_seconds=interval_seconds,
+        longest_seconds=_LONGEST_PAUSE_SECONDS,
+        failing="the prober failed",
+    )

@@ -38,7 +38,7 @@ from groupreplay.streaming.kafka.group_admin import GroupAdmin
 from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.publisher import MessageTooLargeError, Publisher, publish_smaller
 from groupreplay.streaming.local.process_guard import GuardedProcess
-from groupreplay.streaming.prober.prober import Prober, ProbeRound, ProberThread
+from groupreplay.streaming.prober.prober import Prober, ProbeRound, prober_thread
 from groupreplay.streaming.prober.probes_topic import last_rounds, read_clock
 
 log = logging.getLogger(__name__)
@@ -116,16 +116,16 @@ def keep_probing(target: ProbeTarget, on_round: Callable[[ProbeRound], None], st
         read_clock(publisher, target.topic, target.cluster_id, clock)
         return open_prober(target, clock)
 
-    prober = ProberThread(
+    prober = prober_thread(
         opened,
         interval_seconds=target.interval_seconds,
         write=lambda messages: clock.note(_written(publisher, target.topic, messages)),
         on_round=on_round,
     )
-    prober.start()
+    prober.start(at_once=True)
     while not stop.wait(1.0):
         pass
-    prober.close()
+    prober.close(2.0)
 
 
 def _written(publisher: Publisher, topic: str, messages: Sequence[ProbeMessage]) -> list[AppendedMessage]:

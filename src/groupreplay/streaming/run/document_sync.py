@@ -9,7 +9,6 @@ tombstone.
 from __future__ import annotations
 
 import logging
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.contract.messages import MessageDecoder
 from groupreplay.streaming.contract.probe_messages import DocumentRequest, JobDocumentsRequest, ProbeMessage
 from groupreplay.streaming.sinks.document_topics import UNKNOWN_TOPICS, DocumentTopics, SyncRecord
@@ -95,11 +95,26 @@ class DocumentSync:
     load: Callable[[], SyncRecord | None]
     store: Callable[[SyncRecord], None]
     is_empty: Callable[[], bool]
-    wait: Callable[[float], bool]
     show: Callable[[str], None]
+    wait: Callable[[float], bool] = lambda _: False
     _record: SyncRecord | None = field(default=None, init=False)
     _is_stored: bool = field(default=True, init=False)
     _is_done: bool = field(default=False, init=False)
+
+    def background(self) -> Background:
+        """The thread that calls ``check`` once a minute, and soon when it is woken; its end ends the waits here.
+
+        Requests that were not served when it is closed are sent again by the next run.
+        """
+        thread = Background(
+            name="documents",
+            tick=self.check,
+            pause_seconds=_LOOK_SECONDS,
+            retry_seconds=_RETRY_SECONDS,
+            failing="the topic of documents cannot be checked for now",
+        )
+        self.wait = thread.wait
+        return thread
 
     @property
     def is_done(self) -> bool:
@@ -239,41 +254,3 @@ def _cluster_of(value: bytes) -> str | None:
     """The cluster of a document; None for what is no document."""
     head = _head.decode(value)
     return None if head is None else head.cluster_id
-
-
-class DocumentSyncThread:
-    """Checks the topics in the background until it is closed: soon when asked, and once a minute."""
-
-    def __init__(self, make: Callable[[Callable[[float], bool]], DocumentSync]) -> None:
-        self._closed = threading.Event()
-        self._wake = threading.Event()
-        self.sync = make(self._closed.wait)
-        self._thread = threading.Thread(target=self._run, name="groupreplay-documents", daemon=True)
-
-    def start(self) -> None:
-        """Starts the thread."""
-        self._thread.start()
-
-    def check_soon(self) -> None:
-        """Makes the next check due; call it when a query was started."""
-        self._wake.set()
-
-    def close(self, seconds: float = 5.0) -> None:
-        """Stops within these seconds; requests that were not served are sent again by the next run."""
-        self._closed.set()
-        self._wake.set()
-        if self._thread.is_alive():
-            self._thread.join(seconds)
-
-    def _run(self) -> None:
-        failed = False
-        while not self._closed.is_set():
-            self._wake.clear()
-            try:
-                self.sync.check()
-                failed = False
-            except Exception as error:  # whatever it is, the next attempt may succeed
-                level = logging.DEBUG if failed else logging.WARNING
-                log.log(level, "the topic of documents cannot be checked for now: %s", error)
-                failed = True
-            self._wake.wait(_RETRY_SECONDS if failed else _LOOK_SECONDS)

@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, Final
 
 from groupreplay import __version__
+from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.base.clock import BrokerClock
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, encode_message
@@ -72,6 +73,7 @@ class HeartbeatWriter:
     _next_document: float = field(default=-math.inf, init=False)
     _unanswered: tuple[int, ...] = field(default=(), init=False)
     _is_running: bool = field(default=True, init=False)
+    _is_wanted: threading.Event = field(default_factory=threading.Event, init=False)
 
     def tick(self) -> None:
         """Records the progress, takes the ends of the log, writes the heartbeat and the document when they are due.
@@ -79,6 +81,9 @@ class HeartbeatWriter:
         When a batch has read to ends that were taken before it, the heartbeat follows at once, so that the next batch
         reads it. Otherwise the last heartbeat is repeated once per trigger: it shows how far behind the job is.
         """
+        if self._is_wanted.is_set():
+            self._is_wanted.clear()
+            self.make_due()
         known_batch = self.report.last_batch_id
         failures = [_failure(self._take_progress)]
         if self.seconds() >= self._next_ends:
@@ -93,8 +98,24 @@ class HeartbeatWriter:
             if failure is not None:
                 raise failure
 
+    def background(self) -> Background:
+        """The thread that calls ``tick``, and in the end writes the document a last time."""
+        return Background(
+            name="heartbeat",
+            tick=self.tick,
+            pause_seconds=_TICK_SECONDS,
+            retry_seconds=2 * _TICK_SECONDS,
+            longest_seconds=_LONGEST_PAUSE_SECONDS,
+            failing="no heartbeat for now",
+            at_end=lambda _: self.publish_document(),
+        )
+
+    def wake_query(self) -> None:
+        """Has the next ``tick`` write a heartbeat, from any thread: without data Spark runs no batch and no timer."""
+        self._is_wanted.set()
+
     def make_due(self) -> None:
-        """The next ``tick`` writes a heartbeat, to wake Spark: without data it runs no batch and no timer."""
+        """The heartbeat is due now; call it in the thread of ``tick``."""
         self._next_message = -math.inf
 
     def _is_news(self) -> bool:
@@ -199,47 +220,6 @@ class HeartbeatWriter:
 
 def _passed(ends: Mapping[int, int], read: Mapping[int, int]) -> bool:
     return bool(read) and all(read.get(partition, 0) >= end for partition, end in ends.items())
-
-
-class HeartbeatThread:
-    """Calls ``HeartbeatWriter.tick`` in the background until it is closed; retries failures after a pause."""
-
-    def __init__(self, writer: HeartbeatWriter) -> None:
-        self._writer = writer
-        self._closed = threading.Event()
-        self._wake = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="groupreplay-heartbeat", daemon=True)
-
-    def start(self) -> None:
-        """Starts the thread."""
-        self._thread.start()
-
-    def wake_query(self) -> None:
-        """Makes Spark run a batch by a message; call it when a query was started."""
-        self._wake.set()
-
-    def close(self, seconds: float = 5.0) -> None:
-        """Stops, and writes the document a last time, within these seconds."""
-        self._closed.set()
-        if self._thread.is_alive():
-            self._thread.join(seconds)
-
-    def _run(self) -> None:
-        pause = _TICK_SECONDS
-        while not self._closed.wait(pause):
-            error = _failure(self._tick)
-            if error is not None:
-                # One warning for each outage.
-                level = logging.WARNING if pause == _TICK_SECONDS else logging.DEBUG
-                log.log(level, "no heartbeat for now: %s", error)
-            pause = _TICK_SECONDS if error is None else min(2 * pause, _LONGEST_PAUSE_SECONDS)
-        _failure(self._writer.publish_document)
-
-    def _tick(self) -> None:
-        if self._wake.is_set():
-            self._wake.clear()
-            self._writer.make_due()
-        self._writer.tick()
 
 
 def _failure(action: Callable[[], None]) -> Exception | None:

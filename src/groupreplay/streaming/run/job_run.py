@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from socket import gethostname
@@ -29,12 +29,12 @@ from groupreplay.streaming.kafka.output_topics import create_missing
 from groupreplay.streaming.kafka.publisher import MessageLimits, Publisher
 from groupreplay.streaming.prober.service import ProberProcess, ProberTask
 from groupreplay.streaming.run.context import QuerySettings
-from groupreplay.streaming.run.document_sync import DocumentSync, DocumentSyncThread, SyncedRun
+from groupreplay.streaming.run.document_sync import DocumentSync, SyncedRun
 from groupreplay.streaming.run.faults import Remedy
-from groupreplay.streaming.run.heartbeat import HeartbeatThread, HeartbeatWriter
-from groupreplay.streaming.run.log_watch import LogLostError, LogWatch, LogWatchThread, lost_log
+from groupreplay.streaming.run.heartbeat import HeartbeatWriter
+from groupreplay.streaming.run.log_watch import LogLostError, LogWatch, lost_log
 from groupreplay.streaming.run.outage import Outage
-from groupreplay.streaming.run.own_conditions import OwnConditions, OwnConditionsThread
+from groupreplay.streaming.run.own_conditions import OwnConditions
 from groupreplay.streaming.run.single_run import SingleRun
 from groupreplay.streaming.run.status import JobIdentity, JobReport
 from groupreplay.streaming.run.supervisor import Supervisor
@@ -111,11 +111,11 @@ class QueryRun:
         )
         self._limits = MessageLimits(settings.sink_cluster, settings.topics)
         self._log_watch = self._new_log_watch()
-        self._log_watch_thread = LogWatchThread(self._log_watch)
-        self._heartbeat = HeartbeatThread(self._heartbeat_writer())
-        self._documents = DocumentSyncThread(self._document_sync)
+        self._heartbeat = self._heartbeat_writer()
+        self._documents = self._document_sync()
+        self._documents_thread = self._documents.background()
         self._status = StatusReport()
-        self._conditions = OwnConditionsThread(self._own_conditions())
+        self._conditions = self._own_conditions()
         self._report.single_run = self._single_run() if settings.once else None
         self._prober = self._prober_process() if settings.probe else None
 
@@ -137,7 +137,7 @@ class QueryRun:
 
     def _claim_and_run(self) -> None:
         self._parts.owner.claim(self._own_claim(), self._write_claim)
-        self._documents.sync.prepare()
+        self._documents.prepare()
         self._publish_gap()
         with self._beside_the_query():
             try:
@@ -148,10 +148,14 @@ class QueryRun:
     @contextmanager
     def _beside_the_query(self) -> Iterator[None]:
         """Everything that goes on beside the query, also while that is stopped."""
-        self._heartbeat.start()
-        self._log_watch_thread.start()
-        self._documents.start()
-        self._conditions.start()
+        threads = [
+            self._heartbeat.background(),
+            self._documents_thread,
+            self._conditions.background(),
+            self._log_watch.background(),
+        ]
+        for thread in threads:
+            thread.start(at_once=thread is self._documents_thread)
         if self._prober is not None:
             self._prober.start()
         try:
@@ -159,12 +163,12 @@ class QueryRun:
         finally:
             # First what others read: after a signal there may be no time for the rest.
             self._report.stopped = True
-            self._heartbeat.close()
+            heartbeat, *others = threads
+            heartbeat.close()
             if self._prober is not None:
                 self._prober.close()
-            self._documents.close()
-            self._conditions.close()
-            self._log_watch_thread.close()
+            for thread in others:
+                thread.close()
 
     def _supervisor(self) -> Supervisor:
         return Supervisor(
@@ -192,7 +196,7 @@ class QueryRun:
             clock=self._parts.clock.now_ms,
             settle_seconds=settings.trigger_seconds,
             is_probing=settings.probe,
-            is_synced=lambda: self._documents.sync.is_done,
+            is_synced=lambda: self._documents.is_done,
         )
 
     def _has_ended(self) -> bool:
@@ -287,7 +291,7 @@ class QueryRun:
         counted = rows.observe(OBSERVED, *counters(settings.topics))
         self._query = start(messages(counted), settings, self._limits.batch_bytes)
         self._heartbeat.wake_query()
-        self._documents.check_soon()
+        self._documents_thread.wake()
         return self._query
 
     def _heartbeat_writer(self) -> HeartbeatWriter:
@@ -335,7 +339,7 @@ class QueryRun:
             clock=self._parts.clock.now_ms,
         )
 
-    def _document_sync(self, wait: Callable[[float], bool]) -> DocumentSync:
+    def _document_sync(self) -> DocumentSync:
         settings, identity = self._settings, self._identity
         writers = (None, identity.job_id)
         return DocumentSync(
@@ -352,7 +356,6 @@ class QueryRun:
             load=self._checkpoint.synced,
             store=self._checkpoint.note_synced,
             is_empty=lambda: not self._checkpoint.started(),
-            wait=wait,
             show=report_progress,
         )
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from groupreplay.state.events.job_events import GapReason, JobGap, UnreadRange
 from groupreplay.state.policy.context import OFFSETS_TOPIC
+from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.kafka.log_check import cut_partitions, present_ends
 from groupreplay.streaming.kafka.log_marks import EpochEnd, LogMarks, PartitionMark, RecordMark, continues
@@ -152,6 +153,25 @@ class LogWatch:
         if known is not None and known.era == self.era:
             self._marks, self._stored = dict(known.partitions), known
 
+    def background(self) -> Background:
+        """The thread that calls ``tick``, and in the end writes the marks a last time."""
+        return Background(
+            name="log-watch",
+            tick=self.tick,
+            pause_seconds=_TICK_SECONDS,
+            retry_seconds=2 * _TICK_SECONDS,
+            longest_seconds=_LONGEST_PAUSE_SECONDS,
+            failing="cannot compare the log with what was read for now",
+            at_end=self._write_last,
+        )
+
+    def _write_last(self, is_failing: bool) -> None:
+        # First as they are: an answer may take longer than the process lives. Brokers that are away are not waited for.
+        self.write()
+        if not is_failing:
+            self.look_for_records()
+            self.write()
+
     def marks(self) -> LogMarks:
         """What is known of the log."""
         with self._lock:
@@ -220,52 +240,12 @@ class LogWatch:
         marks = self.marks()
         if marks == self._stored or self._found is not None:
             return
-        error = _failure(lambda: self.store(marks))
-        if error is None:
-            self._stored = marks
-        elif not self._unwritten:
-            # One warning for each fault of the disk.
-            log.warning("cannot write what was seen of the log, trying again: %s", error)
-        self._unwritten = error is not None
-
-
-class LogWatchThread:
-    """Calls ``LogWatch.tick`` in the background until it is closed; retries failures after a pause."""
-
-    def __init__(self, watch: LogWatch) -> None:
-        self._watch = watch
-        self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="groupreplay-log-watch", daemon=True)
-
-    def start(self) -> None:
-        """Starts the thread."""
-        self._thread.start()
-
-    def close(self, seconds: float = 5.0) -> None:
-        """Stops, and writes the marks a last time, within these seconds."""
-        self._closed.set()
-        if self._thread.is_alive():
-            self._thread.join(seconds)
-
-    def _run(self) -> None:
-        pause, failing = _TICK_SECONDS, False
-        while not self._closed.wait(pause):
-            error = _failure(self._watch.tick)
-            if error is not None:
-                # One warning for each outage.
-                level = logging.DEBUG if failing else logging.WARNING
-                log.log(level, "cannot compare the log with what was read for now: %s", error)
-            failing = error is not None
-            pause = min(2 * pause, _LONGEST_PAUSE_SECONDS) if failing else _TICK_SECONDS
-        # First as they are: an answer may take longer than the process lives. Brokers that are away are not waited for.
-        self._watch.write()
-        if not failing and _failure(self._watch.look_for_records) is None:
-            self._watch.write()
-
-
-def _failure(action: Callable[[], None]) -> Exception | None:
-    try:
-        action()
-    except Exception as error:  # whatever it is, the next attempt may succeed
-        return error
-    return None
+        try:
+            self.store(marks)
+        except Exception as error:  # whatever it is, the next attempt may succeed
+            if not self._unwritten:
+                # One warning for each fault of the disk.
+                log.warning("cannot write what was seen of the log, trying again: %s", error)
+            self._unwritten = True
+        else:
+            self._stored, self._unwritten = marks, False

@@ -8,7 +8,6 @@ query has not read in time. Both give an event the same id, so what the query wr
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -18,6 +17,7 @@ from groupreplay.state.events.event import Event
 from groupreplay.state.job.observations import ObservationPlace
 from groupreplay.state.job_watch import JobWatch
 from groupreplay.state.policy.context import Context
+from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.job_document import JobStateMessage, decode_state_message
@@ -81,6 +81,16 @@ class OwnConditions:
     _owes_conditions: bool = field(default=False, init=False)
     #: The document that was published last, unless the query has written one since.
     _shown: bytes | None = field(default=None, init=False)
+
+    def background(self) -> Background:
+        """The thread that calls ``tick``, which itself waits for messages."""
+        return Background(
+            name="conditions",
+            tick=self.tick,
+            pause_seconds=0.0,
+            retry_seconds=_PAUSE_SECONDS,
+            failing="the job's own conditions are not evaluated for now",
+        )
 
     def tick(self) -> None:
         """Reads what is new, and publishes what the query has not read in time."""
@@ -174,38 +184,3 @@ class OwnConditions:
             self._untold.pop(0)
             if all(other.place != one.place for other in self._untold):
                 self.report.told_to = one.place.offset + 1
-
-
-class OwnConditionsThread:
-    """Calls ``OwnConditions.tick`` in the background until it is closed; retries failures after a pause."""
-
-    def __init__(self, conditions: OwnConditions) -> None:
-        self._conditions = conditions
-        self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="groupreplay-conditions", daemon=True)
-
-    def start(self) -> None:
-        """Starts the thread."""
-        self._thread.start()
-
-    def close(self, seconds: float = 5.0) -> None:
-        """Stops, within these seconds."""
-        self._closed.set()
-        if self._thread.is_alive():
-            self._thread.join(seconds)
-
-    def _run(self) -> None:
-        is_well = True
-        while not self._closed.is_set():
-            try:
-                self._conditions.tick()
-                is_well = True
-            except Exception as error:  # whatever it is, the next attempt may succeed
-                # One warning for each outage.
-                log.log(
-                    logging.WARNING if is_well else logging.DEBUG,
-                    "the job's own conditions are not evaluated for now: %s",
-                    error,
-                )
-                is_well = False
-                self._closed.wait(_PAUSE_SECONDS)
