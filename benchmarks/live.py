@@ -70,7 +70,7 @@ class Job(RunningJob):
 def run_command() -> None:
     """Runs the command line of groupreplay, in a child process."""
     from groupreplay.app.cli.program import main as command_line
-    from groupreplay.streaming.run import job
+    from groupreplay.streaming.spark import job
 
     start = job.spark_session
 

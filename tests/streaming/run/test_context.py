@@ -16,8 +16,8 @@ from groupreplay.streaming.config.rules_file import RulesWatch
 from groupreplay.streaming.config.settings import Cluster, RetentionFlags, RunSettings
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.run.context import QuerySettings
+from groupreplay.streaming.run.identity import Identity
 from groupreplay.streaming.run.status import JobIdentity, JobReport
-from groupreplay.streaming.spark.checkpoint_identity import Identity
 
 CLUSTER = Cluster(bootstrap_servers="b:9092")
 #: Whole, so that nobody asks the cluster, which does not answer.

@@ -15,6 +15,7 @@ from groupreplay.streaming.base.clock import AppendedMessage, BrokerClock
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.kafka.publisher import MessageTooLargeError
 from groupreplay.streaming.run.heartbeat import HeartbeatWriter
+from groupreplay.streaming.run.interface import Batch
 from groupreplay.streaming.run.status import JobReport
 from support.job.progress import IDENTITY, batch
 from support.kafka.waiting import wait_until
@@ -31,7 +32,7 @@ class Cluster:
         #: What somebody has added to the clock of the machine.
         self.set_by_ms = 0
         self.ends = {0: 5, 1: 0}
-        self.finished: list[dict[str, Any]] = []
+        self.finished: list[Batch] = []
         self.published: list[tuple[str, bytes, dict[str, Any]]] = []
         self.broken = False
         self.most_bytes = 1 << 20

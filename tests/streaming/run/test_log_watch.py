@@ -17,8 +17,8 @@ from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.kafka.log_marks import EpochEnd, LogMarks, PartitionMark, RecordMark
 from groupreplay.streaming.run import log_watch
 from groupreplay.streaming.run import log_watch as module
+from groupreplay.streaming.run.identity import Identity
 from groupreplay.streaming.run.log_watch import LogWatch, lost_log
-from groupreplay.streaming.spark.checkpoint_identity import Identity
 from support.kafka.waiting import wait_until
 
 IDENTITY = Identity(cluster_id="c", era="e", partitions=2, probes="p", first_start_ms=0)

@@ -137,9 +137,7 @@ class Driver:
         for row in result.rows:
             if row.key == STATE_KEY:
                 self.topics.write_job(row.key, row.value or b"")
-        progress = batch(self.batches, {0: 1})
-        progress["sources"][1]["endOffset"] = {TOPICS.probes: {"0": self.read}}
-        self.report.take([progress])
+        self.report.take([batch(self.batches, {}, read_to={TOPICS.probes: {0: self.read}})])
         self.batches += 1
 
     def minute(self, *, unanswered: tuple[int, ...] = (), reads: bool = True) -> None:

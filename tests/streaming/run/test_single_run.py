@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from datetime import datetime, timezone
-from typing import Any
 
-import pytest
-
+from groupreplay.streaming.run.interface import Batch
 from groupreplay.streaming.run.single_run import PROBER_SECONDS, SingleRun
 from support.job.progress import batch
 from support.ordeals.staged_queries import Puppet, Stage, stop_at_the_third_wait
@@ -16,12 +13,6 @@ from support.ordeals.staged_queries import Puppet, Stage, stop_at_the_third_wait
 START = 1_800_000_000_000
 SETTLE_SECONDS = 10.0
 BATCH_MS = 500
-
-
-def spark_time(at_ms: int) -> str:
-    """A time as Spark writes it."""
-    moment = datetime.fromtimestamp(at_ms / 1_000, timezone.utc)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at_ms % 1_000:03d}Z"
 
 
 class Story:
@@ -45,17 +36,18 @@ class Story:
         """A batch that begins so long after the one before; whether the run has then ended."""
         begin_ms, self.number = self.now_ms + after, self.number + 1
         self.now_ms = begin_ms + BATCH_MS
-        self.run.take(self.progress(begin_ms, watermark, read))
+        self.run.take(self.finished(begin_ms, watermark, read))
         return self.run.has_ended()
 
-    def progress(self, begin_ms: int, watermark: int, read: int | None) -> dict[str, Any]:
-        """What Spark reports of it."""
-        event_time = {"watermark": spark_time(START + watermark)}
-        if read is not None:
-            event_time["max"] = spark_time(START + read)
-        took = {"triggerExecution": BATCH_MS}
+    def finished(self, begin_ms: int, watermark: int, read: int | None) -> Batch:
+        """The batch as its engine reports it."""
+        read_ms = -1 if read is None else START + read
         return batch(
-            self.number, {0: 1}, timestamp=spark_time(begin_ms), durationMs=took, eventTime=event_time
+            *(self.number, {0: 1}),
+            started_ms=begin_ms,
+            seconds=BATCH_MS / 1_000,
+            evaluated_to_ms=START + watermark,
+            caught_up_ms=read_ms,
         )
 
 
@@ -154,11 +146,10 @@ def test_documents_that_are_asked_for() -> None:
     assert story.run.has_ended()
 
 
-@pytest.mark.parametrize("event_time", [{}, None])
-def test_a_batch_without_times(event_time: dict[str, str] | None) -> None:
+def test_a_batch_without_times() -> None:
     """Spark leaves them out of some reports: such a batch shows nothing."""
     story = Story()
-    story.run.take({**story.progress(START, 0, 0), "eventTime": event_time})
+    story.run.take(batch(0, {0: 1}, started_ms=START))
     assert not story.batch(watermark=20)
 
 

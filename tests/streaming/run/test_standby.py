@@ -13,6 +13,7 @@ import pytest
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.contract.job_document import STOPPED, JobDocument, OwnerClaim
+from groupreplay.streaming.run.identity import Identity
 from groupreplay.streaming.run.standby import (
     FormerJob,
     JobHistory,
@@ -25,7 +26,6 @@ from groupreplay.streaming.run.standby import (
 from groupreplay.streaming.run.topic_owner import OtherRunError, TopicOwner
 from groupreplay.streaming.sinks.job_topic import JobTopic
 from groupreplay.streaming.spark.checkpoint import Checkpoint
-from groupreplay.streaming.spark.checkpoint_identity import Identity
 from support.ordeals.run_topic import Reader, World, claims, document, says
 from support.ordeals.standing_by import AsideChecks, standby
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import msgspec
 import pytest
 
 from groupreplay import __version__
 from groupreplay.streaming.contract.job_document import QueryStatus
 from groupreplay.streaming.contract.probe_messages import ERROR_LIMIT, RoundSummary
+from groupreplay.streaming.run.interface import Batch
 from groupreplay.streaming.run.single_run import SingleRun
 from groupreplay.streaming.run.status import JobReport, QueryHealth
-from groupreplay.streaming.spark.query import OBSERVED, OBSERVED_PROBES, OBSERVED_READ
 from support.job.progress import IDENTITY, batch
 
 
@@ -70,8 +67,8 @@ def test_a_single_run_is_told_of_queries_and_batches() -> None:
         def query_started(self) -> None:
             told.append("start")
 
-        def take(self, batch: Mapping[str, Any]) -> None:
-            told.append(batch["batchId"])
+        def take(self, batch: Batch) -> None:
+            told.append(batch.number)
 
     single_run = Told(clock=lambda: 0, settle_seconds=0, is_probing=False, is_synced=lambda: True)
     report = JobReport(IDENTITY, single_run=single_run)
@@ -104,22 +101,11 @@ def test_the_document_has_the_last_round_of_the_prober() -> None:
 
 
 def test_every_batch_is_counted_once() -> None:
-    """The same progress may be seen many times; counters add up what Spark observed in each batch."""
+    """The same progress may be seen many times; counters add up those of each batch."""
     report = JobReport(IDENTITY)
-    # Spark's sums are null where no row had a number.
-    observed = {
-        OBSERVED: {
-            "events": 2,
-            "states": 1,
-            "dead_letters": 0,
-            "job": 0,
-            "unmissed_expired": 3,
-            "quarantined": 1,
-        },
-        OBSERVED_READ: {"OffsetCommit": 5, "GroupMetadata": 1, "unknown": None},
-        OBSERVED_PROBES: {"probes_unreadable": 2, "probes_misdated": None},
-    }
-    first, second = batch(3, {0: 5}, observedMetrics=observed), batch(4, {0: 9}, observedMetrics=observed)
+    counts = {"events": 2, "states": 1, "unmissed_expired": 3, "quarantined": 1, "probes_unreadable": 2}
+    fields = {"counts": counts, "record_types": {"OffsetCommit": 5, "GroupMetadata": 1}}
+    first, second = batch(3, {0: 5}, **fields), batch(4, {0: 9}, **fields)
     for seen in ([first], [first], [first, second], [second]):
         report.take(seen)
     document = msgspec.to_builtins(report.document(0))

@@ -27,7 +27,7 @@ from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.engine.advance import AdvanceResult
 from groupreplay.streaming.engine.json_messages import event_row
 from groupreplay.streaming.engine.packing.pack import pack
-from groupreplay.streaming.engine.packing.record_counts import as_counts, summed
+from groupreplay.streaming.engine.packing.record_counts import as_counts
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
 from groupreplay.streaming.spark import operator
 from groupreplay.streaming.spark.operator import _UNWRITTEN, OUTPUT_SCHEMA, Job, OutputCells, _cells
@@ -35,7 +35,6 @@ from groupreplay.streaming.spark.query import (
     COUNTED_SCHEMA,
     PACKED_SCHEMA,
     PROBES_SCHEMA,
-    RECORD_COUNTS,
     STATE_SCHEMA,
     TopicPlan,
     caught_up_ms,
@@ -45,6 +44,7 @@ from groupreplay.streaming.spark.query import (
     messages,
     probe_records,
     read_options,
+    record_sums,
 )
 from support.histories.builders import CONTEXT, commit, no_offset, replay
 from support.histories.raw_records import batches, random_log
@@ -130,7 +130,7 @@ def test_records_by_type() -> None:
     packed = list(pack(batches(rows, 500)))
     assert sum(len(batch) for batch in packed) > len(packed) > 0
     frame = spark.createDataFrame(rows_of(packed), schema)
-    (row,) = frame.agg(*summed(RECORD_COUNTS)).collect()
+    (row,) = frame.agg(*record_sums()).collect()
     expected = Counter(type_of(key) for _, _, _, key, _ in rows)
     assert as_counts(row.asDict()) == expected
     assert len(expected) > 2

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.base.process import StopRequest
-from groupreplay.streaming.run.faults import Remedy
 from groupreplay.streaming.run.outage import Hindrance, Outage
 from groupreplay.streaming.run.status import JobReport
-from groupreplay.streaming.run.supervisor import Supervisor
+from groupreplay.streaming.spark.faults import Remedy
+from groupreplay.streaming.spark.supervisor import Supervisor
 from support.job.progress import IDENTITY, QueryError
 
 
@@ -71,12 +71,11 @@ class Stage:
             ),
             repair=repair,
             lost=lost,
-            cut=cut,
+            must_end=lambda: replaced() or cut(),
             replaced=replaced,
             quieten=lambda: self.lines.append("quiet"),
-            progress=lambda kind, line: None,
             show=self.lines.append,
-            clock=lambda: 0,
+            show_status=lambda: None,
         )
         self.stop.wait = self._wait  # type: ignore[method-assign]
 

@@ -31,7 +31,7 @@ from groupreplay.streaming.kafka.output_topics import (
     topic_problems,
 )
 from groupreplay.streaming.kafka.rights import Held, Right, grant_line
-from groupreplay.streaming.run import preflight
+from groupreplay.streaming.spark import preflight
 
 #: The default of a broker's transaction.max.timeout.ms, the longest timeout that a producer may request.
 _HANGING_MS: Final = 900_000

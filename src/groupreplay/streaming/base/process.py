@@ -1,6 +1,6 @@
 """The process: the line at the bottom of its terminal, signals as requests to stop, and how it ends.
 
- After SIGINT, SIGTERM or SIGHUP it ends in order if that is quick, within three seconds in any case.
+After SIGINT, SIGTERM or SIGHUP it ends in order if that is quick, within three seconds in any case.
 A Python handler runs when the main thread is back in the interpreter: a call to librdkafka or to the JVM can delay
 that for minutes. The thread of ``Ending`` is woken by Python's handler in C (``signal.set_wakeup_fd``), whatever
 the main thread does. A first signal asks for the end: by a ``StopRequest`` if the code has one (``stop_requests``),

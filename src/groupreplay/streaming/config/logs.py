@@ -41,7 +41,7 @@ def without_secrets(text: str) -> str:
 
 
 class _TextFormatter(logging.Formatter):
-    """``08:57:01.123Z WARNING groupreplay.streaming.run.job: message``."""
+    """``08:57:01.123Z WARNING groupreplay.streaming.spark.job: message``."""
 
     def format(self, record: logging.LogRecord) -> str:
         at = _utc(record).strftime("%H:%M:%S.%f")[:12]

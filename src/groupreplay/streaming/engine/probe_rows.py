@@ -1,7 +1,7 @@
 """Messages of ``group-probes`` as rows of the packed schema: for groups, for the job, and its watermark.
 
- Runs in Spark's Python workers and in ``replay``. A message that cannot be read is counted and skipped: other
-programs may write to the topic, and nothing in here may raise.
+Runs in Spark's Python workers and in ``replay``. A message that cannot be read is counted and skipped: other programs
+may write to the topic, and nothing in here may raise.
 """
 
 from __future__ import annotations

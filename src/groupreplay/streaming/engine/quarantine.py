@@ -1,7 +1,7 @@
 """Sets a key aside when its call raises an exception, so that one group cannot stop the others.
 
- The stored state of a quarantined key is a note in place of the snapshot. Its first byte is no version of a
-snapshot, so an earlier release refuses it instead of reading it wrong.
+The stored state of a quarantined key is a note in place of the snapshot. Its first byte is no version of a snapshot, so
+an earlier release refuses it instead of reading it wrong.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The wire format between ``pack`` and the function of a group.
 
- It lives for one shuffle inside one job, never in a checkpoint or a topic, so it has no version. Records travel as
-raw bytes, which ``pack`` has found decodable; commits as NumPy rows.
+It lives for one shuffle inside one job, never in a checkpoint or a topic, so it has no version. Records travel as raw
+bytes, which ``pack`` has found decodable; commits as NumPy rows.
 """
 
 from __future__ import annotations

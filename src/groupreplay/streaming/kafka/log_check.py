@@ -1,6 +1,6 @@
 """Asks the brokers whether a topic still has what was read of it, and takes new marks.
 
- librdkafka has no request for the end of a leader epoch. But a consumer that is assigned at an offset with an epoch
+librdkafka has no request for the end of a leader epoch. But a consumer that is assigned at an offset with an epoch
 asks for it before it reads (KIP-320), and returns an error if the epoch ended below that offset.
 """
 

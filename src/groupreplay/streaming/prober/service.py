@@ -1,6 +1,6 @@
 """Opens a prober and runs it, at an interval or once, and prints its rounds; for ``probe`` and ``run``.
 
- ``run`` has it in a process of its own, which librdkafka may abort without ending the job: its assertion fails when
+``run`` has it in a process of its own, which librdkafka may abort without ending the job: its assertion fails when
 a broker dies during a request about groups (librdkafka issue 4605). ``python -m
 groupreplay.streaming.prober.service`` reads its settings as JSON from standard input, because they may contain
 passwords, which must not be in a command line or environment. It writes the answers to the probes topic, and the

@@ -12,8 +12,8 @@ from groupreplay.streaming.config.rules_file import RulesWatch
 from groupreplay.streaming.config.settings import RunSettings
 from groupreplay.streaming.kafka.broker_config import RetentionWatch
 from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.run.identity import Identity
 from groupreplay.streaming.run.status import JobReport
-from groupreplay.streaming.spark.checkpoint_identity import Identity
 
 log = logging.getLogger(__name__)
 

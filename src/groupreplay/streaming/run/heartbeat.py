@@ -11,10 +11,10 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from groupreplay import __version__
 from groupreplay.streaming.base.background import Background
@@ -23,6 +23,7 @@ from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, encode_message
 from groupreplay.streaming.engine.json_messages import job_row
 from groupreplay.streaming.kafka.publisher import publish_smaller
+from groupreplay.streaming.run.interface import Batch
 from groupreplay.streaming.run.status import JobReport
 
 log = logging.getLogger(__name__)
@@ -62,7 +63,7 @@ class HeartbeatWriter:
     partitions: int
     ends: Callable[[], Mapping[int, int]]
     high_watermarks: Callable[[], Mapping[int, int]]
-    progress: Callable[[], list[Mapping[str, Any]]]
+    progress: Callable[[], Sequence[Batch]]
     publish: Callable[[str, bytes, bytes], None]
     clock: BrokerClock
     seconds: Callable[[], float] = time.monotonic

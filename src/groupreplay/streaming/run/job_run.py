@@ -1,17 +1,16 @@
-"""One run of the query on its checkpoint, with the heartbeat, the prober and the supervisor around it."""
+"""One run of an engine on its store, with everything around it that a run owes the world: claim, heartbeat, prober."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from socket import gethostname
-from typing import TYPE_CHECKING, Any
 
 from groupreplay.state.conditions.job.blind import GRANT_DESCRIBE
 from groupreplay.state.events.job_events import gap_event
-from groupreplay.state.policy.context import Context
+from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.streaming.base.clock import BrokerClock
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.base.process import StopRequest
@@ -29,28 +28,17 @@ from groupreplay.streaming.kafka.output_topics import create_missing
 from groupreplay.streaming.kafka.publisher import MessageLimits, Publisher
 from groupreplay.streaming.prober.service import ProberProcess, ProberTask
 from groupreplay.streaming.run.context import QuerySettings
-from groupreplay.streaming.run.document_sync import DocumentSync, SyncedRun
-from groupreplay.streaming.run.faults import Remedy
+from groupreplay.streaming.run.document_sync import DocumentSync, KafkaDocuments, SyncedRun
 from groupreplay.streaming.run.heartbeat import HeartbeatWriter
+from groupreplay.streaming.run.identity import Identity, first_identity
+from groupreplay.streaming.run.interface import Engine, Store
 from groupreplay.streaming.run.log_watch import LogLostError, LogWatch, lost_log
 from groupreplay.streaming.run.outage import Outage
 from groupreplay.streaming.run.own_conditions import OwnConditions
 from groupreplay.streaming.run.single_run import SingleRun
 from groupreplay.streaming.run.status import JobIdentity, JobReport
-from groupreplay.streaming.run.supervisor import Supervisor
 from groupreplay.streaming.run.topic_owner import TopicOwner
-from groupreplay.streaming.sinks.document_topics import KafkaDocuments
 from groupreplay.streaming.sinks.job_topic import OwnTopics
-from groupreplay.streaming.spark.batch_progress import BatchProgress, tasks_ended
-from groupreplay.streaming.spark.checkpoint import Checkpoint
-from groupreplay.streaming.spark.checkpoint_identity import Identity
-from groupreplay.streaming.spark.operator import Job
-from groupreplay.streaming.spark.query import OBSERVED, TopicPlan, counters, messages, output_rows, start
-from groupreplay.streaming.spark.session import quiet
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
 
 log = logging.getLogger(__name__)
 
@@ -59,38 +47,40 @@ log = logging.getLogger(__name__)
 class RunParts:
     """What all runs of one process share.
 
-    ``log`` and ``probes`` are the topics that the query reads, ``location`` is the checkpoint of the settings.
-    ``clock`` learns the brokers' time from the heartbeats. ``outage`` waits for clusters and disk. ``progress`` has
-    the batches of the queries. ``publisher`` writes to the sink in the main thread: a new one would take a moment
+    ``partitions`` are those of the offsets topic, ``location`` is the store of the settings. ``engine`` makes the
+    engine for a store and a number of partitions. ``clock`` learns the brokers' time from the heartbeats. ``outage``
+    waits for clusters and disk. ``publisher`` writes to the sink in the main thread: a new one would take a moment
     longer for its first message, which is the claim.
     """
 
     settings: RunSettings
-    spark: SparkSession
+    engine: Callable[[Store, int], Engine]
     rules: RulesWatch
-    log: TopicPlan
-    probes: TopicPlan
+    partitions: int
     clock: BrokerClock
     owner: TopicOwner
     location: str
     outage: Outage
-    progress: BatchProgress
     publisher: Publisher
 
 
-class QueryRun:
-    """One run on one checkpoint, which may be a folder inside the checkpoint of the settings."""
+class JobRun:
+    """One run on one store, which may be a place inside the store of the settings.
 
-    def __init__(
-        self, parts: RunParts, checkpoint: Checkpoint, identity: Identity, stop: StopRequest
-    ) -> None:
+    What is public is there for the engine: ``stop``, ``report`` and ``clock`` (the brokers' time), ``limits`` (the
+    largest message by topic), ``outage`` (waits, and says so), and the methods.
+    """
+
+    def __init__(self, parts: RunParts, store: Store, identity: Identity, stop: StopRequest) -> None:
         self._parts = parts
-        self._settings = settings = replace(parts.settings, checkpoint=checkpoint.location)
-        self._checkpoint = checkpoint
+        self._settings = settings = parts.settings
+        self._store = store
         self._identity = identity
-        self._stop = stop
-        self._query: StreamingQuery | None = None
-        self._report = JobReport(
+        self._engine = parts.engine(store, parts.partitions)
+        self.stop = stop
+        self.clock = parts.clock
+        self.outage = parts.outage
+        self.report = JobReport(
             JobIdentity(
                 cluster_id=identity.cluster_id,
                 era=identity.event_era,
@@ -103,20 +93,20 @@ class QueryRun:
                 checkpoint=parts.location,
             ),
             retries_quarantined=settings.retry_quarantined,
-            tasks=lambda: tasks_ended(parts.spark),
+            tasks=self._engine.tasks_ended,
         )
         self._rights: Rights = "unknown"
-        self._query_settings = QuerySettings(
-            settings=settings, identity=identity, rules=parts.rules, clock=parts.clock, report=self._report
+        self._present = QuerySettings(
+            settings=settings, identity=identity, rules=parts.rules, clock=parts.clock, report=self.report
         )
-        self._limits = MessageLimits(settings.sink_cluster, settings.topics)
+        self.limits = MessageLimits(settings.sink_cluster, settings.topics)
         self._log_watch = self._new_log_watch()
         self._heartbeat = self._heartbeat_writer()
         self._documents = self._document_sync()
         self._documents_thread = self._documents.background()
         self._status = StatusReport()
         self._conditions = self._own_conditions()
-        self._report.single_run = self._single_run() if settings.once else None
+        self.report.single_run = self._single_run() if settings.once else None
         self._prober = self._prober_process() if settings.probe else None
 
     def supervise(self) -> None:
@@ -126,14 +116,14 @@ class QueryRun:
             LogLostError: a part of the log was deleted before the query had read it.
             GroupReplayError: the query has failed for good.
         """
-        lost = self._lost_log()
+        lost = self.lost_log()
         if lost is not None:
             raise lost
-        with self._stop.patient():
+        with self.stop.patient():
             self._claim_and_run()
-        single_run = self._report.single_run
+        single_run = self.report.single_run
         if single_run is not None and single_run.has_ended():
-            report_progress(single_run.last_words(self._report.records, self._report.events))
+            report_progress(single_run.last_words(self.report.records, self.report.events))
 
     def _claim_and_run(self) -> None:
         self._parts.owner.claim(self._own_claim(), self._write_claim)
@@ -141,7 +131,7 @@ class QueryRun:
         self._publish_gap()
         with self._beside_the_query():
             try:
-                self._supervisor().run()
+                self._engine.run(self)
             finally:
                 self._status.close()
 
@@ -162,7 +152,7 @@ class QueryRun:
             yield
         finally:
             # First what others read: after a signal there may be no time for the rest.
-            self._report.stopped = True
+            self.report.stopped = True
             heartbeat, *others = threads
             heartbeat.close()
             if self._prober is not None:
@@ -170,41 +160,75 @@ class QueryRun:
             for thread in others:
                 thread.close()
 
-    def _supervisor(self) -> Supervisor:
-        return Supervisor(
-            begin=self._start_query,
-            checkpoint=self._settings.checkpoint,
-            renew=self._query_settings.changed,
-            hopeless=self._limits.fallen,
-            report=self._report,
-            stop=self._stop,
-            outage=self._parts.outage,
-            repair=self._repair,
-            lost=self._lost_log,
-            cut=self._log_watch.found,
-            replaced=self._parts.owner.replaced,
-            has_ended=self._has_ended,
-            quieten=lambda: quiet(self._parts.spark),
-            show=report_progress,
-            progress=self._status,
-            clock=self._parts.clock.now_ms,
-        )
-
     def _single_run(self) -> SingleRun:
         settings = self._settings
         return SingleRun(
-            clock=self._parts.clock.now_ms,
+            clock=self.clock.now_ms,
             settle_seconds=settings.trigger_seconds,
             is_probing=settings.probe,
             is_synced=lambda: self._documents.is_done,
         )
 
-    def _has_ended(self) -> bool:
-        single_run = self._report.single_run
+    def begin(self) -> Context:
+        """The settings of a query that starts now; it keeps them to its end."""
+        return self._present.begin()
+
+    def started(self) -> None:
+        """A query reads: it gets a heartbeat to read, and the documents are compared soon."""
+        self._heartbeat.wake_query()
+        self._documents_thread.wake()
+
+    def has_changed(self) -> bool:
+        """Whether the query must start again for its settings."""
+        return self._present.changed()
+
+    def has_ended(self) -> bool:
+        """Whether a single run has done its work."""
+        single_run = self.report.single_run
         return single_run is not None and single_run.has_ended()
 
+    def replaced(self) -> GroupReplayError | None:
+        """The error when another run has taken over."""
+        return self._parts.owner.replaced()
+
+    def must_end(self) -> GroupReplayError | None:
+        """Why this run must end now, as far as that is known already."""
+        return self.replaced() or self._log_watch.found()
+
+    def show(self, line: str) -> None:
+        """Prints a line about what has happened."""
+        report_progress(line)
+
+    def show_status(self) -> None:
+        """Shows where the run stands; call it every second."""
+        now_ms = self.clock.now_ms()
+        self._status(self.report.step(now_ms), self.report.line(now_ms))
+
+    def create_missing_topics(self) -> str | None:
+        """What was done about missing topics, if anything; raises GroupReplayError when one cannot be created."""
+        created = create_missing(Connection(self._settings.sink_cluster), self._settings.topics)
+        return f"output topics were deleted, and are created again: {', '.join(created)}" if created else None
+
+    def lost_log(self) -> LogLostError | None:
+        """The part of the log that is gone, by a question to the brokers; None also while none answers."""
+        try:
+            return self._compare_log()
+        except GroupReplayError as error:
+            log.warning("cannot check whether the log is complete: %s", error)
+            return None
+
+    @property
+    def probe_filter(self) -> ProbeFilter:
+        """Which messages of the topic of probes concern this run."""
+        return ProbeFilter(
+            topic=self._settings.topics.probes,
+            cluster_id=self._identity.cluster_id,
+            job_id=self._identity.job_id,
+            run_id=self.report.identity.run_id,
+        )
+
     def _own_claim(self) -> OwnerClaim:
-        own = self._report.identity
+        own = self.report.identity
         return OwnerClaim(
             cluster_id=own.cluster_id,
             job_id=own.job_id,
@@ -219,26 +243,9 @@ class QueryRun:
     def _write_claim(self, claim: OwnerClaim) -> None:
         self._publish(self._settings.topics.job, claim_row(claim))
 
-    def _lost_log(self) -> LogLostError | None:
-        """The part of the log that is gone; None also while no broker answers."""
-        try:
-            return self._compare_log()
-        except GroupReplayError as error:
-            log.warning("cannot check whether the log is complete: %s", error)
-            return None
-
-    def _repair(self, helps: Remedy) -> str | None:
-        """What was done about a failure, if anything; raises GroupReplayError when a topic cannot be created."""
-        created = create_missing(Connection(self._settings.sink_cluster), self._settings.topics)
-        if created:
-            return f"output topics were deleted, and are created again: {', '.join(created)}"
-        if helps in (Remedy.SMALLER, Remedy.REPLICAS):
-            return self._limits.tighten(is_refused=helps is Remedy.SMALLER)
-        return None
-
     def _compare_log(self) -> LogLostError | None:
         # A connection of its own, because two threads ask.
-        source, place = Connection(self._settings.source), self._checkpoint
+        source, place = Connection(self._settings.source), self._store
         marks = self._log_watch.marks()
         return lost_log(place.read_to(), self._identity, source, planned=place.planned_to(), marks=marks)
 
@@ -247,19 +254,19 @@ class QueryRun:
         return LogWatch(
             era=self._identity.era,
             lost=self._compare_log,
-            last_records=lambda ends: last_records(source, self._parts.log.topic, ends),
-            load=self._checkpoint.log_marks,
-            store=self._checkpoint.note_log_marks,
+            last_records=lambda ends: last_records(source, OFFSETS_TOPIC, ends),
+            load=self._store.log_marks,
+            store=self._store.note_log_marks,
         )
 
     def _publish_gap(self) -> None:
         """Writes why the state is built anew; once more when the job was killed before its first batch."""
         gap, settings = self._identity.gap, self._settings
-        if gap is None or self._checkpoint.started():
+        if gap is None or self._store.started():
             return
         at_ms = self._identity.first_start_ms
         context = Context(cluster_id=self._identity.cluster_id, era=self._identity.event_era)
-        row = event_row(gap_event(gap, at_ms), context, self._parts.clock.now_ms())
+        row = event_row(gap_event(gap, at_ms), context, self.clock.now_ms())
         self._publish(settings.topics.events, row)
 
     def _publish(self, topic: str, row: OutputRow) -> None:
@@ -271,34 +278,11 @@ class QueryRun:
         except KafkaException as error:
             raise Connection(sink).explain(error, topic) from None
 
-    def _start_query(self) -> StreamingQuery:
-        settings, probes, context = self._settings, self._parts.probes, self._query_settings.begin()
-        rows = output_rows(
-            self._parts.spark,
-            log=self._parts.log,
-            probes=probes,
-            probe_filter=self._probe_filter(),
-            job=Job(
-                context=context,
-                topics=settings.topics,
-                started_ms=self._parts.clock.now_ms(),
-                # The batch that ends a single run must find every timer due.
-                retry_ms=0 if settings.once else round(settings.trigger_seconds * 1000),
-                limits=self._limits.read(),
-            ),
-            max_offsets_per_trigger=settings.max_offsets_per_trigger,
-        )
-        counted = rows.observe(OBSERVED, *counters(settings.topics))
-        self._query = start(messages(counted), settings, self._limits.batch_bytes)
-        self._heartbeat.wake_query()
-        self._documents_thread.wake()
-        return self._query
-
     def _heartbeat_writer(self) -> HeartbeatWriter:
         # Connections of its own, because it runs in another thread.
         source, publisher = Connection(self._settings.source), Publisher(self._settings.sink_cluster)
-        log_plan, probes, clock = self._parts.log, self._settings.topics.probes, self._parts.clock
-        ends = TopicEnds(source, log_plan.topic, log_plan.partitions)
+        probes, clock, partitions = self._settings.topics.probes, self.clock, self._parts.partitions
+        ends = TopicEnds(source, OFFSETS_TOPIC, partitions)
 
         def publish(topic: str, key: bytes, value: bytes) -> None:
             appended = publisher.publish(topic, [(key, value)])
@@ -307,22 +291,14 @@ class QueryRun:
                 clock.note(appended)
 
         return HeartbeatWriter(
-            report=self._report,
+            report=self.report,
             topics=self._settings.topics,
-            partitions=log_plan.partitions,
+            partitions=partitions,
             ends=lambda: self._log_watch.note(ends.stable()),
             high_watermarks=ends.high_watermarks,
-            progress=self._progress,
+            progress=lambda: self._engine.progress(self.report.last_batch_id),
             publish=publish,
             clock=clock,
-        )
-
-    def _probe_filter(self) -> ProbeFilter:
-        return ProbeFilter(
-            topic=self._settings.topics.probes,
-            cluster_id=self._identity.cluster_id,
-            job_id=self._identity.job_id,
-            run_id=self._report.identity.run_id,
         )
 
     def _own_conditions(self) -> OwnConditions:
@@ -332,11 +308,11 @@ class QueryRun:
         return OwnConditions(
             messages=OwnTopics(sink, settings.topics),
             topics=settings.topics,
-            probe_filter=self._probe_filter(),
-            report=self._report,
-            context=self._query_settings.present,
+            probe_filter=self.probe_filter,
+            report=self.report,
+            context=self._present.present,
             publish=lambda topic, row: publisher.publish(topic, [(row.key, row.value or b"")], row.headers),
-            clock=self._parts.clock.now_ms,
+            clock=self.clock.now_ms,
         )
 
     def _document_sync(self) -> DocumentSync:
@@ -345,25 +321,19 @@ class QueryRun:
         return DocumentSync(
             run=SyncedRun(
                 cluster_id=identity.cluster_id,
-                run_id=self._report.identity.run_id,
-                partitions=self._parts.log.partitions,
+                run_id=self.report.identity.run_id,
+                partitions=self._parts.partitions,
                 probes=settings.topics.probes,
                 is_only_writer=self._parts.owner.last_job_id in writers,
             ),
             # Connections of its own, because it runs in another thread.
             source=KafkaDocuments(settings.source, settings.sink_cluster, settings.topics),
-            progress=self._report,
-            load=self._checkpoint.synced,
-            store=self._checkpoint.note_synced,
-            is_empty=lambda: not self._checkpoint.started(),
+            progress=self.report,
+            load=self._store.synced,
+            store=self._store.note_synced,
+            is_empty=lambda: not self._store.started(),
             show=report_progress,
         )
-
-    def _progress(self) -> list[Mapping[str, Any]]:
-        """The batches that were finished since the last one known to the report."""
-        if self._query is None:
-            return []
-        return self._parts.progress.after(self._query, self._report.last_batch_id)
 
     def _prober_process(self) -> ProberProcess:
         settings, (level, form) = self._settings, log_settings()
@@ -377,15 +347,48 @@ class QueryRun:
             log_level=level,
             log_format=form,
         )
-        return ProberProcess(task, on_round=self._take_round, on_exit=self._count_prober_end, stop=self._stop)
+        return ProberProcess(task, on_round=self._take_round, on_exit=self._count_prober_end, stop=self.stop)
 
     def _take_round(self, summary: RoundSummary) -> None:
         if summary.rights == "missing" and self._rights != "missing":
             log.warning("the prober cannot see all groups; grant it: %s", GRANT_DESCRIBE)
         self._rights = summary.rights
-        self._report.last_round = summary
-        if self._report.single_run is not None:
-            self._report.single_run.round_reported()
+        self.report.last_round = summary
+        if self.report.single_run is not None:
+            self.report.single_run.round_reported()
 
     def _count_prober_end(self) -> None:
-        self._report.prober_restarts += 1
+        self.report.prober_restarts += 1
+
+
+def run_until_stopped(parts: RunParts, store: Store, wanted: Identity, stop: StopRequest) -> None:
+    """Makes one run after the other: a new one, with a state built from the log, when a part of the log is lost.
+
+    ``wanted`` is the identity of a store whose first start is now.
+    """
+    while not stop.made:
+        place = store.latest()
+        if not place.started():
+            _show_first_read(parts)
+        identity = place.claim(wanted)
+        try:
+            JobRun(parts, place, identity, stop).supervise()
+        except LogLostError as lost:
+            if identity.gap is not None and not place.started():
+                raise  # A loss before the first batch would repeat for ever.
+            report_progress(f"{lost.what} ({lost.where}): the state is built anew")
+            wanted = first_identity(lost.topic, wanted.probes, parts.clock.now_ms())
+            parts = replace(parts, partitions=lost.topic.partitions)
+            store.begin_anew(identity, lost.gap, wanted)
+
+
+def _show_first_read(parts: RunParts) -> None:
+    """Says how much an engine without a state has to read."""
+    source = Connection(parts.settings.source)
+    ends = source.end_offsets(OFFSETS_TOPIC, parts.partitions)
+    firsts = source.first_offsets(OFFSETS_TOPIC, parts.partitions)
+    offsets = sum(end - firsts[number] for number, end in ends.items())
+    report_progress(
+        f"a first start: reads all of {OFFSETS_TOPIC}, {offsets:,} offsets in {parts.partitions} partitions, "
+        f"at most {parts.settings.max_offsets_per_trigger:,} in a batch"
+    )

@@ -1,6 +1,6 @@
 """Follows the leaders of the log while the job runs, and remembers in the checkpoint what the log was.
 
- An unclean leader election cuts the end of the log, which then grows again: no offset shows that the state has
+An unclean leader election cuts the end of the log, which then grows again: no offset shows that the state has
 records that are gone. The ends that the heartbeat takes have the epoch of each leader. When one changes, the log is
 compared with what was seen of it. The marks stay in the checkpoint, so the next start compares, too.
 """
@@ -24,7 +24,7 @@ from groupreplay.streaming.kafka.log_marks import EpochEnd, LogMarks, PartitionM
 
 if TYPE_CHECKING:
     from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
-    from groupreplay.streaming.spark.checkpoint_identity import Identity
+    from groupreplay.streaming.run.identity import Identity
 
 log = logging.getLogger(__name__)
 

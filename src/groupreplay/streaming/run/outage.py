@@ -13,7 +13,7 @@ from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.config.settings import Cluster, RunSettings
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.spark.checkpoint import Checkpoint
+from groupreplay.streaming.run.interface import Store
 
 log = logging.getLogger(__name__)
 
@@ -38,9 +38,9 @@ class Hindrance:
     is_sure: bool = True
 
 
-def job_hindrance(settings: RunSettings, checkpoint: Checkpoint | None) -> Hindrance | None:
+def job_hindrance(settings: RunSettings, store: Store | None) -> Hindrance | None:
     """What keeps the job from running now: its disk, or one of its clusters."""
-    unwritable = None if checkpoint is None else checkpoint.unwritable()
+    unwritable = None if store is None else store.unwritable()
     if unwritable is not None:
         return Hindrance(f"{unwritable} ({settings.checkpoint})")
     return cluster_hindrance(settings.source, [OFFSETS_TOPIC]) or cluster_hindrance(

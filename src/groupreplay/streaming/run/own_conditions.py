@@ -1,6 +1,6 @@
 """The job's own conditions as the driver evaluates them, so that they are reported while the query stands still.
 
- The query evaluates them with its state of the key ``JOB_TAG``. The driver reads the same messages back and applies
+The query evaluates them with its state of the key ``JOB_TAG``. The driver reads the same messages back and applies
 the same code to a state of its own, which it takes over from the query (``STATE_KEY``). It publishes only what the
 query has not read in time. Both give an event the same id, so what the query writes later is a repeat.
 """

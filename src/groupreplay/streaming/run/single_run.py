@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Final
+from typing import Final
 
 from groupreplay.state.display.phrases import timestamp
 from groupreplay.streaming.base.clock import now_ms
+from groupreplay.streaming.run.interface import Batch
 
 #: How long a run that has read everything waits for the prober's first round: a broker may not answer it.
 PROBER_SECONDS: Final = 60.0
@@ -24,7 +24,7 @@ PROBER_SECONDS: Final = 60.0
 class SingleRun:
     """Follows the batches of a run, and knows when it has done its work.
 
-    ``clock`` is the brokers' time, ``machine_ms`` that of this machine, by which Spark dates batches and timers.
+    ``clock`` is the brokers' time, ``machine_ms`` that of this machine, by which batches and timers are dated.
     ``settle_seconds``: a timer that an ordinary run has set may be as late as its trigger. ``is_probing``: the run also
     ends only when the answers of one round of the prober were applied; ``is_synced``: the documents need no request.
     """
@@ -67,20 +67,18 @@ class SingleRun:
                 self._target_ms = self.clock()
                 self._settled_ms = max(self._settled_ms, self._last_end_ms)
 
-    def take(self, batch: Mapping[str, Any]) -> None:
-        """Takes a finished batch, as Spark reports it."""
-        start_ms, event_time = _milliseconds(batch["timestamp"]), batch.get("eventTime") or {}
-        watermark_ms = _milliseconds(event_time.get("watermark"))
+    def take(self, batch: Batch) -> None:
+        """Takes a finished batch."""
         with self._lock:
-            self._last_end_ms = start_ms + batch["durationMs"].get("triggerExecution", 0)
-            if watermark_ms < self._target_ms:
+            self._last_end_ms = batch.started_ms + round(1_000 * batch.seconds)
+            if batch.evaluated_to_ms < self._target_ms:
                 # Deadlines that wait for a later watermark have got timers in this batch.
                 self._settled_ms = max(self._settled_ms, self._last_end_ms)
-            elif self._read_ms >= self._target_ms and start_ms >= self._settled_ms:
-                self._passed_ms = min(watermark_ms, self._read_ms)
+            elif self._read_ms >= self._target_ms and batch.started_ms >= self._settled_ms:
+                self._passed_ms = min(batch.evaluated_to_ms, self._read_ms)
                 if self._passed_at is None:
                     self._passed_at = self.seconds()
-            self._read_ms = max(self._read_ms, _milliseconds(event_time.get("max")))
+            self._read_ms = max(self._read_ms, batch.caught_up_ms)
 
     def has_ended(self) -> bool:
         """Whether everything was read and evaluated, as far as it is known at this moment."""
@@ -100,11 +98,3 @@ class SingleRun:
             f"single run: everything{to} is read and evaluated{asked}, {records:,} records, {events:,} events; "
             "until the next run nobody sees classic groups that hang in a rebalance, and all events come late"
         )
-
-
-def _milliseconds(text: str | None) -> int:
-    """A time in Spark's reports, in milliseconds since 1970; -1 for none."""
-    if text is None:
-        return -1
-    # Python 3.10 does not know the letter.
-    return round(1_000 * datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp())

@@ -1,6 +1,6 @@
 """``run --standby``: waits beside the job that writes to the topics, and goes on in its place when it is gone.
 
- The process reads ``group-job``, which says whether the other run lives, and up to which time it has emitted all
+The process reads ``group-job``, which says whether the other run lives, and up to which time it has emitted all
 events. While it waits it writes nothing, but for one message to learn the brokers' time when the other run is
 nearly silent.
 """
@@ -14,19 +14,17 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 import msgspec
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.contract.job_document import JobDocument, OwnerClaim
+from groupreplay.streaming.run.identity import Identity
+from groupreplay.streaming.run.interface import Store
 from groupreplay.streaming.run.topic_owner import OtherRunError, TopicOwner
 from groupreplay.streaming.sinks.job_topic import JobTopic, RunMessage
-from groupreplay.streaming.spark.checkpoint_identity import Identity
-
-if TYPE_CHECKING:
-    from groupreplay.streaming.spark.checkpoint import Checkpoint
 
 log = logging.getLogger(__name__)
 
@@ -165,17 +163,17 @@ def continued(
     )
 
 
-def begin_after(former: FormerJob | None, checkpoint: Checkpoint, wanted: Identity) -> None:
-    """Begins a state of its own in a checkpoint that another job has not written, if a job wrote last."""
-    known = checkpoint.latest().known()
-    batch = checkpoint.latest().last_batch()
+def begin_after(former: FormerJob | None, store: Store, wanted: Identity) -> None:
+    """Begins a state of its own in a store that another job has not written, if a job wrote last."""
+    known = store.latest().known()
+    batch = store.latest().last_batch()
     begun = continued(former, wanted, known, batch)
     if begun is None:
         return
     if known is None:
-        checkpoint.claim(begun)
+        store.claim(begun)
     else:
-        checkpoint.begin_after_other(known, begun)
+        store.begin_after_other(known, begun)
 
 
 def in_thread(work: Callable[[], _Ready]) -> Callable[[], _Ready]:

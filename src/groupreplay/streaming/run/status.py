@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from groupreplay import __version__
 from groupreplay.state.display.phrases import timestamp
@@ -24,18 +24,8 @@ from groupreplay.streaming.contract.job_document import (
 )
 from groupreplay.streaming.contract.messages import Output
 from groupreplay.streaming.contract.probe_messages import ERROR_LIMIT, RoundSummary
-from groupreplay.streaming.engine.packing.record_counts import as_counts
-from groupreplay.streaming.engine.probe_rows import COUNTS
+from groupreplay.streaming.run.interface import COUNTERS, QUARANTINED, UNMISSED, Batch
 from groupreplay.streaming.run.single_run import SingleRun
-from groupreplay.streaming.spark.query import (
-    OBSERVED,
-    OBSERVED_PROBES,
-    OBSERVED_READ,
-    QUARANTINED,
-    UNMISSED,
-    UNWRITTEN,
-    offsets_read,
-)
 
 #: A job that is behind by at most this, or by three triggers, counts as caught up.
 _CAUGHT_UP_WITHIN_MS: Final = 60_000
@@ -155,15 +145,9 @@ class JobReport:
     seconds: Callable[[], float] = time.monotonic
     tasks: Callable[[], tuple[int, int] | None] = lambda: None
     query: QueryHealth = field(init=False)
-    _last_batch: Mapping[str, Any] | None = None
+    _last_batch: Batch | None = None
     _counters: dict[str, int] = field(
-        default_factory=lambda: dict.fromkeys(
-            (
-                *("batches", "records", *(one.value for one in Output), UNMISSED, QUARANTINED, UNWRITTEN),
-                *COUNTS,
-            ),
-            0,
-        )
+        default_factory=lambda: dict.fromkeys(("batches", "records", *COUNTERS), 0)
     )
     _record_types: Counter[str] = field(default_factory=Counter)
     _first_lag: int | None = None
@@ -184,7 +168,7 @@ class JobReport:
     @property
     def last_batch_id(self) -> int | None:
         """The last batch that was counted."""
-        return None if self._last_batch is None else int(self._last_batch["batchId"])
+        return None if self._last_batch is None else self._last_batch.number
 
     @property
     def unmissed_expired(self) -> int:
@@ -211,35 +195,28 @@ class JobReport:
         """Groups that this run has set aside."""
         return self._counters[QUARANTINED]
 
-    def take(self, progresses: Iterable[Mapping[str, Any]]) -> None:
-        """Counts finished batches, each once, in their order; each is Spark's own JSON of its progress."""
-        for progress in progresses:
-            if self.last_batch_id is not None and progress["batchId"] <= self.last_batch_id:
+    def take(self, batches: Iterable[Batch]) -> None:
+        """Counts finished batches, each once, in their order."""
+        for batch in batches:
+            if self.last_batch_id is not None and batch.number <= self.last_batch_id:
                 continue
-            self._last_batch = progress
+            self._last_batch = batch
             if self.single_run is not None:
-                self.single_run.take(progress)
-            self.query.batch_finished(_seconds(progress))
+                self.single_run.take(batch)
+            self.query.batch_finished(batch.seconds)
             self._counters["batches"] += 1
-            self._counters["records"] += sum(
-                source["numInputRows"]
-                for source in progress["sources"]
-                if OFFSETS_TOPIC in (source["endOffset"] or ())
-            )
-            observed = progress.get("observedMetrics", {})
-            self._record_types.update(as_counts(observed.get(OBSERVED_READ, {})))
-            for name, count in observed.get(OBSERVED, {}).items():
+            self._counters["records"] += batch.records
+            self._record_types.update(batch.record_types)
+            for name, count in batch.counts.items():
                 self._counters[name] += count
-            for name, count in observed.get(OBSERVED_PROBES, {}).items():
-                self._counters[name] += count or 0
 
     def read(self) -> dict[int, int]:
         """The next offset of each partition of the log after the last finished batch."""
-        return offsets_read(self._last_batch)
+        return self.read_of(OFFSETS_TOPIC)
 
     def read_of(self, topic: str) -> dict[int, int]:
-        """The same for another source of the query."""
-        return offsets_read(self._last_batch, topic)
+        """The same for another source."""
+        return {} if self._last_batch is None else self._last_batch.read(topic)
 
     def lag(self) -> dict[int, int]:
         """Offsets between the last finished batch and the end of each partition."""
@@ -271,7 +248,7 @@ class JobReport:
             caught_up_ms=self.caught_up_ms,
             lag=Lag(sum(lag.values()), {str(partition): lag[partition] for partition in sorted(lag)}),
             batch=_last_batch(self._last_batch),
-            state_rows=_state_rows(self._last_batch),
+            state_rows=0 if self._last_batch is None else self._last_batch.groups,
             counters=dict(self._counters),
             record_types=dict(sorted(self._record_types.items())),
             restarts=self.restarts,
@@ -305,7 +282,7 @@ class JobReport:
                 "" if tasks is None else f", {tasks[0]} of {tasks[1]} tasks of its present stage have ended"
             )
             return f"starting: the first batch has not finished after {self.query.quiet_seconds:.0f} s{done}"
-        batch = f"last batch {_seconds(self._last_batch):.1f} s"
+        batch = f"last batch {self._last_batch.seconds:.1f} s"
         events = f"{self.events:,} events so far"
         if self.phase(now_ms) == "caught_up":
             assert self.caught_up_ms is not None
@@ -319,16 +296,8 @@ class JobReport:
         return 100 * (self._first_lag - lag) // self._first_lag
 
 
-def _seconds(progress: Mapping[str, Any]) -> float:
-    # Spark 3.5 has no ``batchDuration``.
-    milliseconds = progress["durationMs"].get("triggerExecution", progress.get("batchDuration", 0))
-    return float(milliseconds) / 1000
-
-
-def _last_batch(progress: Mapping[str, Any] | None) -> LastBatch | None:
-    if progress is None:
-        return None
-    return LastBatch(id=progress["batchId"], seconds=_seconds(progress), rows=progress["numInputRows"])
+def _last_batch(batch: Batch | None) -> LastBatch | None:
+    return None if batch is None else LastBatch(id=batch.number, seconds=batch.seconds, rows=batch.rows)
 
 
 def _last_probe(last: RoundSummary | None) -> LastProbe | None:
@@ -336,8 +305,3 @@ def _last_probe(last: RoundSummary | None) -> LastProbe | None:
         return None
     brokers = {str(number): error for number, error in last.brokers.items()}
     return LastProbe(round_ms=last.taken_ms, rights=last.rights, brokers=brokers, groups=last.groups)
-
-
-def _state_rows(progress: Mapping[str, Any] | None) -> int:
-    operators = progress["stateOperators"] if progress else []
-    return sum(int(operator["numRowsTotal"]) for operator in operators)

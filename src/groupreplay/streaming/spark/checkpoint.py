@@ -1,6 +1,6 @@
 """The checkpoint folder: which topic it belongs to, how far that was read, and a lock against a second job.
 
- The folder may be on any file system of Hadoop. Two files of this project stand beside Spark's own. When a part of
+The folder may be on any file system of Hadoop. Two files of this project stand beside Spark's own. When a part of
 the log is lost, the state is built anew in a folder inside.
 """
 
@@ -20,7 +20,15 @@ from groupreplay.state.events.job_events import JobGap
 from groupreplay.streaming.base.errors import GroupReplayError, UnwritableError
 from groupreplay.streaming.base.files import mode_of, writers
 from groupreplay.streaming.kafka.log_marks import LogMarks
-from groupreplay.streaming.sinks.document_topics import SyncRecord
+from groupreplay.streaming.run.document_sync import SyncRecord
+from groupreplay.streaming.run.identity import (
+    IDENTITY_FILE,
+    Identity,
+    check_identity,
+    decode_identity,
+    refused,
+    unreadable_identity,
+)
 from groupreplay.streaming.spark.checkpoint_files import (
     Lock,
     OpenLock,
@@ -29,16 +37,8 @@ from groupreplay.streaming.spark.checkpoint_files import (
     in_use,
     opened_lock,
     reading,
-    writing,
-)
-from groupreplay.streaming.spark.checkpoint_identity import (
-    IDENTITY_FILE,
-    Identity,
-    check_identity,
-    decode_identity,
     refuse_damage,
-    refused,
-    unreadable_identity,
+    writing,
 )
 from groupreplay.streaming.spark.internals.jvm import hadoop_configuration, jvm_of
 from groupreplay.streaming.spark.query import offsets_in

@@ -1,6 +1,6 @@
 """Spark's files in a checkpoint: whether a query has run on it, and whether the files are complete.
 
- Spark writes what a batch will read into ``offsets``, its result into ``state``, and then the batch into
+Spark writes what a batch will read into ``offsets``, its result into ``state``, and then the batch into
 ``commits``: at most one batch is in the first and not in the last.
 """
 
@@ -22,6 +22,7 @@ from typing import IO, Any, Final, NamedTuple, Protocol
 import msgspec
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError, UnwritableError
+from groupreplay.streaming.run.identity import NEW_CHECKPOINT, Identity, damaged, refused
 
 log = logging.getLogger(__name__)
 
@@ -84,6 +85,19 @@ def damage(files: SparkFiles) -> Damage | None:
     ]
     reasons = ((name, _unreadable(files, name)) for name in present)
     return next((Damage(f"the checkpoint is damaged: {why}", name) for name, why in reasons if why), None)
+
+
+def refuse_damage(known: Identity | None, location: str, files: SparkFiles) -> None:
+    """Checks that the files of a checkpoint are complete.
+
+    Raises:
+        GroupReplayError: it was not made by groupreplay, or is damaged.
+    """
+    if known is None and has_run(files):
+        raise refused(location, "the checkpoint was not made by groupreplay", NEW_CHECKPOINT)
+    found = damage(files)
+    if found is not None:
+        raise damaged(f"{location}/{found.name}", found.what)
 
 
 def source_line(line: str) -> str:

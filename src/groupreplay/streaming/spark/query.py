@@ -16,10 +16,11 @@ from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.config.properties import ClientProperties
 from groupreplay.streaming.config.settings import Cluster, RunSettings, TopicNames
 from groupreplay.streaming.contract.messages import Output
-from groupreplay.streaming.engine.packing.record_counts import summed
+from groupreplay.streaming.engine.packing.record_counts import RECORD_TYPES
 from groupreplay.streaming.engine.probe_rows import COUNTS, ProbeFilter, pack_probes
 from groupreplay.streaming.kafka.publisher import BATCH_BYTES, LARGEST_BYTES
 from groupreplay.streaming.kafka.rights import SPARK_GROUPS
+from groupreplay.streaming.run.interface import QUARANTINED, UNMISSED, UNWRITTEN
 from groupreplay.streaming.spark.checkpoint_files import source_line
 from groupreplay.streaming.spark.operator import OUTPUT_SCHEMA, Job, pack_log, step
 
@@ -113,17 +114,11 @@ def planned_partitions(spark: SparkSession, plan: TopicPlan) -> int:
     return spark.read.format("kafka").options(**options).load().rdd.getNumPartitions()
 
 
-def offsets_read(progress: Mapping[str, Any] | None, topic: str = OFFSETS_TOPIC) -> dict[int, int]:
-    """The next offset of each partition of a source's topic after a finished batch, from its progress in JSON."""
-    for source in progress["sources"] if progress else ():
-        end = source["endOffset"]
-        if end and topic in end:
-            return {int(partition): int(offset) for partition, offset in end[topic].items()}
-    return {}
-
-
 def offsets_in(lines: Iterable[str]) -> dict[int, int]:
-    """The same from Spark's ``offsets`` file of a batch: two lines of its own, then a line for each source."""
+    """The next offset of each partition of the log, by Spark's ``offsets`` file of a batch.
+
+    It has two lines of its own, then a line for each source.
+    """
     for text in map(source_line, lines):
         if text.startswith("{") and OFFSETS_TOPIC in (end := json.loads(text)):
             return {int(partition): int(offset) for partition, offset in end[OFFSETS_TOPIC].items()}
@@ -148,12 +143,14 @@ STATE_SCHEMA: Final = "state binary"
 OBSERVED_READ: Final = "read"
 OBSERVED_PROBES: Final = "probes"
 OBSERVED: Final = "written"
-#: The counter of events about offsets that expired in groups that do not matter.
-UNMISSED: Final = "unmissed_expired"
-#: The counter of groups that were set aside.
-QUARANTINED: Final = "quarantined"
-#: The counter of messages that were too large for their topic, and whose dead letter was, too.
-UNWRITTEN: Final = "unwritten"
+
+
+def record_sums() -> list[Column]:
+    """The sum of each number in the column of counts, which is null in some rows."""
+    from pyspark.sql import functions as sql
+
+    numbers = (sql.element_at(sql.col(RECORD_COUNTS), place) for place in range(1, len(RECORD_TYPES) + 1))
+    return [sql.sum(number).alias(name) for number, name in zip(numbers, RECORD_TYPES, strict=True)]
 
 
 def output_rows(
@@ -173,7 +170,7 @@ def output_rows(
         # Fifty tasks would start Python fifty times; here each task packs several partitions in turn.
         .coalesce(spark.sparkContext.defaultParallelism)
         .mapInArrow(partial(pack_log, clock_correction_ms=job.context.clock_correction_ms), COUNTED_SCHEMA)
-        .observe(OBSERVED_READ, *summed(RECORD_COUNTS))
+        .observe(OBSERVED_READ, *record_sums())
         .drop(RECORD_COUNTS)
         .unionByName(
             # One task, so that one call sees all messages of a batch.

@@ -1,6 +1,6 @@
 """A trial of Spark's Python workers before the first batch: whether their Python can run what the job sends them.
 
- On a cluster it is another Python than the driver's. What it lacks would fail every batch, with a page of Spark's
+On a cluster it is another Python than the driver's. What it lacks would fail every batch, with a page of Spark's
 text.
 """
 

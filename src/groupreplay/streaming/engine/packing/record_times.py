@@ -1,8 +1,8 @@
 """The times of a chunk's records: those that cannot be are replaced and reported, the records are applied.
 
- A record whose timestamp cannot be has the time of the record of its group before it, so that it does not move the
-group's clock. Where that record is in an earlier chunk, the time is ``NO_TIMESTAMP``, and the group's state has it.
-A commit whose own time cannot be has that of its record. ``state.plausible_times`` has the limits.
+A record whose timestamp cannot be has the time of the record of its group before it, so that it does not move the
+group's clock. Where that record is in an earlier chunk, the time is ``NO_TIMESTAMP``, and the group's state has it. A
+commit whose own time cannot be has that of its record. ``state.plausible_times`` has the limits.
 """
 
 from __future__ import annotations

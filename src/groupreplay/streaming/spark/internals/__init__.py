@@ -1,6 +1,6 @@
 """Everything that touches a private part of PySpark or of its JVM; `docs/design.md` lists each name.
 
- This module decides whether the private parts of a release of Spark may be used, before one of them is imported; it
+This module decides whether the private parts of a release of Spark may be used, before one of them is imported; it
 imports nothing of PySpark. A release belongs to a line (`spark_lines.LINES`) on which the tests of every private
 part were run, or only Spark's public interface is used with it.
 """

@@ -1,6 +1,6 @@
 """The process from which Spark forks its Python workers, when the job runs its own JVM and the workers are local.
 
- A cluster can use it as well (``spark.python.daemon.module``), if its Python has groupreplay. It removes three
+A cluster can use it as well (``spark.python.daemon.module``), if its Python has groupreplay. It removes three
 costs of pyspark's daemon: each worker imports pandas and Arrow; every task reads the directories of Spark's zip and
 jar files (``importlib.invalidate_caches``) and collects garbage among all imported objects (``gc.collect``, 90 ms).
 The last two took longer than the rest of a small batch. ``group_worker`` removes a fourth. It must not start

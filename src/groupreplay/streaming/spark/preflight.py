@@ -13,9 +13,9 @@ from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.local.java import find_java
 from groupreplay.streaming.local.spark_lines import LINE_NAMES, find_line, javas_of
-from groupreplay.streaming.run.faults import Remedy, failure_text, headline, known_fault, remedy
 from groupreplay.streaming.spark.checkpoint import local_folder
 from groupreplay.streaming.spark.checkpoint_files import has_run, in_folder, unwritable
+from groupreplay.streaming.spark.faults import Remedy, failure_text, headline, known_fault, remedy
 from groupreplay.streaming.spark.query import STATE_SCHEMA, TopicPlan, caught_up_ms, planned_partitions
 from groupreplay.streaming.spark.session import SESSION_CONF, jvm_runs_already
 from groupreplay.streaming.spark.session_checks import need_pyspark

@@ -16,8 +16,8 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka import clients
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.run import preflight
-from groupreplay.streaming.spark.query import TopicPlan, offsets_read, planned_partitions
+from groupreplay.streaming.spark import preflight
+from groupreplay.streaming.spark.query import TopicPlan, planned_partitions
 from support.histories.raw_records import commit
 from support.job.jobs import write_log
 from support.job.spark_sessions import small_session
@@ -58,30 +58,6 @@ def test_an_unreachable_cluster_is_reported(monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(GroupReplayError) as caught:
         preflight.offsets_topic(Connection(Cluster(bootstrap_servers="127.0.0.1:1")))
     assert caught.value.exit_code == ExitCode.CONNECTION
-
-
-@pytest.mark.parametrize(
-    ("progress", "read"),
-    [
-        (None, {}),
-        ({"sources": []}, {}),
-        ({"sources": [{"endOffset": None}]}, {}),
-        (
-            {
-                "sources": [
-                    {"endOffset": {"group-probes": {"0": 3}}},
-                    {"endOffset": {"__consumer_offsets": {"0": 7, "1": 0}}},
-                ]
-            },
-            {0: 7, 1: 0},
-        ),
-    ],
-)
-def test_progress_tells_how_far_the_log_was_read(
-    progress: dict[str, object] | None, read: dict[int, int]
-) -> None:
-    """Spark gives the offsets of each source, and none before the first batch."""
-    assert offsets_read(progress) == read
 
 
 @pytest.mark.parametrize(

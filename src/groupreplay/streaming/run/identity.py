@@ -10,12 +10,12 @@ from groupreplay import __version__
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.events.job_events import JobGap
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.spark.checkpoint_files import SparkFiles, damage, has_run
+from groupreplay.streaming.kafka.clients import TopicIdentity
 
 IDENTITY_FILE: Final = "groupreplay.json"
 #: Records that are younger than this are in a segment that Kafka's log cleaner has not touched yet.
 _UNCLEANED_MS: Final = 300_000
-_NEW_CHECKPOINT: Final = (
+NEW_CHECKPOINT: Final = (
     "give this job a checkpoint of its own, for instance an empty folder (the state is then built anew from "
     "the log, and no event of the past is repeated)"
 )
@@ -80,27 +80,14 @@ def decode_identity(text: str | bytes, where: str) -> Identity:
     raise GroupReplayError(
         f"the checkpoint has format {head.format}, this release reads format {FORMAT}",
         where=where,
-        fix=f"run the release that made it ({safe_text(head.version, 40) or 'a later one'}), or {_NEW_CHECKPOINT}",
+        fix=f"run the release that made it ({safe_text(head.version, 40) or 'a later one'}), or {NEW_CHECKPOINT}",
         exit_code=ExitCode.DATA,
     )
 
 
 def unreadable_identity(where: str, why: Exception) -> GroupReplayError:
     """The error for an identity whose text cannot be had, or means nothing."""
-    return _damaged(where, f"the checkpoint's identity cannot be read: {why}")
-
-
-def refuse_damage(known: Identity | None, location: str, files: SparkFiles) -> None:
-    """Checks that the files of a checkpoint are complete.
-
-    Raises:
-        GroupReplayError: it was not made by groupreplay, or is damaged.
-    """
-    if known is None and has_run(files):
-        raise refused(location, "the checkpoint was not made by groupreplay", _NEW_CHECKPOINT)
-    found = damage(files)
-    if found is not None:
-        raise _damaged(f"{location}/{found.name}", found.what)
+    return damaged(where, f"the checkpoint's identity cannot be read: {why}")
 
 
 def check_identity(known: Identity, wanted: Identity, location: str) -> None:
@@ -110,7 +97,7 @@ def check_identity(known: Identity, wanted: Identity, location: str) -> None:
         GroupReplayError: it does not.
     """
     differences = (
-        (known.cluster_id, wanted.cluster_id, "belongs to another cluster", _NEW_CHECKPOINT),
+        (known.cluster_id, wanted.cluster_id, "belongs to another cluster", NEW_CHECKPOINT),
         (
             known.probes,
             wanted.probes,
@@ -123,11 +110,23 @@ def check_identity(known: Identity, wanted: Identity, location: str) -> None:
             raise refused(location, f"the checkpoint {what} ({before}, not {now})", fix)
 
 
-def _damaged(where: str, what: str) -> GroupReplayError:
-    fix = "restore the whole folder from a backup, or " + _NEW_CHECKPOINT
+def damaged(where: str, what: str) -> GroupReplayError:
+    """The error for a checkpoint with a file that is missing or means nothing."""
+    fix = "restore the whole folder from a backup, or " + NEW_CHECKPOINT
     return GroupReplayError(what, where=where, fix=fix, exit_code=ExitCode.DATA)
 
 
 def refused(where: str, what: str, fix: str) -> GroupReplayError:
     """The error for a checkpoint that cannot be used with these settings."""
     return GroupReplayError(what, where=where, fix=fix, exit_code=ExitCode.USAGE)
+
+
+def first_identity(topic: TopicIdentity, probes: str, now_ms: int) -> Identity:
+    """That of a checkpoint whose first start is now; ``probes`` are cluster and topic of the second source."""
+    return Identity(
+        cluster_id=topic.cluster_id,
+        era=topic.era,
+        partitions=topic.partitions,
+        probes=probes,
+        first_start_ms=now_ms,
+    )

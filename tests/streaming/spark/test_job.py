@@ -14,9 +14,9 @@ import pytest
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError, UnwritableError
 from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.config.settings import Cluster, RunSettings
-from groupreplay.streaming.run import job as run_module
-from groupreplay.streaming.run.job import run
 from groupreplay.streaming.run.outage import Hindrance
+from groupreplay.streaming.spark import job as run_module
+from groupreplay.streaming.spark.job import run
 
 AWAY = UnreachableError("cannot reach the cluster", where="b:9092", exit_code=ExitCode.CONNECTION)
 FULL = UnwritableError(

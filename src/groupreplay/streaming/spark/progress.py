@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping
 from contextlib import suppress
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from groupreplay.state.policy.context import OFFSETS_TOPIC
+from groupreplay.streaming.engine.packing.record_counts import as_counts
+from groupreplay.streaming.run.interface import Batch
 from groupreplay.streaming.spark.internals import has_known_internals
+from groupreplay.streaming.spark.query import OBSERVED, OBSERVED_PROBES, OBSERVED_READ
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,6 +43,44 @@ def batch_progress(spark: SparkSession, *, plain: bool) -> BatchProgress:
     from groupreplay.streaming.spark.internals.jvm import JavaProgress
 
     return JavaProgress()
+
+
+def finished_batch(progress: Mapping[str, Any]) -> Batch:
+    """What a run needs of Spark's report of a batch."""
+    event_time, sources = progress.get("eventTime") or {}, progress["sources"]
+    # Spark 3.5 has no ``batchDuration``.
+    took_ms = progress["durationMs"].get("triggerExecution", progress.get("batchDuration", 0))
+    observed = progress.get("observedMetrics", {})
+    counts = Counter(observed.get(OBSERVED, {}))
+    counts.update({name: count or 0 for name, count in observed.get(OBSERVED_PROBES, {}).items()})
+    return Batch(
+        number=int(progress["batchId"]),
+        started_ms=_milliseconds(progress["timestamp"]),
+        seconds=took_ms / 1_000,
+        rows=progress["numInputRows"],
+        records=sum(one["numInputRows"] for one in sources if OFFSETS_TOPIC in (one["endOffset"] or ())),
+        read_to={topic: read for one in sources for topic, read in _read_to(one["endOffset"]).items()},
+        counts=counts,
+        record_types=as_counts(observed.get(OBSERVED_READ, {})),
+        groups=sum(int(operator["numRowsTotal"]) for operator in progress["stateOperators"]),
+        evaluated_to_ms=_milliseconds(event_time.get("watermark")),
+        caught_up_ms=_milliseconds(event_time.get("max")),
+    )
+
+
+def _read_to(end: Mapping[str, Mapping[str, int]] | None) -> dict[str, dict[int, int]]:
+    return {
+        topic: {int(partition): int(offset) for partition, offset in offsets.items()}
+        for topic, offsets in (end or {}).items()
+    }
+
+
+def _milliseconds(text: str | None) -> int:
+    """A time in Spark's reports, in milliseconds since 1970; -1 for none."""
+    if text is None:
+        return -1
+    # Python 3.10 does not know the letter.
+    return round(1_000 * datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp())
 
 
 def tasks_ended(spark: SparkSession) -> tuple[int, int] | None:

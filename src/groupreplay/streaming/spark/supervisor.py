@@ -11,7 +11,9 @@ from typing import Any, Final
 
 from groupreplay.streaming.base.errors import GroupReplayError, PassingError
 from groupreplay.streaming.base.process import StopRequest
-from groupreplay.streaming.run.faults import (
+from groupreplay.streaming.run.outage import Outage
+from groupreplay.streaming.run.status import JobReport
+from groupreplay.streaming.spark.faults import (
     MOST_FAILURES,
     WAITING,
     Remedy,
@@ -22,8 +24,6 @@ from groupreplay.streaming.run.faults import (
     is_only_unreported,
     remedy,
 )
-from groupreplay.streaming.run.outage import Outage
-from groupreplay.streaming.run.status import JobReport
 
 log = logging.getLogger(__name__)
 
@@ -57,10 +57,9 @@ class Supervisor:
     start again, because settings have changed; ``hopeless`` is why its present batch will never end, as far as that is
     known; ``outage`` waits until clusters and disk work; ``repair`` does what can
     be done about a failure, and returns what it did; ``lost`` returns the error when the log is no longer the one that
-    was read, ``cut`` the same if it is known already, ``replaced`` when another run has taken over; ``has_ended``:
-    whether a single run has done its work, which then requests the stop itself; ``quieten`` silences the JVM before a
-    batch is cancelled; ``show`` prints a line; ``progress`` is
-    given the phase and the line of the job every second.
+    was read, ``replaced`` when another run has taken over, ``must_end`` either, as far as it is known already;
+    ``has_ended``: whether a single run has done its work, which then requests the stop itself; ``quieten`` silences the
+    JVM before a batch is cancelled; ``show`` prints a line; ``show_status`` is called every second.
     """
 
     begin: Callable[[], Any]
@@ -72,13 +71,12 @@ class Supervisor:
     outage: Outage
     repair: Callable[[Remedy], str | None]
     lost: Callable[[], GroupReplayError | None]
-    cut: Callable[[], GroupReplayError | None]
+    must_end: Callable[[], GroupReplayError | None]
     replaced: Callable[[], GroupReplayError | None]
     has_ended: Callable[[], bool]
     quieten: Callable[[], None]
     show: Callable[[str], None]
-    progress: Callable[[str, str], None]
-    clock: Callable[[], int]
+    show_status: Callable[[], None]
     _failures: int = field(default=0, init=False)
     _batch_before: int | None = field(default=None, init=False)
     #: Whether the query was started again without a failure, and has not finished a batch since.
@@ -133,7 +131,7 @@ class Supervisor:
                     return True
                 stuck_at = max(stuck_at, time.monotonic() + _STUCK_SECONDS)
                 topics_at = time.monotonic() + _TOPICS_SECONDS
-            ended = self.replaced() or self.cut()
+            ended = self.must_end()
             if ended is not None:
                 self._end(query)
                 raise ended
@@ -147,8 +145,7 @@ class Supervisor:
                 self._pause_query(query)
                 return True
             if time.monotonic() >= next_line:
-                now_ms = self.clock()
-                self.progress(self.report.step(now_ms), self.report.line(now_ms))
+                self.show_status()
                 next_line = time.monotonic() + _LINE_SECONDS
         return self.stop.made
 

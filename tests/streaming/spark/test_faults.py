@@ -12,7 +12,7 @@ import pytest
 from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.local.spark_lines import line_name
-from groupreplay.streaming.run.faults import (
+from groupreplay.streaming.spark.faults import (
     Remedy,
     explained,
     failure_text,

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, partial
 from socket import gethostname
 from typing import TYPE_CHECKING, Final
@@ -23,17 +23,18 @@ from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.kafka.rights import require, sink_rights, source_rights
 from groupreplay.streaming.prober.probes_topic import read_clock
-from groupreplay.streaming.run import preflight
-from groupreplay.streaming.run.job_run import QueryRun, RunParts
-from groupreplay.streaming.run.log_watch import LogLostError
+from groupreplay.streaming.run.identity import Identity, check_identity, first_identity
+from groupreplay.streaming.run.interface import Store
+from groupreplay.streaming.run.job_run import RunParts, run_until_stopped
 from groupreplay.streaming.run.outage import Hindrance, Outage, job_hindrance
 from groupreplay.streaming.run.standby import JobHistory, Standby, Turns, begin_after
 from groupreplay.streaming.run.topic_owner import OtherRunError, TopicOwner
 from groupreplay.streaming.sinks.job_topic import JobTopic, RunMessage
-from groupreplay.streaming.spark.batch_progress import BatchProgress, batch_progress
+from groupreplay.streaming.spark import preflight
 from groupreplay.streaming.spark.checkpoint import LOCK_SECONDS, Checkpoint, local_folder
 from groupreplay.streaming.spark.checkpoint_files import has_driver, has_run, holder_of, in_folder, in_use
-from groupreplay.streaming.spark.checkpoint_identity import Identity, check_identity
+from groupreplay.streaming.spark.engine import SparkEngine
+from groupreplay.streaming.spark.progress import BatchProgress, batch_progress
 from groupreplay.streaming.spark.query import TopicPlan
 from groupreplay.streaming.spark.session import (
     close,
@@ -156,7 +157,7 @@ def _try(
         parts = process.parts(TopicOwner(messages=job_topic, stop=stop, show=report_progress), ready)
         with checkpoint.locked():
             _require_free_topics(parts.owner, checkpoint, settings)
-            _run_queries(parts, checkpoint, ready.identity(), stop)
+            run_until_stopped(parts, checkpoint, ready.identity(), stop)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +171,7 @@ class _Ready:
 
     def identity(self) -> Identity:
         """That of a checkpoint whose first start is now."""
-        return _identity(self.topic, self.probes, self.clock.now_ms())
+        return first_identity(self.topic, self.probes, self.clock.now_ms())
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,19 +200,28 @@ class _Process:
 
     def parts(self, owner: TopicOwner, ready: _Ready) -> RunParts:
         """What the runs from now on share."""
-        settings, probes = self.settings, self.settings.topics.probes
         return RunParts(
-            settings=settings,
-            spark=self.spark,
+            settings=self.settings,
+            engine=self.engine,
             rules=self.rules,
-            log=TopicPlan(cluster=settings.source, topic=OFFSETS_TOPIC, partitions=ready.topic.partitions),
-            probes=TopicPlan(cluster=settings.sink_cluster, topic=probes, partitions=self.partitions[probes]),
+            partitions=ready.topic.partitions,
             clock=ready.clock,
             owner=owner,
             location=self.checkpoint.location,
             outage=self.outage,
-            progress=self.progress,
             publisher=ready.publisher,
+        )
+
+    def engine(self, store: Store, partitions: int) -> SparkEngine:
+        """Spark's query on a checkpoint, for an offsets topic with so many partitions."""
+        settings, probes = self.settings, self.settings.topics.probes
+        return SparkEngine(
+            spark=self.spark,
+            settings=settings,
+            location=store.location,
+            log=TopicPlan(cluster=settings.source, topic=OFFSETS_TOPIC, partitions=partitions),
+            probes=TopicPlan(cluster=settings.sink_cluster, topic=probes, partitions=self.partitions[probes]),
+            batches=self.progress,
         )
 
 
@@ -220,7 +230,7 @@ def _run_in_turns(process: _Process, topic: TopicIdentity) -> None:
     settings, checkpoint, stop = process.settings, process.checkpoint, process.stop
     known = checkpoint.latest().known()
     if known is not None:
-        check_identity(known, _identity(topic, process.probes(), 0), checkpoint.location)
+        check_identity(known, first_identity(topic, process.probes(), 0), checkpoint.location)
 
     def ready() -> _Ready:
         # The topic may have been created again while this process waited.
@@ -253,7 +263,7 @@ def _take_turn(process: _Process, owner: TopicOwner, history: JobHistory, ready:
     parts, wanted = process.parts(owner, ready), ready.identity()
     begin_after(history.owner, process.checkpoint, wanted)
     try:
-        _run_queries(parts, process.checkpoint, wanted, process.stop)
+        run_until_stopped(parts, process.checkpoint, wanted, process.stop)
     except OtherRunError:
         # The lock is given back after this, and the next turn starts a query of the same name.
         require_no_query(process.spark)
@@ -268,36 +278,6 @@ def _sink_topics(sink: Connection, settings: RunSettings) -> dict[str, int]:
     partitions = ensure_topics(sink, settings.topics)
     require(sink, sink_rights(settings.topics))
     return partitions
-
-
-def _run_queries(parts: RunParts, checkpoint: Checkpoint, wanted: Identity, stop: StopRequest) -> None:
-    """Runs one query after the other: a new one, with a state built from the log, when a part of the log is lost."""
-    while not stop.made:
-        place = checkpoint.latest()
-        if not place.started():
-            _tell_first_read(parts)
-        identity = place.claim(wanted)
-        try:
-            QueryRun(parts, place, identity, stop).supervise()
-        except LogLostError as lost:
-            if identity.gap is not None and not place.started():
-                raise  # A loss before the first batch would repeat for ever.
-            report_progress(f"{lost.what} ({lost.where}): the state is built anew")
-            wanted = _identity(lost.topic, wanted.probes, parts.clock.now_ms())
-            parts = replace(parts, log=replace(parts.log, partitions=lost.topic.partitions))
-            checkpoint.begin_anew(identity, lost.gap, wanted)
-
-
-def _tell_first_read(parts: RunParts) -> None:
-    """Says how much a query without a state has to read."""
-    source, log_plan = Connection(parts.settings.source), parts.log
-    ends = source.end_offsets(log_plan.topic, log_plan.partitions)
-    firsts = source.first_offsets(log_plan.topic, log_plan.partitions)
-    offsets = sum(end - firsts[number] for number, end in ends.items())
-    report_progress(
-        f"a first start: reads all of {log_plan.topic}, {offsets:,} offsets in {log_plan.partitions} partitions, "
-        f"at most {parts.settings.max_offsets_per_trigger:,} in a batch"
-    )
 
 
 def _broker_clock(publisher: Publisher, probes: str, cluster_id: str) -> BrokerClock:
@@ -356,13 +336,3 @@ def _session(settings: RunSettings) -> Iterator[SparkSession]:
         if not jvm_has_ended(spark):
             quiet(spark)
             close(spark)
-
-
-def _identity(topic: TopicIdentity, probes: str, now_ms: int) -> Identity:
-    return Identity(
-        cluster_id=topic.cluster_id,
-        era=topic.era,
-        partitions=topic.partitions,
-        probes=probes,
-        first_start_ms=now_ms,
-    )

@@ -1,6 +1,6 @@
 """Kinds of failures of the query, by what helps: what is waited for, what is repaired, and what ends the job.
 
- The JVM's text is all that is known of a failure: the patterns are those of Spark, Hadoop, Kafka's clients and
+The JVM's text is all that is known of a failure: the patterns are those of Spark, Hadoop, Kafka's clients and
 Python.
 """
 
