@@ -70,16 +70,16 @@ class Job(RunningJob):
 def run_command() -> None:
     """Runs the command line of groupreplay, in a child process."""
     from groupreplay.app.cli.program import main as command_line
-    from groupreplay.streaming.job import run
+    from groupreplay.streaming.spark import job
 
-    start = run.spark_session
+    start = job.spark_session
 
     def made(*settings: Any) -> Any:
         spark = start(*settings)
         print(f"{_SESSION_IS_UP} {time.time()}", flush=True)
         return spark
 
-    run.spark_session = made
+    job.spark_session = made
     sys.argv = ["groupreplay", *sys.argv[2:]]
     command_line()
 

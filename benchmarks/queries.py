@@ -22,12 +22,19 @@ from groupreplay.streaming.engine.packing.pack import pack
 from groupreplay.streaming.engine.probe_rows import ProbeFilter
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.output_topics import ensure_topics
-from groupreplay.streaming.spark.internals.java_progress import JavaProgress
+from groupreplay.streaming.spark.internals.jvm import JavaProgress
 from groupreplay.streaming.spark.operator import Job
-from groupreplay.streaming.spark.query import COUNTED_SCHEMA, OBSERVED, counters, output_rows
+from groupreplay.streaming.spark.query import (
+    COUNTED_SCHEMA,
+    OBSERVED,
+    TopicPlan,
+    counters,
+    log_records,
+    messages,
+    output_rows,
+    writer,
+)
 from groupreplay.streaming.spark.session import close, quiet, spark_session, use_local_files
-from groupreplay.streaming.spark.sink import messages, writer
-from groupreplay.streaming.spark.source import TopicPlan, log_records
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -26,7 +26,7 @@ from groupreplay.app.serve.history.rows import CommitCounts
 from groupreplay.app.serve.offsets_log.commit_sample import SAMPLE_MS, CommitSample, batch_commits
 from groupreplay.app.serve.offsets_log.timelines import LiveTimelines
 from groupreplay.state import Context
-from groupreplay.streaming.contract.output import Output
+from groupreplay.streaming.contract.messages import Output
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.kafka.topic_reader import Rows
 from groupreplay.timeline.document import TimelineDocument

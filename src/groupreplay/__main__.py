@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 
-#: As in ``base.ending``, which would have to be loaded.
+#: As in ``base.process``, which would have to be loaded.
 _WORDS = {
     signal.SIGINT: "interrupted (Ctrl-C)",
     signal.SIGTERM: "terminated (SIGTERM)",

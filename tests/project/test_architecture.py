@@ -13,7 +13,7 @@ from support.tools import source_checks as checks
 
 Check = Callable[[Path], list[str]]
 
-#: Decoders outside of ``streaming/contract/message_decoder.py`` -> why no bytes of a topic reach them unchecked.
+#: Decoders outside of ``streaming/contract/messages.py`` -> why no bytes of a topic reach them unchecked.
 DECODED_ELSEWHERE = {
     "app/bundle/submitted_program.py json.load": "a file of the archive",
     "app/cli/commands/events.py bytes.decode": "EventTopic leaves out what is no JSON",
@@ -36,7 +36,7 @@ DECODED_ELSEWHERE = {
     "streaming/kafka/clients.py bytes.decode": "base64 of this process",
     "streaming/local/jars.py json.loads": "a file of the package",
     "streaming/local/process_guard.py json.loads": "a pipe between two processes of groupreplay",
-    "streaming/prober/prober_process.py msgspec.json.decode": "a pipe between two processes of groupreplay",
+    "streaming/prober/service.py msgspec.json.decode": "a pipe between two processes of groupreplay",
     "app/cli/commands/pictures/timeline.py bytes.decode": "JSON of this process",
     "app/report/assets.py bytes.decode": "base64 of this process",
     "app/report/assets.py json.loads": "a file of the package",
@@ -44,15 +44,15 @@ DECODED_ELSEWHERE = {
     "app/report/timelines.py json.loads": "events that this process has encoded",
     "app/report/timelines.py msgspec.json.decode": "a file of the operator",
     "app/serve/offsets_log/group_logs.py json.loads": "events that this process has encoded",
-    "streaming/spark/batch_progress.py json.loads": "the JVM's reports",
+    "streaming/spark/progress.py json.loads": "the JVM's reports",
     "streaming/spark/checkpoint.py msgspec.json.decode": "a file of the checkpoint",
     "streaming/spark/checkpoint_files.py msgspec.json.decode": "a file of the checkpoint",
-    "streaming/spark/checkpoint_identity.py msgspec.json.decode": "a file of the checkpoint",
+    "streaming/run/identity.py msgspec.json.decode": "a file of the checkpoint",
     "streaming/spark/internals/group_worker.py bytes.decode": "JSON of this process",
     "streaming/spark/internals/group_worker.py msgspec.json.decode": "the JVM's description of a state",
-    "streaming/spark/internals/java_progress.py json.loads": "the JVM's reports",
+    "streaming/spark/internals/jvm.py json.loads": "the JVM's reports",
     "streaming/spark/operator.py bytes.decode": "headers of this process",
-    "streaming/spark/source.py json.loads": "a file of the checkpoint",
+    "streaming/spark/query.py json.loads": "a file of the checkpoint",
     "app/simulate/rows.py bytes.decode": "lines that this process has encoded",
 }
 

@@ -15,7 +15,8 @@ from support.tools.project_copy import copy_project
 ROOMS = "imports go one way"
 PURE = "codecs, state, coordinator and timeline know no Spark, no frames, no Kafka client, no terminal"
 STATE, STREAMING, APP = (f"packages of {room}" for room in ("state", "streaming", "app"))
-CONTRACTS = {ROOMS, PURE, STATE, STREAMING, APP}
+RUN = "a run knows no Spark"
+CONTRACTS = {ROOMS, PURE, STATE, STREAMING, RUN, APP}
 
 
 def broken(root: Path) -> set[str]:
@@ -40,12 +41,15 @@ def broken(root: Path) -> set[str]:
                 "state/without_place/__init__.py": "",
                 "streaming/without_place/__init__.py": "",
                 "app/without_place/__init__.py": "",
+                "streaming/run/jvm.py": "def f():\n    import py4j",
             },
             CONTRACTS,
         ),
         # An oracle that shares code with what it judges proves nothing.
         ({"coordinator/core.py": "from groupreplay.state.replay import classic"}, {ROOMS}),
         ({"state/replay/model.py": "from groupreplay.coordinator import coordinator"}, {ROOMS}),
+        ({"streaming/run/jvm.py": "def f():\n    from pyspark.sql import SparkSession"}, {RUN}),
+        ({"streaming/run/query.py": "from groupreplay.streaming.spark import query"}, {STREAMING, RUN}),
         ({"streaming/base/up.py": "from groupreplay.streaming.kafka import clients"}, {STREAMING}),
     ],
 )

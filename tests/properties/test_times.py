@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from groupreplay.app.inspection.capture_file import read_captures
 from groupreplay.codecs import GroupMetadataValue, OffsetCommitValue
 from groupreplay.state import Context, Group
-from groupreplay.streaming.contract.output import OutputRow
+from groupreplay.streaming.contract.messages import OutputRow
 from groupreplay.streaming.contract.probe_messages import GroupAnswer, HeartbeatMessage
 from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes

@@ -18,9 +18,9 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster, RunSettings
 from groupreplay.streaming.kafka.clients import TopicIdentity
 from groupreplay.streaming.local import jars
+from groupreplay.streaming.run.identity import IDENTITY_FILE, Identity
 from groupreplay.streaming.spark import session
-from groupreplay.streaming.spark.checkpoint_identity import IDENTITY_FILE, Identity
-from groupreplay.streaming.spark.checkpoint_lock import DRIVER_FILE, LOCK_FILE
+from groupreplay.streaming.spark.checkpoint_files import DRIVER_FILE, LOCK_FILE
 from support.fake_java import fake_java
 from support.reachable import reachable_folder
 

@@ -7,7 +7,7 @@ import pytest
 
 from groupreplay.app.cli.time_range import DataEnd, TimeRange, live_end, point_ms, time_range
 from groupreplay.app.text.given_time import GivenTime, given_time
-from groupreplay.streaming.base.time_zones import UTC, time_zone
+from groupreplay.streaming.base.clock import UTC, time_zone
 
 DAY = 1_767_225_600_000
 HOUR = 3_600_000

@@ -16,7 +16,7 @@ from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.job_document import JOB_KEY
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from groupreplay.streaming.sinks.day_counts import DAY_MS
+from groupreplay.streaming.sinks.known_groups import DAY_MS
 from support.job.sink_messages import document, events, expired, job_document, stable, stuck
 from support.kafka.waiting import wait_until
 from support.kafka.written_topics import WrittenTopics

@@ -16,7 +16,7 @@ from groupreplay.app.exporter.freshness import Limits
 from groupreplay.app.exporter.http_server import open_server
 from groupreplay.app.exporter.server import BURST, Exporter, exporter_application
 from groupreplay.streaming.contract.job_document import JOB_KEY
-from groupreplay.streaming.sinks.held_conditions import Holding
+from groupreplay.streaming.sinks.known_groups import Holding
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from support.job.sink_messages import SINCE_MS, document, job_document, stuck
 

@@ -25,8 +25,8 @@ from groupreplay.app.inspection.capture_files.context import (
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.kafka.broker_config import Retention
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
-from groupreplay.streaming.kafka.retention import Retention
 from groupreplay.streaming.kafka.topic_reader import ProgressCallback, Rows, no_progress
 from groupreplay.streaming.prober.probes_topic import ProbesPlace
 from support.histories.raw_records import Raw

@@ -8,7 +8,7 @@ from typing import Any
 from groupreplay.app.inspection.fail_on import Findings
 from groupreplay.state import Context
 from groupreplay.state.conditions.registry import CONDITIONS
-from groupreplay.streaming.contract.output import Output, OutputRow
+from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.engine.replay import Replay
 
 

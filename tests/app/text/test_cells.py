@@ -13,7 +13,7 @@ from groupreplay.app.text.cells import (
     short_clock,
     whole_clock,
 )
-from groupreplay.streaming.base.time_zones import UTC, time_zone
+from groupreplay.streaming.base.clock import UTC, time_zone
 
 AT_MS = 1_769_824_984_567  # 2026-01-31T02:03:04.567Z
 BERLIN = time_zone("Europe/Berlin")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from groupreplay.app.text.given_time import duration_ms, given_time
 from groupreplay.app.text.time_zone import date_time
-from groupreplay.streaming.base.time_zones import UTC, time_zone
+from groupreplay.streaming.base.clock import UTC, time_zone
 
 BERLIN = time_zone("Europe/Berlin")
 #: 2026-01-01T00:00:00Z, a Thursday.

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from groupreplay.app.text.event_text import Line, line_of
 from groupreplay.app.text.screen import Screen
-from groupreplay.streaming.base.status_line import StatusLine
+from groupreplay.streaming.base.process import StatusLine
 
 LINE = Line(
     time="02:03:04.567", severity="WARN", group="shipping", text="[bold]not markup[/bold] :smile: 12 ms"

@@ -23,8 +23,8 @@ from groupreplay.app.text.terminal import (
     table_lines,
     terminal_width,
 )
+from groupreplay.streaming.base.clock import time_zone
 from groupreplay.streaming.base.errors import GroupReplayError
-from groupreplay.streaming.base.time_zones import time_zone
 
 HOSTILE = "a\x1b[31mb\x00\x9b\u202ec\u2066\u200bd\r\ne\x7f\u2028f\ud800g"
 

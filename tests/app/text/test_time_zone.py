@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from groupreplay.app.text.given_time import given_time
 from groupreplay.app.text.time_zone import clock, date_time, event_ms, event_time, heading, rfc3339
 from groupreplay.state.display.phrases import timestamp
-from groupreplay.streaming.base.time_zones import UTC, time_zone
+from groupreplay.streaming.base.clock import UTC, time_zone
 
 BERLIN = time_zone("Europe/Berlin")
 #: 2026-01-31T02:00:00.250Z

@@ -15,13 +15,12 @@ from groupreplay.codecs.kafka_terms import partition_for
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.job import log_watch as module
-from groupreplay.streaming.job.data_loss import LogLostError, lost_log
-from groupreplay.streaming.job.log_watch import LogWatch
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.log_check import cut_partitions, last_records
 from groupreplay.streaming.kafka.log_marks import LogMarks
-from groupreplay.streaming.spark.checkpoint_identity import Identity
+from groupreplay.streaming.run import log_watch as module
+from groupreplay.streaming.run.identity import Identity
+from groupreplay.streaming.run.log_watch import LogLostError, LogWatch, lost_log
 from support.job.jobs import read_topic
 from support.kafka.clients import commit_surely, make_topics, new_consumer, open_transaction, set_configs
 from support.kafka.lost_records import TWO_REPLICAS, elect_uncleanly, restart_in_turn

@@ -15,8 +15,7 @@ from urllib.request import urlopen
 import pytest
 import yaml
 
-from groupreplay.streaming.local.broker import EmbeddedBroker
-from groupreplay.streaming.local.ports import free_ports
+from groupreplay.streaming.local.broker import EmbeddedBroker, free_ports
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from groupreplay.streaming.sinks.known_groups import group_label
 from support.job.jobs import PATIENCE_SECONDS, RunningJob, running_job, topic_names

@@ -19,7 +19,7 @@ from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.kafka import clients
 from groupreplay.streaming.kafka.rights import CREATE, Right, grant_line, sink_rights, source_rights
-from groupreplay.streaming.local.ports import free_ports
+from groupreplay.streaming.local.broker import free_ports
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from groupreplay.streaming.sinks.event_topic import SinkReader
 from support.job.captures import invoke

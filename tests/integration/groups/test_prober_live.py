@@ -15,8 +15,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from groupreplay.codecs.kafka_terms import partition_for
-from groupreplay.streaming.base.broker_clock import BrokerClock
-from groupreplay.streaming.base.clock import now_ms
+from groupreplay.streaming.base.clock import BrokerClock, now_ms
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.probe_messages import (
     GroupAnswer,

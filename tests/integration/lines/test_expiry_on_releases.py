@@ -9,11 +9,11 @@ import pytest
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.settings import Cluster, RetentionFlags, TopicNames
 from groupreplay.streaming.contract.probe_messages import encode_message
+from groupreplay.streaming.kafka.broker_config import effective_retention
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.group_admin import GroupAdmin
 from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.publisher import Publisher
-from groupreplay.streaming.kafka.retention import effective_retention
 from groupreplay.streaming.prober.prober import Prober
 from support.broker_releases.raw_static_members import RawStaticMember, commit_kept, committed_topics
 from support.broker_releases.released_broker import released_broker

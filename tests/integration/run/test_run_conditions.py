@@ -23,8 +23,8 @@ from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.rules_file import RulesSource
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.job_document import CONDITIONS_KEY
-from groupreplay.streaming.job import job_status, own_conditions
 from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.run import own_conditions, status
 from support.job.jobs import (
     KINDS,
     Json,
@@ -201,7 +201,7 @@ def test_a_source_that_is_away(
 ) -> None:
     """The sink is another cluster: heartbeats go on, the driver reports, and the query repeats it when it is back."""
     keep_session(monkeypatch)
-    monkeypatch.setattr(job_status, "_BATCH_SECONDS", 4.0)
+    monkeypatch.setattr(status, "_BATCH_SECONDS", 4.0)
     monkeypatch.setattr(own_conditions, "_LEAST_SECONDS", 2.0)
     thresholds = (("job.blind.silent_ms", "2000"),)
     server, topics = broker.bootstrap_servers, topic_names(unique("away"))

@@ -206,7 +206,7 @@ def test_the_topic_equals_the_broker(
         story.topics = replace(story.topics, states=f"{story.topics.states}-2")
         story.run("first")
         # While the job runs.
-        monkeypatch.setattr("groupreplay.streaming.job.document_sync._LOOK_SECONDS", 0.5)
+        monkeypatch.setattr("groupreplay.streaming.run.document_sync._LOOK_SECONDS", 0.5)
         story.run("first", lambda: story.recreate(story.topics.states))
 
         # All records are lost: the state is built anew from those that follow, and the broker knows no more either.

@@ -10,12 +10,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from groupreplay.streaming.base.signals import StopRequest
+from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.job_document import JOB_KEY, OWNER_KEY, STOPPED, JobDocument, OwnerClaim
-from groupreplay.streaming.job.topic_owner import TopicOwner
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.run.topic_owner import TopicOwner
 from groupreplay.streaming.sinks.job_topic import JobTopic
 from support.job.jobs import PATIENCE_SECONDS, RunningJob, running_job, topic_names
 from support.kafka.clients import commit_once, make_topics, produce

@@ -26,7 +26,7 @@ from groupreplay.streaming.contract.job_document import (
     KindCount,
     bad_records_key,
 )
-from groupreplay.streaming.contract.message_decoder import OBJECTS
+from groupreplay.streaming.contract.messages import OBJECTS
 from groupreplay.streaming.contract.probe_messages import ProbeMessage, decode_message, encode_message
 from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes

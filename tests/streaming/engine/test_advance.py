@@ -20,7 +20,7 @@ from groupreplay.state.policy.rules import GroupRule, Policy
 from groupreplay.state.replay.offset_changes.sets import OCCASION_MS
 from groupreplay.state.snapshot.observations import Probe
 from groupreplay.streaming.config.settings import TopicNames
-from groupreplay.streaming.contract.output import Output
+from groupreplay.streaming.contract.messages import Output
 from groupreplay.streaming.engine.advance import AdvanceResult, advance
 from groupreplay.streaming.engine.wire import (
     DOCUMENT_WANTED,

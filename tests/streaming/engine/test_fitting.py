@@ -12,7 +12,7 @@ import pytest
 
 from groupreplay.state import DELETED, Context
 from groupreplay.state.policy.redaction import Redaction
-from groupreplay.streaming.contract.output import Output, OutputRow
+from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.engine.fitting import fit_rows, message_bytes
 from groupreplay.streaming.engine.json_messages import dead_letter_row, event_row, state_row
 from groupreplay.streaming.engine.wire import BadRecordBytes, unpack_bad_records

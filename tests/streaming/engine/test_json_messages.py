@@ -6,7 +6,7 @@ import hashlib
 import json
 
 from groupreplay.state import DELETED, Context
-from groupreplay.streaming.contract.output import Output, OutputRow
+from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.engine.json_messages import dead_letter_row, event_row, state_row
 from groupreplay.streaming.engine.wire import BadRecordBytes, unpack_bad_records
 from support.histories.raw_records import commit, log

@@ -13,7 +13,7 @@ import pytest
 from groupreplay.state import Context, Group, SnapshotError
 from groupreplay.state.job_watch import JobWatch
 from groupreplay.state.stored_form import sealed
-from groupreplay.streaming.contract.output import Output, OutputRow
+from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.engine import quarantine
 from groupreplay.streaming.engine.advance import AdvanceResult, advance
 from groupreplay.streaming.engine.packing.pack import pack

@@ -16,7 +16,7 @@ from groupreplay.app.inspection.capture_file import read_captures
 from groupreplay.codecs import GroupMetadataKey, encode_key
 from groupreplay.state import Context
 from groupreplay.state.output.envelope import event_type
-from groupreplay.streaming.contract.output import Output, OutputRow
+from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage
 from groupreplay.streaming.engine import replay as replay_module
 from groupreplay.streaming.engine.packing.pack import packed_rows

@@ -1,7 +1,7 @@
 """What is made of the answers of librdkafka's Admin client.
 
 The client is a fake: on one embedded broker there is none that is silent beside one that answers. The real
-one is asked in ``integration/test_prober_live.py``.
+one is asked in ``integration/test_prober_live.py``. Which partition holds a group.
 """
 
 from __future__ import annotations
@@ -18,13 +18,15 @@ from confluent_kafka import OFFSET_INVALID, ConsumerGroupState, KafkaError, Kafk
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.probe_messages import MemberAnswer
-from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.kafka.group_admin import (
     ClusterLayout,
     GroupAdmin,
     GroupDescription,
     GroupListing,
     Refusal,
+    coordinator_of,
+    locate,
 )
 
 #: All states of a classic group.
@@ -219,3 +221,26 @@ def test_a_leader_that_dies_while_it_is_asked() -> None:
     ends = {"READ_UNCOMMITTED": {0: 5, 1: OFFSET_INVALID}, "READ_COMMITTED": {0: 5, 1: 7}}
     dying = Admin(ends=ends)
     assert (questions(dying).ends(2), dying.forgotten) == ({0: (5, 5)}, 1)
+
+
+@pytest.mark.parametrize(
+    ("group", "partitions", "expected"),
+    [("testgroup", None, 27), ("my-group", None, 12), ("my-group", 7, 1), ("polygenelubricants", None, 0)],
+)
+def test_without_a_cluster(group: str, partitions: int | None, expected: int) -> None:
+    """The partition follows from the name alone; nobody can say who leads it."""
+    assert locate(group, None, partitions) == {
+        "group_id": group,
+        "partition": expected,
+        "coordinator": None,
+        "partitions": partitions or 50,
+        "assumed": partitions is None,
+    }
+
+
+def test_the_leader_is_the_coordinator() -> None:
+    """The broker that leads the group's partition coordinates the group; without a leader nobody does."""
+    identity = TopicIdentity("c", "__consumer_offsets", "0", 50, {12: "host:9092 (3)"})
+    assert coordinator_of("my-group", identity) == "host:9092 (3)"
+    assert coordinator_of("testgroup", identity) is None
+    assert coordinator_of("my-group", None) is None

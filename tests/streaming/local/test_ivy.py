@@ -1,20 +1,31 @@
-"""Fetching by the Ivy inside pyspark, from a repository on loopback."""
+"""Fetching by the Ivy inside pyspark, from a repository on loopback; certificates and proxies for its JVM."""
 
 from __future__ import annotations
 
+import hashlib
 import ssl
+import struct
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import trustme
 
-from groupreplay.streaming.local.ivy import Coordinate, JarError, retrieve
+from groupreplay.streaming.local.ivy import (
+    CertificateFileError,
+    Coordinate,
+    JarError,
+    jks,
+    network_options,
+    retrieve,
+    trust_options,
+)
 from support.reachable import reachable_folder
 from support.tools.maven_repository import MavenRepository, jar, serve
 
+pytestmark = pytest.mark.usefixtures("cache")
 #: Ivy is a JVM, and its jar comes with pyspark.
-pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("cache")]
+needs_ivy = pytest.mark.spark
 
 APPLE = Coordinate.parse("org.example.fruit:apple_2.13:1.0")
 SEED = Coordinate.parse("org.example:seed:0.1-rc1")
@@ -47,6 +58,7 @@ def contents(folder: Path) -> dict[Coordinate, bytes]:
     return {Coordinate.of_place(path): path.read_bytes() for path in folder.glob("*/*/*")}
 
 
+@needs_ivy
 def test_closure_and_alone(repository: MavenRepository, staging: Path) -> None:
     """A closure comes with what it needs, `alone` does not; every jar lies at its place; progress counts."""
     told: list[tuple[str, int, int]] = []
@@ -58,11 +70,13 @@ def test_closure_and_alone(repository: MavenRepository, staging: Path) -> None:
     assert {step[0] for step in told} == {"", "apple_2.13-1.0.jar", "seed-0.1-rc1.jar"}
 
 
+@needs_ivy
 def test_alone_leaves_needs_out(repository: MavenRepository, staging: Path) -> None:
     """What is fetched alone comes without what its pom asks for."""
     assert contents(fetch(staging, repository.settings, APPLE)) == {APPLE: jar("apple")}
 
 
+@needs_ivy
 def test_settings_from_the_environment(
     repository: MavenRepository, staging: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,6 +85,7 @@ def test_settings_from_the_environment(
     assert contents(fetch(staging, None, SEED)) == {SEED: jar("seed")}
 
 
+@needs_ivy
 def test_missing_jar_is_named(repository: MavenRepository, staging: Path) -> None:
     """The error names what the repository lacks, by which settings it was sought, and what to do."""
     lacking = Coordinate.parse("org.example:pear:2.0")
@@ -88,6 +103,7 @@ def test_missing_settings_file(tmp_path: Path, staging: Path) -> None:
     assert error.value.where == str(tmp_path / "absent.xml")
 
 
+@needs_ivy
 @pytest.mark.parametrize(("passwd", "warned"), [(' passwd="secret"', True), ("", False)])
 def test_settings_with_a_login(
     repository: MavenRepository, staging: Path, passwd: str, warned: bool, caplog: pytest.LogCaptureFixture
@@ -105,6 +121,7 @@ def test_settings_with_a_login(
         assert caplog.messages == [text] * warned
 
 
+@needs_ivy
 def test_unreachable_repository(repository: MavenRepository, staging: Path, tmp_path: Path) -> None:
     """Where nobody listens, the advice is about proxy and mirror, not about the repository's contents."""
     with serve(tmp_path) as gone:
@@ -123,6 +140,7 @@ def java(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     return str(request.param)
 
 
+@needs_ivy
 def test_tls_with_the_certificate_only_in_ssl_cert_file(
     java: str, tmp_path: Path, staging: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -140,3 +158,71 @@ def test_tls_with_the_certificate_only_in_ssl_cert_file(
         authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
         assert contents(fetch(staging, repository.settings, SEED)) == {SEED: jar("seed")}
+
+
+def test_silent_environment_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no variable names certificates, Java keeps its own trust store."""
+    assert trust_options() == []
+    monkeypatch.setenv("SSL_CERT_FILE", "")
+    assert trust_options() == []
+
+
+def test_all_named_bundles_are_trusted_each_certificate_once(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store is the union of the named files, in the cache under a name made of its content."""
+    one, two = trustme.CA().cert_pem.bytes(), trustme.CA().cert_pem.bytes()
+    (tmp_path / "one.pem").write_bytes(b"# a comment\n" + one)
+    (tmp_path / "both.pem").write_bytes(one + two)
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "one.pem"))
+    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "both.pem"))
+    options = trust_options()
+    expected = jks([ssl.PEM_cert_to_DER_cert(pem.decode()) for pem in (one, two)])
+    store = cache / "truststores" / f"{hashlib.sha256(expected).hexdigest()[:16]}.jks"
+    assert options == [f"-Djavax.net.ssl.trustStore={store}", "-Djavax.net.ssl.trustStoreType=jks"]
+    assert store.read_bytes() == expected
+
+
+def test_jks_layout() -> None:
+    """Magic, version, count; per entry tag, alias, date, kind, certificate; a salted SHA-1 at the end."""
+    content = jks([b"DER"])
+    body = (
+        struct.pack(">III", 0xFEEDFEED, 2, 1)
+        + struct.pack(">I", 2)
+        + b"\x00\x04ca-0"
+        + bytes(8)
+        + b"\x00\x05X.509"
+        + b"\x00\x00\x00\x03DER"
+    )
+    salt = "changeit".encode("utf-16-be") + b"Mighty Aphrodite"
+    assert content == body + hashlib.sha1(salt + body).digest()
+
+
+@pytest.mark.parametrize(
+    "content", [None, b"", b"-----BEGIN CERTIFICATE-----\n?\n-----END CERTIFICATE-----\n"]
+)
+def test_unusable_file_is_named(
+    tmp_path: Path, content: bytes | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Missing, without certificates, broken: the error names variable, file and fix."""
+    path = tmp_path / "ca.pem"
+    if content is not None:
+        path.write_bytes(content)
+    monkeypatch.setenv("PIP_CERT", str(path))
+    with pytest.raises(CertificateFileError) as error:
+        trust_options()
+    assert (error.value.where, error.value.fix) == (f"PIP_CERT={path}", "correct or unset the variable")
+
+
+def test_proxy_variables_become_java_properties(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A JVM is told the proxies and exceptions that Python's tools know; credentials stay behind."""
+    monkeypatch.setenv("HTTPS_PROXY", "http://user:secret@proxy.example:3128")
+    monkeypatch.setenv("http_proxy", "http://other.example")
+    monkeypatch.setenv("NO_PROXY", "localhost, .example.org")
+    assert network_options() == [
+        "-Dhttp.proxyHost=other.example",
+        "-Dhttp.proxyPort=80",
+        "-Dhttps.proxyHost=proxy.example",
+        "-Dhttps.proxyPort=3128",
+        "-Dhttp.nonProxyHosts=localhost|*.example.org",
+    ]

@@ -14,7 +14,6 @@ from groupreplay.streaming.local.java import (
     JavaNotFoundError,
     find_java,
     java_environment,
-    network_options,
 )
 from groupreplay.streaming.local.spark_lines import JAVAS
 from support.fake_java import fake_java
@@ -143,20 +142,6 @@ def test_environment_is_ours_with_java_home(tmp_path: Path, monkeypatch: pytest.
     home = fake_java(tmp_path / "java", "17")
     monkeypatch.setenv("PATH", str(home / "bin"))
     assert java_environment() == {**os.environ, "JAVA_HOME": str(home)}
-
-
-def test_proxy_variables_become_java_properties(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A JVM is told the proxies and exceptions that Python's tools know; credentials stay behind."""
-    monkeypatch.setenv("HTTPS_PROXY", "http://user:secret@proxy.example:3128")
-    monkeypatch.setenv("http_proxy", "http://other.example")
-    monkeypatch.setenv("NO_PROXY", "localhost, .example.org")
-    assert network_options() == [
-        "-Dhttp.proxyHost=other.example",
-        "-Dhttp.proxyPort=80",
-        "-Dhttps.proxyHost=proxy.example",
-        "-Dhttps.proxyPort=3128",
-        "-Dhttp.nonProxyHosts=localhost|*.example.org",
-    ]
 
 
 SESSION = """

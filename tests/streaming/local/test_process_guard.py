@@ -1,12 +1,18 @@
-"""Processes that end with the one that started them."""
+"""What /proc tells of processes.
+
+Processes that end with the one that started them. What a JVM leaves behind when it is killed: its descendants and
+its files, and they go with it.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,8 +20,40 @@ import psutil
 import pytest
 
 from groupreplay.streaming.local import process_guard
-from groupreplay.streaming.local.process_guard import GuardedProcess
+from groupreplay.streaming.local.process_guard import (
+    PARENT,
+    STATE,
+    GuardedProcess,
+    jvm_folder,
+    started_at,
+    stat_fields,
+    temporary_files_in,
+)
 from support.kafka.waiting import is_alive, wait_until
+
+pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
+
+
+def test_the_fields_of_a_hostile_name(tmp_path: Path) -> None:
+    """A program may be called so that its name looks like the fields that follow it."""
+    program = tmp_path / ") Z 1 ("
+    shutil.copy(shutil.which("sleep") or "", program)
+    with subprocess.Popen([program, "600"]) as child:
+        found = stat_fields(child.pid)
+        child.kill()
+    assert (found[STATE] in "RSD", int(found[PARENT])) == (True, os.getpid())
+
+
+def test_the_start_of_a_process() -> None:
+    """As psutil has it; a process that is gone has none."""
+    with subprocess.Popen(["sleep", "600"]) as child:
+        ticks = started_at(child.pid)
+        assert ticks is not None
+        seconds = int(ticks) / os.sysconf("SC_CLK_TCK")
+        assert psutil.boot_time() + seconds == pytest.approx(psutil.Process(child.pid).create_time(), abs=1.5)
+        child.kill()
+    assert started_at(child.pid) is None
+
 
 DEADLINE_SECONDS = 30.0
 #: A shell with a child, which says its process id.
@@ -193,3 +231,41 @@ def test_violent_death_of_the_starter(way: signal.Signals, watchdog: str, tmp_pa
         starter.wait()
     wait_until(lambda: not is_alive(child))
     wait_until(lambda: not folder.exists())
+
+
+CHILDREN = """
+import os, subprocess, sys
+# As Spark's start script, the JVM, and a daemon in a process group of its own.
+inner = "import os, time; os.setpgid(0, 0); print(os.getpid(), flush=True); time.sleep(600)"
+outer = "import os, subprocess, sys; print(os.getpid(), flush=True); "
+outer += f"subprocess.run([sys.executable, '-c', {inner!r}])"
+tree = subprocess.Popen([sys.executable, "-c", outer], stdout=subprocess.PIPE, text=True)
+guarded = subprocess.Popen(["sleep", "600"], start_new_session=True)
+pids = [int(tree.stdout.readline()), int(tree.stdout.readline())]
+from groupreplay.streaming.local.process_guard import end_jvm, jvm_folder
+with jvm_folder() as folder:
+    (folder / "x").mkdir()
+    (folder / "x" / "file").write_text("content")
+    end_jvm(folder)
+    import psutil
+    alive = [pid for pid in pids if psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"]
+    print(alive, folder.exists(), guarded.poll())
+guarded.kill()
+"""
+
+
+def test_all_descendants_are_killed() -> None:
+    """Those of its session, whatever their group; a guarded process has a session and a watchdog of its own."""
+    done = subprocess.run([sys.executable, "-c", CHILDREN], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("[] False None\n", "")
+
+
+def test_the_folder_of_a_jvm() -> None:
+    """It is removed with its content at the end of the block, and Python's temporary files can be in it."""
+    before = tempfile.gettempdir()
+    with jvm_folder() as folder:
+        assert folder.parent == Path(before)
+        with temporary_files_in(folder):
+            assert Path(tempfile.mkdtemp()).parent == folder
+        assert tempfile.gettempdir() == before
+    assert not folder.exists()

@@ -1,23 +1,36 @@
-"""The command ``probe``: what a person sees of a round, and when the answer is not the whole truth."""
+"""The command ``probe``: what a person sees of a round, and when the answer is not the whole truth.
+
+The prober's process: fed, listened to, started again when it dies, ended with us.
+"""
 
 from __future__ import annotations
 
 import json
+import logging
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterable
+from pathlib import Path
 from unittest.mock import Mock, call
 
 import msgspec
+import psutil
 import pytest
 
 from groupreplay.state.conditions.job.blind import GRANT_DESCRIBE
-from groupreplay.streaming.base.broker_clock import AppendedMessage
+from groupreplay.streaming.base.clock import AppendedMessage
+from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.probe_messages import GroupAnswer, RoundSummary, decode_message
 from groupreplay.streaming.kafka.publisher import MessageTooLargeError
 from groupreplay.streaming.prober import service
 from groupreplay.streaming.prober.prober import ProbeRound
+from groupreplay.streaming.prober.service import ProberProcess, ProberTask
 from support.job.captures import invoke
 from support.job.probes import asked, summed_up
+from support.kafka.waiting import wait_until
 
 BUSY = asked("g", "PreparingRebalance", at=7, members=["a", "b"])
 
@@ -104,3 +117,139 @@ def test_a_round_that_the_topic_refuses_is_written_in_parts() -> None:
     answer, last = (decode_message(*one) for one in written)
     assert isinstance(answer, GroupAnswer)
     assert (answer.truncated, 0 < len(answer.members) < 300, last) == (True, True, summary)
+
+
+SECRET = "0pen-Sesame"
+#: A prober that says one round, leaves what it was told and its process id, and waits.
+ONE_ROUND = """
+import os, pathlib, signal, sys
+print('''%s''', flush=True)
+folder = pathlib.Path(sys.argv[1])
+(folder / "task").write_bytes(sys.stdin.buffer.read())
+(folder / "part").write_text(str(os.getpid()))
+(folder / "part").rename(folder / "pid")
+signal.pause()
+"""
+SILENT = "import os, signal; os.kill(os.getpid(), signal.SIGABRT)"
+
+
+def task() -> ProberTask:
+    """What a prober is told; nobody listens on that port."""
+    cluster = Cluster(bootstrap_servers="127.0.0.1:9", properties={"sasl.password": SECRET})
+    names = {"topic": "probes", "cluster_id": "c", "job_id": "j", "log_level": "WARNING"}
+    return ProberTask(source=cluster, sink=cluster, interval_seconds=1.0, log_format="json", **names)
+
+
+class Watched:
+    """A prober's process, and what it has told us; started and closed by a ``with`` statement."""
+
+    def __init__(self, *words: str) -> None:
+        self.rounds: list[RoundSummary] = []
+        self.died = Mock()
+        self.stop = StopRequest()
+        self.process = ProberProcess(
+            task(),
+            on_round=self.rounds.append,
+            on_exit=self.died,
+            stop=self.stop,
+            command=[sys.executable, "-c", *words],
+            shortest_pause_seconds=0.01,
+        )
+
+    def __enter__(self) -> Watched:
+        self.process.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.close()
+
+
+def pid_in(folder: Path, other_than: int | None = None) -> int:
+    """The process that has left its id last."""
+    path = folder / "pid"
+    wait_until(lambda: path.exists() and path.read_text() != str(other_than))
+    return int(path.read_text())
+
+
+@pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGABRT])
+def test_a_dead_prober_is_started_again(
+    way: signal.Signals, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However it died: the next one is told the same, its rounds arrive, and the log says what happened."""
+    summary = summed_up(at=1)
+    with Watched(ONE_ROUND % msgspec.json.encode(summary).decode(), str(tmp_path)) as prober:
+        first = pid_in(tmp_path)
+        told = (tmp_path / "task").read_bytes()
+        os.kill(first, way)
+        second = pid_in(tmp_path, other_than=first)
+        wait_until(lambda: len(prober.rounds) == 2)
+        assert (prober.rounds, prober.died.call_count) == ([summary, summary], 1)
+        assert (tmp_path / "task").read_bytes() == told
+        assert msgspec.json.decode(told, type=ProberTask) == task()
+    assert not psutil.pid_exists(second)
+    (record,) = caplog.records
+    assert (record.levelno, record.getMessage()) == (
+        logging.WARNING,
+        f"the prober has ended ({way.name}) after 1 rounds: started again in 0.01 s",
+    )
+
+
+def test_the_pause_grows(caplog: pytest.LogCaptureFixture) -> None:
+    """A process that dies before its first round is started again later and later."""
+    with Watched(SILENT) as prober:
+        wait_until(lambda: prober.died.call_count == 4)
+    pauses = [record.getMessage().rpartition(" in ")[2] for record in caplog.records]
+    assert pauses[:4] == ["0.01 s", "0.02 s", "0.04 s", "0.08 s"]
+    assert "(SIGABRT) after 0 rounds" in caplog.text
+
+
+def test_a_line_that_was_cut_off_is_no_round(tmp_path: Path) -> None:
+    """What a dying process has half written is left out; what comes before and after it counts."""
+    whole = msgspec.json.encode(summed_up(at=1))
+    with Watched(ONE_ROUND % (whole + b"\n" + whole[:20]).decode(), str(tmp_path)) as prober:
+        os.kill(pid_in(tmp_path), signal.SIGKILL)
+        wait_until(lambda: len(prober.rounds) >= 2)
+    assert set(map(msgspec.json.encode, prober.rounds)) == {whole}
+
+
+def test_no_word_of_the_secret_is_seen_from_outside(tmp_path: Path) -> None:
+    """It is told through a pipe: neither the command line nor the environment has it."""
+    with Watched(ONE_ROUND % "", str(tmp_path)):
+        process = psutil.Process(pid_in(tmp_path))
+        seen = [*process.cmdline(), *process.environ().values()]
+        assert SECRET in (tmp_path / "task").read_text()
+        assert [text for text in seen if SECRET in text] == []
+
+
+def test_one_that_ends_with_us_is_not_missed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A service manager asks all processes of a job to end, and the prober is the quicker one."""
+    with Watched(ONE_ROUND % "", str(tmp_path)) as prober:
+        pid = pid_in(tmp_path)
+        prober.stop.make(signal.SIGTERM)
+        os.kill(pid, signal.SIGTERM)
+        prober.process._thread.join(60)
+    assert (prober.died.call_count, caplog.records) == (0, [])
+
+
+def test_closed_before_it_was_started() -> None:
+    """Closing what was never started, or twice, is harmless."""
+    prober = Watched(SILENT)
+    prober.process.close()
+    prober.process.close()
+    assert prober.died.call_count == 0
+
+
+def test_the_real_process() -> None:
+    """With settings that no client takes it goes on trying, says so in JSON, and ends by SIGTERM."""
+    command = [sys.executable, "-m", "groupreplay.streaming.prober.service"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(msgspec.json.encode(task()).replace(b"sasl.password", b"security.protocol"))
+        process.stdin.close()
+        said = msgspec.json.decode(process.stderr.readline())
+        process.terminate()
+        assert process.wait(60) == 0
+    assert said["message"].startswith("the prober failed: ")

@@ -12,8 +12,7 @@ from groupreplay.streaming.contract.job_document import (
     STATE_KEY,
     KindCount,
 )
-from groupreplay.streaming.sinks.day_counts import DAY_MS, Day
-from groupreplay.streaming.sinks.held_conditions import Holding
+from groupreplay.streaming.sinks.known_groups import DAY_MS, Day, Holding
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from support.histories.probed import START
 from support.job.sink_messages import (

@@ -13,11 +13,11 @@ from groupreplay import __version__
 from groupreplay.state.events.job_events import JobGap, UnreadRange
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError, UnwritableError
 from groupreplay.streaming.kafka.log_marks import EpochEnd, LogMarks, PartitionMark, RecordMark
-from groupreplay.streaming.sinks.document_topics import DocumentTopics, SyncRecord
+from groupreplay.streaming.run.document_sync import DocumentTopics, SyncRecord
+from groupreplay.streaming.run.identity import Identity, decode_identity
 from groupreplay.streaming.spark import checkpoint as checkpoint_module
-from groupreplay.streaming.spark import checkpoint_errors
+from groupreplay.streaming.spark import checkpoint_files
 from groupreplay.streaming.spark.checkpoint import Checkpoint, local_folder
-from groupreplay.streaming.spark.checkpoint_identity import Identity, decode_identity
 from support.job.spark_notes import spark_files
 from support.job.spark_sessions import small_session
 
@@ -111,7 +111,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
 )
 def test_the_reason_of_the_system(message: str, reason: str) -> None:
     """Without the name of a file that exists for a moment only."""
-    assert checkpoint_errors._reason(message) == reason
+    assert checkpoint_files._reason(message) == reason
 
 
 def test_folders_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""How long a timer waits that is due before the log is read so far."""
+"""How long a timer waits that is due before the log is read so far. Packing in a task of the query."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import pytest
 
 from groupreplay.state import Context
 from groupreplay.streaming.config.settings import TopicNames
-from groupreplay.streaming.spark.operator import Job, _trail_ms
+from groupreplay.streaming.engine.wire import JOB_TAG, unpack_bad_records
+from groupreplay.streaming.spark import operator
+from groupreplay.streaming.spark.operator import Job, _trail_ms, pack_log
+from support.histories.raw_records import batches, commit, log
 
 NOW_MS = 1_700_000_000_000
 JOB = Job(context=Context(cluster_id="c"), topics=TopicNames())
@@ -49,3 +52,31 @@ def test_calls_in_vain_stay_fewer_than_the_groups(batches: int) -> None:
         timers += [at_ms + _trail_ms(started, at_ms, 0)] * (due + groups // batches)
     assert vain < groups / 2
     assert max(timers) <= NOW_MS + 4 * batches * batch_ms
+
+
+READ_MS = 1_800_000_000_000
+DAY_MS = 86_400_000
+
+
+@pytest.mark.parametrize(
+    ("clock_ms", "correction_ms", "reported"),
+    [
+        (READ_MS, 0, False),
+        (READ_MS - 1, 0, True),
+        (READ_MS - 30 * DAY_MS, 30 * DAY_MS, False),
+        (READ_MS + 1, -2, True),
+        (5, 0, False),
+    ],
+)
+def test_the_corrected_clock_is_the_caught_up_time(
+    monkeypatch: pytest.MonkeyPatch, clock_ms: int, correction_ms: int, reported: bool
+) -> None:
+    """A commit a day after it can be; one millisecond more cannot, and is reported. A clock at 1970 decides nothing."""
+    monkeypatch.setattr(operator, "now_ms", lambda: clock_ms)
+    rows = log([commit("g", commit_timestamp_ms=READ_MS + DAY_MS)])
+    (table,) = pack_log(batches(rows), correction_ms)
+    packed = dict(zip(table["key"].to_pylist(), table["packed"].to_pylist(), strict=True))
+    assert set(packed) - {JOB_TAG} == ({b"g:g", b"x:0"} if reported else {b"g:g"})
+    if reported:
+        (bad,) = unpack_bad_records([packed[b"x:0"]])
+        assert (bad.record.kind, bad.record.field) == ("timestamp", "commitTimestamp")

@@ -1,14 +1,19 @@
-"""The counters of a batch: records read from the log and messages written to the sink."""
+"""The options of the connector.
+
+The counters of a batch: records read from the log and messages written to the sink. Rows of ``step`` as messages of
+Kafka.
+"""
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from unittest.mock import Mock, call
+from unittest.mock import MagicMock, Mock, call
 
 import pandas as pd
 import pyarrow as pa
@@ -17,12 +22,12 @@ import pytest
 from groupreplay.codecs import REGISTRY
 from groupreplay.state import Context
 from groupreplay.state.policy.rules import GroupRule, Policy
-from groupreplay.streaming.config.settings import TopicNames
-from groupreplay.streaming.contract.output import Output, OutputRow
+from groupreplay.streaming.config.settings import Cluster, TopicNames
+from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.engine.advance import AdvanceResult
 from groupreplay.streaming.engine.json_messages import event_row
 from groupreplay.streaming.engine.packing.pack import pack
-from groupreplay.streaming.engine.packing.record_counts import as_counts, summed
+from groupreplay.streaming.engine.packing.record_counts import as_counts
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
 from groupreplay.streaming.spark import operator
 from groupreplay.streaming.spark.operator import _UNWRITTEN, OUTPUT_SCHEMA, Job, OutputCells, _cells
@@ -30,11 +35,16 @@ from groupreplay.streaming.spark.query import (
     COUNTED_SCHEMA,
     PACKED_SCHEMA,
     PROBES_SCHEMA,
-    RECORD_COUNTS,
     STATE_SCHEMA,
+    TopicPlan,
     caught_up_ms,
+    connection_options,
     counters,
     left_out,
+    messages,
+    probe_records,
+    read_options,
+    record_sums,
 )
 from support.histories.builders import CONTEXT, commit, no_offset, replay
 from support.histories.raw_records import batches, random_log
@@ -44,6 +54,41 @@ from support.job.spark_sessions import small_session
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
+
+
+def test_a_topic_is_read_by_assignment_and_as_committed() -> None:
+    """No group may be joined, no aborted transaction seen; the client's own properties go along."""
+    cluster = Cluster(bootstrap_servers="b:9092", properties={"security.protocol": "SSL", "group.id": "mine"})
+    options = read_options(TopicPlan(cluster=cluster, topic="t", partitions=3))
+    assert json.loads(options["assign"]) == {"t": [0, 1, 2]}
+    assert {name: options[name] for name in connection_options(cluster)} == {
+        "kafka.bootstrap.servers": "b:9092",
+        "kafka.security.protocol": "SSL",
+    }
+    assert options["kafka.isolation.level"] == "read_committed"
+    assert options["startingOffsets"] == "earliest"
+    assert not {"subscribe", "subscribePattern", "kafka.group.id"} & options.keys()
+
+
+def test_a_partition_without_a_leader_is_an_error_soon() -> None:
+    """After half a minute, in the driver after one try; another timeout in the client's properties counts there."""
+    cluster = Cluster(bootstrap_servers="b:9092", properties={"default.api.timeout.ms": "90000"})
+    names = ("kafka.default.api.timeout.ms", "fetchOffset.numRetries", "kafkaConsumer.pollTimeoutMs")
+    found = [
+        [read_options(TopicPlan(cluster=one, topic="t", partitions=3))[name] for name in names]
+        for one in (Cluster(bootstrap_servers="b:9092"), cluster)
+    ]
+    assert found == [["30000", "1", "30000"], ["90000", "1", "30000"]]
+
+
+def test_the_first_batch_does_not_take_a_month_of_probes() -> None:
+    """They are read with a limit, as the log is, whose limit a flag gives."""
+    spark = MagicMock()
+    plan = TopicPlan(cluster=Cluster(bootstrap_servers="b:9092"), topic="t", partitions=1)
+    probe_records(spark, plan)
+    options = spark.readStream.format.return_value.options.call_args.kwargs
+    assert 0 < int(options["maxOffsetsPerTrigger"]) <= 1_000_000
+
 
 MINUTE = 60_000
 T0 = 1_700_000_000_000
@@ -85,7 +130,7 @@ def test_records_by_type() -> None:
     packed = list(pack(batches(rows, 500)))
     assert sum(len(batch) for batch in packed) > len(packed) > 0
     frame = spark.createDataFrame(rows_of(packed), schema)
-    (row,) = frame.agg(*summed(RECORD_COUNTS)).collect()
+    (row,) = frame.agg(*record_sums()).collect()
     expected = Counter(type_of(key) for _, _, _, key, _ in rows)
     assert as_counts(row.asDict()) == expected
     assert len(expected) > 2
@@ -178,3 +223,14 @@ def test_a_machine_whose_clock_is_off(monkeypatch: pytest.MonkeyPatch, off_ms: i
     assert called.call_args.kwargs["now_ms"] == T0 - 1_000
     assert called.call_args.kwargs["recorded_ms"] == T0
     assert state.setTimeoutDuration.call_args_list == [call(6_000)]
+
+
+@pytest.mark.spark
+def test_headers_become_binary_pairs() -> None:
+    """In their order, in any language; a row without headers has none, a tombstone stays one."""
+    headers = {"content-type": "application/cloudevents+json", "ce_subject": "grüße \u0001"}
+    rows = [("t", b"k", b"v", json.dumps(headers), "x", 9), ("t", b"k", None, None, None, None)]
+    event, tombstone = messages(small_session().createDataFrame(rows, OUTPUT_SCHEMA)).collect()
+    assert (event.topic, bytes(event.key), bytes(event.value)) == ("t", b"k", b"v")
+    assert [(one.key, bytes(one.value).decode()) for one in event.headers] == list(headers.items())
+    assert (tombstone.value, tombstone.headers) == (None, None)

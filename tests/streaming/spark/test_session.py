@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from groupreplay.streaming.config.settings import Cluster, RunSettings
-from groupreplay.streaming.spark.internals.releases import checkpoint_manager
+from groupreplay.streaming.spark.internals import checkpoint_manager
 from groupreplay.streaming.spark.session import LOCAL_FILES, SESSION_CONF, jvm_has_ended, use_local_files
 from support.job.spark_sessions import small_session
 

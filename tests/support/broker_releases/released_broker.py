@@ -7,9 +7,8 @@ import socket
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
-from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.local.broker import EmbeddedBroker, free_ports
 from groupreplay.streaming.local.java import find_java
-from groupreplay.streaming.local.ports import free_ports
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.broker_releases.release_jars import release_jars
 from support.class_archives import SHORT_LIVED

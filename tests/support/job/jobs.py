@@ -101,7 +101,7 @@ class RunningJob:
         def look() -> bool:
             with suppress(psutil.NoSuchProcess):
                 for child in psutil.Process(self.process.pid).children():
-                    if "groupreplay.streaming.prober.prober_process" in child.cmdline():
+                    if "groupreplay.streaming.prober.service" in child.cmdline():
                         found.append(child.pid)
             return bool(found)
 

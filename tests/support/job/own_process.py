@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from groupreplay.streaming.config.settings import Cluster, RunSettings, TopicNames
-from groupreplay.streaming.job import query_run
-from groupreplay.streaming.job import run as run_module
+from groupreplay.streaming.spark import engine
+from groupreplay.streaming.spark import job as run_module
 from support.job.spark_sessions import small_session
 from support.kafka.waiting import in_background
 
@@ -27,7 +27,7 @@ def keep_session(patch: pytest.MonkeyPatch) -> None:
         yield small_session()
 
     patch.setattr(run_module, "_session", kept)
-    patch.setattr(query_run, "quiet", lambda _: None)
+    patch.setattr(engine, "quiet", lambda _: None)
 
 
 def run_here(server: str, checkpoint: Path, topics: TopicNames, **settings: Any) -> int:

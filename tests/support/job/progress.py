@@ -1,33 +1,23 @@
-"""Words for the progress of a query, and for its failure, as Spark reports them."""
+"""Words for the progress of an engine, and for a failure as Spark reports it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from groupreplay.streaming.job.job_status import JobIdentity
+from groupreplay.streaming.run.interface import Batch
+from groupreplay.streaming.run.status import JobIdentity
 
 IDENTITY = JobIdentity(
     cluster_id="c", era="e", job_id="j", run_id="r", first_start_ms=1, started_ms=2, trigger_seconds=10
 )
 
 
-def batch(number: int, read: Mapping[int, int], **fields: Any) -> dict[str, Any]:
-    """A finished batch that has read so far."""
-    end = {"__consumer_offsets": {str(partition): offset for partition, offset in read.items()}}
-    return {
-        "batchId": number,
-        "batchDuration": 1_500,
-        "durationMs": {"triggerExecution": 1_500},
-        "numInputRows": 5,
-        "sources": [
-            {"endOffset": end, "numInputRows": 4},
-            {"endOffset": {"group-probes": {"0": 1}}, "numInputRows": 1},
-        ],
-        "stateOperators": [{"numRowsTotal": 7}],
-        "observedMetrics": {},
-        **fields,
-    }
+def batch(number: int, read: Mapping[int, int], **fields: Any) -> Batch:
+    """A finished batch that has read the log so far, and one message of the prober."""
+    read_to = {"__consumer_offsets": read, "group-probes": {0: 1}}
+    given = {"started_ms": 0, "seconds": 1.5, "rows": 5, "records": 4, "groups": 7, "read_to": read_to}
+    return Batch(number=number, **{**given, **fields})
 
 
 class QueryError(Exception):

@@ -8,11 +8,11 @@ from typing import Any
 
 from groupreplay.state import Context
 from groupreplay.streaming.config.settings import Cluster, RetentionFlags
-from groupreplay.streaming.contract.output import Output, OutputRow
+from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.kafka import topic_reader
+from groupreplay.streaming.kafka.broker_config import effective_retention
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.retention import effective_retention
 from support.job.captures import invoke
 
 Json = dict[str, Any]

@@ -14,10 +14,8 @@ from groupreplay.state.events.event import Severity
 from groupreplay.state.events.offset_events import OffsetsExpired
 from groupreplay.state.output.document import encode_document
 from groupreplay.state.output.envelope import cloud_event
-from groupreplay.streaming.engine.packing.record_counts import RECORD_TYPES
-from groupreplay.streaming.job.job_status import JobReport
+from groupreplay.streaming.run.status import JobReport
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
-from groupreplay.streaming.spark.query import OBSERVED_READ
 from support.histories.builders import GROUP, generation, member
 from support.histories.probed import PROBING, START, TWO, rounds, told
 from support.job.probes import summed_up
@@ -110,8 +108,8 @@ def expired(partitions: int, *, matters: bool = True) -> Event:
 def job_document(at_ms: int, **changes: Any) -> bytes:
     """The job's own document, written at this moment."""
     report = JobReport(replace(IDENTITY, cluster_id=CLUSTER))
-    types = {**dict.fromkeys(RECORD_TYPES), "OffsetCommit": 4, "GroupMetadata": 1}
-    report.take([batch(3, {0: 5}, observedMetrics={OBSERVED_READ: types})])
+    types = {"OffsetCommit": 4, "GroupMetadata": 1}
+    report.take([batch(3, {0: 5}, record_types=types)])
     report.ends = {0: 7}
     report.caught_up_ms = at_ms - 1_000
     summary = summed_up(at=at_ms - 2_000, brokers={1: None, 2: "timed out"}, partitions={}, count=None)

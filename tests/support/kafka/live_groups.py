@@ -24,8 +24,8 @@ from groupreplay.codecs import decode_key, decode_value
 from groupreplay.state import Context, Group
 from groupreplay.streaming.config.settings import Cluster, RetentionFlags
 from groupreplay.streaming.engine.replay import Replay
+from groupreplay.streaming.kafka.broker_config import effective_retention
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.retention import effective_retention
 from groupreplay.streaming.kafka.topic_reader import read_topic
 from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.process_guard import GuardedProcess

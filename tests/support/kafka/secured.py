@@ -30,8 +30,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from groupreplay.streaming.kafka.rights import Right
-from groupreplay.streaming.local.broker import EmbeddedBroker
-from groupreplay.streaming.local.ports import free_ports
+from groupreplay.streaming.local.broker import EmbeddedBroker, free_ports
 
 USER = "replayer"
 #: May do everything, through the address with access control, too; `create_user` makes its login.

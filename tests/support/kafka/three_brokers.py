@@ -12,8 +12,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.streaming.local.broker import EmbeddedBroker
-from groupreplay.streaming.local.ports import free_ports
+from groupreplay.streaming.local.broker import EmbeddedBroker, free_ports
 from support.kafka.waiting import wait_until
 
 NODES = (1, 2, 3)

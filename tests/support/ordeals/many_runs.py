@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.base.signals import StopRequest
+from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.contract.job_document import STOPPED, JobDocument, OwnerClaim
-from groupreplay.streaming.job.standby import JobHistory, Standby, Turns
-from groupreplay.streaming.job.topic_owner import TopicOwner
+from groupreplay.streaming.run.standby import JobHistory, Standby, Turns
+from groupreplay.streaming.run.topic_owner import TopicOwner
 from groupreplay.streaming.sinks.job_topic import RunMessage
 
 #: A run with this trigger counts as ended after thirty seconds.

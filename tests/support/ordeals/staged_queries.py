@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from groupreplay.streaming.base.errors import GroupReplayError
-from groupreplay.streaming.base.signals import StopRequest
-from groupreplay.streaming.job.faults import Remedy
-from groupreplay.streaming.job.job_status import JobReport
-from groupreplay.streaming.job.outage import Hindrance, Outage
-from groupreplay.streaming.job.supervisor import Supervisor
+from groupreplay.streaming.base.process import StopRequest
+from groupreplay.streaming.run.outage import Hindrance, Outage
+from groupreplay.streaming.run.status import JobReport
+from groupreplay.streaming.spark.faults import Remedy
+from groupreplay.streaming.spark.supervisor import Supervisor
 from support.job.progress import IDENTITY, QueryError
 
 
@@ -71,12 +71,11 @@ class Stage:
             ),
             repair=repair,
             lost=lost,
-            cut=cut,
+            must_end=lambda: replaced() or cut(),
             replaced=replaced,
             quieten=lambda: self.lines.append("quiet"),
-            progress=lambda kind, line: None,
             show=self.lines.append,
-            clock=lambda: 0,
+            show_status=lambda: None,
         )
         self.stop.wait = self._wait  # type: ignore[method-assign]
 

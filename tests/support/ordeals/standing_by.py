@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.job.standby import Standby
+from groupreplay.streaming.run.standby import Standby
 from support.ordeals.run_topic import World
 
 

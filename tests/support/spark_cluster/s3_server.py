@@ -18,9 +18,9 @@ from pathlib import Path
 import pytest
 
 from groupreplay.streaming.base.errors import GroupReplayError
-from groupreplay.streaming.local.cache import cache_folder
+from groupreplay.streaming.base.files import cache_folder
+from groupreplay.streaming.local.broker import free_ports
 from groupreplay.streaming.local.ivy import Coordinate, retrieve
-from groupreplay.streaming.local.ports import free_ports
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.kafka.waiting import wait_until
 from support.spark_cluster.standalone import SPARK_HOME

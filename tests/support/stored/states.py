@@ -14,7 +14,7 @@ import pyarrow as pa
 from msgspec import convert, to_builtins
 
 from groupreplay.state import Context
-from groupreplay.streaming.contract.output import Output, OutputRow
+from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.packing.pack import pack
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes

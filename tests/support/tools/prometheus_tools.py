@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from groupreplay.streaming.local.cache import cache_folder
+from groupreplay.streaming.base.files import cache_folder
 
 #: Debian's Alertmanager finds its templates only where the package is installed.
 _ALERTMANAGER = "github.com/prometheus/alertmanager/cmd/alertmanager@v0.28.1"

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 import groupreplay
 from groupreplay.app.bundle.wheels import Wheel
-from groupreplay.streaming.base.atomic_files import place_of
+from groupreplay.streaming.base.files import place_of
 
 #: 1980-01-01, the earliest time that zip files can have, too; tar warns of the year 1970.
 _TIME: Final = 315_532_800

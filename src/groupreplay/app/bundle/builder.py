@@ -24,8 +24,8 @@ from groupreplay.app.bundle.lines import SparkRelease
 from groupreplay.app.bundle.submission import PROGRAM, Submission
 from groupreplay.app.bundle.target import BundleTarget
 from groupreplay.app.bundle.wheels import Wheel, download_wheels
-from groupreplay.streaming.base.atomic_files import atomic_file, require_new
 from groupreplay.streaming.base.errors import GroupReplayError, unusable
+from groupreplay.streaming.base.files import atomic_file, require_new
 
 #: Python 3.12 has no distutils, and pyspark 3.5 compares versions with it.
 _DISTUTILS: Final = {

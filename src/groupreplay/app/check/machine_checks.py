@@ -15,10 +15,9 @@ from groupreplay import __version__
 from groupreplay.app.check.result import CheckResult, Subject, failed, ok, unknown, warning
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.local.spark_lines import find_line, javas_of
+from groupreplay.streaming.run import identity
 from groupreplay.streaming.spark import checkpoint as checkpoints
-from groupreplay.streaming.spark import checkpoint_identity
-from groupreplay.streaming.spark.checkpoint_files import in_folder
-from groupreplay.streaming.spark.checkpoint_lock import holder_of
+from groupreplay.streaming.spark.checkpoint_files import holder_of, in_folder, refuse_damage
 
 #: Packages whose version is checked against the requirements in this package's metadata.
 _PACKAGES: Final = ("pyspark", "pandas", "pyarrow", "confluent-kafka")
@@ -131,11 +130,7 @@ def _try_to_write(folder: Path) -> None:
 
 def _latest(folder: Path) -> Path:
     """The subfolder in which the state was last rebuilt; otherwise the folder itself."""
-    inside = [
-        one
-        for one in folder.glob(f"{checkpoints.ANEW}-*")
-        if (one / checkpoint_identity.IDENTITY_FILE).exists()
-    ]
+    inside = [one for one in folder.glob(f"{checkpoints.ANEW}-*") if (one / identity.IDENTITY_FILE).exists()]
     return max(inside, key=lambda one: _numbers(one.name), default=folder)
 
 
@@ -145,20 +140,20 @@ def _belongs(folder: Path, subject: Subject) -> CheckResult:
     Raises:
         GroupReplayError: it belongs to others, or it is damaged.
     """
-    path = folder / checkpoint_identity.IDENTITY_FILE
-    known = checkpoint_identity.decode_identity(path.read_bytes(), str(path)) if path.exists() else None
-    checkpoint_identity.refuse_damage(known, str(folder), in_folder(folder))
+    path = folder / identity.IDENTITY_FILE
+    known = identity.decode_identity(path.read_bytes(), str(path)) if path.exists() else None
+    refuse_damage(known, str(folder), in_folder(folder))
     if known is None:
         return ok("checkpoint", f"{folder} is empty: a first start, which emits no events of the past")
     topic = subject.offsets_topic
-    wanted = checkpoint_identity.Identity(
+    wanted = identity.Identity(
         cluster_id=topic.cluster_id,
         era=topic.era,
         partitions=topic.partitions,
         probes=f"{subject.sink.cluster_id()}/{subject.settings.topics.probes}",
         first_start_ms=0,
     )
-    checkpoint_identity.check_identity(known, wanted, str(folder))
+    identity.check_identity(known, wanted, str(folder))
     if (known.era, known.partitions) != (topic.era, topic.partitions):
         return warning(
             "checkpoint",

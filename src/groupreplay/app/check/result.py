@@ -66,7 +66,7 @@ class Subject:
         Raises:
             GroupReplayError: see ``preflight.offsets_topic``.
         """
-        from groupreplay.streaming.job import preflight
+        from groupreplay.streaming.spark import preflight
 
         return preflight.offsets_topic(self.source)
 

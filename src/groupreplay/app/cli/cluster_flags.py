@@ -160,7 +160,7 @@ def _retention(
     broker_release: str | None, broker_property: Mapping[str, str], **values: int | None
 ) -> RetentionFlags:
     from groupreplay.streaming.config.settings import RetentionFlags
-    from groupreplay.streaming.kafka.broker_release import parsed_release
+    from groupreplay.streaming.kafka.broker_config import parsed_release
 
     release = None if broker_release is None else parsed_release(broker_release)
     if broker_release is not None and release is None:
@@ -179,7 +179,7 @@ def _session_settings(properties: Mapping[str, str]) -> dict[str, int]:
     Raises:
         BadParameter: another name, no number, or two that no broker accepts together.
     """
-    from groupreplay.streaming.kafka.retention import SESSIONS
+    from groupreplay.streaming.kafka.broker_config import SESSIONS
 
     hint = f"'{_PROPERTY}'"
     settings = {}

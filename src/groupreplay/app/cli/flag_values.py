@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import click
 
 from groupreplay.app.text.given_time import GivenTime, duration_ms, given_time
+from groupreplay.streaming.base.clock import TimeZone, time_zone
 from groupreplay.streaming.base.errors import did_you_mean
-from groupreplay.streaming.base.time_zones import TimeZone, time_zone
 
 
 def moment(value: str | GivenTime) -> GivenTime:

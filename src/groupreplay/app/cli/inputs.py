@@ -38,8 +38,8 @@ from groupreplay.app.cli.policy_flags import rules_file_flag
 from groupreplay.app.cli.table_flags import TableFlags, table_flags
 from groupreplay.app.cli.time_range import DataEnd, TimeRange, live_end, time_range
 from groupreplay.app.text.given_time import GivenTime
+from groupreplay.streaming.base.clock import TimeZone
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.base.time_zones import TimeZone
 
 if TYPE_CHECKING:
     from groupreplay.app.cli.nothing_found import LogRead, Nothing
@@ -206,7 +206,7 @@ def need_connection(rows: Rows) -> Connection:
 def context_of(rows: Rows, *, retention: RetentionFlags, **settings: Any) -> Context:
     """The context of the groups in these rows, with the names of topics that records hold only by id."""
     from groupreplay.state import Context
-    from groupreplay.streaming.kafka.retention import effective_retention
+    from groupreplay.streaming.kafka.broker_config import effective_retention
 
     names = rows.connection.topic_names() if rows.connection else rows.topic_names
     settings |= effective_retention(retention, rows.connection, rows.retention).for_context()
@@ -235,7 +235,7 @@ def warn_of_assumptions(
     ``assumed`` of what is shown.
     """
     from groupreplay.state.policy.context import NEWEST_RULES
-    from groupreplay.streaming.kafka.retention import contradiction
+    from groupreplay.streaming.kafka.broker_config import contradiction
 
     assumed = []
     if context.retention_ms is None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from groupreplay.app.text.time_zone import date_time, event_time
 from groupreplay.state.display.phrases import counted
-from groupreplay.streaming.base.time_zones import TimeZone
+from groupreplay.streaming.base.clock import TimeZone
 from groupreplay.streaming.engine.event_tally import EventTally
 from groupreplay.streaming.engine.group_choice import GroupChoice, is_glob, nearest
 from groupreplay.streaming.kafka.topic_reader import LogExtent

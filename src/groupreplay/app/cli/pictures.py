@@ -29,8 +29,8 @@ from groupreplay.app.cli.options import file_flag, time_flag, time_zone_flag
 from groupreplay.app.cli.policy_flags import redaction_flags, rules_flags
 from groupreplay.app.cli.time_range import TimeRange, given_flags, point_ms, time_range
 from groupreplay.app.text.given_time import GivenTime
+from groupreplay.streaming.base.clock import TimeZone
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.base.time_zones import TimeZone
 
 if TYPE_CHECKING:
     from groupreplay.state import Context

@@ -49,7 +49,7 @@ def rules_flags() -> Any:
 def _redaction(redact: str | None, redact_key_file: Path | None) -> Redaction | None:
     if redact is None and redact_key_file is None:
         return None
-    from groupreplay.streaming.config.redaction_key import need_redaction
+    from groupreplay.streaming.config.settings import need_redaction
 
     return need_redaction(redact, redact_key_file)
 

@@ -21,8 +21,8 @@ from groupreplay import __version__
 from groupreplay.app.cli.display import Display, display_options
 from groupreplay.app.cli.options import option
 from groupreplay.app.cli.usage_hints import hint, misspelt_variables, unknown_command
-from groupreplay.streaming.base.ending import StoppedBySignal, has_begun, present, watch_signals
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
+from groupreplay.streaming.base.process import StoppedBySignal, has_begun, present, watch_signals
 
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141

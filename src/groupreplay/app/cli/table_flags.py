@@ -15,8 +15,7 @@ import click
 from groupreplay.app.cli.display import display
 from groupreplay.app.cli.file_settings import is_typed
 from groupreplay.app.cli.options import group, names_flag, switch
-from groupreplay.streaming.base.clock import now_ms
-from groupreplay.streaming.base.time_zones import UTC, TimeZone
+from groupreplay.streaming.base.clock import UTC, TimeZone, now_ms
 
 if TYPE_CHECKING:
     from groupreplay.app.text.terminal import OutputFormat, Table, TableStyle

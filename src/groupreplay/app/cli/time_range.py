@@ -12,8 +12,7 @@ import click
 
 from groupreplay.app.text.given_time import GivenTime
 from groupreplay.app.text.time_zone import date_time
-from groupreplay.streaming.base.clock import now_ms
-from groupreplay.streaming.base.time_zones import UTC, TimeZone
+from groupreplay.streaming.base.clock import UTC, TimeZone, now_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.error import URLError
 from urllib.request import urlopen
 
-from groupreplay.streaming.local.ports import HOST, free_ports
+from groupreplay.streaming.local.broker import HOST, free_ports
 
 if TYPE_CHECKING:
     from groupreplay.streaming.local.process_guard import GuardedProcess

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from groupreplay.streaming.base.ending import at_the_end
 from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.base.process import at_the_end
 
 if TYPE_CHECKING:
     from groupreplay.app.demo.scenario import Stage

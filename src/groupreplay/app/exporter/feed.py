@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
+from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.topic_reader import consume
-from groupreplay.streaming.sinks.day_counts import DAY_MS
+from groupreplay.streaming.sinks.known_groups import DAY_MS
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 
 if TYPE_CHECKING:
@@ -76,8 +77,7 @@ class SinkFeed:
         self._recorder = recorder
         self._snapshot: TopicsSnapshot | None = None
         self._lock = threading.Lock()
-        self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="groupreplay-feed", daemon=True)
+        self._thread = Background(name="feed", tick=self._follow, pause_seconds=0.0)
 
     def start(self) -> None:
         """Starts reading."""
@@ -85,29 +85,26 @@ class SinkFeed:
 
     def close(self, seconds: float = 5.0) -> None:
         """Stops reading, within these seconds."""
-        self._closed.set()
-        if self._thread.is_alive():
-            self._thread.join(seconds)
+        self._thread.close(seconds)
 
     @property
     def alive(self) -> bool:
         """Whether the thread runs."""
-        return self._thread.is_alive()
+        return self._thread.is_alive
 
     def evaluate(self, function: Callable[[TopicsSnapshot | None], _Result]) -> _Result:
         """The result of the function on the snapshot, which does not change meanwhile."""
         with self._lock:
             return function(self._snapshot)
 
-    def _run(self) -> None:
-        while not self._closed.is_set():
-            try:
-                self._read()
-            except Exception as error:  # whatever it is, it may be over at the next attempt
-                level = logging.DEBUG if str(error) == self.trouble else logging.WARNING
-                log.log(level, "the job's topics cannot be read now, retrying: %s", error)
-                self.trouble = str(error)
-                self._closed.wait(_PAUSE_SECONDS)
+    def _follow(self) -> None:
+        try:
+            self._read()
+        except Exception as error:  # whatever it is, it may be over at the next attempt
+            level = logging.DEBUG if str(error) == self.trouble else logging.WARNING
+            log.log(level, "the job's topics cannot be read now, retrying: %s", error)
+            self.trouble = str(error)
+            self._thread.wait(_PAUSE_SECONDS)
 
     def _read(self) -> None:
         """Reads from the beginning and then new messages, as long as the topics are the same.
@@ -123,7 +120,7 @@ class SinkFeed:
             unfinished = set(self.places)
             consumer.assign(self._starts(topics, recorded))
             checked = time.monotonic()
-            while not self._closed.is_set():
+            while not self._thread.is_closed:
                 messages = consume(consumer, self._connection, _POLL_SECONDS)
                 self._take_all(fresh, messages)
                 ended = {(str(one.topic()), one.partition()) for one in messages if one.error() is not None}

@@ -18,13 +18,12 @@ from groupreplay import __version__
 from groupreplay.app.inspection.capture_file import CaptureWriter
 from groupreplay.app.inspection.capture_files.context import CaptureContext
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.streaming.base.atomic_files import require_new
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import GroupReplayError
-from groupreplay.streaming.base.signals import stop_requests
+from groupreplay.streaming.base.files import require_new
+from groupreplay.streaming.base.process import stop_requests
 from groupreplay.streaming.config.settings import Cluster, RetentionFlags
-from groupreplay.streaming.kafka.broker_release import known_release
-from groupreplay.streaming.kafka.retention import effective_retention
+from groupreplay.streaming.kafka.broker_config import effective_retention, known_release
 from groupreplay.streaming.kafka.topic_reader import (
     ProgressCallback,
     Rows,

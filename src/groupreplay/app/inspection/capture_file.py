@@ -28,9 +28,9 @@ from groupreplay.app.inspection.capture_files.extents import ExtentCounter
 from groupreplay.app.inspection.capture_files.log_order import LogOrder, OpenedFile, open_capture
 from groupreplay.app.inspection.capture_files.places import capture_places
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.streaming.base.atomic_files import is_written_into, new_file
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.contract.message_decoder import MessageDecoder
+from groupreplay.streaming.base.files import is_written_into, new_file
+from groupreplay.streaming.contract.messages import MessageDecoder
 from groupreplay.streaming.engine.packing.allocator import keep_freed_memory
 from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA, ProgressCallback, Rows, no_progress
 

@@ -17,7 +17,7 @@ from groupreplay.app.text.cells import Cell, Moment, moment
 from groupreplay.state.display.phrases import milliseconds
 from groupreplay.state.plausible_times import LATEST_MS
 from groupreplay.streaming.kafka.clients import TopicIdentity
-from groupreplay.streaming.kafka.group_partition import coordinator_of
+from groupreplay.streaming.kafka.group_admin import coordinator_of
 
 
 class DescribeView(str, Enum):

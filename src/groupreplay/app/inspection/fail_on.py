@@ -12,7 +12,7 @@ from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.state.events.offset_events import OffsetsExpired, OffsetsReset
 from groupreplay.state.output.envelope import event_type
 from groupreplay.streaming.base.errors import unusable
-from groupreplay.streaming.contract.output import Output, OutputRow
+from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.engine.replay import Replay
 
 #: Names that ``--fail-on`` accepts: all conditions, and expired offsets, which are an event and not a condition.

@@ -19,7 +19,7 @@ from groupreplay.state.events.offset_events import (
 )
 from groupreplay.state.output.envelope import event_type
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.contract.message_decoder import MessageDecoder
+from groupreplay.streaming.contract.messages import MessageDecoder
 
 #: Event -> the field of its partitions that has the offset from before the event.
 _BEFORE: Final = {

@@ -10,7 +10,7 @@ from typing import Final
 from groupreplay.app.report.fitting import island_bytes
 from groupreplay.state import Context
 from groupreplay.state.display.phrases import counted
-from groupreplay.streaming.contract.output import Output
+from groupreplay.streaming.contract.messages import Output
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.kafka.topic_reader import Rows
 from groupreplay.timeline.document import Remark, TimelineDocument, TimelineSource

@@ -16,7 +16,7 @@ from groupreplay.app.serve.offsets_log.commit_sample import CommitSample
 from groupreplay.app.serve.offsets_log.timelines import LiveTimelines
 from groupreplay.app.serve.parameters import Parameters, RequestError
 from groupreplay.app.serve.watched_cluster import WatchedCluster
-from groupreplay.streaming.sinks.day_counts import DAY_MS
+from groupreplay.streaming.sinks.known_groups import DAY_MS
 from groupreplay.timeline.document import TimelineDocument
 
 Json = dict[str, Any]

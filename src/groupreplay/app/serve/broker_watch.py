@@ -6,11 +6,11 @@ A reader of topics cannot tell: to it, brokers that are gone and topics that nob
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from typing import Final
 
+from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection
@@ -47,26 +47,23 @@ class BrokerWatch:
         self._connection = Connection(cluster)
         self._places = places
         self._clock = clock
-        self._closed = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="groupreplay-watch", daemon=True)
+        self._thread = Background(name="watch", tick=self._ask, pause_seconds=_PAUSE_SECONDS)
 
     def start(self) -> None:
         """Begins to ask."""
-        self._thread.start()
+        self._thread.start(at_once=True)
 
     def close(self) -> None:
         """Stops asking; a question on its way is not waited for."""
-        self._closed.set()
+        self._thread.close(0)
 
-    def _run(self) -> None:
-        while not self._closed.is_set():
-            asked_ms = self._clock()
-            try:
-                error = self._connection.unanswered(self._places(), _ANSWER_SECONDS)
-            except Exception as failure:  # whatever it is, the next question may be answered
-                error = GroupReplayError(str(failure))
-            self._take(asked_ms, None if error is None else str(error))
-            self._closed.wait(_PAUSE_SECONDS)
+    def _ask(self) -> None:
+        asked_ms = self._clock()
+        try:
+            error = self._connection.unanswered(self._places(), _ANSWER_SECONDS)
+        except Exception as failure:  # whatever it is, the next question may be answered
+            error = GroupReplayError(str(failure))
+        self._take(asked_ms, None if error is None else str(error))
 
     def _take(self, asked_ms: int, error: str | None) -> None:
         before = self.answers

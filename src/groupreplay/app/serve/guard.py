@@ -15,7 +15,7 @@ import msgspec
 from groupreplay.app.exporter.rates import Rates, client_network
 from groupreplay.app.serve.pages import POLICY
 from groupreplay.streaming.base.errors import unusable
-from groupreplay.streaming.base.file_modes import warn_readable
+from groupreplay.streaming.base.files import warn_readable
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]

@@ -13,11 +13,11 @@ from confluent_kafka import KafkaError, KafkaException, Message
 from groupreplay.app.simulate.rows import PROBES_TOPIC, RowTarget, SimulatedRow, simulated_rows
 from groupreplay.coordinator.simulation.simulation import SimulationPlan
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.streaming.base.atomic_files import atomic_file, require_new
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.files import atomic_file, require_new
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
-from groupreplay.streaming.kafka.new_topics import WantedTopic, request_topics
+from groupreplay.streaming.kafka.output_topics import WantedTopic, request_topics
 from groupreplay.streaming.kafka.rights import CREATE, Right, grant_line
 from groupreplay.streaming.kafka.topic_reader import ProgressCallback
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from groupreplay.app.text.time_zone import in_zone, offset_if_twice, rfc3339
 from groupreplay.state.display.safe_text import safe_text
-from groupreplay.streaming.base.time_zones import UTC, TimeZone
+from groupreplay.streaming.base.clock import UTC, TimeZone
 
 #: A missing value in a table for people, and in a pipe: a blank would shift the fields of ``awk``.
 MISSING: Final = "-"

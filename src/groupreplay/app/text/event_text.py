@@ -17,7 +17,7 @@ from groupreplay.state.display.rebalance_length import rebalance_length, silence
 from groupreplay.state.display.safe_text import is_safe, safe_text
 from groupreplay.state.events.event import name_of
 from groupreplay.state.events.offset_events import OffsetsExpired
-from groupreplay.streaming.base.time_zones import TimeZone
+from groupreplay.streaming.base.clock import TimeZone
 
 #: Characters of a text: more than any event of the job needs.
 _LIMIT: Final = 4_000

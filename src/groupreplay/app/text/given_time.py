@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone, tzinfo
 from typing import Final
 
-from groupreplay.streaming.base.time_zones import TimeZone, time_zone
+from groupreplay.streaming.base.clock import TimeZone, time_zone
 
 EXAMPLES: Final = "2026-01-31T02:00:00Z, 02:00, 2h (two hours ago), now, or milliseconds since 1970"
 #: Units of a duration or an age, in milliseconds.

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from groupreplay.app.text.condition_lines import ConditionLines
 from groupreplay.app.text.event_text import Line
-from groupreplay.streaming.base.status_line import StatusLine, can_redraw
+from groupreplay.streaming.base.process import StatusLine, can_redraw
 
 _STYLES: Final = {"INFO": "", "WARN": "yellow", "ERROR": "bold red", "OK": "green"}
 _GROUP_COLOURS: Final = ("cyan", "green", "magenta", "blue")

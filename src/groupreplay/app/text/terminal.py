@@ -22,9 +22,9 @@ from groupreplay.app.text.cells import Cell, Clock, cell_text, has_time, short_c
 from groupreplay.app.text.column_shapes import Cut, shortened
 from groupreplay.app.text.table_layout import TextColumn, fitted, stacked, whole
 from groupreplay.state.display.safe_text import LIMIT, safe_text
+from groupreplay.streaming.base.clock import UTC, TimeZone
 from groupreplay.streaming.base.errors import GroupReplayError
-from groupreplay.streaming.base.status_line import StatusLine, can_redraw
-from groupreplay.streaming.base.time_zones import UTC, TimeZone
+from groupreplay.streaming.base.process import StatusLine, can_redraw
 from groupreplay.streaming.config.logs import without_secrets
 
 #: The values of ``-o``.

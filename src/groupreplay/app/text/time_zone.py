@@ -10,7 +10,7 @@ import re
 from datetime import datetime, timedelta, timezone
 from typing import Final
 
-from groupreplay.streaming.base.time_zones import UTC, TimeZone
+from groupreplay.streaming.base.clock import UTC, TimeZone
 
 _RFC3339: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 

@@ -15,8 +15,7 @@ from typing import Final, Literal, TextIO
 
 import click
 
-from groupreplay.streaming.base.ending import is_quiet
-from groupreplay.streaming.base.status_line import StatusLine, can_redraw
+from groupreplay.streaming.base.process import StatusLine, can_redraw, is_quiet
 from groupreplay.streaming.config.properties import MASK
 
 LogFormat = Literal["text", "json"]
@@ -42,7 +41,7 @@ def without_secrets(text: str) -> str:
 
 
 class _TextFormatter(logging.Formatter):
-    """``08:57:01.123Z WARNING groupreplay.streaming.job.run: message``."""
+    """``08:57:01.123Z WARNING groupreplay.streaming.spark.job: message``."""
 
     def format(self, record: logging.LogRecord) -> str:
         at = _utc(record).strftime("%H:%M:%S.%f")[:12]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from groupreplay.streaming.base.errors import unusable
-from groupreplay.streaming.base.file_modes import warn_readable
+from groupreplay.streaming.base.files import warn_readable
 
 log = logging.getLogger(__name__)
 

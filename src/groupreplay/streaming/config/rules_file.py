@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, time, timedelta, timezone
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args
 
@@ -17,10 +17,10 @@ from groupreplay.state.conditions.detection import Detector
 from groupreplay.state.conditions.registry import DETECTORS, OF_THE_JOB, with_thresholds
 from groupreplay.state.events.event import Severity
 from groupreplay.state.policy.moved_offsets import MovedOffsets
-from groupreplay.state.policy.planned_windows import PlannedWindow
+from groupreplay.state.policy.planned_windows import DAYS, Once, PlannedWindow, Weekly
 from groupreplay.state.policy.rules import EPHEMERAL, GroupRule, Policy, Thresholds, merged
+from groupreplay.streaming.base.clock import time_zone
 from groupreplay.streaming.base.errors import GroupReplayError, did_you_mean, unusable
-from groupreplay.streaming.config.windows_table import planned_windows
 
 log = logging.getLogger(__name__)
 
@@ -333,3 +333,64 @@ def _read(path: Path) -> str:
         raise unusable(f"cannot read the rules, {error.strerror}", str(path), "check --rules") from None
     except ValueError:
         raise unusable("the rules are not UTF-8", str(path), "save the file as UTF-8") from None
+
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_WEEKLY: Final = re.compile(r"([A-Za-z,-]+) +(\d\d:\d\d)-(\d\d:\d\d)")
+_FIX: Final = 'such as weekly = "Sat 02:00-04:00" with zone = "Europe/Berlin", or from and until with dates'
+
+
+def planned_windows(table: Mapping[str, Any], globs: Sequence[str], where: str) -> list[PlannedWindow]:
+    """The windows of one table, one for each glob and each of its times.
+
+    Raises:
+        GroupReplayError: it has no time, or one that cannot be.
+    """
+    cap = Severity[table.get("severity_cap", "info").upper()]
+    times = _times(table, where)
+    return [PlannedWindow(groups=glob, times=one, severity_cap=cap) for glob in globs for one in times]
+
+
+def _times(table: Mapping[str, Any], where: str) -> list[Once | Weekly]:
+    dates, weekly = {"from", "until"} & {*table}, table.get("weekly", [])
+    texts = [weekly] if isinstance(weekly, str) else weekly
+    if dates and (texts or "zone" in table):
+        raise unusable("from and until have their own zone, and are no weekly window", where, _FIX)
+    if dates == {"from", "until"}:
+        return [_once(table["from"], table["until"], where)]
+    if dates or not texts:
+        raise unusable("a window needs both from and until, or weekly", where, _FIX)
+    return [_weekly(text, table.get("zone", "UTC"), where) for text in texts]
+
+
+def _once(begin: str, end: str, where: str) -> Once:
+    # msgspec has checked both.
+    times = [datetime.fromisoformat(text.replace("Z", "+00:00")) for text in (begin, end)]
+    from_ms, until_ms = ((one - _EPOCH) // timedelta(milliseconds=1) for one in times)
+    if until_ms <= from_ms:
+        raise unusable("until is not later than from", where, _FIX)
+    return Once(from_ms=from_ms, until_ms=until_ms)
+
+
+def _weekly(text: str, zone_name: str, where: str) -> Weekly:
+    try:
+        zone = time_zone(zone_name)
+    except ValueError as error:
+        raise unusable(str(error), where, "such as Europe/Berlin or +02:00") from None
+    parts = _WEEKLY.fullmatch(text.strip())
+    try:
+        if parts is None:
+            raise ValueError(text)
+        begin, end = (time.fromisoformat(part) for part in parts.groups()[1:])
+        days = frozenset(day for part in parts[1].split(",") for day in _days(part))
+    except ValueError:
+        raise unusable(f"weekly = {text!r} cannot be read", where, _FIX) from None
+    return Weekly(days=days, begin=begin, end=end, zone=zone.info, zone_name=zone.name)
+
+
+def _days(text: str) -> list[int]:
+    """``Mon-Fri`` or ``Sat``; ``Sat-Mon`` goes over the end of the week."""
+    first, dash, last = text.partition("-")
+    begin = DAYS.index(first.title())
+    length = (DAYS.index(last.title()) - begin) % len(DAYS) if dash else 0
+    return [(begin + number) % len(DAYS) for number in range(length + 1)]

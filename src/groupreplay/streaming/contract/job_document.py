@@ -10,8 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from groupreplay.streaming.contract.message_decoder import Integer, MessageDecoder
-from groupreplay.streaming.contract.output import RESERVED
+from groupreplay.streaming.contract.messages import RESERVED, Integer, MessageDecoder
 
 #: Key of ``JobDocument``.
 JOB_KEY: Final = RESERVED + b"job"

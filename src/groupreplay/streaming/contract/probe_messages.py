@@ -11,8 +11,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from groupreplay.streaming.contract.message_decoder import MessageDecoder
-from groupreplay.streaming.contract.output import RESERVED
+from groupreplay.streaming.contract.messages import RESERVED, MessageDecoder
 
 #: A time beyond the year 2100 would let every deadline pass.
 Moment: TypeAlias = Annotated[int, Meta(ge=0, le=4_102_444_800_000)]

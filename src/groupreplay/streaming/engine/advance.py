@@ -13,7 +13,7 @@ from groupreplay.state.job_watch import JobWatch
 from groupreplay.state.policy.context import Context
 from groupreplay.state.snapshot.observations import CommitRun, GroupRecord
 from groupreplay.state.stored_form import SnapshotError
-from groupreplay.streaming.contract.output import OutputRow
+from groupreplay.streaming.contract.messages import OutputRow
 from groupreplay.streaming.engine import quarantine
 from groupreplay.streaming.engine.json_messages import (
     bad_records_row,

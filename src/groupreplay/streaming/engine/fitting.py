@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from groupreplay.state.policy.context import Context
-from groupreplay.streaming.contract.output import Output, OutputRow
+from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.engine.json_messages import shortened, unfit_letter_row
 
 log = logging.getLogger(__name__)

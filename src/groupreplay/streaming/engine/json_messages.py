@@ -35,7 +35,7 @@ from groupreplay.streaming.contract.job_document import (
     OwnerClaim,
     bad_records_key,
 )
-from groupreplay.streaming.contract.output import RESERVED, Output, OutputRow
+from groupreplay.streaming.contract.messages import RESERVED, Output, OutputRow
 from groupreplay.streaming.engine.wire import BadRecordBytes
 
 #: Codec errors quote a few bytes at most; this bounds what a future one might quote.

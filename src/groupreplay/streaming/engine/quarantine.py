@@ -22,7 +22,7 @@ from groupreplay.state.job.bad_records import BadRecord
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.state.snapshot.observations import CommitRun, GroupRecord
 from groupreplay.state.stored_form import StoredForm
-from groupreplay.streaming.contract.output import OutputRow
+from groupreplay.streaming.contract.messages import OutputRow
 from groupreplay.streaming.engine.json_messages import commits_letter_row, dead_letter_row, event_row
 from groupreplay.streaming.engine.packing.pack import KEPT_BYTES
 from groupreplay.streaming.engine.wire import (

@@ -25,8 +25,7 @@ from groupreplay.state.events.group_events import GroupQuarantined
 from groupreplay.state.output.envelope import event_type
 from groupreplay.state.plausible_times import UNKNOWN_MS
 from groupreplay.state.snapshot.observations import CommitRun, GroupRecord
-from groupreplay.streaming.contract.message_decoder import Integer
-from groupreplay.streaming.contract.output import Output, OutputRow
+from groupreplay.streaming.contract.messages import Integer, Output, OutputRow
 from groupreplay.streaming.engine import quarantine
 from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.packing.binary_columns import numbers

@@ -1,9 +1,11 @@
-"""What is remembered of a log that was read, and whether the log in the cluster is still that one. No IO.
+"""What is remembered of a log that was read, and whether the log in the cluster is still that one.
 
-Offsets alone do not show it: a log that was cut by an unclean leader election and has grown again is as long as before.
-Each change of the leader begins a new *leader epoch*, and within one epoch a log only grows. So the log is the same if
-the leader's log still holds, from the epoch that was seen, all offsets that were seen in it (KIP-320). The digest of
-one record shows what epochs cannot: brokers that do not number epochs, or that were restored from a backup.
+No IO.
+Offsets alone do not show it: a log that was cut by an unclean leader election and has grown again is as long as
+before. Each change of the leader begins a new *leader epoch*, and within one epoch a log only grows. So the log is
+the same if the leader's log still holds, from the epoch that was seen, all offsets that were seen in it (KIP-320).
+The digest of one record shows what epochs cannot: brokers that do not number epochs, or that were restored from a
+backup.
 """
 
 from __future__ import annotations

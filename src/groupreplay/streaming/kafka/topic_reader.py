@@ -21,9 +21,9 @@ from groupreplay.state.plausible_times import LATEST_MS
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.kafka.broker_config import Retention
 from groupreplay.streaming.kafka.client_errors import ends_reading
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
-from groupreplay.streaming.kafka.retention import Retention
 
 #: The columns of Spark's Kafka source; ``timestamp`` in milliseconds since 1970, ``timestampType`` as Kafka
 #: numbers it (0 set by the client, 1 set by the broker).

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Final
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.files import cache_folder
 from groupreplay.streaming.local import spark_lines
-from groupreplay.streaming.local.cache import cache_folder
 from groupreplay.streaming.local.ivy import Coordinate, JarError, JarProgress, retrieve
 from groupreplay.streaming.local.spark_lines import SparkLine
 

@@ -14,11 +14,9 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Final, Literal
-from urllib.parse import urlsplit
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.local.cache import cache_folder, write_once
-from groupreplay.streaming.local.truststore import trust_options
+from groupreplay.streaming.base.files import cache_folder, write_once
 
 log = logging.getLogger(__name__)
 
@@ -113,24 +111,6 @@ def _warn_once(line: str) -> None:
 def java_environment(versions: Sequence[int] = SUPPORTED_VERSIONS) -> dict[str, str]:
     """This process's environment with JAVA_HOME set: for subprocesses, and for pyspark before its first session."""
     return {**os.environ, "JAVA_HOME": str(find_java(versions).home)}
-
-
-def network_options() -> list[str]:
-    """JVM options for downloads: Python's trusted certificates, and the proxy of HTTPS_PROXY.
-
-    A JVM reads neither from the environment. Credentials in a proxy address are not passed on, because Java does not
-    accept them as options.
-    """
-    options = trust_options()
-    for scheme in ("http", "https"):
-        name = f"{scheme}_proxy"
-        proxy = urlsplit(os.environ.get(name) or os.environ.get(name.upper()) or "")
-        if proxy.hostname:
-            options += [f"-D{scheme}.proxyHost={proxy.hostname}", f"-D{scheme}.proxyPort={proxy.port or 80}"]
-    if direct := os.environ.get("no_proxy") or os.environ.get("NO_PROXY"):
-        hosts = [host.strip() for host in direct.split(",") if host.strip()]
-        options.append("-Dhttp.nonProxyHosts=" + "|".join(f"*{h}" if h.startswith(".") else h for h in hosts))
-    return options
 
 
 def _candidates() -> Iterator[tuple[Source, Path | None]]:

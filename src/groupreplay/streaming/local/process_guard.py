@@ -14,14 +14,42 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
-from groupreplay.streaming.base.ending import always_at_the_end
-from groupreplay.streaming.local.process_table import started_at
+from groupreplay.streaming.base.process import always_at_the_end, at_the_end
+
+#: Places in /proc/PID/stat after the program's name, as in proc(5).
+STATE: Final = 0
+PARENT: Final = 1
+_STARTED: Final = 19
+
+
+def stat_fields(pid: int) -> list[str]:
+    """State, parent and what follows; the name before them may have any characters.
+
+    Raises:
+        OSError: there is no such process, or no /proc.
+    """
+    return Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()
+
+
+def started_at(pid: int) -> str | None:
+    """When a process was started, in ticks since the machine was; None without the process, or without a /proc.
+
+    Ids are used again: two processes with one id differ in it.
+    """
+    try:
+        return stat_fields(pid)[_STARTED]
+    except OSError:
+        return None
+
 
 #: Time after SIGTERM, and then after SIGKILL, when the parent process was killed.
 _POLITE_SECONDS: Final = 15.0
@@ -263,6 +291,71 @@ def _runs(pid: int) -> bool:
     except OSError:
         return False
     return True
+
+
+_JVM_GONE_SECONDS: Final = 0.4
+_JVM_POLL_SECONDS: Final = 0.01
+
+
+@contextmanager
+def jvm_folder() -> Iterator[Path]:
+    """The folder for temporary files of the JVM that the block starts; afterwards it is removed.
+
+    If the process ends at once, the JVM and everything that it has started are killed, and the folder is removed.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="groupreplay-spark-"))
+    try:
+        with at_the_end(partial(end_jvm, folder)):
+            yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def temporary_files_in(folder: Path) -> Iterator[None]:
+    """Python's temporary files are below ``folder``: PySpark makes one for the address of the JVM."""
+    before, tempfile.tempdir = tempfile.tempdir, str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
+
+
+def end_jvm(folder: Path | None = None) -> None:
+    """Kills what this process has started and is in its session, with all its descendants, and removes the folder.
+
+    A ``GuardedProcess`` has a session of its own. Without a /proc nothing is killed: there the JVM ends by itself,
+    because its standard input does.
+    """
+    pids = _descendants()
+    for pid in pids:
+        with suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + _JVM_GONE_SECONDS
+    while any(map(_is_running, pids)) and time.monotonic() < deadline:
+        time.sleep(_JVM_POLL_SECONDS)
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _descendants() -> list[int]:
+    own, session = os.getpid(), os.getsid(0)
+    parents: dict[int, int] = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError, ValueError):
+            pid = int(entry.name)
+            if os.getsid(pid) == session:
+                parents[pid] = int(stat_fields(pid)[PARENT])
+    found = [own]
+    for pid in found:
+        found += [child for child, parent in parents.items() if parent == pid]
+    return found[1:]
+
+
+def _is_running(pid: int) -> bool:
+    with suppress(OSError):
+        return stat_fields(pid)[STATE] != "Z"
+    return False
 
 
 if __name__ == "__main__":

@@ -8,13 +8,14 @@ It also lists the topics, so that groups learn why their offsets of a topic were
 from __future__ import annotations
 
 import logging
-import threading
 import time
 import uuid
+from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.contract.probe_messages import (
     DeletedTopicsAnswer,
@@ -24,9 +25,60 @@ from groupreplay.streaming.contract.probe_messages import (
     RoundSummary,
 )
 from groupreplay.streaming.kafka.group_admin import GroupAdmin, GroupDescription, Refusal
-from groupreplay.streaming.prober.deleted_topics import DeletedTopics
 
 log = logging.getLogger(__name__)
+
+#: The coordinators of other brokers may learn of the deletion later than the broker that was asked.
+_ROUNDS: Final = 3
+
+
+class DeletedTopics:
+    """What one prober remembers between two rounds. The first round only learns which topics there are."""
+
+    def __init__(self, queries: GroupAdmin) -> None:
+        self._queries = queries
+        self._known: frozenset[str] = frozenset()
+        #: Topics that are gone, and in how many rounds their tombstones are still looked for.
+        self._gone: dict[str, int] = {}
+        self._answered: set[tuple[str, str]] = set()
+        #: The ends of the log in the last two rounds: the deletion was before the round that notices it.
+        self._ends: deque[Mapping[int, int]] = deque(maxlen=2)
+        self._warned = False
+
+    def find(self, ends: Mapping[int, tuple[int, int]]) -> dict[str, tuple[str, ...]]:
+        """Groups that have lost their offsets of deleted topics since the last rounds: the topics of each.
+
+        ``ends`` are the high watermark and the last stable offset of each partition of the offsets topic.
+        """
+        now = {number: stable for number, (_, stable) in ends.items()}
+        self._ends.append(now)
+        self._notice()
+        if not self._gone:
+            return {}
+        spans = {number: (self._ends[0].get(number, end), end) for number, end in now.items()}
+        try:
+            removed = self._queries.removed_offsets(spans, frozenset(self._gone))
+        except GroupReplayError as error:
+            if not self._warned:
+                log.warning("the groups that consumed a deleted topic are not known: %s", error)
+            self._warned, removed = True, set()
+        self._gone = {topic: left - 1 for topic, left in self._gone.items() if left > 1}
+        found: dict[str, tuple[str, ...]] = {}
+        for group, topic in sorted(removed - self._answered):
+            found[group] = (*found.get(group, ()), topic)
+        self._answered = {one for one in self._answered | removed if one[1] in self._gone}
+        return found
+
+    def _notice(self) -> None:
+        """Compare the topics of the cluster with those of the last round."""
+        topics = self._queries.topics()
+        if topics is None:
+            return
+        missing = self._known - topics
+        gone = self._queries.unknown_topics(missing) if missing else frozenset()
+        self._gone |= dict.fromkeys(gone, _ROUNDS)
+        self._known = (self._known - gone) | topics
+
 
 #: States of a classic group in the middle of a rebalance.
 IN_PROGRESS: Final = frozenset({"PreparingRebalance", "CompletingRebalance"})
@@ -229,54 +281,33 @@ def _rights(answer: GroupDescription | Refusal) -> Rights:
     return "missing" if answer.unauthorised else "unknown"
 
 
-class ProberThread:
-    """Probes every ``interval_seconds`` in the background, until closed.
+def prober_thread(
+    prober: Callable[[], Prober],
+    *,
+    interval_seconds: float,
+    write: Callable[[Sequence[ProbeMessage]], None],
+    on_round: Callable[[ProbeRound], None],
+) -> Background:
+    """The thread that probes every ``interval_seconds``.
 
     ``prober`` opens the prober, and is called again while that fails. If ``write`` raises, the round does not count.
     ``on_round`` receives every round that was written.
     """
+    opened: Prober | None = None
 
-    def __init__(
-        self,
-        prober: Callable[[], Prober],
-        *,
-        interval_seconds: float,
-        write: Callable[[Sequence[ProbeMessage]], None],
-        on_round: Callable[[ProbeRound], None],
-    ) -> None:
-        self._open = prober
-        self._interval = interval_seconds
-        self._write = write
-        self._on_round = on_round
-        self._closed = threading.Event()
-        self._thread = threading.Thread(target=self.run, name="groupreplay-prober", daemon=True)
+    def take_round() -> None:
+        nonlocal opened
+        opened = opened or prober()
+        taken = opened.take()
+        write(taken.messages)
+        opened.remember(taken)
+        on_round(taken)
 
-    def start(self) -> None:
-        """Start the thread; the first round begins at once."""
-        self._thread.start()
-
-    def close(self, seconds: float = 2.0) -> None:
-        """Start no further round; a round in progress may take ``seconds`` more."""
-        self._closed.set()
-        if self._thread.is_alive():
-            self._thread.join(seconds)
-
-    def run(self) -> None:
-        """Probe until closed, in the calling thread."""
-        failures, pause = 0, 0.0
-        prober: Prober | None = None
-        while not self._closed.wait(pause):
-            try:
-                prober = prober or self._open()
-                taken = prober.take()
-                self._write(taken.messages)
-                prober.remember(taken)
-                self._on_round(taken)
-                failures, pause = 0, self._interval
-            except Exception as error:  # any failure: the next round may succeed
-                # One warning per outage.
-                log.log(logging.DEBUG if failures else logging.WARNING, "the prober failed: %s", error)
-                pause = min(
-                    self._interval * 2 ** min(failures, 10), max(_LONGEST_PAUSE_SECONDS, self._interval)
-                )
-                failures += 1
+    return Background(
+        name="prober",
+        tick=take_round,
+        pause_seconds=interval_seconds,
+        retry_seconds=interval_seconds,
+        longest_seconds=_LONGEST_PAUSE_SECONDS,
+        failing="the prober failed",
+    )

@@ -10,7 +10,7 @@ from itertools import chain, starmap
 import pyarrow as pa
 from confluent_kafka import KafkaException
 
-from groupreplay.streaming.base.broker_clock import BrokerClock
+from groupreplay.streaming.base.clock import BrokerClock
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.probe_messages import (

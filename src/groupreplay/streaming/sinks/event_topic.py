@@ -15,8 +15,7 @@ import msgspec
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster, TopicNames
-from groupreplay.streaming.contract.message_decoder import OBJECTS, Integer, MessageDecoder
-from groupreplay.streaming.contract.output import Output, OutputRow
+from groupreplay.streaming.contract.messages import OBJECTS, Integer, MessageDecoder, Output, OutputRow
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, decode_message
 from groupreplay.streaming.engine.event_tally import EventTally
 from groupreplay.streaming.engine.group_choice import GroupChoice

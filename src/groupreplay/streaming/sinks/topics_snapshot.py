@@ -19,11 +19,19 @@ from groupreplay.streaming.contract.job_document import (
     JobDocument,
     KindCount,
 )
-from groupreplay.streaming.contract.message_decoder import MessageDecoder
-from groupreplay.streaming.sinks.day_counts import DAY_MS, EVENTS, Day, bound
+from groupreplay.streaming.contract.messages import MessageDecoder
 from groupreplay.streaming.sinks.event_topic import Repeats
-from groupreplay.streaming.sinks.held_conditions import HeldForm, Holding
-from groupreplay.streaming.sinks.known_groups import KnownGroup, group_label, known_group
+from groupreplay.streaming.sinks.known_groups import (
+    DAY_MS,
+    EVENTS,
+    Day,
+    HeldForm,
+    Holding,
+    KnownGroup,
+    bound,
+    group_label,
+    known_group,
+)
 
 #: The clocks of the machines that write may be ahead by this much.
 _MOST_AHEAD_MS: Final = 60_000

@@ -1,7 +1,7 @@
 """The checkpoint folder: which topic it belongs to, how far that was read, and a lock against a second job.
 
-The folder may be on any file system of Hadoop. Two files of this project stand beside Spark's own. When a part of the
-log is lost, the state is built anew in a folder inside.
+The folder may be on any file system of Hadoop. Two files of this project stand beside Spark's own. When a part of
+the log is lost, the state is built anew in a folder inside.
 """
 
 from __future__ import annotations
@@ -18,24 +18,31 @@ import msgspec
 
 from groupreplay.state.events.job_events import JobGap
 from groupreplay.streaming.base.errors import GroupReplayError, UnwritableError
-from groupreplay.streaming.base.file_modes import mode_of, writers
+from groupreplay.streaming.base.files import mode_of, writers
 from groupreplay.streaming.kafka.log_marks import LogMarks
-from groupreplay.streaming.sinks.document_topics import SyncRecord
-from groupreplay.streaming.spark.checkpoint_errors import reading, writing
-from groupreplay.streaming.spark.checkpoint_files import SparkFiles, has_run
-from groupreplay.streaming.spark.checkpoint_identity import (
+from groupreplay.streaming.run.document_sync import SyncRecord
+from groupreplay.streaming.run.identity import (
     IDENTITY_FILE,
     Identity,
     check_identity,
     decode_identity,
-    refuse_damage,
     refused,
     unreadable_identity,
 )
-from groupreplay.streaming.spark.checkpoint_lock import Lock, OpenLock, in_use, opened_lock
+from groupreplay.streaming.spark.checkpoint_files import (
+    Lock,
+    OpenLock,
+    SparkFiles,
+    has_run,
+    in_use,
+    opened_lock,
+    reading,
+    refuse_damage,
+    writing,
+)
 from groupreplay.streaming.spark.internals.jvm import hadoop_configuration, jvm_of
+from groupreplay.streaming.spark.query import offsets_in
 from groupreplay.streaming.spark.session import PLAIN_FILES, jvm_runs_already
-from groupreplay.streaming.spark.source import offsets_in
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

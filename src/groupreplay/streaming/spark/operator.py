@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 import numpy as np
+import pyarrow as pa
 
+from groupreplay.state.plausible_times import UNKNOWN_MS
 from groupreplay.state.policy.context import Context
+from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.settings import TopicNames
-from groupreplay.streaming.contract.output import OutputRow
+from groupreplay.streaming.contract.messages import OutputRow
 from groupreplay.streaming.engine.advance import AdvanceResult, advance
 from groupreplay.streaming.engine.fitting import fit_rows
+from groupreplay.streaming.engine.packing.horizons import Horizons
+from groupreplay.streaming.engine.packing.pack import pack
 
 if TYPE_CHECKING:
     import pandas as pd
     from pyspark.sql.streaming.state import GroupState
-
 
 #: The columns that a call yields. ``headers`` is a JSON object of header name to text, or null; the last two columns
 #: do not reach Kafka: the query counts by them.
@@ -139,3 +143,13 @@ def _headers_text(headers: tuple[tuple[str, bytes], ...]) -> str | None:
     if not headers:
         return None
     return msgspec.json.encode({name: value.decode() for name, value in headers}).decode()
+
+
+#: A clock that shows an earlier time has never been set; the limit is then that of a log without heartbeats.
+_LONG_AGO_MS: Final = 1_700_000_000_000
+
+
+def pack_log(batches: Iterable[pa.RecordBatch], clock_correction_ms: int) -> Iterator[pa.RecordBatch]:
+    """``pack`` with the time of this machine, corrected as ``Context.clock_correction_ms`` says."""
+    at_ms = now_ms() + clock_correction_ms
+    return pack(batches, Horizons(at_ms if at_ms >= _LONG_AGO_MS else UNKNOWN_MS))

@@ -2,23 +2,132 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from groupreplay.state.events.event import Severity
 from groupreplay.state.events.group_events import GroupQuarantined
 from groupreplay.state.events.offset_events import OffsetsExpired
 from groupreplay.state.output.envelope import event_type
-from groupreplay.streaming.config.settings import TopicNames
-from groupreplay.streaming.contract.output import Output
-from groupreplay.streaming.engine.packing.record_counts import summed
+from groupreplay.state.policy.context import OFFSETS_TOPIC
+from groupreplay.streaming.config.properties import ClientProperties
+from groupreplay.streaming.config.settings import Cluster, RunSettings, TopicNames
+from groupreplay.streaming.contract.messages import Output
+from groupreplay.streaming.engine.packing.record_counts import RECORD_TYPES
 from groupreplay.streaming.engine.probe_rows import COUNTS, ProbeFilter, pack_probes
-from groupreplay.streaming.spark.log_task import pack_log
-from groupreplay.streaming.spark.operator import OUTPUT_SCHEMA, Job, step
-from groupreplay.streaming.spark.source import TopicPlan, log_records, probe_records
+from groupreplay.streaming.kafka.publisher import BATCH_BYTES, LARGEST_BYTES
+from groupreplay.streaming.kafka.rights import SPARK_GROUPS
+from groupreplay.streaming.run.interface import QUARANTINED, UNMISSED, UNWRITTEN
+from groupreplay.streaming.spark.checkpoint_files import source_line
+from groupreplay.streaming.spark.operator import OUTPUT_SCHEMA, Job, pack_log, step
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+#: Bounds the first batch, which may find a month of probes. Far more than a prober writes between two batches: a
+#: heartbeat must be read in the next batch.
+_PROBES_PER_TRIGGER: Final = 500_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicPlan:
+    """A topic of which all partitions are read; ``partitions`` is their number."""
+
+    cluster: Cluster
+    topic: str
+    partitions: int
+
+
+def connection_options(cluster: Cluster) -> dict[str, str]:
+    """The connector's options for a cluster; for sources and sinks."""
+    return {
+        **ClientProperties(cluster.properties).for_spark(),
+        "kafka.bootstrap.servers": cluster.bootstrap_servers,
+    }
+
+
+def read_options(plan: TopicPlan) -> dict[str, str]:
+    """How a topic is read: by assignment, because a driver that subscribes joins a group and appears in the events."""
+    return {
+        # A partition without a leader is an error after this time; by default it would be one after three minutes. Of
+        # several tries only the first is sure to end: each further one has a new consumer group, and waits for ever if
+        # the coordinator of that group is away.
+        "kafka.default.api.timeout.ms": "30000",
+        "fetchOffset.numRetries": "1",
+        # The same for a batch that was planned when the partition still had a leader; four tasks in turn wait so long.
+        "kafkaConsumer.pollTimeoutMs": "30000",
+        **connection_options(plan.cluster),
+        "assign": json.dumps({plan.topic: list(range(plan.partitions))}),
+        "startingOffsets": "earliest",
+        # Aborted offset commits must not be read.
+        "kafka.isolation.level": "read_committed",
+        # At a partition's end a fetch waits this long; the default costs half a second for each partition.
+        "kafka.fetch.max.wait.ms": "10",
+        "kafka.max.poll.records": "20000",
+        "kafka.max.partition.fetch.bytes": str(4 << 20),
+    }
+
+
+def log_records(spark: SparkSession, plan: TopicPlan, max_offsets_per_trigger: int) -> DataFrame:
+    """The records of the offsets topic, in the columns that ``pack`` reads."""
+    from pyspark.sql import functions as sql
+
+    return _stream(
+        spark,
+        {
+            **read_options(plan),
+            "maxOffsetsPerTrigger": str(max_offsets_per_trigger),
+            # Records deleted before they were read make the state wrong.
+            "failOnDataLoss": "true",
+        },
+    ).select("partition", "offset", sql.unix_millis("timestamp").alias("timestamp_ms"), "key", "value")
+
+
+def probe_records(spark: SparkSession, plan: TopicPlan) -> DataFrame:
+    """The messages of the topic of probes, in the columns that ``pack_probes`` reads."""
+    messages = _stream(
+        spark,
+        {
+            **read_options(plan),
+            "maxOffsetsPerTrigger": str(_PROBES_PER_TRIGGER),
+            # Old probes and heartbeats are of no use; retention may delete them.
+            "failOnDataLoss": "false",
+        },
+    )
+    timestamp = "unix_millis(timestamp) AS timestamp"
+    return messages.selectExpr("partition", "offset", timestamp, "timestampType", "key", "value")
+
+
+def planned_partitions(spark: SparkSession, plan: TopicPlan) -> int:
+    """The number of partitions with data that the connector finds; reads no records."""
+    options: Mapping[str, Any] = {
+        **read_options(plan),
+        "endingOffsets": "latest",
+        # The name of a stream's consumer group; the default for batches would need one more right.
+        "groupIdPrefix": SPARK_GROUPS.removesuffix("-"),
+    }
+    return spark.read.format("kafka").options(**options).load().rdd.getNumPartitions()
+
+
+def offsets_in(lines: Iterable[str]) -> dict[int, int]:
+    """The next offset of each partition of the log, by Spark's ``offsets`` file of a batch.
+
+    It has two lines of its own, then a line for each source.
+    """
+    for text in map(source_line, lines):
+        if text.startswith("{") and OFFSETS_TOPIC in (end := json.loads(text)):
+            return {int(partition): int(offset) for partition, offset in end[OFFSETS_TOPIC].items()}
+    return {}
+
+
+def _stream(spark: SparkSession, options: Mapping[str, Any]) -> DataFrame:
+    return spark.readStream.format("kafka").options(**options).load()
+
 
 #: The column of ``pack.COUNTED_SCHEMA`` that ``pack.OUTPUT_SCHEMA`` does not have.
 RECORD_COUNTS: Final = "record_counts"
@@ -34,12 +143,14 @@ STATE_SCHEMA: Final = "state binary"
 OBSERVED_READ: Final = "read"
 OBSERVED_PROBES: Final = "probes"
 OBSERVED: Final = "written"
-#: The counter of events about offsets that expired in groups that do not matter.
-UNMISSED: Final = "unmissed_expired"
-#: The counter of groups that were set aside.
-QUARANTINED: Final = "quarantined"
-#: The counter of messages that were too large for their topic, and whose dead letter was, too.
-UNWRITTEN: Final = "unwritten"
+
+
+def record_sums() -> list[Column]:
+    """The sum of each number in the column of counts, which is null in some rows."""
+    from pyspark.sql import functions as sql
+
+    numbers = (sql.element_at(sql.col(RECORD_COUNTS), place) for place in range(1, len(RECORD_TYPES) + 1))
+    return [sql.sum(number).alias(name) for number, name in zip(numbers, RECORD_TYPES, strict=True)]
 
 
 def output_rows(
@@ -59,7 +170,7 @@ def output_rows(
         # Fifty tasks would start Python fifty times; here each task packs several partitions in turn.
         .coalesce(spark.sparkContext.defaultParallelism)
         .mapInArrow(partial(pack_log, clock_correction_ms=job.context.clock_correction_ms), COUNTED_SCHEMA)
-        .observe(OBSERVED_READ, *summed(RECORD_COUNTS))
+        .observe(OBSERVED_READ, *record_sums())
         .drop(RECORD_COUNTS)
         .unionByName(
             # One task, so that one call sees all messages of a batch.
@@ -121,3 +232,57 @@ def counters(topics: TopicNames) -> list[Column]:
         sql.count_if(quarantined).alias(QUARANTINED),
         sql.count_if(sql.col("topic").isNull()).alias(UNWRITTEN),
     ]
+
+
+def messages(rows: DataFrame) -> DataFrame:
+    """The rows in the columns of Spark's Kafka sink, without those that have no topic; ``headers`` is JSON before."""
+    from pyspark.sql import functions as sql
+
+    headers = sql.map_entries(sql.from_json("headers", "map<string,string>"))
+    return rows.where(sql.col("topic").isNotNull()).select(
+        "topic",
+        "key",
+        "value",
+        sql.transform(
+            headers,
+            lambda entry: sql.struct(entry["key"].alias("key"), entry["value"].cast("binary").alias("value")),
+        ).alias("headers"),
+    )
+
+
+#: Settings of the user come later.
+_PRODUCER: Final = {
+    # The brokers decide what is too large.
+    "kafka.max.request.size": str(4 * LARGEST_BYTES),
+    # Brokers that take nothing are reported after two minutes (each of four tries) instead of eight.
+    "kafka.delivery.timeout.ms": "30000",
+    "kafka.request.timeout.ms": "15000",
+}
+
+
+def writer(rows: DataFrame, settings: RunSettings, batch_bytes: int = BATCH_BYTES) -> DataStreamWriter:
+    """The writer of the messages, on the checkpoint of the settings, without a trigger.
+
+    ``batch_bytes`` must not be above the limit of any topic: a refused batch is split into batches of this size, again
+    and again until its messages expire.
+    """
+    return (
+        rows.writeStream.format("kafka")
+        .queryName("groupreplay")
+        .options(
+            **{
+                **_PRODUCER,
+                "kafka.batch.size": str(batch_bytes),
+                **connection_options(settings.sink_cluster),
+            }
+        )
+        .option("includeHeaders", "true")
+        .option("checkpointLocation", settings.checkpoint)
+        .outputMode("append")
+    )
+
+
+def start(rows: DataFrame, settings: RunSettings, batch_bytes: int = BATCH_BYTES) -> StreamingQuery:
+    """Starts the query. Messages may be repeated after a failure."""
+    interval = f"{round(settings.batch_seconds * 1000)} milliseconds"
+    return writer(rows, settings, batch_bytes).trigger(processingTime=interval).start()

@@ -17,15 +17,14 @@ from contextlib import ExitStack
 from importlib import resources
 from typing import TYPE_CHECKING, Final
 
-from groupreplay.streaming.base.ending import has_begun
 from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.base.process import has_begun
 from groupreplay.streaming.config.logs import pass_on
 from groupreplay.streaming.config.settings import RunSettings, default_master
-from groupreplay.streaming.local.own_jvm import end_jvm, jvm_folder, temporary_files_in
+from groupreplay.streaming.local.process_guard import end_jvm, jvm_folder, temporary_files_in
 from groupreplay.streaming.local.spark_lines import javas_of
-from groupreplay.streaming.spark.internals.gateway import launch_jvm
-from groupreplay.streaming.spark.internals.jvm import has_session, jvm_of, jvm_process
-from groupreplay.streaming.spark.internals.releases import checkpoint_manager, has_known_internals
+from groupreplay.streaming.spark.internals import checkpoint_manager, has_known_internals
+from groupreplay.streaming.spark.internals.jvm import has_session, jvm_of, jvm_process, launch_jvm
 from groupreplay.streaming.spark.session_checks import (
     need_classic,
     need_connector,

@@ -1,6 +1,7 @@
 """A trial of Spark's Python workers before the first batch: whether their Python can run what the job sends them.
 
-On a cluster it is another Python than the driver's. What it lacks would fail every batch, with a page of Spark's text.
+On a cluster it is another Python than the driver's. What it lacks would fail every batch, with a page of Spark's
+text.
 """
 
 from __future__ import annotations
@@ -16,9 +17,8 @@ from typing import TYPE_CHECKING, Final
 
 from groupreplay import __version__
 from groupreplay.streaming.base.errors import GroupReplayError, unusable
-from groupreplay.streaming.base.signals import StopRequest
-from groupreplay.streaming.spark.internals.failure_causes import failure_texts
-from groupreplay.streaming.spark.internals.jvm import log_levels, run_in_executor
+from groupreplay.streaming.base.process import StopRequest
+from groupreplay.streaming.spark.internals.jvm import failure_texts, log_levels, run_in_executor
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -163,7 +163,7 @@ def _release(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """In a worker: imports what every task of the job imports."""
     import pyarrow as pa
 
-    from groupreplay.streaming.spark import log_task, operator  # noqa: F401
+    from groupreplay.streaming.spark import operator  # noqa: F401
 
     for _ in batches:
         yield pa.RecordBatch.from_pydict({"release": [__version__]})

@@ -9,7 +9,7 @@ import pytest
 
 from groupreplay.app.demo import run as module
 from groupreplay.app.demo.stories import STORIES
-from groupreplay.streaming.base.ending import StoppedBySignal
+from groupreplay.streaming.base.process import StoppedBySignal
 from support.job.captures import invoke
 
 

@@ -16,14 +16,14 @@ from support.job.captures import invoke
 def job(monkeypatch: pytest.MonkeyPatch) -> list[RunSettings]:
     """Stands in for the job: takes the settings and ends with 7."""
     given: list[RunSettings] = []
-    module = ModuleType("groupreplay.streaming.job.run")
+    module = ModuleType("groupreplay.streaming.spark.job")
 
     def run(settings: RunSettings) -> int:
         given.append(settings)
         return 7
 
     module.run = run  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "groupreplay.streaming.job.run", module)
+    monkeypatch.setitem(sys.modules, "groupreplay.streaming.spark.job", module)
     return given
 
 

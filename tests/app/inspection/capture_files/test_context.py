@@ -15,7 +15,7 @@ from groupreplay.app.inspection.capture_files.context import (
 )
 from groupreplay.state.plausible_times import LATEST_MS
 from groupreplay.state.policy.sessions import SessionSettings
-from groupreplay.streaming.kafka.retention import Retention
+from groupreplay.streaming.kafka.broker_config import Retention
 
 
 def extent(partition: int, **more: int) -> PartitionExtent:

@@ -37,7 +37,7 @@ def command(settings: CoordinatorSettings) -> None:
     The leader of that partition is the group's coordinator.
     """
     from groupreplay.app.text.terminal import Table
-    from groupreplay.streaming.kafka.group_partition import locate
+    from groupreplay.streaming.kafka.group_admin import locate
 
     found = locate(settings.group, settings.source.find(), settings.partitions)
     table = Table(

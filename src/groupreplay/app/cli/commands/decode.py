@@ -21,8 +21,8 @@ from groupreplay.app.cli.options import (
 from groupreplay.app.cli.policy_flags import redaction_flags
 from groupreplay.app.cli.time_range import TimeRange, given_flags, time_range
 from groupreplay.app.text.given_time import GivenTime
+from groupreplay.streaming.base.clock import TimeZone
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.base.time_zones import TimeZone
 
 if TYPE_CHECKING:
     from groupreplay.app.cli.nothing_found import Nothing
@@ -116,7 +116,7 @@ def _nothing(
     """The line about what was not found; None if everything was."""
     from groupreplay.app.cli.nothing_found import no_group, no_record
     from groupreplay.codecs.kafka_terms import partition_for
-    from groupreplay.streaming.kafka.group_partition import group_names
+    from groupreplay.streaming.kafka.group_admin import group_names
 
     log = log_read(settings.log, rows, settings.zone)
     if rows.identity is not None and choice.ids:

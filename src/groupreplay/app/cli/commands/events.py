@@ -25,8 +25,8 @@ from groupreplay.app.cli.options import (
 from groupreplay.app.cli.policy_flags import need_event_types
 from groupreplay.app.cli.time_range import TimeRange, event_headings, given_flags, live_end, time_range
 from groupreplay.app.text.given_time import GivenTime
+from groupreplay.streaming.base.clock import TimeZone
 from groupreplay.streaming.base.errors import ExitCode
-from groupreplay.streaming.base.time_zones import TimeZone
 
 if TYPE_CHECKING:
     from groupreplay.streaming.config.settings import TopicNames
@@ -62,7 +62,7 @@ def command(settings: EventsSettings) -> int:
     from groupreplay.app.text.event_text import line_of
     from groupreplay.app.text.screen import Screen
     from groupreplay.app.text.terminal import escape_json
-    from groupreplay.streaming.contract.message_decoder import OBJECTS
+    from groupreplay.streaming.contract.messages import OBJECTS
     from groupreplay.streaming.sinks.event_topic import EventTopic
 
     settings = replace(settings, **giving_way({"follow": False, "until": None}))

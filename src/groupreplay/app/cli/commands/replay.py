@@ -40,8 +40,8 @@ from groupreplay.app.cli.policy_flags import (
 )
 from groupreplay.app.cli.time_range import TimeRange, event_headings, given_flags, point_ms, time_range
 from groupreplay.app.text.given_time import GivenTime
+from groupreplay.streaming.base.clock import TimeZone
 from groupreplay.streaming.base.errors import ExitCode
-from groupreplay.streaming.base.time_zones import TimeZone
 
 if TYPE_CHECKING:
     from groupreplay.app.cli.nothing_found import LogRead

@@ -88,6 +88,6 @@ def command(settings: RunSettings) -> int:
     time and started again on the same checkpoint. With --once it ends by itself, with exit code 0, when everything
     that was written before its start has been read and evaluated.
     """
-    from groupreplay.streaming.job.run import run
+    from groupreplay.streaming.spark.job import run
 
     return run(settings)

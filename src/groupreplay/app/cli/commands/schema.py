@@ -10,7 +10,7 @@ import click
 
 from groupreplay.app.cli.command import with_settings
 from groupreplay.app.cli.options import declared_as, flag, force_flag
-from groupreplay.streaming.base.atomic_files import atomic_file, require_new
+from groupreplay.streaming.base.files import atomic_file, require_new
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,8 @@ from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.plausible_times import LATEST_MS
 from groupreplay.state.policy.sessions import SessionSettings
-from groupreplay.streaming.contract.message_decoder import Integer, MessageDecoder
-from groupreplay.streaming.kafka.broker_release import parsed_release
-from groupreplay.streaming.kafka.retention import Retention
+from groupreplay.streaming.contract.messages import Integer, MessageDecoder
+from groupreplay.streaming.kafka.broker_config import Retention, parsed_release
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 from typing import Any, Final
 
 from groupreplay.app.serve.history.queries import COMPLETED, severity_name
-from groupreplay.streaming.sinks.day_counts import DAY_MS
+from groupreplay.streaming.sinks.known_groups import DAY_MS
 
 Json = dict[str, Any]
 

@@ -12,8 +12,7 @@ import msgspec
 from groupreplay.app.serve.history.rows import COUNTS, MOST_TOPICS, CommitCounts, shown_event, unpacked
 from groupreplay.state.events.event import Severity
 from groupreplay.state.events.group_events import RebalanceCompleted
-from groupreplay.streaming.sinks.day_counts import DAY_MS
-from groupreplay.streaming.sinks.known_groups import group_label
+from groupreplay.streaming.sinks.known_groups import DAY_MS, group_label
 
 Json = dict[str, Any]
 

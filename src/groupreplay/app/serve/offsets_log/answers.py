@@ -16,7 +16,7 @@ from groupreplay.streaming.contract.probe_messages import GroupAnswer, RoundSumm
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, group_probe, placed_messages
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.topic_reader import read_messages
-from groupreplay.streaming.sinks.day_counts import DAY_MS
+from groupreplay.streaming.sinks.known_groups import DAY_MS
 from groupreplay.timeline.states import ProbedState
 
 #: Answers of one group, and groups with answers; the oldest are dropped.

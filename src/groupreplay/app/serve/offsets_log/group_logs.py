@@ -21,10 +21,10 @@ from groupreplay.state import OFFSETS_TOPIC, Context
 from groupreplay.state.policy.redaction import Redaction
 from groupreplay.streaming.base.errors import GroupReplayError, UnreachableError
 from groupreplay.streaming.config.settings import Cluster, RetentionFlags
-from groupreplay.streaming.contract.output import Output
+from groupreplay.streaming.contract.messages import Output
 from groupreplay.streaming.engine.replay import Replay
+from groupreplay.streaming.kafka.broker_config import effective_retention
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
-from groupreplay.streaming.kafka.retention import effective_retention
 from groupreplay.streaming.kafka.topic_reader import Rows, read_messages
 
 #: Groups whose records are kept in memory; the one that was not asked for the longest is dropped.

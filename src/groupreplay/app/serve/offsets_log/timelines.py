@@ -18,7 +18,7 @@ from groupreplay.state.display.phrases import timestamp
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.policy.redaction import MARK, Redaction
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
-from groupreplay.streaming.contract.message_decoder import OBJECTS
+from groupreplay.streaming.contract.messages import OBJECTS
 from groupreplay.timeline.document import (
     Remark,
     TimelineDocument,

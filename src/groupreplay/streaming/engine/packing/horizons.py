@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from groupreplay.state.plausible_times import LATEST_MS, STEP_MS, UNKNOWN_MS, Times, limit_ms
-from groupreplay.streaming.contract.output import RESERVED
+from groupreplay.streaming.contract.messages import RESERVED
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, decode_message
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from groupreplay.codecs import REGISTRY
 from groupreplay.streaming.engine.packing.binary_columns import BinaryColumn, Ints, integers
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
 
 #: What the numbers count, in their order: the record types by name, and keys of unknown types.
 UNKNOWN: Final = "unknown"
@@ -30,14 +27,6 @@ def count_types(keys: BinaryColumn, key_index: Ints) -> list[int]:
     places = _PLACES[np.where((types >= 0) & (types <= max(REGISTRY)), types, -1)]
     counts: list[int] = np.bincount(places[key_index], minlength=len(RECORD_TYPES)).tolist()
     return counts
-
-
-def summed(column: str) -> list[Column]:
-    """For Spark: the sum of each number in a column of such lists, some of them null."""
-    from pyspark.sql import functions as sql
-
-    numbers = (sql.element_at(sql.col(column), place) for place in range(1, len(RECORD_TYPES) + 1))
-    return [sql.sum(one).alias(name) for one, name in zip(numbers, RECORD_TYPES, strict=True)]
 
 
 def as_counts(sums: Mapping[str, int | None]) -> dict[str, int]:

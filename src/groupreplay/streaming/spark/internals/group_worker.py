@@ -4,7 +4,7 @@ PySpark makes a frame for the rows of every key and a frame for its state and co
 per key, more than the call of ``step`` itself. This module replaces three functions of PySpark's worker. Other
 functions keep PySpark's way, and so do workers that stock Spark starts on a cluster: ``step`` serves both.
 
-Import it only with a release that ``releases.has_known_internals`` accepts. The lines differ in how they call these
+Import it only with a release that ``internals.has_known_internals`` accepts. The lines differ in how they call these
 functions and what they expect between them; nothing here uses the parts that differ.
 """
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
-from collections.abc import Iterator, Sequence
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
 
 def jvm_of(spark: SparkSession) -> Any:
@@ -54,3 +59,70 @@ def has_session() -> bool:
     from pyspark import SparkContext
 
     return SparkContext._active_spark_context is not None
+
+
+#: Java 17 and later say so of the module that Spark's start script adds.
+_NOISE: Final = b"WARNING: Using incubator modules"
+
+
+def launch_jvm(conf: Mapping[str, Any], show: Callable[[bytes], None]) -> None:
+    """Starts the JVM that the next session uses; ``show`` gets the lines of its error output.
+
+    Raises:
+        PySparkException: it has ended before it could be reached.
+    """
+    from pyspark import SparkConf, SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    reader, writer = os.pipe()
+    threading.Thread(target=_relay, args=(reader, show), name="groupreplay-jvm-log", daemon=True).start()
+    options: dict[str, Any] = {"stderr": writer}
+    if sys.version_info >= (3, 11):
+        options["process_group"] = 0
+    try:
+        gateway = launch_gateway(SparkConf().setAll([*conf.items()]), popen_kwargs=options)
+    finally:
+        os.close(writer)
+    SparkContext._ensure_initialized(gateway=gateway)
+
+
+def _relay(reader: int, show: Callable[[bytes], None]) -> None:
+    with open(reader, "rb", buffering=0) as output:
+        rest = b""
+        while data := output.read(65536):
+            *lines, rest = (rest + data).split(b"\n")
+            show(b"".join(line + b"\n" for line in lines if not line.startswith(_NOISE)))
+        show(rest)
+
+
+class JavaProgress:
+    """``BatchProgress`` from the query object of the JVM."""
+
+    def after(self, query: StreamingQuery, known: int | None) -> list[Mapping[str, Any]]:
+        """See ``BatchProgress.after``."""
+        java_query: Any = query._jsq
+        last = java_query.lastProgress()
+        if last is None:
+            return []
+        batch = json.loads(last.json())
+        if known is None or batch["batchId"] <= known + 1:
+            return [batch]
+        return [json.loads(one.json()) for one in java_query.recentProgress()]
+
+    def close(self) -> None:
+        """Does nothing: the JVM forgets a query with its session."""
+
+
+#: Longer chains say nothing more.
+_MOST_CAUSES: Final = 20
+
+
+def failure_texts(exception: Any) -> list[str]:
+    """The texts of an exception and of its causes, the outermost first; of another exception its own text."""
+    texts: list[str | None] = []
+    for _ in range(_MOST_CAUSES):
+        if exception is None:
+            break
+        texts += [str(exception), getattr(exception, "_stackTrace", None)]
+        exception = getattr(exception, "_cause", None)
+    return [text for text in texts if text]

@@ -1,10 +1,11 @@
 """The process from which Spark forks its Python workers, when the job runs its own JVM and the workers are local.
 
-A cluster can use it as well (``spark.python.daemon.module``), if its Python has groupreplay. It removes three costs of
-pyspark's daemon: each worker imports pandas and Arrow; every task reads the directories of Spark's zip and jar files
-(``importlib.invalidate_caches``) and collects garbage among all imported objects (``gc.collect``, 90 ms). The last two
-took longer than the rest of a small batch. ``group_worker`` removes a fourth. It must not start threads: its children
-are forks. With a release whose private parts are not known it does what pyspark's daemon does.
+A cluster can use it as well (``spark.python.daemon.module``), if its Python has groupreplay. It removes three
+costs of pyspark's daemon: each worker imports pandas and Arrow; every task reads the directories of Spark's zip and
+jar files (``importlib.invalidate_caches``) and collects garbage among all imported objects (``gc.collect``, 90 ms).
+The last two took longer than the rest of a small batch. ``group_worker`` removes a fourth. It must not start
+threads: its children are forks. With a release whose private parts are not known it does what pyspark's daemon
+does.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ import pandas as pd  # noqa: F401
 import pyarrow.compute  # noqa: F401
 import pyspark
 
-from groupreplay.streaming.spark import log_task, operator  # noqa: F401
-from groupreplay.streaming.spark.internals.releases import has_known_internals
+from groupreplay.streaming.spark import operator  # noqa: F401
+from groupreplay.streaming.spark.internals import has_known_internals
 
 
 def main() -> None:

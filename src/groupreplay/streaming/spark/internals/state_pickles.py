@@ -1,8 +1,8 @@
 """Reads the pickle in which Spark hands a stored state to a Python worker, and nothing else.
 
-The checkpoint has no pickles: the state store keeps rows of Spark's own form with our bytes in one column, and the JVM
-writes a pickle of such a row for each call of a worker. It names four functions; a pickle that names another one, which
-is how a pickle runs code, is refused. So is one with any other value than a row with bytes.
+The checkpoint has no pickles: the state store keeps rows of Spark's own form with our bytes in one column, and the
+JVM writes a pickle of such a row for each call of a worker. It names four functions; a pickle that names another
+one, which is how a pickle runs code, is refused. So is one with any other value than a row with bytes.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ from groupreplay.app.cli.pictures import (
     timelines_of,
 )
 from groupreplay.app.cli.time_range import TimeRange, given_flags
-from groupreplay.streaming.base.atomic_files import atomic_file, is_written_into, require_new
 from groupreplay.streaming.base.errors import ExitCode
+from groupreplay.streaming.base.files import atomic_file, is_written_into, require_new
 
 _WORST: Final = 50
 

@@ -59,7 +59,7 @@ def _written(settings: OffsetsFileSettings, types: frozenset[str]) -> tuple[Iter
 
 def _captured(settings: OffsetsFileSettings) -> tuple[Iterable[bytes], str]:
     """The events of the captures, and their names."""
-    from groupreplay.streaming.contract.output import Output
+    from groupreplay.streaming.contract.messages import Output
     from groupreplay.streaming.engine.replay import Replay
 
     probes = ProbesFlags(

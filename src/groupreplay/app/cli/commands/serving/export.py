@@ -37,7 +37,7 @@ def command(settings: ExportSettings) -> int:
     from groupreplay.app.exporter.http_server import open_server
     from groupreplay.app.exporter.server import Exporter, exporter_application
     from groupreplay.streaming.base.clock import now_ms
-    from groupreplay.streaming.base.signals import stop_requests
+    from groupreplay.streaming.base.process import stop_requests
     from groupreplay.streaming.kafka.clients import Connection
 
     cluster = settings.sink.find() or settings.source.need()

@@ -93,7 +93,7 @@ def command(settings: ServeSettings) -> int:
     from groupreplay.app.serve.application import serve_application
     from groupreplay.app.serve.guard import need_token
     from groupreplay.streaming.base.clock import now_ms
-    from groupreplay.streaming.base.signals import stop_requests
+    from groupreplay.streaming.base.process import stop_requests
     from groupreplay.streaming.kafka.clients import Connection
 
     token = need_token(settings.listen[0], settings.auth_token_file)

@@ -1,0 +1,224 @@
+"""Checks before the job starts: for faults that would otherwise show late, or never."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING, Any, Final
+
+from groupreplay.state.policy.context import OFFSETS_TOPIC
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
+from groupreplay.streaming.local.java import find_java
+from groupreplay.streaming.local.spark_lines import LINE_NAMES, find_line, javas_of
+from groupreplay.streaming.spark.checkpoint import local_folder
+from groupreplay.streaming.spark.checkpoint_files import has_run, in_folder, unwritable
+from groupreplay.streaming.spark.faults import Remedy, failure_text, headline, known_fault, remedy
+from groupreplay.streaming.spark.query import STATE_SCHEMA, TopicPlan, caught_up_ms, planned_partitions
+from groupreplay.streaming.spark.session import SESSION_CONF, jvm_runs_already
+from groupreplay.streaming.spark.session_checks import need_pyspark
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from confluent_kafka import Message
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.state import GroupState
+
+    from groupreplay.streaming.config.settings import RunSettings
+    from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
+
+_READ_SECONDS: Final = 15.0
+
+
+def offsets_topic(connection: Connection) -> TopicIdentity:
+    """The identity of the offsets topic, after one of its records was read.
+
+    Raises:
+        GroupReplayError: the cluster cannot be reached, the topic is missing, or may not be read.
+    """
+    identity = connection.identify(OFFSETS_TOPIC)
+    with_data = _partitions_with_data(connection, identity.partitions)
+    if with_data:
+        partition, first_offset = next(iter(with_data.items()))
+        record_at(connection, partition, first_offset)
+    return identity
+
+
+def check_plan(spark: SparkSession, connection: Connection, plan: TopicPlan) -> None:
+    """Checks that Spark's connector finds the records of the topic.
+
+    Raises:
+        GroupReplayError: the topic holds records that the connector would never read; or the connector fails.
+    """
+    if _partitions_with_data(connection, plan.partitions) and not _planned(spark, plan):
+        option = next(name for name in SESSION_CONF if "OffsetFetching" in name)
+        raise GroupReplayError(
+            "Spark's Kafka connector plans to read no partition of a topic that holds records",
+            where=plan.topic,
+            fix=f"keep {option}=true, which this internal topic needs; this is Spark {spark.version}",
+            exit_code=ExitCode.USAGE,
+        )
+
+
+def check_line(spark: SparkSession) -> None:
+    """Tries what the job needs of a Spark that it was not tested with; does nothing on a known line.
+
+    Raises:
+        GroupReplayError: the watermark does not reach the function.
+    """
+    if find_line(spark.version) is None and not watermark_is_passed(spark):
+        raise GroupReplayError(
+            f"Spark {spark.version} does not pass the watermark to the function of applyInPandasWithState: "
+            "no deadline of a group would ever come",
+            fix=f"use one of these lines of Spark: {LINE_NAMES}",
+            exit_code=ExitCode.USAGE,
+        )
+
+
+def _planned(spark: SparkSession, plan: TopicPlan) -> int:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        return planned_partitions(spark, plan)
+    except (Py4JError, PySparkException) as error:
+        text = failure_text(error)
+        if remedy(text) is Remedy.CLUSTER:
+            raise UnreachableError(
+                f"Spark's Kafka connector cannot reach the cluster: {headline(text)}",
+                where=plan.cluster.bootstrap_servers,
+                fix="check that all brokers run; groupreplay check tests everything that the job needs",
+                exit_code=ExitCode.CONNECTION,
+            ) from None
+        raise known_fault(text) or GroupReplayError(
+            f"Spark's Kafka connector cannot read the topic's offsets: {headline(text)}",
+            where=plan.topic,
+            fix="groupreplay check tests everything that it needs; --debug shows the whole error",
+        ) from None
+
+
+def _partitions_with_data(connection: Connection, partitions: int) -> dict[int, int]:
+    """The first offset of each partition that holds records."""
+    first = connection.first_offsets(OFFSETS_TOPIC, partitions)
+    ends = connection.end_offsets(OFFSETS_TOPIC, partitions)
+    return {partition: first[partition] for partition in sorted(first) if first[partition] < ends[partition]}
+
+
+def record_at(
+    connection: Connection, partition: int, offset: int, isolation_level: str = "read_committed"
+) -> Message | None:
+    """The first record of the offsets topic there or later; None when all that follows are control records.
+
+    Raises:
+        GroupReplayError: it cannot be read.
+    """
+    from confluent_kafka import KafkaException, TopicPartition
+
+    from groupreplay.streaming.kafka.topic_reader import consume
+
+    place = f"{OFFSETS_TOPIC}-{partition}"
+    deadline = time.monotonic() + _READ_SECONDS
+    try:
+        with closing(connection.consumer(isolation_level)) as consumer:
+            consumer.assign([TopicPartition(OFFSETS_TOPIC, partition, offset)])
+            while (left := deadline - time.monotonic()) > 0:
+                # All records from here on may be control records: then the end comes without a record.
+                for message in consume(consumer, connection, left):
+                    return message if message.error() is None else None
+    except KafkaException as error:
+        raise connection.explain(error, place) from None
+    raise UnreachableError(
+        f"no record of the offsets topic arrived within {_READ_SECONDS:g} s",
+        where=f"{place}, {connection.cluster.bootstrap_servers}",
+        fix="check the broker that leads this partition, then start again",
+        exit_code=ExitCode.CONNECTION,
+    )
+
+
+def check_machine(settings: RunSettings) -> None:
+    """Checks what needs neither a broker nor a JVM, which take many seconds: pyspark, Java, and a new local checkpoint.
+
+    A checkpoint that has run before may come back with its disk, and is waited for later.
+
+    Raises:
+        GroupReplayError: the job cannot start on this machine.
+    """
+    release = need_pyspark()
+    if not jvm_runs_already():
+        find_java(javas_of(release))
+    folder = local_folder(settings.checkpoint, settings.spark_conf)
+    if folder is None or (folder.is_dir() and has_run(in_folder(folder))):
+        return
+    nearest = next(one for one in (folder, *folder.absolute().parents) if one.exists())
+    try:
+        with tempfile.TemporaryFile(dir=nearest):
+            pass
+    except OSError as error:
+        raise unwritable(error.strerror or str(error), str(folder)) from None
+
+
+_SECONDS: Final = 180.0
+_PAUSE_SECONDS: Final = 0.5
+#: Longer than a batch of one row takes, so that there are pauses between the batches.
+_TRIGGER: Final = "5 seconds"
+#: The time in the first rows of the trial, and how far it goes forward with each batch.
+_FIRST_MS: Final = 1_000_000
+_STEP_MS: Final = 1_000
+
+
+def watermark_is_passed(spark: SparkSession) -> bool:
+    """Runs the job's operator in small, on rows that Spark makes: whether one of its calls has seen a watermark."""
+    name = f"groupreplay_trial_{uuid.uuid4().hex}"
+    writer = _seen(spark).writeStream.format("memory").queryName(name).outputMode("append")
+    query = writer.trigger(processingTime=_TRIGGER).start()
+    deadline = time.monotonic() + _SECONDS
+    try:
+        while query.isActive and time.monotonic() < deadline:
+            if spark.table(name).where(f"watermark_ms >= {_FIRST_MS}").count():
+                return True
+            time.sleep(_PAUSE_SECONDS)
+    finally:
+        # Stopped within a batch, a query writes pages of stack traces.
+        while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+            time.sleep(_PAUSE_SECONDS / 10)
+        query.stop()
+        spark.catalog.dropTempView(name)
+    return False
+
+
+def _seen(spark: SparkSession) -> DataFrame:
+    """A row with the watermark of each call of the function."""
+    from pyspark.sql.streaming.state import GroupStateTimeout
+
+    rows = (
+        spark.readStream.format("rate-micro-batch")
+        .option("rowsPerBatch", 1)
+        .option("numPartitions", 1)
+        .option("startTimestamp", _FIRST_MS)
+        .option("advanceMillisPerBatch", _STEP_MS)
+        .load()
+        .selectExpr("cast('key' as binary) as key", "timestamp as caught_up")
+    )
+    return (
+        rows.withWatermark("caught_up", "0 seconds")
+        .select("key", caught_up_ms())
+        .groupBy("key")
+        .applyInPandasWithState(
+            _watermarks,
+            "watermark_ms bigint",
+            STATE_SCHEMA,
+            "append",
+            GroupStateTimeout.ProcessingTimeTimeout,
+        )
+    )
+
+
+def _watermarks(key: Any, frames: Iterable[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+    import pandas as pd
+
+    for _ in frames:
+        pass
+    state.update((b"",))
+    yield pd.DataFrame({"watermark_ms": [state.getCurrentWatermarkMs()]})

@@ -1,0 +1,135 @@
+"""The finished batches of a query as Spark's JSON, by the public listener or, where that is known, from the JVM."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, deque
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from groupreplay.state.policy.context import OFFSETS_TOPIC
+from groupreplay.streaming.engine.packing.record_counts import as_counts
+from groupreplay.streaming.run.interface import Batch
+from groupreplay.streaming.spark.internals import has_known_internals
+from groupreplay.streaming.spark.query import OBSERVED, OBSERVED_PROBES, OBSERVED_READ
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+#: As many batches as Spark itself remembers.
+_REMEMBERED: Final = 100
+
+
+class BatchProgress(Protocol):
+    """What the queries of a session have read."""
+
+    def after(self, query: StreamingQuery, known: int | None) -> list[Mapping[str, Any]]:
+        """Spark's JSON of the batches after the one with this number, as far as they are remembered.
+
+        Earlier ones may be among them; ``known`` None selects the last batch only.
+        """
+
+    def close(self) -> None:
+        """Takes no further batches."""
+
+
+def batch_progress(spark: SparkSession, *, plain: bool) -> BatchProgress:
+    """The reader of progress for this session; ``plain``: by Spark's public interface alone."""
+    if plain or not has_known_internals(spark.version):
+        return listened_progress(spark)
+    from groupreplay.streaming.spark.internals.jvm import JavaProgress
+
+    return JavaProgress()
+
+
+def finished_batch(progress: Mapping[str, Any]) -> Batch:
+    """What a run needs of Spark's report of a batch."""
+    event_time, sources = progress.get("eventTime") or {}, progress["sources"]
+    # Spark 3.5 has no ``batchDuration``.
+    took_ms = progress["durationMs"].get("triggerExecution", progress.get("batchDuration", 0))
+    observed = progress.get("observedMetrics", {})
+    counts = Counter(observed.get(OBSERVED, {}))
+    counts.update({name: count or 0 for name, count in observed.get(OBSERVED_PROBES, {}).items()})
+    return Batch(
+        number=int(progress["batchId"]),
+        started_ms=_milliseconds(progress["timestamp"]),
+        seconds=took_ms / 1_000,
+        rows=progress["numInputRows"],
+        records=sum(one["numInputRows"] for one in sources if OFFSETS_TOPIC in (one["endOffset"] or ())),
+        read_to={topic: read for one in sources for topic, read in _read_to(one["endOffset"]).items()},
+        counts=counts,
+        record_types=as_counts(observed.get(OBSERVED_READ, {})),
+        groups=sum(int(operator["numRowsTotal"]) for operator in progress["stateOperators"]),
+        evaluated_to_ms=_milliseconds(event_time.get("watermark")),
+        caught_up_ms=_milliseconds(event_time.get("max")),
+    )
+
+
+def _read_to(end: Mapping[str, Mapping[str, int]] | None) -> dict[str, dict[int, int]]:
+    return {
+        topic: {int(partition): int(offset) for partition, offset in offsets.items()}
+        for topic, offsets in (end or {}).items()
+    }
+
+
+def _milliseconds(text: str | None) -> int:
+    """A time in Spark's reports, in milliseconds since 1970; -1 for none."""
+    if text is None:
+        return -1
+    # Python 3.10 does not know the letter.
+    return round(1_000 * datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp())
+
+
+def tasks_ended(spark: SparkSession) -> tuple[int, int] | None:
+    """How many tasks of the present stage have ended, of how many; None while none runs."""
+    from py4j.protocol import Py4JError
+
+    with suppress(Py4JError, OSError):  # the JVM may be ending
+        tracker = spark.sparkContext.statusTracker()
+        stages = map(tracker.getStageInfo, tracker.getActiveStageIds())
+        return next(((one.numCompletedTasks, one.numTasks) for one in stages if one is not None), None)
+    return None
+
+
+def listened_progress(spark: SparkSession) -> BatchProgress:
+    """The batches that a ``StreamingQueryListener`` is told of, from now on."""
+    from py4j.protocol import Py4JError
+    from pyspark.sql.streaming.listener import StreamingQueryListener
+
+    class Listener(StreamingQueryListener):
+        """Keeps the last batches of all queries of the session."""
+
+        def __init__(self) -> None:
+            self._batches: deque[tuple[str, dict[str, Any]]] = deque(maxlen=_REMEMBERED)
+
+        def onQueryStarted(self, event: Any) -> None:  # noqa: N802
+            """Nothing is known of a query that has just begun."""
+
+        def onQueryIdle(self, event: Any) -> None:  # noqa: N802
+            """No batch was run."""
+
+        def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
+            """Its batches stay known."""
+
+        def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+            """Called by the JVM, in a thread of its own, after each batch."""
+            self._batches.append((str(event.progress.runId), json.loads(event.progress.json)))
+
+        def after(self, query: StreamingQuery, known: int | None) -> list[Mapping[str, Any]]:
+            """See ``BatchProgress.after``."""
+            mine = [batch for run, batch in tuple(self._batches) if run == str(query.runId)]
+            if known is None or not mine or mine[-1]["batchId"] <= known + 1:
+                return list(mine[-1:])
+            return list(mine)
+
+        def close(self) -> None:
+            """Takes no further batches; a JVM that has ended calls nobody."""
+            with suppress(Py4JError, OSError):
+                spark.streams.removeListener(self)
+
+    listener = Listener()
+    spark.streams.addListener(listener)
+    return listener

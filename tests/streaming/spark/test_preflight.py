@@ -1,0 +1,141 @@
+"""What is looked at before the job starts, on a real broker. The trial of a Spark that the job was not tested with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
+from unittest.mock import MagicMock
+
+import pytest
+from confluent_kafka import KafkaError
+from py4j.protocol import Py4JError
+
+from groupreplay.state import OFFSETS_TOPIC
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.kafka import clients
+from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.spark import preflight
+from groupreplay.streaming.spark.query import TopicPlan, planned_partitions
+from support.histories.raw_records import commit
+from support.job.jobs import write_log
+from support.job.spark_sessions import small_session
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.local.broker import EmbeddedBroker
+
+FLAG = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
+
+
+@pytest.mark.broker
+@pytest.mark.spark
+def test_the_connector_must_find_the_internal_topic(
+    broker: EmbeddedBroker, unique: Callable[[str], str]
+) -> None:
+    """With our settings it plans partitions; with Spark's own it would read nothing, and we refuse."""
+    cluster = Cluster(bootstrap_servers=broker.bootstrap_servers)
+    connection = Connection(cluster)
+    topic = preflight.offsets_topic(connection)
+    write_log(broker.bootstrap_servers, [(0, *commit(unique("g")), 1_000)], topic.partitions)
+    plan = TopicPlan(cluster=cluster, topic=OFFSETS_TOPIC, partitions=topic.partitions)
+    spark = small_session()
+    preflight.check_plan(spark, connection, plan)
+    assert planned_partitions(spark, plan) > 0
+    spark.conf.set(FLAG, "false")
+    try:
+        with pytest.raises(GroupReplayError, match="plans to read no partition") as caught:
+            preflight.check_plan(spark, connection, plan)
+    finally:
+        spark.conf.set(FLAG, "true")
+    assert caught.value.exit_code == ExitCode.USAGE
+    assert FLAG in (caught.value.fix or "")
+
+
+def test_an_unreachable_cluster_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody listens on the port: an error of connection, not a hanging job."""
+    monkeypatch.setattr(clients, "REQUEST_SECONDS", 1.0)
+    with pytest.raises(GroupReplayError) as caught:
+        preflight.offsets_topic(Connection(Cluster(bootstrap_servers="127.0.0.1:1")))
+    assert caught.value.exit_code == ExitCode.CONNECTION
+
+
+@pytest.mark.parametrize(
+    ("codes", "outcome"),
+    [
+        ([None], "record"),
+        ([KafkaError.GROUP_AUTHORIZATION_FAILED, None], "record"),
+        ([KafkaError.GROUP_AUTHORIZATION_FAILED, KafkaError._PARTITION_EOF], "end"),
+        ([KafkaError.TOPIC_AUTHORIZATION_FAILED], "not authorised"),
+    ],
+)
+def test_one_record(codes: list[int | None], outcome: str) -> None:
+    """An error about a group is ignored, because none is read; a refusal of the topic is an error."""
+    connection = Connection(Cluster(bootstrap_servers="h:1"))
+    errors = [None if code is None else KafkaError(code) for code in codes]
+    answers = [MagicMock(**{"error.return_value": error}) for error in errors]
+    consumer = MagicMock(**{"poll.side_effect": answers, "consume.return_value": []})
+    connection.consumer = lambda *_: consumer  # type: ignore[method-assign]
+    try:
+        found = "end" if preflight.record_at(connection, 0, 0) is None else "record"
+    except GroupReplayError as error:
+        found = error.what.partition(":")[0]
+    assert found == outcome
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "exit_code"),
+    [
+        (
+            "Caused by: org.apache.kafka.common.errors.GroupAuthorizationException: Not authorized: g",
+            "not authorised: org.apache.kafka.common.errors.GroupAuthorizationException: Not authorized: g",
+            ExitCode.AUTHORISATION,
+        ),
+        (
+            "java.lang.IllegalStateException: odd",
+            "Spark's Kafka connector cannot read the topic's offsets: java.lang.IllegalStateException: odd",
+            ExitCode.UNEXPECTED,
+        ),
+        (
+            "org.apache.kafka.common.errors.TimeoutException: Timed out waiting for a node",
+            "Spark's Kafka connector cannot reach the cluster: org.apache.kafka.common.errors.TimeoutException: "
+            "Timed out waiting for a node",
+            ExitCode.CONNECTION,
+        ),
+    ],
+)
+def test_a_connector_that_fails_is_an_error_of_ours(
+    monkeypatch: pytest.MonkeyPatch, text: str, what: str, exit_code: ExitCode
+) -> None:
+    """An exception of the JVM during planning becomes an error with an exit code and a remedy."""
+
+    def failing(*_: object) -> int:
+        raise Py4JError(text)
+
+    monkeypatch.setattr(preflight, "planned_partitions", failing)
+    monkeypatch.setattr(preflight, "_partitions_with_data", lambda *_: {0: 0})
+    cluster = Cluster(bootstrap_servers="h:1")
+    plan = TopicPlan(cluster=cluster, topic=OFFSETS_TOPIC, partitions=1)
+    with pytest.raises(GroupReplayError) as caught:
+        preflight.check_plan(SimpleNamespace(), Connection(cluster), plan)  # type: ignore[arg-type]
+    assert (caught.value.what, caught.value.exit_code) == (what, exit_code)
+    assert "groupreplay check" in (caught.value.fix or "")
+
+
+@pytest.mark.spark
+def test_the_watermark_reaches_the_function() -> None:
+    """On every line that is known; the trial leaves no query behind."""
+    spark = small_session()
+    assert preflight.watermark_is_passed(spark)
+    assert [one.name for one in spark.streams.active] == []
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_a_spark_that_passes_none_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the metadata of the column the function is told of no watermark, and no call fails."""
+    from pyspark.sql import functions as sql
+
+    monkeypatch.setattr(preflight, "caught_up_ms", lambda: sql.unix_millis("caught_up").alias("caught_up_ms"))
+    monkeypatch.setattr(preflight, "_SECONDS", 15.0)
+    assert not preflight.watermark_is_passed(small_session())

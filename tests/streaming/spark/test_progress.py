@@ -1,0 +1,130 @@
+"""What a run learns of Spark's batches; those of a real query, by the public listener and from the JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from groupreplay.streaming.run.interface import Batch
+from groupreplay.streaming.spark.progress import batch_progress, finished_batch
+from groupreplay.streaming.spark.query import OBSERVED, OBSERVED_PROBES, OBSERVED_READ
+from support.job.spark_sessions import small_session
+from support.kafka.waiting import wait_until
+
+#: Spark's report of a batch, without the fields that nobody reads.
+PROGRESS: Final[Mapping[str, Any]] = {
+    "batchId": 3,
+    "timestamp": "2027-01-15T08:00:00.250Z",
+    "batchDuration": 1_500,
+    "durationMs": {"triggerExecution": 1_250},
+    "numInputRows": 5,
+    "eventTime": {"watermark": "1970-01-01T00:00:00.000Z", "max": "2027-01-15T08:00:00.000Z"},
+    "sources": [
+        {"endOffset": {"group-probes": {"0": 3}}, "numInputRows": 1},
+        {"endOffset": {"__consumer_offsets": {"0": 7, "1": 0}}, "numInputRows": 4},
+    ],
+    "stateOperators": [{"numRowsTotal": 7}],
+    # Spark's sums are null where no row had a number.
+    "observedMetrics": {
+        OBSERVED: {"events": 2, "unmissed_expired": 3},
+        OBSERVED_READ: {"OffsetCommit": 5, "GroupMetadata": 1, "unknown": None},
+        OBSERVED_PROBES: {"probes_unreadable": 2, "probes_misdated": None},
+    },
+}
+BATCH = Batch(
+    number=3,
+    started_ms=1_800_000_000_250,
+    seconds=1.25,
+    rows=5,
+    records=4,
+    read_to={"group-probes": {0: 3}, "__consumer_offsets": {0: 7, 1: 0}},
+    counts={"events": 2, "unmissed_expired": 3, "probes_unreadable": 2, "probes_misdated": 0},
+    record_types={"OffsetCommit": 5, "GroupMetadata": 1},
+    groups=7,
+    evaluated_to_ms=0,
+    caught_up_ms=1_800_000_000_000,
+)
+
+
+def test_what_a_run_takes_from_sparks_report() -> None:
+    """Numbers of this batch alone; times in milliseconds, the offsets of each source by topic."""
+    assert finished_batch(PROGRESS) == BATCH
+
+
+@pytest.mark.parametrize("event_time", [{}, None])
+def test_a_report_of_little(event_time: dict[str, str] | None) -> None:
+    """Before the first batch with data a source has no offsets; Spark 3.5 has no ``batchDuration``."""
+    bare = {
+        **PROGRESS,
+        "sources": [{"endOffset": None, "numInputRows": 0}],
+        "eventTime": event_time,
+        "durationMs": {},
+        "observedMetrics": {},
+    }
+    fields = {"records": 0, "read_to": {}, "counts": {}, "record_types": {}}
+    expected = replace(BATCH, seconds=1.5, evaluated_to_ms=-1, caught_up_ms=-1, **fields)
+    assert finished_batch(bare) == expected
+    assert (expected.read(), BATCH.read(), BATCH.read("group-probes")) == ({}, {0: 7, 1: 0}, {0: 3})
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("plain", [False, True], ids=["from the JVM", "listener"])
+def test_batches_behind_a_known_one(tmp_path: Path, plain: bool) -> None:
+    """All of them where some are missing, else the last; their fields are those that PySpark shows."""
+    with closing(batch_progress(small_session(), plain=plain)) as progress:
+        query = three_batches(tmp_path)
+        # A listener is told in a thread of its own.
+        wait_until(lambda: [one["batchId"] for one in progress.after(query, None)] == [2])
+        shown = [(one["batchId"], one["numInputRows"]) for one in query.recentProgress]
+        found = {
+            known: [(one["batchId"], one["numInputRows"]) for one in progress.after(query, known)]
+            for known in (-1, 0, 1, None)
+        }
+        assert sorted(rows for _, rows in shown) == [1, 2, 3]
+        assert found == {-1: shown, 0: shown, 1: shown[-1:], None: shown[-1:]}
+
+
+@pytest.mark.spark
+def test_both_readers_give_the_same_json(tmp_path: Path) -> None:
+    """Whatever the job takes from a batch, it takes it from the same text."""
+    with (
+        closing(batch_progress(small_session(), plain=True)) as listened,
+        closing(batch_progress(small_session(), plain=False)) as from_java,
+    ):
+        query = three_batches(tmp_path)
+        wait_until(lambda: len(listened.after(query, -1)) == 3)
+        assert listened.after(query, -1) == from_java.after(query, -1)
+
+
+@pytest.mark.spark
+def test_batches_of_another_query_are_left_out(tmp_path: Path) -> None:
+    """A job that starts its query again does not count the batches of the former one."""
+    with closing(batch_progress(small_session(), plain=True)) as progress:
+        first = three_batches(tmp_path / "first")
+        second = three_batches(tmp_path / "second")
+        wait_until(lambda: len(progress.after(second, -1)) == 3)
+        runs = [{one["runId"] for one in progress.after(query, -1)} for query in (first, second)]
+        assert runs == [{str(first.runId)}, {str(second.runId)}]
+
+
+def three_batches(folder: Path) -> Any:
+    """A query that has run three batches, of one, two and three rows."""
+    spark = small_session()
+    for number in range(3):
+        spark.range(number + 1).coalesce(1).write.mode("append").parquet(str(folder / "rows"))
+    query = (
+        spark.readStream.schema("id bigint")
+        .option("maxFilesPerTrigger", 1)
+        .parquet(str(folder / "rows"))
+        .writeStream.format("noop")
+        .option("checkpointLocation", str(folder / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    return query
