@@ -6,12 +6,7 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.kafka.broker_release import (
-    configs_address,
-    lists_transactions,
-    parsed_release,
-    release_text,
-)
+from groupreplay.streaming.kafka.broker_release import configs_address, lists_transactions, release_text
 from groupreplay.streaming.kafka.clients import Connection
 
 SERVERS = "--bootstrap-server b:9092"
@@ -60,26 +55,3 @@ def test_what_depends_on_the_release(
     assert release_text(connection) == text
     assert configs_address(connection) == address
     assert lists_transactions(connection) is transactions
-
-
-@pytest.mark.parametrize(
-    ("text", "release"),
-    [
-        ("2.8", (2, 8)),
-        ("2.8.1", (2, 8)),
-        ("2.8-IV1", (2, 8)),
-        ("3.10-IV0", (3, 10)),
-        ("Kafka 3.9", (3, 9)),
-        ("Kafka 4.0 or later", (4, 0)),
-        ("simulated Kafka 3.9 (Scala coordinator)", (3, 9)),
-        ("simulated", None),
-        ("", None),
-        ("4", None),
-        ("x2.8", None),
-        ("v23.1 of something", None),
-        ("99999.1", None),
-    ],
-)
-def test_a_release_in_a_text(text: str, release: tuple[int, int] | None) -> None:
-    """As flags, brokers and captures write it; anything else is no release, and never guessed."""
-    assert parsed_release(text) == release

@@ -9,18 +9,15 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from groupreplay.state.policy.sessions import SessionSettings
-from groupreplay.streaming.config.settings import Cluster, RetentionFlags
-from groupreplay.streaming.kafka.broker_release import RELEASE_SETTING
-from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.retention import (
+from groupreplay.streaming.config.retention import (
     CHECK_INTERVAL,
+    RELEASE_SETTING,
     RETENTION,
     SESSIONS,
-    Retention,
-    RetentionWatch,
-    contradiction,
-    effective_retention,
 )
+from groupreplay.streaming.config.settings import Cluster, RetentionFlags
+from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.retention import RetentionWatch, effective_retention
 from groupreplay.streaming.local.broker import EmbeddedBroker
 
 HOUR_SECONDS = 3_600.0
@@ -96,15 +93,6 @@ def test_a_setting_that_kafka_has_not(caplog: pytest.LogCaptureFixture, text: st
     assert f"{RETENTION}={text}, which is no setting of Kafka" in record.getMessage()
 
 
-def test_clean_ups_further_apart_than_the_retention() -> None:
-    """Kafka accepts that: offsets only stay for longer."""
-    odd = contradiction(60_000, 120_000)
-    assert odd is not None
-    assert "an offset may stay for 2 min 0 s after its deadline" in odd
-    assert contradiction(60_000, 60_000) is None
-    assert contradiction(None, 120_000) is contradiction(60_000, None) is None
-
-
 def test_the_sessions_of_each_type_of_group() -> None:
     """As the broker tells them; a type that it does not know is left out, and a refusal falls back to the capture."""
     names = SESSIONS["share"]
@@ -118,12 +106,6 @@ def test_the_sessions_of_each_type_of_group() -> None:
     assert found.for_context()["sessions"] == found.sessions
     recorded = effective_retention(RetentionFlags(), Broker(REFUSED), found)  # type: ignore[arg-type]
     assert recorded == found
-
-
-def test_a_capture_has_nobody_to_ask() -> None:
-    """Only a flag can tell."""
-    assert effective_retention(RetentionFlags(retention_minutes=1), None).retention_ms == 60_000
-    assert effective_retention(RetentionFlags(), None) == Retention()
 
 
 def test_a_change_is_noticed_within_the_hour(caplog: pytest.LogCaptureFixture) -> None:

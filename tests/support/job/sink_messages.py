@@ -14,7 +14,7 @@ from groupreplay.state.events.event import Severity
 from groupreplay.state.events.offset_events import OffsetsExpired
 from groupreplay.state.output.document import encode_document
 from groupreplay.state.output.envelope import cloud_event
-from groupreplay.streaming.engine.packing.record_counts import RECORD_TYPES
+from groupreplay.streaming.engine.packing.key_columns import RECORD_TYPES
 from groupreplay.streaming.job.job_status import JobReport
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from groupreplay.streaming.spark.query import OBSERVED_READ

@@ -15,6 +15,7 @@ from groupreplay.app.check.result import CheckResult, Subject, failed, ok, unkno
 from groupreplay.state.policy.context import DEFAULT_CHECK_INTERVAL_MS, OFFSETS_TOPIC
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.config.retention import contradiction
 from groupreplay.streaming.job import preflight
 from groupreplay.streaming.kafka import rights as all_rights
 from groupreplay.streaming.kafka.broker_release import lists_transactions, release_text
@@ -26,7 +27,7 @@ from groupreplay.streaming.kafka.output_topics import (
     describe_topics,
     topic_problems,
 )
-from groupreplay.streaming.kafka.retention import contradiction, effective_retention
+from groupreplay.streaming.kafka.retention import effective_retention
 from groupreplay.streaming.kafka.rights import Held, Right, grant_line
 
 #: The default of a broker's transaction.max.timeout.ms, the longest timeout that a producer may request.

@@ -16,7 +16,7 @@ from groupreplay.app.cli.options import file_flag, flag, group
 
 if TYPE_CHECKING:
     from groupreplay.streaming.config.settings import Cluster, RetentionFlags, TopicNames
-    from groupreplay.streaming.prober.probes_topic import ProbesPlace
+    from groupreplay.streaming.sources.topic import ProbesPlace
 
 _TOPIC_HELP: Final = {
     "events": "Topic of the events.",
@@ -133,7 +133,7 @@ class ProbesFlags:
 
     def place(self, source: Cluster) -> ProbesPlace:
         """The topic, on the source cluster unless the flags name another one."""
-        from groupreplay.streaming.prober.probes_topic import ProbesPlace
+        from groupreplay.streaming.sources.topic import ProbesPlace
 
         return ProbesPlace(self.sink.find() or source, self.topic, self.asked_for)
 
@@ -152,8 +152,8 @@ def probes_flags() -> Any:
 
 
 def _retention(broker_release: str | None, **values: int | None) -> RetentionFlags:
+    from groupreplay.streaming.config.retention import parsed_release
     from groupreplay.streaming.config.settings import RetentionFlags
-    from groupreplay.streaming.kafka.broker_release import parsed_release
 
     release = None if broker_release is None else parsed_release(broker_release)
     if broker_release is not None and release is None:

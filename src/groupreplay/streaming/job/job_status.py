@@ -24,7 +24,7 @@ from groupreplay.streaming.contract.job_document import (
 )
 from groupreplay.streaming.contract.output import Output
 from groupreplay.streaming.contract.probe_messages import ERROR_LIMIT, RoundSummary
-from groupreplay.streaming.engine.packing.record_counts import as_counts
+from groupreplay.streaming.engine.packing.key_columns import as_counts
 from groupreplay.streaming.engine.probe_rows import COUNTS
 from groupreplay.streaming.job.once.single_run import SingleRun
 from groupreplay.streaming.spark.query import (

@@ -5,42 +5,19 @@ A broker names it in ``inter.broker.protocol.version``, which until an upgrade i
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
 from typing import Final
 
 from confluent_kafka import KafkaException
 
-from groupreplay.state.policy.context import BrokerRelease
+from groupreplay.streaming.config.retention import RELEASE_NUMBER, RELEASE_SETTING
 from groupreplay.streaming.kafka.clients import Connection
 
-#: The setting names the release until 3.9; 4.0 removed it.
-RELEASE_SETTING: Final = "inter.broker.protocol.version"
-#: The first release without the setting.
-_UNNAMED: Final = (4, 0)
 _ZOOKEEPER: Final = "zookeeper.connect"
 _ASKED: Final = (RELEASE_SETTING, _ZOOKEEPER, "broker.id", "node.id")
-_NUMBER: Final = re.compile(r"(\d{1,4})\.(\d{1,4})(?!\d)")
-_NAMED: Final = re.compile(rf"(?:^|\bKafka ){_NUMBER.pattern}")
 #: Since then a client can change settings one by one (KIP-339).
 _CONFIGS_BY_BROKER: Final = (2, 3)
 #: Since then a client can list transactions (KIP-664).
 _LISTS_TRANSACTIONS: Final = (3, 0)
-
-
-def parsed_release(text: str) -> BrokerRelease | None:
-    """``2.8``, ``2.8.1``, ``2.8-IV1``, ``Kafka 2.8`` and ``Kafka 4.0 or later``; None: no release of Kafka."""
-    found = _NAMED.search(text)
-    return (int(found[1]), int(found[2])) if found else None
-
-
-def told_release(settings: Mapping[str, str]) -> BrokerRelease | None:
-    """The release by the settings of a broker, among which are others than ``RELEASE_SETTING``; None: it is unreadable.
-
-    4.0 stands for each later one.
-    """
-    named = settings.get(RELEASE_SETTING)
-    return _UNNAMED if named is None else parsed_release(named)
 
 
 def release_text(connection: Connection) -> str:
@@ -82,5 +59,5 @@ def _settings(connection: Connection) -> dict[str, str]:
 
 def _release(settings: dict[str, str]) -> tuple[int, int] | None:
     """Major and minor number; None: 4.0 or later, or not known."""
-    found = _NUMBER.match(settings.get(RELEASE_SETTING, ""))
+    found = RELEASE_NUMBER.match(settings.get(RELEASE_SETTING, ""))
     return (int(found[1]), int(found[2])) if found else None

@@ -29,8 +29,9 @@ from groupreplay.codecs import LegacyOffsetCommitKey, OffsetCommitKey, decode_ke
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.contract.probe_messages import MemberAnswer
+from groupreplay.streaming.contract.rows import keys_and_values
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
-from groupreplay.streaming.kafka.topic_reader import keys_and_values, read_messages
+from groupreplay.streaming.kafka.topic_reader import read_messages
 
 log = logging.getLogger(__name__)
 

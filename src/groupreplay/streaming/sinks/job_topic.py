@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.contract.job_document import JobDocument, OwnerClaim, decode_run_message
+from groupreplay.streaming.contract.rows import keys_and_values
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.topic_reader import consume, keys_and_values, read_messages
+from groupreplay.streaming.kafka.topic_reader import consume, read_messages
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer

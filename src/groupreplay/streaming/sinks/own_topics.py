@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.job_document import JobStateMessage, decode_state_message
+from groupreplay.streaming.contract.rows import keys_and_values
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.topic_reader import consume, keys_and_values, read_messages
+from groupreplay.streaming.kafka.topic_reader import consume, read_messages
 from groupreplay.streaming.sinks.job_topic import ends_of
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from groupreplay.state.plausible_times import UNKNOWN_MS
 from groupreplay.streaming.base.clock import now_ms
-from groupreplay.streaming.engine.packing.horizons import Horizons
 from groupreplay.streaming.engine.packing.pack import pack
+from groupreplay.streaming.engine.packing.record_times import Horizons
 
 #: A clock that shows an earlier time has never been set; the limit is then that of a log without heartbeats.
 _LONG_AGO_MS: Final = 1_700_000_000_000

@@ -13,7 +13,7 @@ from groupreplay.state.policy.context import Context
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.output import OutputRow
 from groupreplay.streaming.engine.advance import AdvanceResult, advance
-from groupreplay.streaming.engine.fitting import fit_rows
+from groupreplay.streaming.engine.json_messages import fit_rows
 
 if TYPE_CHECKING:
     import pandas as pd

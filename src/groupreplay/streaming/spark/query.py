@@ -11,7 +11,7 @@ from groupreplay.state.events.offset_events import OffsetsExpired
 from groupreplay.state.output.envelope import event_type
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.output import Output
-from groupreplay.streaming.engine.packing.record_counts import summed
+from groupreplay.streaming.engine.packing.key_columns import summed
 from groupreplay.streaming.engine.probe_rows import COUNTS, ProbeFilter, pack_probes
 from groupreplay.streaming.spark.log_task import pack_log
 from groupreplay.streaming.spark.operator import OUTPUT_SCHEMA, Job, step
