@@ -19,12 +19,12 @@ from groupreplay.streaming.contract.probe_messages import GroupAnswer
 from groupreplay.streaming.engine.live import Live
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.sources.source import Rows
-from support.histories.builders import PARTITION
+from support.histories.builders import PARTITION, commit, generation, gone, member, no_offset
 from support.histories.raw_records import Raw
 from support.histories.strategies import WrittenLog, histories, logs
-from support.job.captures import CLUSTER_ID, ERA, in_bytes, rows_batch
+from support.job.captures import CLUSTER_ID, ERA, in_bytes, raw, rows_batch
 from support.job.probes import PROBES, asked, probes_batch
-from support.job.replays import events_of
+from support.job.replays import events_of, named
 from support.model.consumer_lives import NAMED
 
 CONTEXT = replace(NAMED, cluster_id=CLUSTER_ID, era=ERA, member_events=True)
@@ -141,6 +141,38 @@ def test_any_split_is_one_replay(log_of: st.SearchStrategy[WrittenLog], data: st
     whole = Batch(records)
     told, end_ms = replayed(whole)
     assert followed(split(data, whole), end_ms) == told
+
+
+DELETION = [
+    generation(1, member("a", [0]), at=1_000),
+    commit("t", 0, 5, at=2_000),
+    commit("t", 1, 5, at=2_000),
+    no_offset("t", 0, at=3_000),
+    no_offset("t", 1, at=3_000),
+    gone(at=3_000),
+]
+
+
+@pytest.mark.parametrize(("tick_ms", "deletions"), [(None, 1), (3_000, 1), (3_001, 2)])
+def test_an_operation_that_is_cut(tick_ms: int | None, deletions: int) -> None:
+    """It is one event, unless a tick says that all of it was read: then the rest counts as another operation."""
+    records = raw(DELETION)
+    whole = Batch(records)
+    told, end_ms = replayed(whole)
+    cut = followed([(Batch(records[:4]), tick_ms), (Batch(records[4:]), None)], end_ms)
+    assert (cut == told) is (deletions == 1)
+    assert len(named(cut.events, "offsets.deleted")) == deletions
+
+
+def test_what_is_written_when() -> None:
+    """At once what is certain; what belongs to an open operation when a tick has closed it, and then no more."""
+    live, records = Live(CONTEXT), raw(DELETION)
+    calls = [
+        *(live.take(Batch(records[begin:end]).rows()) for begin, end in [(0, 1), (1, 3), (3, 4)]),
+        *map(live.tick, (3_000, 3_001, 4_000)),
+    ]
+    written = [[row.output.value for row in rows] for rows in calls]
+    assert written == [["events", "events", "states"], ["states"], [], [], ["events", "states"], []]
 
 
 STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Empty", "Dead")
