@@ -20,7 +20,6 @@ import pyarrow.compute as pc
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from groupreplay.app.inspection.capture_file import read_captures
 from groupreplay.app.report.timelines import TimelineQuery, group_timelines
 from groupreplay.app.serve.history.rows import CommitCounts
 from groupreplay.app.serve.offsets_log.commit_sample import SAMPLE_MS, CommitSample, batch_commits
@@ -28,7 +27,8 @@ from groupreplay.app.serve.offsets_log.timelines import LiveTimelines
 from groupreplay.state import Context
 from groupreplay.streaming.contract.messages import Output
 from groupreplay.streaming.engine.replay import Replay
-from groupreplay.streaming.kafka.topic_reader import Rows
+from groupreplay.streaming.sources.capture import read_captures
+from groupreplay.streaming.sources.source import Rows
 from groupreplay.timeline.document import TimelineDocument
 from support.pictures.live_pages import live_site
 from support.pictures.timelines import SOURCE

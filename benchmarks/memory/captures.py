@@ -26,9 +26,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from groupreplay.app.inspection.capture_file import CaptureWriter
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA
+from groupreplay.streaming.contract.rows import ROW_SCHEMA
+from groupreplay.streaming.sources.capture import CaptureWriter
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -50,7 +50,7 @@ import resource, sys
 from pathlib import Path
 from groupreplay.state import Context
 from groupreplay.streaming.engine.replay import Replay
-from groupreplay.app.inspection.capture_file import read_captures
+from groupreplay.streaming.sources.capture import read_captures
 
 def cpu():
     used = resource.getrusage(resource.RUSAGE_SELF)

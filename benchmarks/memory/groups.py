@@ -25,9 +25,10 @@ from groupreplay.app.exporter.collector import measure
 from groupreplay.app.exporter.freshness import Limits
 from groupreplay.codecs import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
 from groupreplay.state import Context
+from groupreplay.streaming.contract.rows import ROW_SCHEMA
 from groupreplay.streaming.engine.replay import Replay
-from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA, Rows
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
+from groupreplay.streaming.sources.source import Rows
 
 _NOW_MS = 1_767_225_600_000
 _CONTEXT = Context(cluster_id="benchmark", era="e", retention_ms=7 * 24 * 3_600_000)

@@ -28,7 +28,7 @@ DECODED_ELSEWHERE = {
     "streaming/engine/json_messages.py msgspec.convert": "counts of this process",
     "streaming/engine/json_messages.py msgspec.json.decode": "messages that this process has encoded",
     "streaming/engine/quarantine.py bytes.decode": "ids that `pack` has decoded",
-    "streaming/engine/replay.py bytes.decode": "ids that `pack` has decoded",
+    "streaming/engine/live.py bytes.decode": "ids that `pack` has decoded",
     "streaming/engine/replay.py msgspec.json.Decoder": "events that this process has encoded or EventTopic checked",
     "streaming/engine/wire.py msgspec.msgpack.Decoder": "rows that `pack` has made",
     "app/inspection/fail_on.py msgspec.json.decode": "events that this process has encoded",

@@ -14,7 +14,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupreplay.app.inspection.capture_file import read_captures
 from groupreplay.codecs import GroupMetadataValue, OffsetCommitValue
 from groupreplay.state import Context, Group
 from groupreplay.streaming.contract.messages import OutputRow
@@ -22,6 +21,7 @@ from groupreplay.streaming.contract.probe_messages import GroupAnswer, Heartbeat
 from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
 from groupreplay.streaming.engine.replay import Replay
+from groupreplay.streaming.sources.capture import read_captures
 from support.histories.builders import GROUP, PARTITION, Raw
 from support.histories.raw_records import Raw as RawBytes
 from support.histories.strategies import WrittenLog, histories, logs

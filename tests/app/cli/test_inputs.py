@@ -1,10 +1,11 @@
-"""What reading commands read, and up to when it is known."""
+"""What reading commands read, and up to when it is known; and what a new kind of input takes."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module, reload
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,19 +13,21 @@ import pytest
 
 from groupreplay.app.cli import inputs
 from groupreplay.app.cli.cluster_flags import ClusterFlags, ProbesFlags
+from groupreplay.app.cli.options import file_flag
 from groupreplay.app.cli.table_flags import TableFlags
-from groupreplay.app.inspection.capture_file import read_captures
-from groupreplay.app.inspection.capture_files.context import CaptureContext
 from groupreplay.app.inspection.groups import live_groups
 from groupreplay.app.text.given_time import given_time
 from groupreplay.streaming.base.clock import UTC, now_ms
 from groupreplay.streaming.config.rules_file import RulesSource
 from groupreplay.streaming.config.settings import RetentionFlags
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.topic_reader import Rows
+from groupreplay.streaming.sources.capture import CaptureSource, read_captures
+from groupreplay.streaming.sources.capture_context import CaptureContext
+from groupreplay.streaming.sources.source import DataEnd, Rows, counted
 from support.histories.group_writer import GroupWriter
 from support.histories.modern_builders import handover
-from support.job.captures import invoke, raw, write_capture
+from support.histories.raw_records import Raw, commit
+from support.job.captures import invoke, raw, rows_batch, write_capture
 
 AT = 1_767_225_600_000
 WEEK = RetentionFlags(retention_minutes=10_080, check_interval_ms=600_000, broker_release=(3, 9))
@@ -52,7 +55,7 @@ def capture(tmp_path: Path) -> Path:
 def conditions(capture: Path, until_ms: int | None = None) -> list[Any]:
     """The names of the conditions that hold at the end of what is read."""
     query = inputs.GroupsQuery(
-        log=inputs.LogInput(from_file=[capture], source=ClusterFlags(), probes=NO_PROBES),
+        log=inputs.LogInput(values={"from_file": [capture], "source": ClusterFlags()}, probes=NO_PROBES),
         retention=WEEK,
         types=(),
         with_lag=False,
@@ -89,18 +92,10 @@ def test_a_live_topic_is_known_up_to_now(capture: Path, monkeypatch: pytest.Monk
         rows = read_captures([capture])
         return replace(rows, connection=cast(Connection, Answering()), complete_ms=now_ms())
 
-    monkeypatch.setattr(inputs, "open_rows", live)
+    monkeypatch.setattr(CaptureSource, "open", live)
     assert "rebalance.stuck" in conditions(capture)
     assert conditions(capture, AT + 90_000) == ["rebalance.slow"]
     assert conditions(capture, AT + 3_000) == []
-
-
-def test_names_of_topics(capture: Path) -> None:
-    """From the cluster where there is one, else from the capture."""
-    rows = read_captures([capture])
-    assert inputs.context_of(rows, retention=WEEK).topic_names == rows.topic_names
-    live = replace(rows, connection=cast(Connection, Answering()))
-    assert inputs.context_of(live, retention=WEEK).topic_names == {"id-1": "orders"}
 
 
 LIVED = "group.consumer.session.timeout.ms"
@@ -155,3 +150,74 @@ def test_assumed_sessions(
             if "assumed" in event["data"]
         }
         assert last == {"member.left.v1": assumed, "rebalance.completed.v1": assumed}
+
+
+@dataclass(frozen=True)
+class Lines:
+    """An input of another kind: a text file whose lines are the ids of groups that committed, a second apart."""
+
+    path: Path
+
+    @property
+    def origin(self) -> str:
+        """The name of the file."""
+        return self.path.name
+
+    @property
+    def flags(self) -> Sequence[str]:
+        """The flag and the file."""
+        return ["--lines", self.path.name]
+
+    def open(
+        self,
+        partitions: Sequence[int] = (),
+        groups: Collection[str] | None = None,
+        progress: object = None,
+    ) -> Rows:
+        """A commit for each line, in partition 0."""
+        ids = self.path.read_text().split()
+        records = [Raw(0, at, AT + 1_000 * at, *commit(group, offset=at)) for at, group in enumerate(ids)]
+        return counted(Rows("cluster of lines", "era", iter([rows_batch(records)]), where=self.origin))
+
+    def end(self) -> DataEnd:
+        """The last line."""
+        return DataEnd(at_ms=AT + 1_000 * (len(self.path.read_text().split()) - 1), is_live=False)
+
+    def digest(self) -> str:
+        """No real one."""
+        return "0" * 64
+
+
+@pytest.fixture
+def with_lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The program with that kind: one flag and one line in the table; no command knows of it."""
+    kind = inputs.SourceKind(
+        lambda: {"lines": file_flag("File of group ids.")},
+        lambda log: Lines(log.values["lines"]) if log.values.get("lines") else None,
+    )
+    monkeypatch.setattr(inputs, "KINDS", [kind, *inputs.KINDS])
+    # Flags are declared when the module of a command is loaded.
+    modules = [import_module(f"groupreplay.app.cli.commands.{name}") for name in ("replay", "decode")]
+    for module in modules:
+        reload(module)
+    yield
+    monkeypatch.undo()
+    for module in modules:
+        reload(module)
+
+
+@pytest.mark.usefixtures("with_lines")
+def test_another_kind_of_input(tmp_path: Path) -> None:
+    """Commands read it, count ages back from its end, and name it, without a change of theirs."""
+    path = tmp_path / "groups.txt"
+    path.write_text("payments\norders\npayments\n")
+    missing = invoke("decode", "--lines", path, "--group", "refunds")
+    assert missing.exit_code == 5
+    assert (
+        "there is no group 'refunds' in groups.txt: 2 groups: orders, payments; 3 records" in missing.stderr
+    )
+    late = invoke("decode", "--lines", path, "--since", "1s", "--with-position")
+    assert [json.loads(line)["offset"] for line in late.stdout.splitlines()] == [1, 2]
+    replayed = invoke("replay", "--lines", path, "-o", "jsonl")
+    ids = [json.loads(line)["id"] for line in replayed.stdout.splitlines()]
+    assert ids == [f"__consumer_offsets-era-0-{offset}-offsets.expiring-0" for offset in (1, 2)]

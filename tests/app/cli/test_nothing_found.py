@@ -9,9 +9,8 @@ import pytest
 
 from groupreplay.app.cli.nothing_found import LogRead, no_event, no_record, no_such
 from groupreplay.app.text.time_zone import UTC
-from groupreplay.streaming.engine.event_tally import EventTally
-from groupreplay.streaming.engine.replay import EventHead
-from groupreplay.streaming.kafka.topic_reader import LogExtent
+from groupreplay.streaming.contract.rows import LogExtent
+from groupreplay.streaming.engine.replay import EventHead, EventTally
 from support.histories.builders import commit, generation, member
 from support.job.captures import invoke, raw, write_capture
 

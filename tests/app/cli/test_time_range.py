@@ -5,9 +5,10 @@ from __future__ import annotations
 import click
 import pytest
 
-from groupreplay.app.cli.time_range import DataEnd, TimeRange, live_end, point_ms, time_range
+from groupreplay.app.cli.time_range import TimeRange, live_end, point_ms, time_range
 from groupreplay.app.text.given_time import GivenTime, given_time
 from groupreplay.streaming.base.clock import UTC, time_zone
+from groupreplay.streaming.sources.source import DataEnd
 
 DAY = 1_767_225_600_000
 HOUR = 3_600_000

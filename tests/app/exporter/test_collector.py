@@ -22,7 +22,7 @@ from groupreplay.app.exporter.freshness import Limits
 from groupreplay.app.exporter.metric_catalog import METERS
 from groupreplay.state.conditions.tracker import group_hash
 from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, JOB_KEY
-from groupreplay.streaming.engine.packing.record_counts import RECORD_TYPES
+from groupreplay.streaming.engine.packing.key_columns import RECORD_TYPES
 from groupreplay.streaming.sinks.known_groups import DAY_MS
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from support.histories.probed import START

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from groupreplay.app.inspection.capture_file import read_captures
 from groupreplay.app.inspection.history import history, history_between, history_table
 from groupreplay.app.text.cells import cell_text, whole_clock
 from groupreplay.app.text.terminal import Table
@@ -16,6 +15,7 @@ from groupreplay.codecs import GroupMetadataKey, encode_key
 from groupreplay.state import Context
 from groupreplay.state.events.event import Severity
 from groupreplay.streaming.engine.replay import Replay
+from groupreplay.streaming.sources.capture import read_captures
 from support.histories.builders import GROUP, asked_for, commit, emptied, generation, gone, member
 from support.histories.modern_builders import (
     TOPIC,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from groupreplay.app.inspection.capture_file import read_captures
 from groupreplay.app.report.fitting import island_bytes
 from groupreplay.app.report.overview import AllStrips, all_strips, groups_overview, that_fit
 from groupreplay.state import Context
+from groupreplay.streaming.sources.capture import read_captures
 from support.histories.builders import commit, generation, member
 from support.job.captures import CLUSTER_ID, ERA, raw, write_capture
 from support.pictures.timelines import BEGIN, MINUTE, SOURCE, timeline_of

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from groupreplay.app.inspection.capture_file import read_captures
-from groupreplay.app.report.timelines import TimelineQuery, digest_of, group_timelines, read_trace
+from groupreplay.app.report.timelines import TimelineQuery, group_timelines, read_trace
 from groupreplay.state import Context
 from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.sources.capture import digest_of, read_captures
 from support.histories.builders import commit, generation, member
 from support.job.captures import CLUSTER_ID, ERA, raw, write_capture
 from support.pictures.timelines import BEGIN, MINUTE, SOURCE, timeline_of

@@ -22,8 +22,8 @@ from groupreplay.state import Context
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.job_document import JOB_KEY
-from groupreplay.streaming.kafka.topic_reader import read_topic
 from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.sources.topic import read_topic
 from groupreplay.timeline.document import TimelineSource
 from support.job.sink_messages import document, events, job_document, stable, stuck
 from support.kafka.clients import make_topics

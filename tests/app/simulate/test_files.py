@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 from jsonschema_rs import Draft202012Validator
 
-from groupreplay.app.inspection.capture_file import read_captures
 from groupreplay.app.simulate.files import (
     CLUSTER_ID,
     ERA,
@@ -27,6 +26,7 @@ from groupreplay.coordinator.simulation.trace_schema import trace_schema
 from groupreplay.state import Context
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
+from groupreplay.streaming.sources.capture import read_captures
 
 HOUR_MS = 3_600_000
 

@@ -14,7 +14,7 @@ from groupreplay.coordinator.requests import Settings
 from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.simulation import BEGIN_MS, BROKERS, SimulationPlan
 from groupreplay.streaming.contract.probe_messages import GroupAnswer, RoundSummary, decode_message
-from groupreplay.streaming.kafka.topic_reader import no_progress
+from groupreplay.streaming.contract.rows import no_progress
 
 MINUTE_MS = 60_000
 

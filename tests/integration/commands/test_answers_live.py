@@ -12,8 +12,8 @@ from groupreplay.codecs.kafka_terms import partition_for
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.topic_reader import read_topic
 from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.sources.topic import read_topic
 from support.job.captures import invoke
 from support.kafka.clients import commit_once, make_topics
 

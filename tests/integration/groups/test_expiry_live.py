@@ -16,12 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
 
-from groupreplay.app.inspection.capture_files.context import decoded_context
 from groupreplay.codecs.kafka_terms import partition_for
 from groupreplay.coordinator.requests import Commit, Error, OffsetCommit, OffsetDelete
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.sources.capture_context import decoded_context
 from support.job.captures import invoke
 from support.job.replays import Json, event_name, replayed_log
 from support.kafka.clients import make_topics, new_consumer, open_transaction

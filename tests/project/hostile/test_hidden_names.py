@@ -13,7 +13,6 @@ from zlib import crc32
 
 import pytest
 
-from groupreplay.app.inspection.capture_file import read_captures
 from groupreplay.app.inspection.records.decode import DecodeCounts, decode_rows
 from groupreplay.app.simulate.files import CLUSTER_ID, ERA, write_simulation
 from groupreplay.coordinator.simulation.scenarios import SCENARIOS
@@ -29,6 +28,7 @@ from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.engine.json_messages import dead_letter_row
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.engine.wire import BadRecordBytes
+from groupreplay.streaming.sources.capture import read_captures
 from support.histories.builders import generation, member, replay
 from support.histories.modern_builders import first_join
 from support.histories.raw_records import Raw

@@ -28,13 +28,13 @@ from groupreplay.streaming.contract.job_document import (
 )
 from groupreplay.streaming.contract.messages import OBJECTS
 from groupreplay.streaming.contract.probe_messages import ProbeMessage, decode_message, encode_message
+from groupreplay.streaming.contract.rows import ROW_SCHEMA
 from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
-from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA
-from groupreplay.streaming.prober.probes_topic import shows_rounds
 from groupreplay.streaming.sinks import event_topic
 from groupreplay.streaming.sinks.event_topic import EventTopic, SinkReader, Wanted
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
+from groupreplay.streaming.sources.source import shows_rounds
 from support.histories.builders import CONTEXT
 from support.histories.probed import START
 from support.histories.samples import one_of_each

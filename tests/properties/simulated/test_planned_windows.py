@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from groupreplay.app.inspection.capture_file import read_captures
 from groupreplay.app.simulate.files import CLUSTER_ID, ERA, write_simulation
 from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.simulation import BEGIN_MS, SimulationPlan
@@ -22,6 +21,7 @@ from groupreplay.state.events.event import Severity
 from groupreplay.state.policy.planned_windows import Once, PlannedWindow
 from groupreplay.state.policy.rules import Policy
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
+from groupreplay.streaming.sources.capture import read_captures
 
 MINUTE_MS = 60_000
 LENGTH_MS = 60 * MINUTE_MS

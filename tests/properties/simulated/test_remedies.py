@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from groupreplay.app.inspection.capture_file import read_captures
 from groupreplay.app.simulate.files import CLUSTER_ID, ERA, write_simulation
 from groupreplay.coordinator.simulation import (
     Crash,
@@ -28,6 +27,7 @@ from groupreplay.coordinator.simulation import (
 from groupreplay.coordinator.simulation.script_steps import ScriptedStep
 from groupreplay.state import Context
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
+from groupreplay.streaming.sources.capture import read_captures
 
 MINUTE_MS = 60_000
 LENGTH_MS = 45 * MINUTE_MS

@@ -26,7 +26,7 @@ READERS = {
     "app/cli/time_range.py": "ages in flags of a live topic",
     "app/inspection/capture.py": "the time up to which a topic was read",
     "streaming/run/single_run.py": "Spark dates its batches and timers by it",
-    "streaming/kafka/topic_reader.py": "the time up to which a topic was read",
+    "streaming/sources/topic.py": "the time up to which a topic was read",
     "streaming/prober/service.py": "one round that is printed and not written",
     "streaming/spark/operator.py": "the time by which records were read, to a day; it has the driver's correction",
     "app/text/screen.py": "the time that a person sees",

@@ -1,4 +1,4 @@
-"""The driver without Spark: the same records give the same bytes, in order, however they are cut."""
+"""A log in one piece: the same records give the same bytes, in order, however they are cut; counts of events."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from groupreplay.app.inspection.capture_file import read_captures
 from groupreplay.codecs import GroupMetadataKey, encode_key
 from groupreplay.state import Context
 from groupreplay.state.output.envelope import event_type
 from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage
+from groupreplay.streaming.engine import live
 from groupreplay.streaming.engine import replay as replay_module
 from groupreplay.streaming.engine.packing.pack import packed_rows
-from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
+from groupreplay.streaming.engine.replay import EventHead, EventTally, Filter, Replay, events_in_order
+from groupreplay.streaming.sources.capture import read_captures
 from support.histories.builders import PARTITION, asked_for, commit, emptied, generation, gone, member
 from support.histories.raw_records import Raw, commit_key
 from support.job.captures import CLUSTER_ID, ERA, raw, write_capture
@@ -285,7 +286,7 @@ def test_cut_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             for place in range(batch.num_rows):
                 yield from packed_rows(iter([batch.slice(place, 1)]), horizons)
 
-    monkeypatch.setattr(replay_module, "packed_rows", one_by_one)
+    monkeypatch.setattr(live, "packed_rows", one_by_one)
     assert replayed(path) == whole
 
 
@@ -303,3 +304,25 @@ def test_sorting_in_memory_or_on_disk(order: list[int], limit: int) -> None:
         patch.setattr(replay_module, "_SPILL_BYTES", limit)
         events = list(events_in_order(rows, Filter()))
     assert events == [row(number).value for number in range(60)]
+
+
+def head(name: str, second: int, severity: int = 9) -> EventHead:
+    """The attributes of an event."""
+    return EventHead(f"groupreplay.{name}.v1", f"2026-01-01T00:00:{second:02d}.000Z", "0", severity)
+
+
+def test_all_are_counted_and_some_selected() -> None:
+    """By name and severity, with the extent of their times, whatever the filter says."""
+    tally = EventTally(Filter(least_severity=13))
+    events = [head("group.created", 5), head("rebalance.stuck", 3, 17), head("rebalance.stuck", 9, 13)]
+    assert [tally(event) for event in events] == [False, True, True]
+    assert (tally.shown, tally.first, tally.last) == (2, events[1].time, events[2].time)
+    assert tally.text() == ("3 events: rebalance.stuck 2, group.created 1; INFO 1, WARN 1, ERROR 1")
+
+
+def test_many_kinds() -> None:
+    """The most frequent ones, and how many others; a severity that nobody knows is a number."""
+    tally = EventTally(Filter())
+    for number in range(8):
+        tally(head(f"a.b{number}", 0, 3))
+    assert tally.text() == ("8 events: a.b0 1, a.b1 1, a.b2 1, a.b3 1, a.b4 1, a.b5 1 and 2 other kinds; 3 8")

@@ -13,19 +13,19 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 
 from groupreplay.state.policy.sessions import SessionSettings
-from groupreplay.streaming.config.settings import Cluster, RetentionFlags
-from groupreplay.streaming.kafka.broker_config import (
+from groupreplay.streaming.config.retention import (
     CHECK_INTERVAL,
     RELEASE_SETTING,
     RETENTION,
     SESSIONS,
     Retention,
+)
+from groupreplay.streaming.config.settings import Cluster, RetentionFlags
+from groupreplay.streaming.kafka.broker_config import (
     RetentionWatch,
     configs_address,
-    contradiction,
     effective_retention,
     lists_transactions,
-    parsed_release,
     release_text,
 )
 from groupreplay.streaming.kafka.clients import Connection
@@ -77,29 +77,6 @@ def test_what_depends_on_the_release(
     assert release_text(connection) == text
     assert configs_address(connection) == address
     assert lists_transactions(connection) is transactions
-
-
-@pytest.mark.parametrize(
-    ("text", "release"),
-    [
-        ("2.8", (2, 8)),
-        ("2.8.1", (2, 8)),
-        ("2.8-IV1", (2, 8)),
-        ("3.10-IV0", (3, 10)),
-        ("Kafka 3.9", (3, 9)),
-        ("Kafka 4.0 or later", (4, 0)),
-        ("simulated Kafka 3.9 (Scala coordinator)", (3, 9)),
-        ("simulated", None),
-        ("", None),
-        ("4", None),
-        ("x2.8", None),
-        ("v23.1 of something", None),
-        ("99999.1", None),
-    ],
-)
-def test_a_release_in_a_text(text: str, release: tuple[int, int] | None) -> None:
-    """As flags, brokers and captures write it; anything else is no release, and never guessed."""
-    assert parsed_release(text) == release
 
 
 HOUR_SECONDS = 3_600.0
@@ -175,15 +152,6 @@ def test_a_setting_that_kafka_has_not(caplog: pytest.LogCaptureFixture, text: st
     assert f"{RETENTION}={text}, which is no setting of Kafka" in record.getMessage()
 
 
-def test_clean_ups_further_apart_than_the_retention() -> None:
-    """Kafka accepts that: offsets only stay for longer."""
-    odd = contradiction(60_000, 120_000)
-    assert odd is not None
-    assert "an offset may stay for 2 min 0 s after its deadline" in odd
-    assert contradiction(60_000, 60_000) is None
-    assert contradiction(None, 120_000) is contradiction(60_000, None) is None
-
-
 def test_the_sessions_of_each_type_of_group() -> None:
     """As the broker tells them; a type that it does not know is left out, and a refusal falls back to the capture."""
     names = SESSIONS["share"]
@@ -248,12 +216,6 @@ def test_a_job_names_a_contradiction_once(caplog: pytest.LogCaptureFixture) -> N
     now[0] = HOUR_SECONDS
     assert not watch.changed()
     assert len(caplog.records) == 1
-
-
-def test_a_capture_has_nobody_to_ask() -> None:
-    """Only a flag can tell."""
-    assert effective_retention(RetentionFlags(retention_minutes=1), None).retention_ms == 60_000
-    assert effective_retention(RetentionFlags(), None) == Retention()
 
 
 def test_a_change_is_noticed_within_the_hour(caplog: pytest.LogCaptureFixture) -> None:

@@ -10,8 +10,9 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.contract.rows import ROW_SCHEMA
 from groupreplay.streaming.kafka import topic_reader as rows_module
-from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA, chosen_partitions, follow_topic
+from groupreplay.streaming.kafka.topic_reader import follow_topic
 
 
 def message(place: int, at: int, fault: KafkaError | None = None) -> Message:
@@ -67,7 +68,7 @@ class FakeConnection:
 def offsets(connection: Any, start: int, end: int) -> list[int]:
     """The offsets that are read of partition 4."""
     batches = list(
-        rows_module._read_spans(connection, OFFSETS_TOPIC, [(4, start, end)], rows_module.no_progress)
+        rows_module.read_spans(connection, OFFSETS_TOPIC, [(4, start, end)], rows_module.no_progress)
     )
     assert all(batch.schema == ROW_SCHEMA for batch in batches)
     return [offset for batch in batches for offset in batch["offset"].to_pylist()]
@@ -115,7 +116,7 @@ def test_silence_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     """A row has the columns of Spark's Kafka source, with Kafka's number for who set the time."""
-    (batch,) = rows_module._read_spans(
+    (batch,) = rows_module.read_spans(
         FakeConnection([messages(2, 3)]),  # type: ignore[arg-type]
         OFFSETS_TOPIC,
         [(4, 2, 4)],
@@ -136,7 +137,7 @@ def test_batches_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
             seen: list[tuple[int, int | None]] = []
             connection = FakeConnection([messages(0, 1), messages(2, 3), messages(4)])
             spans = [(4, 0, 5)]
-            batches = rows_module._read_spans(
+            batches = rows_module.read_spans(
                 connection,  # type: ignore[arg-type]
                 OFFSETS_TOPIC,
                 spans,
@@ -159,12 +160,3 @@ def test_following() -> None:
     found = [(batch["partition"].to_pylist(), batch["offset"].to_pylist()) for batch in batches]
     assert found == [([0], [3]), ([1, 1], [7, 8]), ([4], [9])]
     assert (connection.reader.assigned, connection.reader.closed) == ([(0, 3), (1, 7), (4, 9)], True)
-
-
-def test_chosen_partitions() -> None:
-    """All of them, or those that were asked for, in order; a wrong number is a usage error."""
-    assert chosen_partitions(None, 3) == [0, 1, 2]
-    assert chosen_partitions([2, 0, 2], 3) == [0, 2]
-    with pytest.raises(GroupReplayError, match="there is no partition 3") as caught:
-        chosen_partitions([3], 3)
-    assert caught.value.exit_code is ExitCode.USAGE

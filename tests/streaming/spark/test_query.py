@@ -26,8 +26,8 @@ from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.engine.advance import AdvanceResult
 from groupreplay.streaming.engine.json_messages import event_row
+from groupreplay.streaming.engine.packing.key_columns import as_counts
 from groupreplay.streaming.engine.packing.pack import pack
-from groupreplay.streaming.engine.packing.record_counts import as_counts
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
 from groupreplay.streaming.spark import operator
 from groupreplay.streaming.spark.operator import _UNWRITTEN, OUTPUT_SCHEMA, Job, OutputCells, _cells

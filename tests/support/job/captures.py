@@ -10,11 +10,11 @@ import pyarrow as pa
 from click.testing import CliRunner, Result
 
 from groupreplay.app.cli.program import cli
-from groupreplay.app.inspection.capture_file import CaptureWriter
-from groupreplay.app.inspection.capture_files.context import CaptureContext
 from groupreplay.codecs import encode_key, encode_value
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA
+from groupreplay.streaming.contract.rows import ROW_SCHEMA
+from groupreplay.streaming.sources.capture import CaptureWriter
+from groupreplay.streaming.sources.capture_context import CaptureContext
 from support.histories.builders import PARTITION, placed
 from support.histories.builders import Raw as Record
 from support.histories.raw_records import Raw

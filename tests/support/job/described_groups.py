@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from groupreplay.app.inspection.capture_file import read_captures
 from groupreplay.app.inspection.groups import live_groups
 from groupreplay.codecs import OffsetCommitKey, encode_key
 from groupreplay.state import Context
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.kafka.clients import TopicIdentity
+from groupreplay.streaming.sources.capture import read_captures
 from support.histories.builders import commit, generation, member
 from support.histories.modern_builders import TOPIC
 from support.job.captures import CLUSTER_ID, ERA, raw, write_capture

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from groupreplay.streaming.engine.packing.horizons import Horizons
 from groupreplay.streaming.engine.packing.pack import COUNTED_SCHEMA, pack
+from groupreplay.streaming.engine.packing.record_times import Horizons
 from support.histories.raw_records import Raw, batches
 
 

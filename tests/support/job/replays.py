@@ -10,9 +10,9 @@ from groupreplay.state import Context
 from groupreplay.streaming.config.settings import Cluster, RetentionFlags
 from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.engine.replay import Replay
-from groupreplay.streaming.kafka import topic_reader
 from groupreplay.streaming.kafka.broker_config import effective_retention
 from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.sources.topic import read_topic
 from support.job.captures import invoke
 
 Json = dict[str, Any]
@@ -29,7 +29,7 @@ def replayed_topics(server: str, probes: str, *flags: object) -> list[Json]:
 def replayed_log(server: str, **known: Any) -> tuple[list[Json], Replay]:
     """The events of the log alone, with the broker's retention, and the replay with its groups."""
     cluster = Cluster(bootstrap_servers=server)
-    log = topic_reader.read_topic(cluster)
+    log = read_topic(cluster)
     retention = effective_retention(RetentionFlags(), Connection(cluster)).for_context()
     replay = Replay(Context(cluster_id=log.cluster_id, era=log.era, **retention, **known))
     return events_of(replay.feed(log)), replay

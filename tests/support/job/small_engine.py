@@ -16,8 +16,8 @@ from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.settings import RunSettings
 from groupreplay.streaming.contract.messages import OutputRow
 from groupreplay.streaming.engine.advance import advance
-from groupreplay.streaming.engine.packing.horizons import Horizons
 from groupreplay.streaming.engine.packing.pack import INPUT_COLUMNS, packed_rows
+from groupreplay.streaming.engine.packing.record_times import Horizons
 from groupreplay.streaming.engine.probe_rows import pack_probes
 from groupreplay.streaming.engine.wire import HEARTBEAT_TAG
 from groupreplay.streaming.kafka.clients import Connection

@@ -26,9 +26,9 @@ from groupreplay.streaming.config.settings import Cluster, RetentionFlags
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.kafka.broker_config import effective_retention
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.topic_reader import read_topic
 from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.process_guard import GuardedProcess
+from groupreplay.streaming.sources.topic import read_topic
 from support.histories.builders import Raw, observed
 from support.job.replays import Json, event_name, events_of
 from support.kafka.clients import make_topics, new_consumer, set_configs

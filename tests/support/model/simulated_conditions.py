@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from groupreplay.app.inspection.capture_file import read_captures
 from groupreplay.app.simulate.files import CLUSTER_ID, ERA, write_simulation
 from groupreplay.app.text.time_zone import event_ms
 from groupreplay.coordinator.simulation.scenarios import SCENARIOS
@@ -21,6 +20,7 @@ from groupreplay.coordinator.simulation.simulation import BEGIN_MS, SimulationPl
 from groupreplay.state import Context
 from groupreplay.state.events.event import Severity
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
+from groupreplay.streaming.sources.capture import read_captures
 
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS

@@ -12,7 +12,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from groupreplay.app.inspection.capture_file import read_captures
 from groupreplay.app.inspection.history import history
 from groupreplay.app.inspection.state_history import state_rows
 from groupreplay.app.report.overview import all_strips
@@ -33,7 +32,8 @@ from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.simulation import SimulationPlan
 from groupreplay.state import Context
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
-from groupreplay.streaming.kafka.topic_reader import Rows
+from groupreplay.streaming.sources.capture import read_captures
+from groupreplay.streaming.sources.source import Rows
 from groupreplay.timeline.document import TimelineDocument
 from groupreplay.timeline.overview import GroupStrip
 from support.pictures.timelines import SOURCE

@@ -21,8 +21,8 @@ from groupreplay.state.output.schemas import json_schemas
 from groupreplay.streaming.contract.job_document import JOB_KEY
 from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.engine.advance import advance
-from groupreplay.streaming.engine.packing.horizons import Horizons
 from groupreplay.streaming.engine.packing.pack import pack
+from groupreplay.streaming.engine.packing.record_times import Horizons
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
 from groupreplay.streaming.engine.replay import Filter, events_in_order
 from groupreplay.streaming.engine.wire import GROUP_TAG

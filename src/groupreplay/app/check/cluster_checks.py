@@ -15,13 +15,9 @@ from groupreplay.app.check.result import CheckResult, Subject, failed, ok, unkno
 from groupreplay.state.policy.context import DEFAULT_CHECK_INTERVAL_MS, OFFSETS_TOPIC
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.config.retention import contradiction
 from groupreplay.streaming.kafka import rights as all_rights
-from groupreplay.streaming.kafka.broker_config import (
-    contradiction,
-    effective_retention,
-    lists_transactions,
-    release_text,
-)
+from groupreplay.streaming.kafka.broker_config import effective_retention, lists_transactions, release_text
 from groupreplay.streaming.kafka.clients import NO_ERA, Connection
 from groupreplay.streaming.kafka.group_admin import GroupAdmin
 from groupreplay.streaming.kafka.output_topics import (

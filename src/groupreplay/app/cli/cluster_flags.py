@@ -18,7 +18,7 @@ from groupreplay.app.cli.options import file_flag, flag, group, pairs_flag
 
 if TYPE_CHECKING:
     from groupreplay.streaming.config.settings import Cluster, RetentionFlags, TopicNames
-    from groupreplay.streaming.prober.probes_topic import ProbesPlace
+    from groupreplay.streaming.sources.topic import ProbesPlace
 
 _PROPERTY: Final = "--broker-property"
 #: Kafka's settings of sessions are integers of 32 bits.
@@ -138,7 +138,7 @@ class ProbesFlags:
 
     def place(self, source: Cluster) -> ProbesPlace:
         """The topic, on the source cluster unless the flags name another one."""
-        from groupreplay.streaming.prober.probes_topic import ProbesPlace
+        from groupreplay.streaming.sources.topic import ProbesPlace
 
         return ProbesPlace(self.sink.find() or source, self.topic, self.asked_for)
 
@@ -159,8 +159,8 @@ def probes_flags() -> Any:
 def _retention(
     broker_release: str | None, broker_property: Mapping[str, str], **values: int | None
 ) -> RetentionFlags:
+    from groupreplay.streaming.config.retention import parsed_release
     from groupreplay.streaming.config.settings import RetentionFlags
-    from groupreplay.streaming.kafka.broker_config import parsed_release
 
     release = None if broker_release is None else parsed_release(broker_release)
     if broker_release is not None and release is None:
@@ -179,7 +179,7 @@ def _session_settings(properties: Mapping[str, str]) -> dict[str, int]:
     Raises:
         BadParameter: another name, no number, or two that no broker accepts together.
     """
-    from groupreplay.streaming.kafka.broker_config import SESSIONS
+    from groupreplay.streaming.config.retention import SESSIONS
 
     hint = f"'{_PROPERTY}'"
     settings = {}

@@ -1,26 +1,19 @@
-"""The input of commands that read the offsets topic: a capture file or a live cluster, with the prober's answers.
+"""The input of commands that read the offsets topic: from the flags to one ``RecordSource``.
 
 Imports nothing heavy at the top: ``--help`` loads this module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from groupreplay.app.cli.cluster_flags import (
-    ClusterFlags,
-    ProbesFlags,
-    cluster_flags,
-    probes_flags,
-    retention_flags,
-)
+from groupreplay.app.cli.cluster_flags import ProbesFlags, cluster_flags, probes_flags, retention_flags
 from groupreplay.app.cli.file_settings import is_typed
 from groupreplay.app.cli.options import (
     TABLE_FORMATS,
@@ -36,10 +29,10 @@ from groupreplay.app.cli.options import (
 )
 from groupreplay.app.cli.policy_flags import rules_file_flag
 from groupreplay.app.cli.table_flags import TableFlags, table_flags
-from groupreplay.app.cli.time_range import DataEnd, TimeRange, live_end, time_range
+from groupreplay.app.cli.time_range import TimeRange, time_range
 from groupreplay.app.text.given_time import GivenTime
 from groupreplay.streaming.base.clock import TimeZone
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.errors import ExitCode
 
 if TYPE_CHECKING:
     from groupreplay.app.cli.nothing_found import LogRead, Nothing
@@ -49,51 +42,83 @@ if TYPE_CHECKING:
     from groupreplay.streaming.config.settings import RetentionFlags
     from groupreplay.streaming.engine.replay import Replay
     from groupreplay.streaming.kafka.clients import Connection
-    from groupreplay.streaming.kafka.topic_reader import ProgressCallback, Rows
+    from groupreplay.streaming.sources.source import DataEnd, RecordSource, Rows
 
 
 #: Key in the context of a command: its assumptions were reported.
 _ASSUMED: Final = "groupreplay.assumed"
 
 
+@dataclass(frozen=True, slots=True)
+class SourceKind:
+    """A kind of input: its flags, by name of field, and what makes a source of a ``LogInput``; None: none is named."""
+
+    flags: Callable[[], Mapping[str, Any]]
+    make: Callable[[LogInput], RecordSource | None]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogInput:
-    """A capture (``from_file``) or a live cluster (``source``); ``probes`` None: probes are not read.
+    """The flags that name an input, by the names of ``KINDS``; ``probes`` None: the prober's answers are not read."""
 
-    ``columns``: see ``read_captures``.
-    """
-
-    from_file: Sequence[Path]
-    source: ClusterFlags
-    columns: Mapping[str, str] = field(default_factory=dict)
+    values: Mapping[str, Any] = field(default_factory=dict)
     probes: ProbesFlags | None = None
 
-    def end(self) -> DataEnd:
-        """The last record of the capture, or now.
+    def source(self) -> RecordSource:
+        """The input that the flags name; it is not opened.
 
         Raises:
-            GroupReplayError: the capture cannot be read, or has no records.
+            UsageError: they name none.
+            GroupReplayError: the properties file of a cluster cannot be used.
         """
-        if not self.from_file:
-            return live_end()
-        from groupreplay.app.inspection.capture_end import last_record_ms
+        for kind in KINDS:
+            if (source := kind.make(self)) is not None:
+                return source
+        raise click.UsageError("Nothing to read: give --from-file FILE or --bootstrap-server host:port.")
 
-        topic = "" if self.probes is None else self.probes.topic
-        found = last_record_ms(self.from_file, topic, self.columns)
-        if found is None:
-            raise GroupReplayError(
-                "there are no records, so no age or time of day can count back from the last one",
-                where=", ".join(map(str, self.from_file)),
-                fix="give another capture",
-                exit_code=ExitCode.DATA,
-            )
-        return DataEnd(at_ms=found, is_live=False)
+    def recorded(self) -> RecordSource | None:
+        """The input beside a cluster, for commands that do something else with a cluster; None: the flags name none."""
+        return next(filter(None, (kind.make(self) for kind in KINDS if kind is not _TOPIC)), None)
+
+    def end(self) -> DataEnd:
+        """See ``RecordSource``."""
+        return self.source().end()
+
+
+def _captures(log: LogInput) -> RecordSource | None:
+    if not log.values.get("from_file"):
+        return None
+    from groupreplay.streaming.sources.capture import CaptureSource
+
+    topic = "" if log.probes is None else log.probes.topic
+    return CaptureSource(log.values["from_file"], log.values.get("columns", {}), topic)
+
+
+def _topic(log: LogInput) -> RecordSource | None:
+    if "source" not in log.values or (cluster := log.values["source"].find()) is None:
+        return None
+    from groupreplay.streaming.sources.topic import TopicSource
+
+    return TopicSource(cluster, None if log.probes is None else log.probes.place(cluster))
+
+
+def _capture_flags() -> Mapping[str, Any]:
+    from_file = file_flag("Capture file, or a folder of them; may be repeated.", multiple=True)
+    return {"from_file": from_file, "columns": columns_flag()}
+
+
+_TOPIC: Final = SourceKind(lambda: {"source": cluster_flags()}, _topic)
+#: The kinds of input, in the order in which they count.
+KINDS: Final = [SourceKind(_capture_flags, _captures), _TOPIC]
 
 
 def log_flags(**more: Any) -> Any:
-    """A field with a ``LogInput`` of these flags and of ``more``."""
-    from_file = file_flag("Capture file, or a folder of them; may be repeated.", multiple=True)
-    return group(LogInput, from_file=from_file, columns=columns_flag(), source=cluster_flags(), **more)
+    """A field with a ``LogInput`` of the flags of all kinds, and of ``more``."""
+
+    def made(probes: ProbesFlags | None = None, **values: Any) -> LogInput:
+        return LogInput(values=values, probes=probes)
+
+    return group(made, **{name: part for kind in KINDS for name, part in kind.flags().items()}, **more)
 
 
 def columns_flag() -> Any:
@@ -158,33 +183,24 @@ def replaying(
     capture at the time it was taken, or at its last record if the file does not have that time.
     """
     from groupreplay.streaming.engine.replay import Replay
+    from groupreplay.streaming.sources.source import context_of
 
     policy = query.rules.load()
     at_ms = at.until_ms
-    with reading(query.log, partitions) as (rows, is_probed):
-        context = context_of(
-            rows, retention=query.retention, policy=policy, probing=is_probed, member_events=member_events
-        )
-        replay = Replay(context, groups, until_ms=at_ms, now_ms=complete_until(rows, at_ms))
+    with reading(query.log, partitions) as rows:
+        context = context_of(rows, query.retention, policy=policy, member_events=member_events)
+        replay = Replay(context, groups, until_ms=at_ms, now_ms=rows.complete_until(at_ms))
         yield replay, rows
     warn_of_losses(replay)
 
 
 @contextmanager
-def reading(log: LogInput, partitions: Sequence[int] = ()) -> Iterator[tuple[Rows, bool]]:
-    """The records, and whether a prober was active while they were written; shows progress."""
+def reading(log: LogInput, partitions: Sequence[int] = ()) -> Iterator[Rows]:
+    """The records of the input; shows progress."""
     from groupreplay.app.text.terminal import Progress
 
     with Progress("records read") as progress:
-        yield with_probes(open_rows(log, partitions, progress=progress))
-
-
-def with_probes(rows: Rows) -> tuple[Rows, bool]:
-    """The same rows, and whether a prober was active while they were written."""
-    from groupreplay.streaming.prober.probes_topic import shows_rounds
-
-    is_probed, probes = shows_rounds(rows.probes)
-    return replace(rows, probes=probes), is_probed
+        yield log.source().open(partitions, progress=progress)
 
 
 def lag_asked_for(query: GroupsQuery, rows: Rows) -> bool:
@@ -203,23 +219,6 @@ def need_connection(rows: Rows) -> Connection:
     return rows.connection
 
 
-def context_of(rows: Rows, *, retention: RetentionFlags, **settings: Any) -> Context:
-    """The context of the groups in these rows, with the names of topics that records hold only by id."""
-    from groupreplay.state import Context
-    from groupreplay.streaming.kafka.broker_config import effective_retention
-
-    names = rows.connection.topic_names() if rows.connection else rows.topic_names
-    settings |= effective_retention(retention, rows.connection, rows.retention).for_context()
-    return Context(cluster_id=rows.cluster_id, era=rows.era, topic_names=names, **settings)
-
-
-def complete_until(rows: Rows, until_ms: int | None) -> int | None:
-    """The time up to which the log is complete, but not after ``until_ms``; None if that is not known."""
-    if rows.complete_ms is None:
-        return None
-    return rows.complete_ms if until_ms is None else min(rows.complete_ms, until_ms)
-
-
 def warn_of_assumptions(
     context: Context,
     rows: Rows,
@@ -235,7 +234,7 @@ def warn_of_assumptions(
     ``assumed`` of what is shown.
     """
     from groupreplay.state.policy.context import NEWEST_RULES
-    from groupreplay.streaming.kafka.broker_config import contradiction
+    from groupreplay.streaming.config.retention import contradiction
 
     assumed = []
     if context.retention_ms is None:
@@ -278,45 +277,6 @@ def _needs_release(groups: Sequence[Mapping[str, Any]]) -> bool:
     return any(offset["expiry_assumed_release"] for group in groups for offset in group["offsets"])
 
 
-def open_rows(
-    log: LogInput,
-    partitions: Sequence[int] = (),
-    groups: Collection[str] | None = None,
-    *,
-    progress: ProgressCallback,
-) -> Rows:
-    """The records to read, with the probes if ``log`` asks for them; they are counted in the extent of the rows.
-
-    Of a live topic only the partitions of these ``groups``, None: of all. A capture does not say how many partitions
-    its topic had, so there the reader has to leave out the others.
-
-    Raises:
-        UsageError: neither a capture nor a cluster is named.
-        GroupReplayError: the capture or the cluster cannot be read.
-    """
-    from groupreplay.streaming.kafka.topic_reader import counted, read_topic
-
-    if log.from_file:
-        from groupreplay.app.inspection.capture_file import read_captures
-
-        topic = "" if log.probes is None else log.probes.topic
-        return counted(
-            read_captures(
-                log.from_file, partitions, probes_topic=topic, columns=log.columns, progress=progress
-            )
-        )
-    cluster = log.source.find()
-    if cluster is None:
-        raise click.UsageError("Nothing to read: give --from-file FILE or --bootstrap-server host:port.")
-    rows = counted(read_topic(cluster, partitions, groups=groups, progress=progress))
-    if log.probes is None:
-        return rows
-    from groupreplay.streaming.prober.probes_topic import open_probes
-
-    found = open_probes(log.probes.place(cluster))
-    return replace(rows, probes=found.batches if found else (), probes_topic=log.probes.topic)
-
-
 def warn_of_losses(replay: Replay) -> None:
     """Report on stderr how many records could not be used and how many groups were set aside, if there are any."""
     if replay.dead_letters:
@@ -330,12 +290,11 @@ def warn_of_losses(replay: Replay) -> None:
         )
 
 
-def log_read(log: LogInput, rows: Rows, zone: TimeZone) -> LogRead:
+def log_read(rows: Rows, zone: TimeZone) -> LogRead:
     """What was read, for a line that nothing was found in it."""
     from groupreplay.app.cli.nothing_found import LogRead
 
-    where = ", ".join(map(str, log.from_file)) or f"the live topic of cluster {rows.cluster_id}"
-    return LogRead(where, rows.extent, zone)
+    return LogRead(rows.where, rows.extent, zone)
 
 
 def exit_code(found: Mapping[str, Sequence[str]], nothing: Nothing | None = None) -> int:

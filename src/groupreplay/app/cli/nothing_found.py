@@ -14,9 +14,9 @@ from typing import Any, Final
 from groupreplay.app.text.time_zone import date_time, event_time
 from groupreplay.state.display.phrases import counted
 from groupreplay.streaming.base.clock import TimeZone
-from groupreplay.streaming.engine.event_tally import EventTally
+from groupreplay.streaming.contract.rows import LogExtent
 from groupreplay.streaming.engine.group_choice import GroupChoice, is_glob, nearest
-from groupreplay.streaming.kafka.topic_reader import LogExtent
+from groupreplay.streaming.engine.replay import EventTally
 
 #: So many names fit into a line.
 _NAMED: Final = 5

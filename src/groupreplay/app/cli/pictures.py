@@ -16,8 +16,6 @@ from groupreplay import __version__
 from groupreplay.app.cli.cluster_flags import retention_flags
 from groupreplay.app.cli.inputs import (
     LogInput,
-    complete_until,
-    context_of,
     log_and_probes_flags,
     log_read,
     nothing_found,
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags
     from groupreplay.streaming.engine.group_choice import GroupChoice
-    from groupreplay.streaming.kafka.topic_reader import Rows
+    from groupreplay.streaming.sources.source import Rows
     from groupreplay.timeline.document import TimelineDocument, TimelineSource
     from groupreplay.timeline.limits import TimelineLimits
 
@@ -83,18 +81,19 @@ def opened(query: PictureQuery, times: TimeRange) -> Iterator[OpenedLog]:
         UsageError: neither a capture nor a cluster is named.
         GroupReplayError: the capture or the cluster cannot be read; also while reading.
     """
+    from groupreplay.streaming.sources.source import context_of
+
     policy = query.rules.load()
-    with reading(query.log) as (rows, is_probed):
+    with reading(query.log) as rows:
         context = context_of(
             rows,
-            retention=query.retention,
+            query.retention,
             policy=policy,
-            probing=is_probed,
             complete_since_ms=point_ms(query.complete_since, query.zone, query.log.end),
             member_events=True,
             redaction=query.redaction,
         )
-        yield OpenedLog(rows, context, complete_until(rows, times.until_ms))
+        yield OpenedLog(rows, context, rows.complete_until(times.until_ms))
 
 
 def picture_source(
@@ -104,11 +103,10 @@ def picture_source(
 
     The addresses of brokers are left out: a document is sent on.
     """
-    from groupreplay.app.report.timelines import digest_of
     from groupreplay.timeline.document import TimelineSource
 
-    files = [path.name for path in query.log.from_file]
-    flags = [part for name in files for part in ("--from-file", name)] or ["--bootstrap-server", "HOST:PORT"]
+    input_ = query.log.source()
+    flags = [*input_.flags]
     for name, value in (("--since", times.since_ms), ("--until", times.until_ms)):
         flags += [] if value is None else [name, str(value)]
     hidden = tuple(sorted(query.redaction.hidden)) if query.redaction else ()
@@ -116,10 +114,10 @@ def picture_source(
     return TimelineSource(
         command=shlex.join(["groupreplay", command, *flags, *words]),
         version=__version__,
-        origin=", ".join(files) or "live cluster",
+        origin=input_.origin,
         cluster_id="",
         topic_id="",
-        digest=digest_of(query.log.from_file) if files else None,
+        digest=input_.digest(),
         redacted=hidden,
     )
 
@@ -144,7 +142,7 @@ def need_timeline(
     choice = GroupChoice([group])
     read: list[Rows] = []
     found = timelines_of(query, times, _FirstGroup(choice), source, most_bytes=most_bytes, read=read)
-    log = log_read(query.log, read[0], query.zone)
+    log = log_read(read[0], query.zone)
     if len(choice.matched) > 1:
         what = f"{several_groups(group, choice.matched)}; give one of them, or report --all-groups"
         raise GroupReplayError(what, exit_code=ExitCode.USAGE)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import click
 
@@ -14,17 +15,14 @@ from groupreplay.app.text.given_time import GivenTime
 from groupreplay.app.text.time_zone import date_time
 from groupreplay.streaming.base.clock import UTC, TimeZone, now_ms
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DataEnd:
-    """The end of the data, from which ages and times of day count back: now, or the last record of a capture."""
-
-    at_ms: int
-    is_live: bool
+if TYPE_CHECKING:
+    from groupreplay.streaming.sources.source import DataEnd
 
 
 def live_end() -> DataEnd:
     """The end of live data: now."""
+    from groupreplay.streaming.sources.source import DataEnd
+
     return DataEnd(at_ms=now_ms(), is_live=True)
 
 

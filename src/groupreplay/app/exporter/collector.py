@@ -19,7 +19,7 @@ from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.job.bad_records import CORRECTED
 from groupreplay.state.output.catalogue import EVENTS
 from groupreplay.streaming.contract.job_document import JobDocument
-from groupreplay.streaming.engine.packing.record_counts import RECORD_TYPES
+from groupreplay.streaming.engine.packing.key_columns import RECORD_TYPES
 from groupreplay.streaming.sinks.known_groups import Holding, KnownGroup
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 

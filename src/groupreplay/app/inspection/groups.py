@@ -9,7 +9,7 @@ from groupreplay.app.inspection.fail_on import Findings
 from groupreplay.state.display.phrases import counted
 from groupreplay.streaming.engine.group_choice import GroupChoice
 from groupreplay.streaming.engine.replay import Replay
-from groupreplay.streaming.kafka.topic_reader import Rows
+from groupreplay.streaming.sources.source import Rows
 
 #: What ``Group.describe()`` returns.
 Description = Mapping[str, Any]

@@ -15,7 +15,7 @@ from groupreplay.state.display.phrases import interval, milliseconds
 from groupreplay.state.snapshot.observations import GroupRecord
 from groupreplay.streaming.contract.probe_messages import GroupAnswer
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, group_probe, placed_messages
-from groupreplay.streaming.kafka.topic_reader import Rows
+from groupreplay.streaming.sources.source import Rows
 from groupreplay.timeline.states import ProbedState, StateSpan, state_spans
 
 _NEEDED: Final = ("partition", "offset", "timestamp", "key", "value")

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from groupreplay.codecs import Malformed, OffsetCommitValue, Skipped, decode_value
 from groupreplay.state.plausible_times import LATEST_MS
 from groupreplay.state.snapshot.observations import GroupRecord
-from groupreplay.streaming.engine.packing.binary_columns import Flags, Ints, numbers
-from groupreplay.streaming.engine.packing.key_columns import KeyColumns, decode_keys
+from groupreplay.streaming.base.arrow_arrays import numbers
+from groupreplay.streaming.engine.packing.key_columns import Flags, Ints, KeyColumns, decode_keys
 from groupreplay.timeline.commit_rates import CommitLog
 
 #: Successive offsets without a record that the marker of a transaction explains.

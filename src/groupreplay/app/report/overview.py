@@ -12,7 +12,7 @@ from groupreplay.state import Context
 from groupreplay.state.display.phrases import counted
 from groupreplay.streaming.contract.messages import Output
 from groupreplay.streaming.engine.replay import Replay
-from groupreplay.streaming.kafka.topic_reader import Rows
+from groupreplay.streaming.sources.source import Rows
 from groupreplay.timeline.document import Remark, TimelineDocument, TimelineSource
 from groupreplay.timeline.overview import (
     OVERVIEW_FORM,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -12,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from groupreplay.app.inspection.capture_files.log_order import not_opened
 from groupreplay.app.inspection.state_history import group_answers
 from groupreplay.app.report.fitting import fitted
 from groupreplay.app.report.group_log import GroupLogs
@@ -20,7 +18,7 @@ from groupreplay.app.text.event_text import text_of
 from groupreplay.state import Context
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
-from groupreplay.streaming.kafka.topic_reader import Rows
+from groupreplay.streaming.sources.source import Rows
 from groupreplay.timeline.document import TimelineDocument, TimelineSource
 from groupreplay.timeline.group_timeline import TimelineInput, timeline_document
 from groupreplay.timeline.limits import TimelineLimits
@@ -104,25 +102,6 @@ def _inputs(
             # Deadlines are calculated with it.
             assumed=context.assumed_retention,
         )
-
-
-def digest_of(paths: Iterable[Path]) -> str:
-    """The SHA-256 of capture files, one after the other; of a folder, of its Parquet files by name.
-
-    Raises:
-        GroupReplayError: a file cannot be read.
-    """
-    found = hashlib.sha256()
-    for path in paths:
-        files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
-        for file in files:
-            try:
-                with file.open("rb") as stream:
-                    while block := stream.read(1 << 20):
-                        found.update(block)
-            except OSError as error:
-                raise not_opened(file, error) from None
-    return found.hexdigest()
 
 
 def read_trace(paths: Iterable[Path], groups: Container[str]) -> dict[str, list[dict[str, Any]]]:

@@ -11,14 +11,14 @@ from typing import Final
 import pyarrow as pa
 
 from groupreplay import __version__
-from groupreplay.app.inspection.capture_file import CaptureWriter
-from groupreplay.app.inspection.capture_files.context import CaptureContext
 from groupreplay.app.simulate.rows import PROBES_TOPIC, RowTarget, simulated_rows
 from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.coordinator.simulation.simulation import BEGIN_MS, SimulationPlan
 from groupreplay.streaming.base.errors import unusable
 from groupreplay.streaming.base.files import atomic_file, is_written_into, require_new
-from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA, ProgressCallback, no_progress
+from groupreplay.streaming.contract.rows import ROW_SCHEMA, ProgressCallback, no_progress
+from groupreplay.streaming.sources.capture import CaptureWriter
+from groupreplay.streaming.sources.capture_context import CaptureContext
 
 CLUSTER_ID: Final = "simulated"
 ERA: Final = "simulated"

@@ -35,7 +35,7 @@ from groupreplay.streaming.contract.probe_messages import (
     RoundSummary,
     encode_message,
 )
-from groupreplay.streaming.kafka.topic_reader import ProgressCallback
+from groupreplay.streaming.contract.rows import ProgressCallback
 
 PROBES_TOPIC: Final = "group-probes"
 _SPILL_BYTES: Final = 32 * 1024 * 1024

@@ -16,10 +16,10 @@ from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.files import atomic_file, require_new
 from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.contract.rows import ProgressCallback
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
 from groupreplay.streaming.kafka.output_topics import WantedTopic, request_topics
 from groupreplay.streaming.kafka.rights import CREATE, Right, grant_line
-from groupreplay.streaming.kafka.topic_reader import ProgressCallback
 
 #: Brokers accept writes to internal topics only from a client with this name, that of Kafka's admin client.
 _ADMINISTRATOR: Final = "__admin_client"

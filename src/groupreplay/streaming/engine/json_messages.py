@@ -6,8 +6,9 @@ No other module turns them into bytes. Another encoding is one more module with 
 from __future__ import annotations
 
 import hashlib
+import logging
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -214,3 +215,56 @@ def _event_key(event: Event) -> bytes:
     in_log = event.cause is not None and event.cause.topic == OFFSETS_TOPIC
     place = f"{OFFSETS_TOPIC}-{event.cause.partition}" if event.cause and in_log else "job"
     return RESERVED + place.encode()
+
+
+log = logging.getLogger(__name__)
+
+#: What a batch of one message adds: 61 bytes, and the lengths in the message.
+_BATCH_BYTES: Final = 100
+#: Lengths of the name and the value of a header.
+_HEADER_BYTES: Final = 6
+
+
+def message_bytes(row: OutputRow) -> int:
+    """An upper bound of what a broker counts for the message."""
+    headers = sum(len(name) + len(value) + _HEADER_BYTES for name, value in row.headers)
+    return _BATCH_BYTES + len(row.key) + len(row.value or b"") + headers
+
+
+def fit_rows(
+    rows: Sequence[OutputRow], limits: Mapping[str, int], context: Context
+) -> tuple[Sequence[OutputRow], int]:
+    """The rows with those that are too large replaced, and the number of those that nothing could be written of.
+
+    ``limits`` by the values of ``Output``; outputs without one are not limited.
+    """
+    if not limits or all(message_bytes(row) <= limits.get(row.output.value, _NO_LIMIT) for row in rows):
+        return rows, 0
+    fitting = [_fitting(row, limits, context) for row in rows]
+    return [row for row in fitting if row is not None], fitting.count(None)
+
+
+_NO_LIMIT: Final = 1 << 62
+
+
+def _fitting(row: OutputRow, limits: Mapping[str, int], context: Context) -> OutputRow | None:
+    limit = limits.get(row.output.value, _NO_LIMIT)
+    smaller = _within(row, limit)
+    if smaller is None and row.output is not Output.DEAD_LETTERS:
+        letter = unfit_letter_row(row, limit, context)
+        smaller = _within(letter, limits.get(letter.output.value, _NO_LIMIT))
+    if smaller is None:
+        log.error(
+            "a message of %d bytes for %s is not written: %d are allowed, and a dead letter does not fit either",
+            message_bytes(row),
+            row.output.value,
+            limit,
+        )
+    return smaller
+
+
+def _within(row: OutputRow, limit: int) -> OutputRow | None:
+    if message_bytes(row) <= limit:
+        return row
+    smaller = shortened(row, limit, message_bytes)
+    return None if smaller is None or message_bytes(smaller) > limit else smaller

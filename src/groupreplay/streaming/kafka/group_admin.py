@@ -31,8 +31,9 @@ from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.probe_messages import MemberAnswer
+from groupreplay.streaming.contract.rows import keys_and_values
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection, TopicIdentity
-from groupreplay.streaming.kafka.topic_reader import keys_and_values, read_messages
+from groupreplay.streaming.kafka.topic_reader import read_messages
 
 log = logging.getLogger(__name__)
 

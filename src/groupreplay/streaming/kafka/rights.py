@@ -17,8 +17,8 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.properties import ClientProperties
+from groupreplay.streaming.config.retention import CHECK_INTERVAL, RETENTION
 from groupreplay.streaming.config.settings import Cluster, TopicNames
-from groupreplay.streaming.kafka.broker_config import CHECK_INTERVAL, RETENTION
 from groupreplay.streaming.kafka.clients import ANSWER_SECONDS, REQUEST_SECONDS, Connection
 from groupreplay.streaming.kafka.group_admin import GroupAdmin, GroupDescription, Refusal
 

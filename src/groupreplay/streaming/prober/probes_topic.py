@@ -1,86 +1,25 @@
-"""Reads the topic ``group-probes``: for a starting prober, and for commands that read the offsets topic."""
+"""What a starting prober, and a starting job, learn from the topic ``group-probes``."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from itertools import chain, starmap
-
-import pyarrow as pa
-from confluent_kafka import KafkaException
 
 from groupreplay.streaming.base.clock import BrokerClock
-from groupreplay.streaming.base.errors import GroupReplayError
-from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.probe_messages import (
     ClockReading,
     GroupAnswer,
-    ProbeMessage,
     RoundSummary,
-    decode_message,
     encode_message,
 )
-from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
+from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.publisher import Publisher
-from groupreplay.streaming.kafka.topic_reader import keys_and_values, read_messages
+from groupreplay.streaming.kafka.topic_reader import read_messages
 from groupreplay.streaming.prober.prober import IN_PROGRESS
+from groupreplay.streaming.sources.source import probe_messages
+from groupreplay.streaming.sources.topic import partitions_of
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class ProbesPlace:
-    """The probes topic to read; ``asked_for``: the user named it, so it must exist."""
-
-    cluster: Cluster
-    topic: str
-    asked_for: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Probes:
-    """A probes topic up to ``ends``; ``batches`` have the columns of ``ROW_SCHEMA`` and can be read once."""
-
-    connection: Connection
-    topic: str
-    batches: Iterable[pa.RecordBatch]
-    ends: Mapping[int, int]
-
-    def since(self) -> Iterator[pa.RecordBatch]:
-        """The messages that have arrived after ``ends``."""
-        ends = self.connection.end_offsets(self.topic, len(self.ends))
-        return read_messages(self.connection, self.topic, self.ends, ends)
-
-
-def open_probes(place: ProbesPlace) -> Probes | None:
-    """The probes topic up to its current end; None if there is none.
-
-    Raises:
-        GroupReplayError: the user named the topic and it cannot be read; otherwise a warning is logged.
-    """
-    connection = Connection(place.cluster)
-    try:
-        partitions = _partitions(connection, place.topic)
-        if partitions:
-            ends = connection.end_offsets(place.topic, partitions)
-            starts = connection.first_offsets(place.topic, partitions)
-            batches = read_messages(connection, place.topic, starts, ends)
-            # Read the first batch now, so that missing rights are noticed here.
-            first = next(batches, None)
-            return Probes(connection, place.topic, chain([first] if first else [], batches), ends)
-    except GroupReplayError as error:
-        if place.asked_for:
-            raise
-        log.warning("the prober's answers in topic %s are not used: %s", place.topic, error.what)
-        return None
-    if place.asked_for:
-        raise GroupReplayError(
-            "the topic does not exist",
-            where=f"{place.topic}, {place.cluster.bootstrap_servers}",
-            fix="give the --probes-topic of the job, and its cluster",
-        )
-    return None
 
 
 def read_clock(publisher: Publisher, topic: str, cluster_id: str, clock: BrokerClock) -> None:
@@ -92,17 +31,6 @@ def read_clock(publisher: Publisher, topic: str, cluster_id: str, clock: BrokerC
     """
     reading = ClockReading(cluster_id=cluster_id, at_ms=clock.now_ms())
     clock.note(publisher.publish(topic, [encode_message(reading)]))
-
-
-def shows_rounds(batches: Iterable[pa.RecordBatch]) -> tuple[bool, Iterable[pa.RecordBatch]]:
-    """Whether a prober was active, according to the first batch; and all the batches.
-
-    Without a prober the topic still contains the job's heartbeats.
-    """
-    rest = iter(batches)
-    head = [one for one in [next(rest, None)] if one is not None]
-    is_probed = any(isinstance(message, RoundSummary) for message in _messages(head))
-    return is_probed, chain(head, rest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,14 +50,14 @@ def last_rounds(connection: Connection, topic: str, cluster_id: str, since_ms: i
     Raises:
         GroupReplayError: the cluster does not answer, or this login may not read the topic.
     """
-    partitions = _partitions(connection, topic)
+    partitions = partitions_of(connection, topic)
     if not partitions:
         return LastRounds()
     ends = connection.end_offsets(topic, partitions)
     starts = connection.offsets_since(topic, partitions, since_ms)
     last: dict[str, GroupAnswer] = {}
     listed_ms: int | None = None
-    for message in _messages(read_messages(connection, topic, starts, ends)):
+    for message in probe_messages(read_messages(connection, topic, starts, ends)):
         if isinstance(message, GroupAnswer) and message.cluster_id == cluster_id:
             last[message.group_id] = message
         elif isinstance(message, RoundSummary) and _is_complete(message, cluster_id):
@@ -140,17 +68,3 @@ def last_rounds(connection: Connection, topic: str, cluster_id: str, since_ms: i
 
 def _is_complete(summary: RoundSummary, cluster_id: str) -> bool:
     return summary.cluster_id == cluster_id and not any(summary.brokers.values())
-
-
-def _messages(batches: Iterable[pa.RecordBatch]) -> Iterator[ProbeMessage | None]:
-    return starmap(decode_message, chain.from_iterable(map(keys_and_values, batches)))
-
-
-def _partitions(connection: Connection, topic: str) -> int:
-    try:
-        # Lists all topics: a request for one missing topic may create it.
-        known = connection.admin().list_topics(timeout=REQUEST_SECONDS).topics
-    except KafkaException as error:
-        raise connection.explain(error, topic) from None
-    found = known.get(topic)
-    return 0 if found is None or found.error is not None else len(found.partitions)

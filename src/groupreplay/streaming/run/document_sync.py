@@ -31,8 +31,9 @@ from groupreplay.streaming.contract.probe_messages import (
 from groupreplay.streaming.engine.packing.key_columns import decode_keys
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.publisher import MessageTooLargeError, Publisher
-from groupreplay.streaming.kafka.topic_reader import read_messages, read_topic
+from groupreplay.streaming.kafka.topic_reader import read_messages
 from groupreplay.streaming.sinks.job_topic import ends_of
+from groupreplay.streaming.sources.topic import read_topic
 
 log = logging.getLogger(__name__)
 

@@ -19,8 +19,9 @@ from groupreplay.streaming.contract.job_document import (
     decode_run_message,
     decode_state_message,
 )
+from groupreplay.streaming.contract.rows import keys_and_values
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.topic_reader import consume, keys_and_values, read_messages
+from groupreplay.streaming.kafka.topic_reader import consume, read_messages
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message

@@ -16,9 +16,9 @@ from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.messages import OutputRow
 from groupreplay.streaming.engine.advance import AdvanceResult, advance
-from groupreplay.streaming.engine.fitting import fit_rows
-from groupreplay.streaming.engine.packing.horizons import Horizons
+from groupreplay.streaming.engine.json_messages import fit_rows
 from groupreplay.streaming.engine.packing.pack import pack
+from groupreplay.streaming.engine.packing.record_times import Horizons
 
 if TYPE_CHECKING:
     import pandas as pd

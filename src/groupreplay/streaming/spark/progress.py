@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from groupreplay.state.policy.context import OFFSETS_TOPIC
-from groupreplay.streaming.engine.packing.record_counts import as_counts
+from groupreplay.streaming.engine.packing.key_columns import as_counts
 from groupreplay.streaming.run.interface import Batch
 from groupreplay.streaming.spark.internals import has_known_internals
 from groupreplay.streaming.spark.query import OBSERVED, OBSERVED_PROBES, OBSERVED_READ

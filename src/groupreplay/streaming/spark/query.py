@@ -16,7 +16,7 @@ from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.config.properties import ClientProperties
 from groupreplay.streaming.config.settings import Cluster, RunSettings, TopicNames
 from groupreplay.streaming.contract.messages import Output
-from groupreplay.streaming.engine.packing.record_counts import RECORD_TYPES
+from groupreplay.streaming.engine.packing.key_columns import RECORD_TYPES
 from groupreplay.streaming.engine.probe_rows import COUNTS, ProbeFilter, pack_probes
 from groupreplay.streaming.kafka.publisher import BATCH_BYTES, LARGEST_BYTES
 from groupreplay.streaming.kafka.rights import SPARK_GROUPS

@@ -9,7 +9,7 @@ import pytest
 
 from groupreplay.app.inspection import capture as module
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.prober.probes_topic import ProbesPlace
+from groupreplay.streaming.sources.topic import ProbesPlace
 from support.job.captures import invoke
 
 

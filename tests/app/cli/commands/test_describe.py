@@ -13,11 +13,11 @@ from typing import cast
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from groupreplay.app.cli import inputs
-from groupreplay.app.inspection.capture_file import read_captures
 from groupreplay.codecs import Malformed, Skipped, decode_key, encode_key
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.sources.capture import read_captures
+from groupreplay.streaming.sources.topic import TopicSource
 from support.histories.builders import asked_for, gone
 from support.histories.modern_builders import TOPIC, first_join
 from support.histories.other_kinds import share_group
@@ -224,7 +224,7 @@ class Measured:
 def live(monkeypatch: pytest.MonkeyPatch, capture: Path, cluster: Measured) -> None:
     """The commands read the capture as if this cluster had it."""
     rows = replace(read_captures([capture]), connection=cast(Connection, cluster))
-    monkeypatch.setattr(inputs, "open_rows", lambda *_, **__: replace(rows, batches=iter(batches)))
+    monkeypatch.setattr(TopicSource, "open", lambda *_, **__: replace(rows, batches=iter(batches)))
     batches = list(rows.batches)
 
 

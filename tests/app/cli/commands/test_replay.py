@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from groupreplay.app.inspection.capture_file import read_captures
 from groupreplay.state import Context
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
+from groupreplay.streaming.sources.capture import read_captures
 from support.histories.builders import commit
 from support.job.captures import invoke, raw, write_capture
 

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from groupreplay.app.inspection.capture_file import read_captures
 from groupreplay.app.inspection.records.decode import (
     DecodeCounts,
     RecordChoice,
@@ -16,6 +15,7 @@ from groupreplay.app.inspection.records.decode import (
 )
 from groupreplay.codecs import Malformed
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.sources.capture import read_captures
 from support.histories.raw_records import Raw, commit, commit_key, generation
 from support.job.captures import write_capture
 

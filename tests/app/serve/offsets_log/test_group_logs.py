@@ -14,9 +14,9 @@ from groupreplay.codecs import OffsetCommitKey, OffsetCommitValue, encode_key, e
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import UnreachableError
 from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.contract.rows import ROW_SCHEMA
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.kafka.log_marks import EpochEnd
-from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA
 from support.histories.builders import CONTEXT
 
 HERE = Cluster(bootstrap_servers="127.0.0.1:1")

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from groupreplay.codecs import ZERO_UUID, OffsetCommitKey, OffsetCommitValue, decode_value
 from groupreplay.state.stored_form import bounded_text
-from groupreplay.streaming.engine.packing.binary_columns import BinaryColumn
 from groupreplay.streaming.engine.packing.commit_columns import CommitColumns, decode_regular
+from groupreplay.streaming.engine.packing.key_columns import BinaryColumn
 from support.histories.raw_records import commit, random_log
 
 KEY = OffsetCommitKey(group="g", topic="t", partition=0)

@@ -8,10 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from groupreplay.state.snapshot.observations import COMMITS, STEPS, Extent
-from groupreplay.streaming.engine.packing.binary_columns import BinaryColumn
 from groupreplay.streaming.engine.packing.commit_columns import decode_regular
 from groupreplay.streaming.engine.packing.fold import ChunkRows, Run, fold
-from groupreplay.streaming.engine.packing.key_columns import decode_keys
+from groupreplay.streaming.engine.packing.key_columns import BinaryColumn, decode_keys
 from support.histories.raw_records import commit
 
 A0, A1, B0 = (commit("g", "a", 0)[0], commit("g", "a", 1)[0], commit("g", "b", 0)[0])

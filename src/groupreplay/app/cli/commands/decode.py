@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from groupreplay.app.cli.command import with_settings
-from groupreplay.app.cli.inputs import LogInput, log_flags, log_read, nothing_found, open_rows
+from groupreplay.app.cli.inputs import LogInput, log_flags, log_read, nothing_found
 from groupreplay.app.cli.options import (
     flag,
     groups_flag,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from groupreplay.app.inspection.records.decode import DecodeCounts
     from groupreplay.state.policy.redaction import Redaction
     from groupreplay.streaming.engine.group_choice import GroupChoice
-    from groupreplay.streaming.kafka.topic_reader import Rows
+    from groupreplay.streaming.sources.source import Rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +92,7 @@ def _decode_log(settings: DecodeSettings) -> int:
         until_ms=times.until_ms,
     )
     with Progress("records read") as progress:
-        rows = open_rows(settings.log, settings.partitions, choice.ids, progress=progress)
+        rows = settings.log.source().open(settings.partitions, choice.ids, progress)
         decoded_rows = decode_rows(
             rows, counts, with_position=settings.with_position, members=settings.members, choice=wanted
         )
@@ -118,7 +118,7 @@ def _nothing(
     from groupreplay.codecs.kafka_terms import partition_for
     from groupreplay.streaming.kafka.group_admin import group_names
 
-    log = log_read(settings.log, rows, settings.zone)
+    log = log_read(rows, settings.zone)
     if rows.identity is not None and choice.ids:
         # Only the partitions of these groups were read: the brokers know the ids of the others.
         held = sorted({partition_for(group, rows.identity.partitions) for group in choice.ids})

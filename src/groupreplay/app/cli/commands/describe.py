@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from groupreplay.app.inspection.lag import LogBounds
     from groupreplay.app.text.terminal import Table
     from groupreplay.streaming.engine.group_choice import GroupChoice
-    from groupreplay.streaming.kafka.topic_reader import Rows
+    from groupreplay.streaming.sources.source import Rows
 
 
 def _view(name: str, text: str, **attributes: Any) -> Decorator[Any]:
@@ -189,7 +189,7 @@ def _nothing(
     """The line about what was not found; None if everything was."""
     from groupreplay.app.cli.nothing_found import no_group, no_such
 
-    log = log_read(settings.log, rows, settings.zone)
+    log = log_read(rows, settings.zone)
     if missing:
         return no_group(missing, choice, log)
     if shown:
@@ -221,7 +221,7 @@ def _states(settings: DescribeSettings) -> _Shown:
     from groupreplay.streaming.engine.group_choice import GroupChoice
 
     choice, times = GroupChoice(settings.groups), _times(settings)
-    with reading(settings.log) as (rows, _):
+    with reading(settings.log) as rows:
         found = state_rows(rows, choice, until_ms=settings.at_range().until_ms)
     chosen = states_between(_of_types(settings, found), times.since_ms, times.until_ms)
     return _past(settings, times, rows, choice, state_table(chosen), found, chosen)

@@ -95,7 +95,7 @@ def command(settings: ListSettings) -> int:
     if groups or settings.output != "table":
         print_heading(at, settings.output)
         settings.table.print([table], documents, settings.output, zone=settings.zone)
-    nothing = _nothing(settings, at, choice, existing, groups, log_read(settings.log, rows, settings.zone))
+    nothing = _nothing(settings, at, choice, existing, groups, log_read(rows, settings.zone))
     return exit_code(findings.lines(groups, replay), nothing)
 
 

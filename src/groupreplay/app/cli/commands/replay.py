@@ -14,14 +14,11 @@ from groupreplay.app.cli.command import with_settings
 from groupreplay.app.cli.display import display
 from groupreplay.app.cli.inputs import (
     LogInput,
-    context_of,
     log_and_probes_flags,
     log_read,
     nothing_found,
-    open_rows,
     warn_of_assumptions,
     warn_of_losses,
-    with_probes,
 )
 from groupreplay.app.cli.options import (
     groups_flag,
@@ -48,8 +45,8 @@ if TYPE_CHECKING:
     from groupreplay.state.policy.redaction import Redaction
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags
-    from groupreplay.streaming.engine.event_tally import EventTally
     from groupreplay.streaming.engine.group_choice import GroupChoice
+    from groupreplay.streaming.engine.replay import EventTally
 
 _COLOURS: Final = {"WARN": "yellow", "ERROR": "red", "OK": "green"}
 
@@ -87,9 +84,9 @@ def command(settings: ReplaySettings) -> int:
     """
     from groupreplay.app.text.terminal import Progress
     from groupreplay.state import Severity
-    from groupreplay.streaming.engine.event_tally import EventTally
     from groupreplay.streaming.engine.group_choice import GroupChoice
-    from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
+    from groupreplay.streaming.engine.replay import EventTally, Filter, Replay, events_in_order
+    from groupreplay.streaming.sources.source import context_of
 
     policy = settings.rules.load()
     types = need_event_types(settings.types)
@@ -100,12 +97,11 @@ def command(settings: ReplaySettings) -> int:
     )
     choice = GroupChoice(settings.groups)
     with Progress("records read") as progress:
-        rows, is_probed = with_probes(open_rows(settings.log, progress=progress))
+        rows = settings.log.source().open(progress=progress)
         context = context_of(
             rows,
-            retention=settings.retention,
+            settings.retention,
             policy=policy,
-            probing=is_probed,
             complete_since_ms=point_ms(settings.complete_since, settings.zone, settings.log.end),
             member_events=settings.member_events,
             labels=settings.labels,
@@ -118,7 +114,7 @@ def command(settings: ReplaySettings) -> int:
     warn_of_losses(replay)
     if tally.shown:
         warn_of_assumptions(context, rows, sessions=((kind, {name: value}) for kind, name, value in sessions))
-    return _exit_code(settings, times, choice, tally, log_read(settings.log, rows, settings.zone))
+    return _exit_code(settings, times, choice, tally, log_read(rows, settings.zone))
 
 
 def _noting_assumptions(events: Iterable[bytes], noted: set[tuple[str, str, int]]) -> Iterator[bytes]:

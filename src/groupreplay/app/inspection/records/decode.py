@@ -23,7 +23,7 @@ from groupreplay.codecs import (
 )
 from groupreplay.codecs.kafka_json import to_json
 from groupreplay.streaming.base.errors import unusable
-from groupreplay.streaming.kafka.topic_reader import Rows
+from groupreplay.streaming.sources.source import Rows
 
 _SHOWN = 20
 

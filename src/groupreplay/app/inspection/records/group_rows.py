@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupreplay.codecs import Malformed, Skipped, decode_key
+from groupreplay.streaming.base.arrow_arrays import numbers
 from groupreplay.streaming.engine.group_choice import GroupChoice
-from groupreplay.streaming.engine.packing.binary_columns import numbers
 from groupreplay.streaming.engine.packing.key_columns import decode_keys
 
 

@@ -103,7 +103,7 @@ def batch_commits(batch: pa.RecordBatch) -> Counter[str]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    from groupreplay.streaming.engine.packing.binary_columns import numbers
+    from groupreplay.streaming.base.arrow_arrays import numbers
     from groupreplay.streaming.engine.packing.key_columns import decode_keys
 
     kept = batch.filter(pc.is_valid(batch["value"]))

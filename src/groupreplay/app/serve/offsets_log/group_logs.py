@@ -9,6 +9,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final
 
 import pyarrow as pa
@@ -22,10 +23,11 @@ from groupreplay.state.policy.redaction import Redaction
 from groupreplay.streaming.base.errors import GroupReplayError, UnreachableError
 from groupreplay.streaming.config.settings import Cluster, RetentionFlags
 from groupreplay.streaming.contract.messages import Output
-from groupreplay.streaming.engine.replay import Replay
+from groupreplay.streaming.engine.live import Live
 from groupreplay.streaming.kafka.broker_config import effective_retention
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
-from groupreplay.streaming.kafka.topic_reader import Rows, read_messages
+from groupreplay.streaming.kafka.topic_reader import read_messages
+from groupreplay.streaming.sources.source import Rows
 
 #: Groups whose records are kept in memory; the one that was not asked for the longest is dropped.
 _MOST_GROUPS: Final = 32
@@ -58,7 +60,7 @@ class LiveGroupLog:
     group_id: str
     era: str
     partition: int
-    replay: Replay
+    engine: Live
     logs: GroupLogs
     first: int
     following: int
@@ -74,7 +76,7 @@ class LiveGroupLog:
 
     def offsets(self) -> Sequence[Mapping[str, Any]]:
         """The committed offsets with their deadlines."""
-        return next((group.describe()["offsets"] for group in self.replay.groups()), ())
+        return next((group.describe()["offsets"] for group in self.engine.groups()), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +169,7 @@ class LiveLogs:
             group_id=group_id,
             era=about.identity.era,
             partition=number,
-            replay=Replay(about.context, [group_id]),
+            engine=Live(about.context, [group_id]),
             logs=GroupLogs([group_id], gaps=LogGaps()),
             first=first,
             following=first,
@@ -201,7 +203,7 @@ class LiveLogs:
         finally:
             # Also when the brokers go away meanwhile: what was read is not read again.
             is_whole = found.following >= end
-            self._replay(found, kept, now_ms if is_whole else None)
+            self._advance(found, kept, now_ms if is_whole else None)
             if is_whole:
                 found.known_ms = now_ms
         if not is_whole:
@@ -221,12 +223,12 @@ class LiveLogs:
         # Behind the last record may be markers of transactions.
         found.following = max(end, found.following)
 
-    def _replay(self, found: LiveGroupLog, kept: Sequence[pa.RecordBatch], now_ms: int | None) -> None:
-        """Applies records; deadlines up to now take effect (None: those up to the last record)."""
-        found.replay.latest_ms = max(found.replay.latest_ms, now_ms or 0)
-        context = found.replay.context
-        rows = Rows(context.cluster_id, context.era, found.logs.reading(iter(kept)))
-        for row in found.replay.feed(rows):
+    def _advance(self, found: LiveGroupLog, kept: Sequence[pa.RecordBatch], now_ms: int | None) -> None:
+        """Applies records; ``now_ms``: all from before that time were read, so deadlines up to then pass."""
+        engine = found.engine
+        rows = Rows(engine.context.cluster_id, engine.context.era, found.logs.reading(iter(kept)))
+        passed = () if now_ms is None else engine.tick(now_ms)
+        for row in chain(engine.take(rows), passed):
             if row.output is Output.EVENTS and row.value is not None:
                 event = json.loads(row.value)
                 if str(event["type"]).startswith(_MEMBER):

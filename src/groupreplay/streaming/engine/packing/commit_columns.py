@@ -14,13 +14,7 @@ import numpy.typing as npt
 
 from groupreplay.codecs import ZERO_UUID, OffsetCommitValue
 from groupreplay.state.stored_form import bounded_text
-from groupreplay.streaming.engine.packing.binary_columns import (
-    BinaryColumn,
-    Flags,
-    Ints,
-    is_ascii,
-    structures,
-)
+from groupreplay.streaming.engine.packing.key_columns import BinaryColumn, Flags, Ints, is_ascii, structures
 
 _OFFSET: Final = [("version", ">i2"), ("offset", ">i8")]
 _EPOCH: Final = [("leader_epoch", ">i4")]

@@ -15,9 +15,8 @@ import numpy.typing as npt
 
 from groupreplay.state.snapshot.commit_intervals import counted, gaps_ms
 from groupreplay.state.snapshot.observations import COMMITS, NO_EXPIRY, STEPS, Extent, is_step
-from groupreplay.streaming.engine.packing.binary_columns import Flags, Ints
 from groupreplay.streaming.engine.packing.commit_columns import CommitColumns
-from groupreplay.streaming.engine.packing.key_columns import KeyColumns
+from groupreplay.streaming.engine.packing.key_columns import Flags, Ints, KeyColumns
 from groupreplay.streaming.engine.wire import PackedRun
 
 _Value = TypeVar("_Value")

@@ -1,18 +1,21 @@
-"""The distinct keys of a chunk decoded at once: the fast equivalent of ``codecs.decode_key``.
+"""The distinct keys of a chunk decoded at once, with the columns of binary values that they are read from.
 
-Decodes keys of offset commits (type 1) with ASCII names and no bytes left over. All others go to the scalar decoder,
-which is the reference.
+``decode_keys`` is the fast equivalent of ``codecs.decode_key``: it decodes keys of offset commits (type 1) with ASCII
+names and no bytes left over. All others go to the scalar decoder, which is the reference.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from groupreplay.codecs import (
+    REGISTRY,
     Key,
     LegacyOffsetCommitKey,
     Malformed,
@@ -21,14 +24,87 @@ from groupreplay.codecs import (
     decode_key,
     encode_key,
 )
-from groupreplay.streaming.engine.packing.binary_columns import (
-    BinaryColumn,
-    Flags,
-    Ints,
-    distinct,
-    integers,
-    is_ascii,
-)
+from groupreplay.streaming.base.arrow_arrays import numbers
+
+Ints = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+Bytes = npt.NDArray[np.uint8]
+
+
+class BinaryColumn(NamedTuple):
+    """Value ``i`` is ``data[start[i]:end[i]]``; a null value is empty."""
+
+    data: Bytes
+    start: Ints
+    end: Ints
+    is_null: Flags
+
+    @classmethod
+    def of(cls, column: pa.LargeBinaryArray) -> BinaryColumn:
+        """The buffers of an Arrow column, without a copy."""
+        _, offsets, data = column.buffers()
+        places = np.frombuffer(offsets, np.int64)[column.offset : column.offset + len(column) + 1]
+        return cls(
+            np.frombuffer(data, np.uint8) if data is not None else np.zeros(0, np.uint8),
+            places[:-1],
+            places[1:],
+            numbers(column.is_null().cast(pa.uint8())).astype(bool),
+        )
+
+    def __len__(self) -> int:
+        return len(self.start)
+
+    def at(self, row: int) -> bytes | None:
+        """One value; None for null."""
+        return None if self.is_null[row] else self.data[self.start[row] : self.end[row]].tobytes()
+
+
+def structures(data: Bytes, at: Ints, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """The structures of ``dtype`` that begin at the bytes ``at``; all of them must lie inside the data.
+
+    Returns a view when they are evenly spaced, as in most logs.
+    """
+    if not len(at):
+        return np.zeros(0, dtype)
+    step = int(at[1] - at[0]) if len(at) > 1 else 1
+    if step > 0 and np.array_equal(at, np.arange(int(at[0]), int(at[0]) + step * len(at), step)):
+        even: npt.NDArray[Any] = np.ndarray((len(at),), dtype, data, offset=int(at[0]), strides=(step,))
+        return even
+    # Overlapping structures, one beginning at each byte; only those at ``at`` are read.
+    everywhere: npt.NDArray[Any] = np.ndarray((len(data) - dtype.itemsize + 1,), dtype, data, strides=(1,))
+    gathered: npt.NDArray[Any] = everywhere[at]
+    return gathered
+
+
+def integers(data: Bytes, at: Ints, dtype: str) -> Ints:
+    """The integers of ``dtype`` (such as ``>i4``) that begin at the bytes ``at``."""
+    return structures(data, at, np.dtype(dtype)).astype(np.int64)
+
+
+def is_ascii(data: Bytes, start: Ints, length: Ints) -> Flags:
+    """Which of the strings are ASCII; they do not overlap and are in rising order of their place in ``data``."""
+    ascii_only = np.ones(len(start), bool)
+    filled = np.flatnonzero(length > 0)
+    if len(filled):
+        bounds = np.column_stack((start[filled], start[filled] + length[filled])).ravel()
+        # ``reduceat`` extends the last stretch to the end of the data; an index there would be out of bounds.
+        bounds = bounds[: len(bounds) - int(bounds[-1] == len(data))]
+        # Every other stretch lies between two strings.
+        ascii_only[filled] = np.maximum.reduceat(data, bounds)[::2] < 128
+    return ascii_only
+
+
+def distinct(data: Bytes, start: Ints, length: Ints) -> tuple[list[bytes], Ints]:
+    """(the distinct strings, the index of each string among them)."""
+    ends = np.cumsum(length)
+    places = np.repeat(start - ends + length, length) + np.arange(ends[-1] if len(ends) else 0)
+    strings = pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(),
+        len(start),
+        [None, pa.py_buffer(np.r_[0, ends].astype(np.int64)), pa.py_buffer(data[places])],
+    ).dictionary_encode()
+    return strings.dictionary.to_pylist(), numbers(strings.indices).astype(np.int64)
+
 
 #: Type, length of the group, length of the topic, partition.
 _SHORTEST: Final = 2 + 2 + 2 + 4
@@ -153,3 +229,27 @@ def _with_odd_keys(columns: KeyColumns) -> KeyColumns:
 def _regular_slots(columns: KeyColumns) -> dict[bytes, int]:
     regular = np.flatnonzero(columns.is_offset_commit)
     return {columns.raw.at(place) or b"": int(columns.slot[place]) for place in regular.tolist()}
+
+
+#: What the numbers count, in their order: the record types by name, and keys of unknown types.
+UNKNOWN: Final = "unknown"
+RECORD_TYPES: Final = (*(key.__name__.removesuffix("Key") for key, _ in REGISTRY.values()), UNKNOWN)
+
+#: Key type id -> place of its number; the last two entries are for ids outside the known range.
+_PLACES: Final = np.full(max(REGISTRY) + 3, len(RECORD_TYPES) - 1, np.int64)
+_PLACES[list(REGISTRY)] = np.arange(len(REGISTRY))
+
+
+def count_types(keys: BinaryColumn, key_index: Ints) -> list[int]:
+    """The number of records of each of ``RECORD_TYPES``; ``key_index`` has the index of each record's key."""
+    types = np.full(len(keys), -1, np.int64)
+    named = np.flatnonzero(keys.end - keys.start >= 2)
+    types[named] = integers(keys.data, keys.start[named], ">i2")
+    places = _PLACES[np.where((types >= 0) & (types <= max(REGISTRY)), types, -1)]
+    counts: list[int] = np.bincount(places[key_index], minlength=len(RECORD_TYPES)).tolist()
+    return counts
+
+
+def as_counts(sums: Mapping[str, int | None]) -> dict[str, int]:
+    """Spark's sums, without the types that did not occur."""
+    return {name: count for name, count in sums.items() if count}

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import starmap
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -20,21 +21,25 @@ from groupreplay.codecs import Key, Malformed, OffsetCommitValue, Skipped, Value
 from groupreplay.state import plausible_times
 from groupreplay.state.job.bad_records import BadRecord
 from groupreplay.state.job.left_out import LeftOut, left_out
+from groupreplay.state.job.observations import LogObservation, LogRecord
 from groupreplay.state.plausible_times import NO_TIMESTAMP
+from groupreplay.streaming.base.arrow_arrays import keep_freed_memory, numbers
 from groupreplay.streaming.engine.packing import record_times
-from groupreplay.streaming.engine.packing.allocator import keep_freed_memory
-from groupreplay.streaming.engine.packing.binary_columns import BinaryColumn, Flags, Ints, numbers
-from groupreplay.streaming.engine.packing.clock_rows import add_clock_row
 from groupreplay.streaming.engine.packing.commit_columns import CommitColumns, decode_regular
 from groupreplay.streaming.engine.packing.fold import ChunkRows, fold
-from groupreplay.streaming.engine.packing.horizons import Horizons
-from groupreplay.streaming.engine.packing.key_columns import KeyColumns, decode_keys
-from groupreplay.streaming.engine.packing.record_counts import count_types
-from groupreplay.streaming.engine.packing.record_times import RecordTimes, Stretches
-from groupreplay.streaming.engine.packing.silences import silence_cuts
+from groupreplay.streaming.engine.packing.key_columns import (
+    BinaryColumn,
+    Flags,
+    Ints,
+    KeyColumns,
+    count_types,
+    decode_keys,
+)
+from groupreplay.streaming.engine.packing.record_times import Horizons, RecordTimes, Stretches, silence_cuts
 from groupreplay.streaming.engine.wire import (
     BAD_RECORDS_TAG,
     GROUP_TAG,
+    JOB_TAG,
     BadRecordBytes,
     PackedGroup,
     PackedItem,
@@ -237,7 +242,10 @@ def _tagged(
     for partition, bad_records in bad.items():
         keys.append(BAD_RECORDS_TAG + str(partition).encode())
         packed.append(to_wire(bad_records))
-    add_clock_row(keys, packed, chunk.partition[ends], chunk.offset[ends], chunk.timestamp_ms[ends])
+    last = (column[ends].tolist() for column in (chunk.partition, chunk.offset, chunk.timestamp_ms))
+    keys.append(JOB_TAG)
+    # The job compares the coordinators' clocks with its heartbeats (``state.job.clocks``).
+    packed.append(to_wire(LogObservation(tuple(starmap(LogRecord, zip(*last, strict=True))))))
     return PackedRows(keys, packed, count_types(chunk.keys.raw, chunk.key_index))
 
 

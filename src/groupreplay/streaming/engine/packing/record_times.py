@@ -2,28 +2,116 @@
 
 A record whose timestamp cannot be has the time of the record of its group before it, so that it does not move the
 group's clock. Where that record is in an earlier chunk, the time is ``NO_TIMESTAMP``, and the group's state has it. A
-commit whose own time cannot be has that of its record. ``state.plausible_times`` has the limits.
+commit whose own time cannot be has that of its record. ``state.plausible_times`` has the limits, which depend on the
+caught-up time beside each record (``Horizons``). Runs of commits end where a group was silent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from groupreplay.state.plausible_times import (
+    LATEST_MS,
     NO_TIMESTAMP,
     SETBACK_MS,
     STEP_MS,
     UNDATED_COMMIT_MS,
+    UNKNOWN_MS,
     Times,
     limit_ms,
     limits_ms,
 )
-from groupreplay.streaming.engine.packing.binary_columns import Flags, Ints
-from groupreplay.streaming.engine.packing.horizons import Horizons
+from groupreplay.state.snapshot.observations import SILENCE_MS
+from groupreplay.streaming.contract.messages import RESERVED
+from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, decode_message
+from groupreplay.streaming.engine.packing.key_columns import Flags, Ints
+
+
+@dataclass(slots=True)
+class _Ends:
+    """Of one partition: the end offsets of heartbeats, rising, and their times."""
+
+    offsets: array[int] = field(default_factory=lambda: array("q"))
+    times_ms: array[int] = field(default_factory=lambda: array("q"))
+
+    def note(self, end: int, at_ms: int) -> None:
+        """One more heartbeat; of each ``STEP_MS`` the last is kept: a year has a hundred thousand for each partition.
+
+        One that goes back in time or in the log was written by another clock, or forged.
+        """
+        if self.offsets and (end < self.offsets[-1] or at_ms < self.times_ms[-1]):
+            return
+        if self.offsets and self.times_ms[-1] // STEP_MS == at_ms // STEP_MS:
+            self.offsets[-1], self.times_ms[-1] = end, at_ms
+        elif not self.offsets or end > self.offsets[-1]:
+            self.offsets.append(end)
+            self.times_ms.append(at_ms)
+
+
+@dataclass(slots=True)
+class Horizons:
+    """The caught-up time of each record of the log.
+
+    It is that of the first heartbeat whose end offset is behind the record, to five minutes; ``otherwise_ms`` where
+    there is none. In the running job a record is read when it is about to be passed: there it is the time of the batch.
+    """
+
+    otherwise_ms: int = UNKNOWN_MS
+    _ends: dict[int, _Ends] = field(default_factory=dict)
+
+    def note(self, heartbeat: HeartbeatMessage) -> None:
+        """Adds a heartbeat; they come in the order of their topic."""
+        if heartbeat.caught_up_ms is None:
+            return
+        for partition, end in heartbeat.offsets.items():
+            # Whoever wrote a larger number, it is no offset.
+            if end < 1 << 63:
+                self._ends.setdefault(partition, _Ends()).note(end, heartbeat.caught_up_ms)
+
+    def reading(
+        self, batches: Iterable[pa.RecordBatch], cluster_id: str, era: str
+    ) -> Iterator[pa.RecordBatch]:
+        """The same batches of messages; adds the heartbeats among them that are about this log."""
+        for batch in batches:
+            for key, value in zip(batch["key"].to_pylist(), batch["value"].to_pylist(), strict=True):
+                # The keys of all other messages are group ids, which are many.
+                message = decode_message(key, value) if key == RESERVED else None
+                if not isinstance(message, HeartbeatMessage):
+                    continue
+                if (message.cluster_id, message.era) == (cluster_id, era):
+                    self.note(message)
+            yield batch
+
+    def last_limit_ms(self) -> int:
+        """The latest time that can be in any message written before the last heartbeat."""
+        return limit_ms(max((ends.times_ms[-1] for ends in self._ends.values()), default=self.otherwise_ms))
+
+    def first_ms(self, partition: int, offset: int) -> int:
+        """The caught-up time of one record; that of later records of the partition is not earlier, unless unknown."""
+        ends = self._ends.get(partition)
+        place = bisect_right(ends.offsets, offset) if ends else 0
+        return ends.times_ms[place] if ends and place < len(ends.offsets) else self.otherwise_ms
+
+    def latest_ms(self, partition: int, offsets: Times, times_ms: Times) -> int:
+        """The latest of the times of records of one partition, none of which is after its caught-up time."""
+        caught_up_ms = self.caught_up_ms(partition, offsets)
+        known = np.where(caught_up_ms > UNKNOWN_MS, np.minimum(times_ms, caught_up_ms), times_ms)
+        return int(known[known <= LATEST_MS].max(initial=UNKNOWN_MS))
+
+    def caught_up_ms(self, partition: int, offsets: Times) -> Times:
+        """The caught-up times of records of one partition."""
+        ends = self._ends.get(partition)
+        if ends is None:
+            return np.full(len(offsets), self.otherwise_ms, np.int64)
+        times = np.append(np.frombuffer(ends.times_ms, np.int64), self.otherwise_ms)
+        return times[np.searchsorted(np.frombuffer(ends.offsets, np.int64), offsets, side="right")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,3 +256,58 @@ def _inside_times(times: RecordTimes, record_ms: Times) -> Times:
     replaced = np.where(record_ms < 0, UNDATED_COMMIT_MS, record_ms)
     inside_ms: Times = np.where(own, times.inside_ms, replaced)
     return inside_ms
+
+
+#: A table of streams and quarters of a silence, if it is not larger: it is read several times.
+_MOST_QUARTERS: Final = 2_000_000
+_QUARTER_MS: Final = SILENCE_MS // 4
+#: Where a clock goes back by more, a quarter can be filled by a record from before the silence, or after it.
+_MOST_BACK_MS: Final = 20_000
+
+
+def silence_cuts(record_ms: Ints, applied: Flags, stream: Ints, stretches: Stretches) -> Flags | None:
+    """The rows after which their stream has no row for ``SILENCE_MS``; None if there is none.
+
+    ``applied`` marks the rows that reach a group; the rows of a stream are in the order of the log.
+    """
+    # Live chunks are seconds long. (As Python's numbers: times that cannot be may be as far apart as they like.)
+    if int(record_ms.max()) - int(record_ms.min()) < SILENCE_MS:
+        return None
+    rows = np.flatnonzero(applied & (stream >= 0))
+    if not any(goes_back(record_ms[of_partition], _MOST_BACK_MS) for _, of_partition in stretches):
+        rows = _maybe_silent(rows, record_ms, stream)
+    if not len(rows):
+        return None
+    bits = len(record_ms).bit_length()
+    # Stream and row in one number: sorting these numbers is faster than a stable sort by stream.
+    ordered = stream[rows] << bits | rows
+    ordered.sort()
+    rows, of = ordered & ((1 << bits) - 1), ordered >> bits
+    before, after = record_ms[rows[:-1]], record_ms[rows[1:]]
+    found = (of[1:] == of[:-1]) & (before >= 0) & (after - before >= SILENCE_MS)
+    if not found.any():
+        return None
+    cuts = np.zeros(len(record_ms), bool)
+    cuts[rows[:-1][found]] = True
+    return cuts
+
+
+def _maybe_silent(rows: Ints, record_ms: Ints, stream: Ints) -> Ints:
+    """Those of the rows whose stream has an empty quarter of ``SILENCE_MS`` between two that are not: all silences do.
+
+    It needs no sort, and nearly all streams of a chunk are never silent.
+    """
+    at_ms, of = record_ms[rows], stream[rows]
+    if not len(rows) or at_ms.min() < 0:
+        return rows
+    quarter = (at_ms - at_ms.min()) // _QUARTER_MS
+    width, streams = int(quarter.max()) + 1, int(of.max()) + 1
+    if width * streams > _MOST_QUARTERS:
+        return rows
+    filled = np.zeros((streams, width), bool)
+    filled[of, quarter] = True
+    # Between its first quarter and its last one, a stream has as many of them as lie between the two.
+    first, last = filled.argmax(axis=1), width - 1 - filled[:, ::-1].argmax(axis=1)
+    silent = filled.sum(axis=1) < last - first + 1
+    kept: Ints = rows[silent[of]]
+    return kept

@@ -103,7 +103,7 @@ def _overview(settings: ReportSettings, times: TimeRange) -> str | ExitCode:
         source = replace(source, cluster_id=log.rows.cluster_id, topic_id=log.rows.era)
         found = all_strips(log.rows, log.context, times.since_ms, times.until_ms, log.end_ms)
     if not found.strips:
-        where = log_read(settings.log, log.rows, settings.zone)
+        where = log_read(log.rows, settings.zone)
         # No file is written, which was asked for.
         return nothing_found(replace(no_such("group", given_flags({}, times), [], where), is_selection=True))
     worst = [one.group_id for one in found.strips[: settings.worst]]

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import click
 
 from groupreplay.app.cli.cluster_flags import ClusterFlags, ProbesFlags, retention_flags, topic_flags
 from groupreplay.app.cli.command import with_settings
-from groupreplay.app.cli.inputs import LogInput, context_of, log_flags, reading
+from groupreplay.app.cli.inputs import LogInput, log_flags
 from groupreplay.app.cli.options import declared_as
 
 if TYPE_CHECKING:
     from groupreplay.streaming.config.settings import RetentionFlags, TopicNames
+    from groupreplay.streaming.sources.source import RecordSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +38,9 @@ def command(settings: OffsetsFileSettings) -> None:
     from groupreplay.app.inspection.offsets_plan import TYPES, offsets_plan
     from groupreplay.app.text.terminal import safe_line
 
-    events, where = _captured(settings) if settings.log.from_file else _written(settings, TYPES)
+    probes = ProbesFlags(settings.topics.probes, ClusterFlags(), asked_for=False)
+    recorded = replace(settings.log, probes=probes).recorded()
+    events, where = _written(settings, TYPES) if recorded is None else _made_again(settings, recorded)
     plan = offsets_plan(events, settings.event_id, where)
     for line in plan.lines:
         click.echo(line)
@@ -53,20 +56,19 @@ def _written(settings: OffsetsFileSettings, types: frozenset[str]) -> tuple[Iter
     from groupreplay.streaming.sinks.event_topic import EventTopic, Wanted
 
     wanted = Wanted(filter=Filter(types=types))
-    topic = EventTopic(settings.log.source.need(), settings.topics.events, wanted)
+    topic = EventTopic(settings.log.values["source"].need(), settings.topics.events, wanted)
     return topic.read(follow=False), settings.topics.events
 
 
-def _captured(settings: OffsetsFileSettings) -> tuple[Iterable[bytes], str]:
-    """The events of the captures, and their names."""
+def _made_again(settings: OffsetsFileSettings, recorded: RecordSource) -> tuple[Iterable[bytes], str]:
+    """The events that follow from the records of an input, and its name."""
+    from groupreplay.app.text.terminal import Progress
     from groupreplay.streaming.contract.messages import Output
     from groupreplay.streaming.engine.replay import Replay
+    from groupreplay.streaming.sources.source import context_of
 
-    probes = ProbesFlags(
-        settings.topics.probes, ClusterFlags(bootstrap_server=None, command_config=None), asked_for=False
-    )
-    log = LogInput(from_file=settings.log.from_file, source=settings.log.source, probes=probes)
-    with reading(log) as (rows, is_probed):
-        context = context_of(rows, retention=settings.retention, probing=is_probed)
-        made = [row.value for row in Replay(context).feed(rows) if row.output is Output.EVENTS and row.value]
-    return made, ", ".join(map(str, settings.log.from_file))
+    with Progress("records read") as progress:
+        rows = recorded.open(progress=progress)
+        messages = Replay(context_of(rows, settings.retention)).feed(rows)
+        made = [row.value for row in messages if row.output is Output.EVENTS and row.value]
+    return made, rows.where

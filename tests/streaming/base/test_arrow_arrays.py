@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from groupreplay.streaming.engine.packing.allocator import keep_freed_memory
+from groupreplay.streaming.base.arrow_arrays import keep_freed_memory
 
 
 @pytest.fixture(autouse=True)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -14,19 +15,28 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from groupreplay.app.inspection.capture_files.blocks import Block, in_order, merged
-from groupreplay.app.inspection.capture_files.columns import (
+from groupreplay.state import OFFSETS_TOPIC
+from groupreplay.state.plausible_times import LATEST_MS
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.contract.rows import BATCH_ROWS, ProgressCallback, plausible_bounds
+from groupreplay.streaming.sources.capture_columns import (
     UNSORTED_SCHEMA,
+    CapturePlace,
     ColumnLayout,
+    as_type,
+    capture_places,
     column_layout,
     conformed,
     is_one_of,
 )
-from groupreplay.app.inspection.capture_files.places import CapturePlace
-from groupreplay.app.inspection.capture_files.sorting import CHUNK_BYTES, LogPlace, sorted_blocks
-from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.kafka.topic_reader import BATCH_ROWS, ProgressCallback
+from groupreplay.streaming.sources.sorted_blocks import (
+    CHUNK_BYTES,
+    Block,
+    LogPlace,
+    in_order,
+    merged,
+    sorted_blocks,
+)
 
 #: No topic of offsets has more partitions.
 _MOST_PARTITION: Final = 100_000
@@ -227,10 +237,7 @@ def _row_groups(opened: OpenedFile) -> Iterator[_RowGroup]:
     layout, footer = opened.layout, opened.file.metadata
     for number in range(footer.num_row_groups):
         group = footer.row_group(number)
-        statistics = {
-            group.column(column).path_in_schema: group.column(column).statistics
-            for column in range(group.num_columns)
-        }
+        statistics = _statistics(group)
         if group.num_rows:
             topics, partitions, offsets = (
                 _bounds(name, layout, statistics) for name in ("topic", "partition", "offset")
@@ -238,6 +245,12 @@ def _row_groups(opened: OpenedFile) -> Iterator[_RowGroup]:
             yield _RowGroup(
                 opened, number, group.num_rows, group.total_byte_size, topics, partitions, offsets
             )
+
+
+def _statistics(group: pq.RowGroupMetaData) -> dict[str, Any]:
+    """By column of the file."""
+    columns = map(group.column, range(group.num_columns))
+    return {column.path_in_schema: column.statistics for column in columns}
 
 
 def _bounds(name: str, layout: ColumnLayout, statistics: Mapping[str, Any]) -> tuple[Any, Any] | None:
@@ -267,3 +280,58 @@ def reading_capture(path: Path) -> Iterator[None]:
 
 def _unreadable(what: str, path: Path, fix: str) -> GroupReplayError:
     return GroupReplayError(what, where=str(path), fix=fix, exit_code=ExitCode.DATA)
+
+
+def last_record_ms(
+    paths: Iterable[Path], probes_topic: str, columns: Mapping[str, str] | None = None
+) -> int | None:
+    """The latest time of a record of the log or of the probes, in milliseconds since 1970; None without records.
+
+    Times that cannot be (``plausible_times``) do not count. It reads the statistics of the row groups, and the columns
+    ``timestamp`` and ``topic`` of those without. ``columns``: see ``read_captures``.
+
+    Raises:
+        GroupReplayError: a file is missing, not a capture or damaged.
+    """
+    topics = frozenset({OFFSETS_TOPIC, probes_topic})
+    found = list[int]()
+    for place in capture_places(paths):
+        opened = open_capture(place, columns or {})
+        with reading_capture(opened.path):
+            for index in range(opened.file.num_row_groups):
+                found += _latest(opened, index, topics)
+    return max(found, default=None)
+
+
+def _latest(opened: OpenedFile, index: int, topics: Collection[str]) -> list[int]:
+    """The latest time of a row group in a list, or nothing."""
+    group = opened.file.metadata.row_group(index)
+    stored, constants = opened.layout.stored, opened.layout.constants
+    statistics = _statistics(group)
+    topic, times = (_bounds(name, opened.layout, statistics) for name in ("topic", "timestamp"))
+    if topic is not None and topic[0] == topic[1] and times is not None:
+        latest_ms = _ms(times[1])
+        if latest_ms <= LATEST_MS:
+            return [latest_ms] if topic[0] in topics and latest_ms >= 0 else []
+    latest = None
+    wanted = [name for name in ("timestamp", "topic") if name in stored]
+    for batch in opened.file.iter_batches(row_groups=[index], columns=[stored[name] for name in wanted]):
+        table = pa.Table.from_batches([batch]).rename_columns(
+            [next(name for name in wanted if stored[name] == column) for column in batch.schema.names]
+        )
+        at_ms = as_type(table["timestamp"], pa.int64())
+        if "topic" not in constants:
+            at_ms = at_ms.filter(is_one_of(table["topic"], topics))
+        elif constants["topic"] not in topics:
+            return []
+        if (found := plausible_bounds(at_ms)) is not None:
+            latest = found[1] if latest is None else max(latest, found[1])
+    return [] if latest is None else [latest]
+
+
+def _ms(value: int | datetime) -> int:
+    """Other writers store timestamps, in UTC with or without saying so."""
+    if isinstance(value, int):
+        return value
+    at = value.replace(tzinfo=timezone.utc) if value.tzinfo is None else value
+    return int(at.timestamp() * 1000)

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from groupreplay.app.inspection.capture_end import last_record_ms
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.plausible_times import LATEST_MS
 from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.sources.capture_order import last_record_ms
 from support.histories.raw_records import Raw
 from support.job.captures import rows_batch, write_capture
 

@@ -11,11 +11,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from groupreplay.app.inspection import capture_file
-from groupreplay.app.inspection.capture_file import CaptureWriter, read_captures
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.kafka.topic_reader import ROW_SCHEMA
+from groupreplay.streaming.contract.rows import ROW_SCHEMA
+from groupreplay.streaming.sources import capture
+from groupreplay.streaming.sources.capture import CaptureWriter, read_captures
 from support.histories.raw_records import Raw
 from support.job.captures import CLUSTER_ID, ERA, rows_batch, write_capture
 from support.job.probes import probes_batch, summed_up
@@ -65,7 +65,7 @@ def test_written_and_read(tmp_path: Path) -> None:
 
 def test_interleaved_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Partitions that are followed at once are written in pieces, and read one after the other."""
-    monkeypatch.setattr(capture_file, "_FLUSH_ROWS", 3)
+    monkeypatch.setattr(capture, "_FLUSH_ROWS", 3)
     path = tmp_path / "a.parquet"
     with CaptureWriter(path, cluster_id="c", era="e") as writer:
         for offset in range(5):
@@ -238,7 +238,7 @@ def test_names_of_topics(tmp_path: Path) -> None:
     pq.write_table(table([(0, 3)]), other)
     with pq.ParquetWriter(broken, ROW_SCHEMA) as writer:
         writer.write_table(table([(0, 4)]))
-        writer.add_key_value_metadata({capture_file.TOPIC_NAMES: b"[1"})
+        writer.add_key_value_metadata({capture.TOPIC_NAMES: b"[1"})
     assert read_captures([other, broken]).topic_names == {}
     found = read_captures([first, second, other, broken])
     assert found.topic_names == {"id-1": "orders", "id-2": "grüße"}

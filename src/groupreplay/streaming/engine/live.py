@@ -1,0 +1,200 @@
+"""The driver without Spark: batches of records in, events and documents out, through the functions that Spark calls.
+
+Uses no clock: an event is recorded at the time it happened, so that the same records give the same bytes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Container, Iterable, Iterator
+from itertools import chain
+from typing import Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from groupreplay.state import Context, Group
+from groupreplay.state.events.group_events import GroupQuarantined
+from groupreplay.state.output.envelope import event_type
+from groupreplay.state.plausible_times import UNKNOWN_MS
+from groupreplay.state.snapshot.observations import CommitRun, GroupRecord
+from groupreplay.streaming.base.arrow_arrays import numbers
+from groupreplay.streaming.contract.messages import Output, OutputRow
+from groupreplay.streaming.engine import quarantine
+from groupreplay.streaming.engine.advance import advance
+from groupreplay.streaming.engine.packing.pack import INPUT_COLUMNS as RECORD_COLUMNS
+from groupreplay.streaming.engine.packing.pack import packed_rows
+from groupreplay.streaming.engine.packing.record_times import Horizons
+from groupreplay.streaming.engine.probe_rows import INPUT_COLUMNS, ProbeFilter, pack_probes
+from groupreplay.streaming.engine.wire import BAD_RECORDS_TAG, GROUP_TAG, unpack_group
+from groupreplay.streaming.sources.source import Rows
+
+_QUARANTINED: Final = event_type(GroupQuarantined.NAME)
+_PLACED: Final = ("partition", "offset", "timestamp")
+
+
+class Live:
+    """All groups of one log, as far as it was read: ``take`` the next batch, and ``tick`` when time has passed.
+
+    The events, and the last document of each group, do not depend on how the log is divided into batches, nor on the
+    ticks between them, if these keep what they promise: after ``tick(now_ms)`` comes no record or answer from before
+    that time. An answer of the prober comes with a batch before the records that are later than it, or in the same.
+
+    Memory grows with the number of groups, of committed partitions and of answers that wait, not with the length of
+    the log. ``groups`` holds the ids of the selected groups; None: all. ``until_ms``: later records and messages are
+    ignored. ``otherwise_ms``: see ``Horizons``.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        groups: Container[str] | None = None,
+        *,
+        until_ms: int | None = None,
+        otherwise_ms: int = UNKNOWN_MS,
+    ) -> None:
+        self.context = context
+        self.dead_letters = 0
+        self.quarantined = 0
+        #: The time of the last record, or message, that can be; 0 before the first one.
+        self.latest_ms = 0
+        self._until_ms = until_ms
+        self._only = groups
+        self._wanted_keys: dict[bytes, bool] = {}
+        self._horizons = Horizons(otherwise_ms)
+        self._blobs: dict[bytes, bytes] = {}
+        self._deadlines: dict[bytes, int] = {}
+        self._answers: dict[bytes, deque[_Answer]] = {}
+
+    def take(self, rows: Rows) -> Iterator[OutputRow]:
+        """The messages that the job would write for the next rows of the log; they must be read to their end."""
+        probe_filter = ProbeFilter(topic=rows.probes_topic, cluster_id=rows.cluster_id)
+        # All heartbeats are known before the first record is packed.
+        messages = self._horizons.reading(rows.probes, rows.cluster_id, rows.era)
+        answers = pack_probes(map(self._messages, messages), probe_filter)
+        packed_answers = ((batch["key"].to_pylist(), batch["packed"].to_pylist()) for batch in answers)
+        for key, blob in self._wanted(packed_answers):
+            if key.startswith(GROUP_TAG):
+                (probe,) = unpack_group([blob]).probes
+                self._answers.setdefault(key, deque()).append(_Answer(probe.heard_ms, blob))
+            else:
+                yield from self._advance(key, [blob], now_ms=0)
+        records = packed_rows(map(self._columns, rows.batches), self._horizons)
+        for key, blob in self._wanted((chunk.keys, chunk.packed) for chunk in records):
+            yield from self._advance(key, [*self._answers_before(key, blob), blob], now_ms=0)
+
+    def tick(self, now_ms: int) -> Iterator[OutputRow]:
+        """The messages for what time alone has done: everything from before ``now_ms`` was taken.
+
+        Answers from before take effect, operations are closed, and deadlines pass.
+        """
+        return self._pass(now_ms, now_ms)
+
+    def _pass(self, now_ms: int, answers_until_ms: int | None) -> Iterator[OutputRow]:
+        """``answers_until_ms`` None: all answers that wait."""
+        for key in list({**self._blobs, **self._answers}):
+            left = self._answers.get(key, deque())
+            heard = list[bytes]()
+            while left and (answers_until_ms is None or left[0].heard_ms < answers_until_ms):
+                heard.append(left.popleft().packed)
+            if heard or self._deadlines.get(key, now_ms + 1) <= now_ms:
+                yield from self._advance(key, heard, now_ms=now_ms)
+
+    @property
+    def group_count(self) -> int:
+        """How many groups the log has, with those that were deleted."""
+        return sum(key.startswith(GROUP_TAG) for key in self._blobs)
+
+    def groups(self) -> Iterator[Group]:
+        """The groups as far as the log was read, by name."""
+        for key in sorted(self._blobs):
+            if key.startswith(GROUP_TAG) and quarantine.read(self._blobs[key]) is None:
+                yield Group.from_snapshot(key[len(GROUP_TAG) :].decode(), self.context, self._blobs[key])
+
+    def wants(self, group_id: str) -> bool:
+        """Whether this group is selected; events about bad records may name others."""
+        return self._only is None or group_id in self._only
+
+    def _wanted(self, rows: Iterable[tuple[list[bytes], list[bytes]]]) -> Iterator[tuple[bytes, bytes]]:
+        """(key, packed) of the selected groups and of bad records."""
+        for pair in chain.from_iterable(zip(*columns, strict=True) for columns in rows):
+            if self._only is None or self._wants_key(pair[0]):
+                yield pair
+
+    def _wants_key(self, key: bytes) -> bool:
+        found = self._wanted_keys.get(key)
+        if found is None:
+            is_group = key.startswith(GROUP_TAG)
+            found = (
+                self.wants(key[len(GROUP_TAG) :].decode()) if is_group else key.startswith(BAD_RECORDS_TAG)
+            )
+            self._wanted_keys[key] = found
+        return found
+
+    def _answers_before(self, key: bytes, records: bytes) -> list[bytes]:
+        """The answers about a group up to the time of the last of these records.
+
+        Not all at once: of the answers that wait in a state, only the first and the last are kept. And not those after
+        the caught-up time, because a clock that is ahead must not be given the answers of a day.
+        """
+        answers = self._answers.get(key)
+        if not answers:
+            return []
+        last_ms = max(map(self._at_most_caught_up_ms, unpack_group([records]).items))
+        before = list[bytes]()
+        while answers and answers[0].heard_ms <= last_ms:
+            before.append(answers.popleft().packed)
+        return before
+
+    def _at_most_caught_up_ms(self, item: CommitRun | GroupRecord) -> int:
+        caught_up_ms = self._horizons.first_ms(item.partition, item.last_offset)
+        return min(item.last_ms, caught_up_ms) if caught_up_ms > UNKNOWN_MS else item.last_ms
+
+    def _columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        kept = self._of_the_time(batch)
+        if (pc.max(kept.column("timestamp")).as_py() or 0) > self.latest_ms:
+            partition, offset, times_ms = (numbers(kept.column(name)) for name in _PLACED)
+            for number in np.unique(partition).tolist():
+                mine = partition == number
+                latest_ms = self._horizons.latest_ms(number, offset[mine], times_ms[mine])
+                self.latest_ms = max(self.latest_ms, latest_ms)
+        return kept.select([*_PLACED, "key", "value"]).rename_columns(list(RECORD_COLUMNS))
+
+    def _messages(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        kept = self._of_the_time(batch)
+        latest_ms = pc.max(kept.column("timestamp")).as_py() or 0
+        # A message has no caught-up time of its own.
+        self.latest_ms = max(self.latest_ms, min(latest_ms, self._horizons.last_limit_ms()))
+        return kept.select(list(INPUT_COLUMNS))
+
+    def _of_the_time(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows up to the end of the log."""
+        if self._until_ms is None:
+            return batch
+        return batch.filter(pc.less_equal(batch.column("timestamp"), self._until_ms))
+
+    def _advance(self, key: bytes, packed: list[bytes], *, now_ms: int) -> Iterator[OutputRow]:
+        result = advance(
+            key, self._blobs.get(key), packed, now_ms=now_ms, recorded_ms=None, context=self.context
+        )
+        if result.removable or result.blob is None:
+            self._blobs.pop(key, None)
+        elif result.changed:
+            self._blobs[key] = result.blob
+        if result.deadline_ms is None:
+            self._deadlines.pop(key, None)
+        else:
+            self._deadlines[key] = result.deadline_ms
+        if any(row.event_type == _QUARANTINED for row in result.rows):
+            self.quarantined += 1
+        else:
+            self.dead_letters += sum(row.output is Output.DEAD_LETTERS for row in result.rows)
+        yield from result.rows
+
+
+class _Answer(NamedTuple):
+    """A prober's answer about a group, as ``pack_probes`` makes it."""
+
+    heard_ms: int
+    packed: bytes

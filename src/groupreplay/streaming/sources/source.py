@@ -1,0 +1,155 @@
+"""What every kind of input is to the commands: a ``RecordSource`` that opens ``Rows``.
+
+A new kind is one module with a class like ``capture.CaptureSource``, and one line in ``app.cli.inputs.KINDS``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, starmap
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+
+from groupreplay.state.policy.context import Context
+from groupreplay.streaming.config.retention import Retention, effective
+from groupreplay.streaming.config.settings import RetentionFlags
+from groupreplay.streaming.contract.probe_messages import ProbeMessage, RoundSummary, decode_message
+from groupreplay.streaming.contract.rows import LogExtent, ProgressCallback, keys_and_values, no_progress
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Records of one incarnation of a cluster's offsets topic.
+
+    ``batches`` have the columns of ``ROW_SCHEMA`` and can be read once: one partition each, partitions ascending,
+    offsets ascending inside a partition. ``where`` names the input in messages. ``probes`` are batches of the same
+    columns from the probes topic, if any; read them first. ``is_probed``: a prober was active while they were written.
+    For a cluster that can be asked ``connection``, ``identity`` and ``ends`` (the first offset of each partition that
+    was not read) are set, and ``starts``, the log start offsets. A capture has ``topic_names`` (id to name) as they
+    were when it was written, and, if its file says so, the brokers' ``retention`` and the ``partitions`` of the topic;
+    ``complete_ms`` is the time up to which the log is complete, by the clock of the machine that read it. ``extent``
+    counts the records as the batches are read, once ``counted``.
+    """
+
+    cluster_id: str
+    era: str
+    batches: Iterator[pa.RecordBatch]
+    connection: Connection | None = None
+    identity: TopicIdentity | None = None
+    ends: Mapping[int, int] = field(default_factory=dict)
+    starts: Mapping[int, int] = field(default_factory=dict)
+    probes: Iterable[pa.RecordBatch] = ()
+    probes_topic: str = "group-probes"
+    is_probed: bool = False
+    topic_names: Mapping[str, str] = field(default_factory=dict)
+    retention: Retention | None = None
+    partitions: int | None = None
+    complete_ms: int | None = None
+    where: str = ""
+    extent: LogExtent = field(default_factory=LogExtent)
+
+    def complete_until(self, until_ms: int | None) -> int | None:
+        """The time up to which the log is complete, but not after ``until_ms``; None if that is not known."""
+        if self.complete_ms is None or until_ms is None:
+            return self.complete_ms
+        return min(self.complete_ms, until_ms)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataEnd:
+    """The end of the data, from which ages and times of day count back: now, or the last record of a capture."""
+
+    at_ms: int
+    is_live: bool
+
+
+class RecordSource(Protocol):
+    """An input that can be opened, again and again.
+
+    ``origin`` names it in documents, and ``flags`` on a command line; neither has addresses of brokers nor folders,
+    because documents are sent on.
+    """
+
+    @property
+    def origin(self) -> str:
+        """Such as ``tuesday.parquet``."""
+
+    @property
+    def flags(self) -> Sequence[str]:
+        """Such as ``--from-file tuesday.parquet``."""
+
+    def open(
+        self,
+        partitions: Sequence[int] = (),
+        groups: Collection[str] | None = None,
+        progress: ProgressCallback = no_progress,
+    ) -> Rows:
+        """The records of these partitions (none: of all), counted, with the prober's answers if they are to be read.
+
+        A source that knows the partition of a group may leave out those that have none of ``groups``.
+
+        Raises:
+            GroupReplayError: the input cannot be read; also while iterating.
+        """
+
+    def end(self) -> DataEnd:
+        """The time that ages and times of day count back from.
+
+        Raises:
+            GroupReplayError: the input cannot be read, or has no records.
+        """
+
+    def digest(self) -> str | None:
+        """The SHA-256 of the input in hexadecimal digits; None for what changes.
+
+        Raises:
+            GroupReplayError: the input cannot be read.
+        """
+
+
+def counted(rows: Rows) -> Rows:
+    """The same rows, which count themselves in their ``extent`` while they are read."""
+    return replace(rows, batches=rows.extent.reading(rows.batches))
+
+
+def with_rounds(rows: Rows) -> Rows:
+    """The same rows, with ``is_probed``; reads the first batch of the probes."""
+    is_probed, probes = shows_rounds(rows.probes)
+    return replace(rows, probes=probes, is_probed=is_probed)
+
+
+def shows_rounds(batches: Iterable[pa.RecordBatch]) -> tuple[bool, Iterable[pa.RecordBatch]]:
+    """Whether a prober was active, according to the first batch; and all the batches.
+
+    Without a prober the topic still contains the job's heartbeats.
+    """
+    rest = iter(batches)
+    head = [batch for batch in [next(rest, None)] if batch is not None]
+    is_probed = any(isinstance(message, RoundSummary) for message in probe_messages(head))
+    return is_probed, chain(head, rest)
+
+
+def probe_messages(batches: Iterable[pa.RecordBatch]) -> Iterator[ProbeMessage | None]:
+    """The messages of the probes topic; None stands for those of other programs."""
+    return starmap(decode_message, chain.from_iterable(map(keys_and_values, batches)))
+
+
+def context_of(rows: Rows, retention: RetentionFlags, **settings: Any) -> Context:
+    """The context of the groups in these rows, with the names of topics that records hold only by id.
+
+    A cluster that can be asked comes before what a capture has recorded, and flags before both.
+    """
+    if rows.connection is None:
+        names, brokers = rows.topic_names, effective(retention, rows.retention or Retention())
+    else:
+        from groupreplay.streaming.kafka.broker_config import effective_retention
+
+        names = rows.connection.topic_names()
+        brokers = effective_retention(retention, rows.connection, rows.retention)
+    settings = {"probing": rows.is_probed, **settings, **brokers.for_context()}
+    return Context(cluster_id=rows.cluster_id, era=rows.era, topic_names=names, **settings)
