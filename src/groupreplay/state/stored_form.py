@@ -12,7 +12,6 @@ that a release raises whenever it adds something that must not get lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from hashlib import blake2b
 from typing import Final, Generic, TypeVar
 from zlib import crc32
@@ -48,32 +47,15 @@ class StoredForm(Generic[_Stored]):
     """How one kind of state is stored: a byte, a checksum, a byte, and a msgpack body.
 
     ``reader`` is the number of this release as a reader: it is written as the least reader, and states that demand a
-    higher one are refused. ``older`` are versions that have neither of the two, with the readers of their bodies;
-    ``unchecked`` is a version that has the least reader and no checksum. ``version`` differs from each of them in two
-    bits: a state with one flipped bit would not be checked otherwise.
+    higher one are refused. ``version`` changes only where fields at the end do not suffice; it then differs in two bits
+    from the versions before and from those of other kinds, so that no flipped bit makes one of another.
     """
 
-    def __init__(
-        self,
-        what: str,
-        *,
-        version: int,
-        reader: int,
-        kind: type[_Stored],
-        older: Mapping[int, Callable[[memoryview], _Stored]],
-        unchecked: int | None = None,
-    ) -> None:
+    def __init__(self, what: str, *, version: int, reader: int, kind: type[_Stored]) -> None:
         self.what: Final = what
         self.version: Final = version
         self.reader: Final = reader
         self.kind: Final = kind
-        self._readers: Final[Mapping[int, Callable[[memoryview], _Stored]]] = {
-            **older,
-            **({} if unchecked is None else {unchecked: self._read_least}),
-            version: self._read_checked,
-        }
-        #: All versions that are read; the last is the present one.
-        self.versions: Final = tuple(self._readers)
         self._decoder: Final = msgspec.msgpack.Decoder(kind)
         self._encoder: Final = msgspec.msgpack.Encoder()
 
@@ -82,17 +64,16 @@ class StoredForm(Generic[_Stored]):
         return sealed(self.version, self.reader, self._encoder.encode(state))
 
     def read(self, blob: bytes) -> _Stored:
-        """The inverse of ``write``, for older versions, too.
+        """The inverse of ``write``.
 
         Raises:
             SnapshotError: a later release wrote it, or the bytes are damaged.
         """
-        read = self._readers.get(blob[0]) if blob else None
-        if read is None:
-            found, known = blob[0] if blob else "nothing", " and ".join(map(str, self.versions))
-            raise SnapshotError(f"{self.what} version {found}, this release reads versions {known}")
+        if not blob or blob[0] != self.version:
+            version = blob[0] if blob else "nothing"
+            raise SnapshotError(f"{self.what} version {version}, this release reads version {self.version}")
         try:
-            return read(memoryview(blob)[1:])
+            return self._read_checked(memoryview(blob)[1:])
         except SnapshotError:
             raise
         except _DAMAGE as error:
@@ -102,17 +83,14 @@ class StoredForm(Generic[_Stored]):
         checked = rest[_CHECKSUM_BYTES:]
         if crc32(checked) != int.from_bytes(rest[:_CHECKSUM_BYTES], "big"):
             raise ValueError("its bytes do not have its checksum")
-        return self._read_least(checked)
-
-    def _read_least(self, rest: memoryview) -> _Stored:
-        if not rest:
+        if not checked:
             raise ValueError("it ends after its version")
-        least = rest[0]
+        least = checked[0]
         if least > self.reader:
             raise SnapshotError(
                 f"{self.what} for readers from {least} on, this release is reader {self.reader}"
             )
-        return self._decoder.decode(rest[1:])
+        return self._decoder.decode(checked[1:])
 
 
 def sealed(version: int, least_reader: int, body: bytes) -> bytes:

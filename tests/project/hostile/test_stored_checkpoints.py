@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from groupreplay.streaming.local.spark_lines import LINES
-from support.stored.checkpoints import EARLIEST, of_line, unpack
+from support.stored.checkpoints import of_line, unpack
 
 #: What a pickle of any Python object but the simplest begins with, and what those of Spark's rows name.
 _MARKS = (
@@ -38,9 +38,7 @@ def changes(file: Path) -> bytes:
     return found
 
 
-@pytest.mark.parametrize(
-    "archive", [EARLIEST, *(of_line(line.name) for line in LINES)], ids=lambda file: file.name
-)
+@pytest.mark.parametrize("archive", [of_line(line.name) for line in LINES], ids=lambda file: file.name)
 def test_no_pickle_is_stored(archive: Path, tmp_path: Path) -> None:
     """The state has our own bytes, the logs are JSON: nothing in a checkpoint is unpickled, on any line of Spark."""
     unpack(archive, tmp_path)

@@ -1,4 +1,4 @@
-"""States that earlier commits stored are read, and the groups continue from there."""
+"""States that releases stored are read, and the groups continue from there."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from groupreplay.streaming.engine.advance import advance
 from support.stored.states import CONTEXT, bodies_of, events, known_to_all, load, replay_half
 
 STORED = load()
-CASES = [(commit, name) for commit, states in STORED["states"].items() for name in states]
+CASES = [(version, name) for version, states in STORED["states"].items() for name in states]
 
 
-@pytest.mark.parametrize(("commit", "name"), CASES)
-def test_a_state_of_an_earlier_commit(commit: str, name: str) -> None:
-    """Events and documents are the same as from this commit's own state, but for what was not stored then."""
+@pytest.mark.parametrize(("version", "name"), CASES)
+def test_a_state_of_a_release(version: str, name: str) -> None:
+    """Events and documents are the same as from a state of now, but for what was not stored then."""
     history = STORED["histories"][name]
     unbroken, _ = replay_half(history["key"], None, history["before"])
     assert unbroken is not None
     expected = known_to_all(history["key"], unbroken, history["after"])
-    stored = b64decode(STORED["states"][commit][name])
+    stored = b64decode(STORED["states"][version][name])
     assert known_to_all(history["key"], stored, history["after"]) == expected
 
 

@@ -1,1 +1,1 @@
-"""What earlier commits have stored: states, layouts, conditions, whole checkpoints."""
+"""What earlier releases have stored: states, layouts, conditions, whole checkpoints."""

@@ -1,8 +1,7 @@
-"""Checkpoints that an earlier commit or another line of Spark has made, with the log that it read.
+"""Checkpoints that each line of Spark has made, with the log that was read: golden/stored_checkpoint_*.tar.xz.
 
-They are golden/stored_checkpoint.tar.xz, of the earliest commit that is read, with Spark 4.0, and one for each line. An
-archive holds the folder ``checkpoint`` and ``log.json``: the commit, the number of partitions, when the job was
-started for the first time, and records ``before`` and ``after`` the moment at which it was stopped.
+An archive holds the folder ``checkpoint`` and ``log.json``: the version of groupreplay, the number of partitions, when
+the job was started for the first time, and records ``before`` and ``after`` the moment at which it was stopped.
 """
 
 from __future__ import annotations
@@ -17,8 +16,6 @@ import msgspec
 from support.paths import ROOT
 
 GOLDEN = ROOT / "tests" / "golden"
-#: Of the earliest commit whose checkpoints are read.
-EARLIEST = GOLDEN / "stored_checkpoint.tar.xz"
 
 #: (partition, key, value, timestamp in milliseconds), as ``jobs.write_log`` takes them.
 Written = tuple[int, bytes, bytes | None, int]
@@ -27,7 +24,7 @@ Written = tuple[int, bytes, bytes | None, int]
 class StoredLog(msgspec.Struct, frozen=True):
     """What stands in ``log.json``; bytes are written in base64."""
 
-    commit: str
+    version: str
     partitions: int
     first_start_ms: int
     before: list[Written]

@@ -1,7 +1,7 @@
-"""Conditions as this commit and earlier ones have stored them: one of each form that a kind has had.
+"""Conditions as releases have stored them: one of each form that a kind has had.
 
 A form is the names of the fields at every depth. An active condition stays stored as the release has reported it, so
-every later release must read it.
+every later release must read it. Before the first release there is none but the present forms, in the golden events.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""States that earlier commits stored of a few groups (golden/stored_states.json), and how to continue from them.
+"""States that releases stored of a few groups (golden/stored_states.json), and how to continue from them.
 
-A history is the records and probes of one key in two parts, as bytes; a stored state is the state that a commit had
+A history is the records and probes of one key in two parts, as bytes; a stored state is the state that a release had
 after the first part.
 """
 
@@ -27,14 +27,14 @@ from support.paths import ROOT
 FILE = ROOT / "tests" / "golden" / "stored_states.json"
 CONTEXT = Context(cluster_id="c", era="e", complete_since_ms=1, member_events=True, probing=True)
 
-#: Fields that states of some earlier commit cannot have the value of.
-_LATER = {"since_ms_earliest", "join_ms_min", "join_ms_max"}
+#: Fields that states of some earlier release cannot have the value of.
+_LATER: frozenset[str] = frozenset()
 
 Json = dict[str, Any]
 
 
 def load() -> Json:
-    """``histories`` by name, and ``states``: by commit, by history."""
+    """``histories`` by name, and ``states``: by version, by history."""
     loaded: Json = json.loads(FILE.read_text()) if FILE.exists() else {"histories": {}, "states": {}}
     return loaded
 
@@ -66,9 +66,9 @@ def bodies_of(rows: Sequence[OutputRow]) -> list[Json | None]:
 
 
 def known_to_all(key: str, blob: bytes | None, half: Json) -> tuple[list[Json], list[Json]]:
-    """The events and the present document after a half, without what some earlier commit has not stored.
+    """The events and the present document after a half, without what some earlier release has not stored.
 
-    The document is asked for: one with a field that the earlier commit did not know is written again.
+    The document is asked for: one with a field that an earlier release did not know is written again.
     """
     blob, rows = replay_half(key, blob, half)
     request = to_wire(PackedDocumentRequest(True)) if key.startswith("g:") else DOCUMENT_WANTED
@@ -77,12 +77,9 @@ def known_to_all(key: str, blob: bytes | None, half: Json) -> tuple[list[Json], 
     documents = [
         body for body in bodies_of([row for row in asked if row.output is not Output.EVENTS]) if body
     ]
-    found = [_without_later(event) for event in events(rows)]
-    for event in found:
-        if "sync_ms" in event["data"]:
-            # What it is based on, too: an answer that was applied before is not in the state.
-            del event["data"]["evidence"]
-    return found, [_without_later(document) for document in documents]
+    return [_without_later(event) for event in events(rows)], [
+        _without_later(document) for document in documents
+    ]
 
 
 def _without_later(value: Any) -> Any:

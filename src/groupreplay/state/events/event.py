@@ -90,9 +90,7 @@ AssumedRelease = Annotated[
 ]
 
 
-LeaveReason = Literal[
-    "left", "poll_timeout", "session_timeout", "rebalance_timeout", "group_emptied", "unknown"
-]
+LeaveReason = Literal["left", "poll_timeout", "session_timeout", "rebalance_timeout", "unknown"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

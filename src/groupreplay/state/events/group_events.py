@@ -207,7 +207,7 @@ class MemberLeft(MemberFact):
             description="`left`: LeaveGroup, from the member on purpose or from an administrator. `poll_timeout`: its "
             "client gave up, because the application did not poll for `max.poll.interval.ms`. `session_timeout`: the "
             "coordinator got no heartbeat for so long. `rebalance_timeout`: it did not rejoin, or did not revoke its "
-            "partitions, in time. Earlier releases wrote `group_emptied` for the last member."
+            "partitions, in time."
         ),
     ]
     elapsed_ms: Annotated[

@@ -13,8 +13,7 @@ from groupreplay.state.events.event import Assumed, AssumedRelease, Fact, Severi
 #: `retention` is the broker's clean-up, `admin` a request to delete offsets; `unknown`: a request or the deletion of
 #: the topic, which look alike in the log.
 LossReason = Literal["retention", "group_deleted", "topic_deleted", "admin", "unknown"]
-#: `admin_while_empty` is that of earlier releases, for which there is `offsets.set` now.
-RewindKind = Literal["topic_recreated", "admin_while_empty", "small", "other"]
+RewindKind = Literal["topic_recreated", "small", "other"]
 Direction = Literal["forward", "backward", "unchanged", "mixed"]
 SetDirection = Literal["forward", "backward", "mixed"]
 ExpiryBase = Literal["commit", "emptied", "own"]
@@ -29,8 +28,7 @@ Unclear = Annotated[
 ExpiryRule = Annotated[
     str,
     Meta(
-        description="The broker's rule for the group in its state, as `describe --offsets --verbose` names it. Empty "
-        "in events of earlier releases."
+        description="The broker's rule for the group in its state, as `describe --offsets --verbose` names it."
     ),
 ]
 RuleBase = Annotated[
@@ -170,9 +168,8 @@ class OffsetRewound(Fact):
     NAME: ClassVar[str] = "offset.rewound"
     DOC: ClassVar[str] = (
         "A member committed offsets below the ones before: their topic has another id (`topic_recreated`), they went "
-        "back by at most one poll (`small`), or `other`. Without members it is `offsets.set`; earlier releases wrote "
-        "`admin_while_empty` here. With `other` it is a warning if more than `offsets.moved.most_repeated` records are "
-        "read again (deploy/rules.toml)."
+        "back by at most one poll (`small`), or `other`. Without members it is `offsets.set`. With `other` it is a "
+        "warning if more than `offsets.moved.most_repeated` records are read again (deploy/rules.toml)."
     )
     kind: RewindKind
     partitions: tuple[RewoundOffset, ...]

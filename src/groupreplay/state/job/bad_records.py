@@ -81,15 +81,7 @@ class _Snapshot(msgspec.Struct, array_like=True):
 
 
 #: A field that is added to either struct raises ``reader``, unless an earlier release may lose it.
-FORM: Final = StoredForm[_Snapshot](
-    "bad records",
-    version=4,
-    reader=1,
-    kind=_Snapshot,
-    # The same fields, without the byte for the reader.
-    older={1: msgspec.msgpack.Decoder(_Snapshot).decode},
-    unchecked=3,
-)
+FORM: Final = StoredForm[_Snapshot]("bad records", version=1, reader=1, kind=_Snapshot)
 
 
 @dataclass(slots=True)

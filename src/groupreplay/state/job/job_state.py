@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -13,7 +13,6 @@ from groupreplay.state.job.clocks import Clocks
 from groupreplay.state.job.daily_summary import DayTotal
 from groupreplay.state.job.observations import HeartbeatObservation, JobObservation, RoundObservation
 from groupreplay.state.job.quarantines import Quarantines
-from groupreplay.state.snapshot import version_1
 from groupreplay.state.snapshot.conditions import ActiveCondition, ConditionKey
 from groupreplay.state.stored_form import StoredForm
 
@@ -157,35 +156,12 @@ class JobState(msgspec.Struct, array_like=True):
             self.other_count_since_ms = None if same_count else self.other_count_since_ms or seen.taken_ms
 
 
-def _read_version_1(body: memoryview) -> JobState:
-    """Version 1 differs in the keys of the active conditions; its first releases wrote fewer fields."""
-    fields: list[Any] = msgspec.msgpack.decode(body, strict=False)
-    place = JobState.__struct_fields__.index("active")
-    texts: dict[str, Any] = {}
-    if len(fields) > place:
-        texts, fields[place] = fields[place], {}
-    state = msgspec.convert(fields, JobState)
-    state.active = version_1.active_conditions(msgspec.convert(texts, dict[str, version_1.TextKeyCondition]))
-    return state
-
-
 def _by(now_ms: int, since_ms: int | None) -> int | None:
     return now_ms if since_ms is not None and since_ms > now_ms + _STEP_BACK_MS else since_ms
 
 
 #: A field that is added to any struct of the state raises ``reader``, unless an earlier release may lose it.
-FORM: Final = StoredForm[JobState](
-    "job state",
-    version=4,
-    reader=1,
-    kind=JobState,
-    older={
-        version_1.VERSION: _read_version_1,
-        # The same fields, without the byte for the reader.
-        2: msgspec.msgpack.Decoder(JobState).decode,
-    },
-    unchecked=3,
-)
+FORM: Final = StoredForm[JobState]("job state", version=1, reader=1, kind=JobState)
 
 
 def write(state: JobState) -> bytes:
@@ -194,7 +170,7 @@ def write(state: JobState) -> bytes:
 
 
 def read(blob: bytes) -> JobState:
-    """The inverse of ``write``, for older versions, too. Raises SnapshotError for others and for damaged bytes."""
+    """The inverse of ``write``. Raises SnapshotError for another version and for damaged bytes."""
     return FORM.read(blob)
 
 

@@ -47,10 +47,6 @@ class ProbeQueue(msgspec.Struct, array_like=True):
     interval_ms: int = 10_000
     applied_offset: int = -1
 
-    def __post_init__(self) -> None:
-        """Earlier releases stored the earliest first."""
-        self.waiting.sort(key=_by_time, reverse=True)
-
     def add(self, probes: Iterable[Probe]) -> None:
         """Let more probes wait; those that wait already are not added again."""
         self.waiting = sorted({*self.waiting, *probes}, key=_by_time, reverse=True)

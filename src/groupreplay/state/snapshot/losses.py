@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -79,19 +79,15 @@ class Losses(msgspec.Struct, array_like=True):
     unclear: tuple[UnclearDeletion, ...] = ()
 
 
-def latest_first(changes: Iterable[Change]) -> list[Change]:
-    """The order in which ``Losses`` holds them."""
-    return sorted(changes, key=lambda one: one.timestamp_ms, reverse=True)
-
-
 def add_changes(losses: Losses, changes: Sequence[Change]) -> None:
     """Let changes wait for the end of their moment."""
     if len(changes) > _FEW:
-        losses.changes = latest_first([*losses.changes, *changes])
+        waiting = [*losses.changes, *changes]
+        losses.changes = sorted(waiting, key=lambda change: change.timestamp_ms, reverse=True)
         return
-    for one in changes:
+    for new in changes:
         # No sort of all: there can be thousands in one moment, in as many calls.
-        insort(losses.changes, one, key=lambda change: -change.timestamp_ms)
+        insort(losses.changes, new, key=lambda change: -change.timestamp_ms)
 
 
 class SetRange(msgspec.Struct, frozen=True, array_like=True):

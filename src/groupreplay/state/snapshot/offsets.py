@@ -373,9 +373,9 @@ class Offsets:
         except ValueError as error:
             raise SnapshotError(f"snapshot with a damaged table of offsets: {error}") from error
         if len(moved) != len(rows):
-            # An older release did not keep it: it begins with the last commit.
-            moved = np.zeros(len(rows), MOVED)
-            moved["since_ms"], moved["generation"] = rows["commit_timestamp_ms"], -1
+            raise SnapshotError(
+                f"snapshot with a damaged table of offsets: {len(moved)} moves, {len(rows)} rows"
+            )
         return cls(
             snapshot.topics,
             rows,

@@ -4,28 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
-
 from groupreplay.codecs import Malformed, Skipped, Value, decode_key, decode_value, encode_key, encode_value
-from groupreplay.state.snapshot import version_1
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
 from groupreplay.state.snapshot.log_position import PendingRecord
 from groupreplay.state.snapshot.observations import GroupRecord
 from groupreplay.state.stored_form import SnapshotError, StoredForm
 
 #: A field that is added to any struct of the snapshot raises ``reader``, unless an earlier release may lose it.
-FORM: Final = StoredForm[GroupSnapshot](
-    "snapshot",
-    version=4,
-    reader=1,
-    kind=GroupSnapshot,
-    older={
-        version_1.VERSION: version_1.read,
-        # The same fields, without the byte for the reader.
-        2: msgspec.msgpack.Decoder(GroupSnapshot).decode,
-    },
-    unchecked=3,
-)
+FORM: Final = StoredForm[GroupSnapshot]("snapshot", version=1, reader=1, kind=GroupSnapshot)
 
 
 def write(snapshot: GroupSnapshot) -> bytes:
@@ -34,7 +20,7 @@ def write(snapshot: GroupSnapshot) -> bytes:
 
 
 def read(blob: bytes) -> GroupSnapshot:
-    """The inverse of ``write``, for older versions, too. Raises SnapshotError for others and for damaged bytes."""
+    """The inverse of ``write``. Raises SnapshotError for another version and for damaged bytes."""
     return FORM.read(blob)
 
 

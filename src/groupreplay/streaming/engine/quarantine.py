@@ -70,9 +70,7 @@ class Quarantined(msgspec.Struct, array_like=True):
 
 
 #: A field that is added to the note raises ``reader``, unless an earlier release may lose it.
-FORM: Final = StoredForm[Quarantined](
-    "quarantine note", version=0xF0, reader=1, kind=Quarantined, older={}, unchecked=0xFF
-)
+FORM: Final = StoredForm[Quarantined]("quarantine note", version=0xF0, reader=1, kind=Quarantined)
 
 
 def read(blob: bytes | None) -> Quarantined | None:
@@ -81,7 +79,7 @@ def read(blob: bytes | None) -> Quarantined | None:
     Raises:
         SnapshotError: a later release wrote it, or it is damaged.
     """
-    return FORM.read(blob) if blob and blob[0] in FORM.versions else None
+    return FORM.read(blob) if blob and blob[0] == FORM.version else None
 
 
 def write(note: Quarantined) -> bytes:

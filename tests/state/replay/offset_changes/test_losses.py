@@ -18,8 +18,6 @@ from groupreplay.state.events.offset_events import (
 )
 from groupreplay.state.policy.rules import GroupRule, Policy
 from groupreplay.state.replay.offset_changes.losses import MEMORY_MS, MOST_REMEMBERED
-from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
-from groupreplay.state.snapshot.losses import Change, Losses
 from groupreplay.state.snapshot.observations import CommitRun
 from support.histories.builders import (
     CONTEXT,
@@ -291,14 +289,6 @@ def test_a_rewind_between_two_batches() -> None:
     (event,) = group.expire(3)
     rewound = RewoundOffset(topic="t", partition=0, old_offset=9_000, new_offset=50)
     check(event.fact, NAME="offset.rewound", kind="other", partitions=(rewound,))
-
-
-def test_a_change_that_an_earlier_release_held() -> None:
-    """It had a kind of its own for offsets that are set while the group has no members."""
-    held = Change(1, 100, "t", 0, 9, 5, kind="admin_while_empty")
-    group = Group(GROUP, CONTEXT, GroupSnapshot(losses=Losses(changes=[held])))
-    (event,) = Group.from_snapshot(GROUP, CONTEXT, group.snapshot()).expire(10)
-    check(event.fact, NAME="offset.rewound", kind="admin_while_empty")
 
 
 def test_a_group_of_which_nothing_but_commits_is_known() -> None:
