@@ -18,7 +18,7 @@ from groupreplay.state.job.observations import (
     ObservationPlace,
     RoundObservation,
 )
-from groupreplay.state.snapshot.observations import Probe, ProbedMember
+from groupreplay.state.snapshot.observations import DeletedTopics, Probe, ProbeAnswer, ProbedMember
 from groupreplay.streaming.contract.messages import RESERVED, MessageDecoder
 
 #: A time beyond the year 2100 would let every deadline pass.
@@ -63,7 +63,9 @@ class _Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
         """The latest time by the writer's clock that a reader goes by; None: there is none."""
         return None
 
-    def observation(self, place: ObservationPlace, append_ms: int | None) -> Probe | JobObservation | None:
+    def observation(
+        self, place: ObservationPlace, append_ms: int | None
+    ) -> ProbeAnswer | JobObservation | None:
         """What a group or the job learns of it; None: nothing.
 
         ``place`` is that of the message, ``append_ms`` when the broker has appended it (None: not known).
@@ -158,17 +160,16 @@ class DeletedTopicsAnswer(_AboutGroup, frozen=True, kw_only=True, tag="deleted_t
         """The time after the tombstones were read."""
         return self.taken_ms
 
-    def observation(self, place: ObservationPlace, append_ms: int | None) -> Probe:
+    def observation(self, place: ObservationPlace, append_ms: int | None) -> DeletedTopics:
         """The answer as its group applies it."""
-        return Probe(
+        return DeletedTopics(
             taken_ms=self.taken_ms,
-            state="",
             topic=place.topic,
             partition=place.partition,
             offset=place.offset,
             interval_ms=self.interval_ms,
             written_ms=append_ms,
-            deleted_topics=self.topics,
+            topics=self.topics,
         )
 
 

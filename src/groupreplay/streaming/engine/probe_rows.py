@@ -18,7 +18,7 @@ from groupreplay.state.job.observations import (
     JobObservation,
     ObservationPlace,
 )
-from groupreplay.state.snapshot.observations import Probe
+from groupreplay.state.snapshot.observations import Probe, ProbeAnswer
 from groupreplay.streaming.contract.probe_messages import (
     DocumentRequest,
     GroupAnswer,
@@ -152,7 +152,7 @@ def _rows(
         return _request_rows(message) if message.run_id == probe_filter.run_id else []
     rows: list[_Row] = []
     seen = _observation(message, place, append_ms, probe_filter)
-    if isinstance(seen, Probe):
+    if isinstance(seen, ProbeAnswer):
         rows.append((GROUP_TAG + message.key, to_wire(PackedProbe(seen)), None))
     elif seen is not None:
         rows.append((JOB_TAG, to_wire(seen), None))
@@ -175,7 +175,7 @@ def job_observation(
     if message is None or message.cluster_id != probe_filter.cluster_id or _is_ahead(message, append_ms):
         return None
     seen = _observation(message, place, append_ms, probe_filter)
-    return None if isinstance(seen, Probe) else seen
+    return None if isinstance(seen, ProbeAnswer) else seen
 
 
 def group_probe(
@@ -192,7 +192,7 @@ def group_probe(
 
 def _observation(
     message: ProbeMessage, place: ObservationPlace, append_ms: int | None, probe_filter: ProbeFilter
-) -> Probe | JobObservation | None:
+) -> ProbeAnswer | JobObservation | None:
     """What a message says, but for heartbeats of another job."""
     if isinstance(message, HeartbeatMessage) and probe_filter.job_id not in (None, message.job_id):
         return None
