@@ -37,7 +37,7 @@ from groupreplay.state.replay.slot_history import learn_probe
 from groupreplay.state.snapshot import storage
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
 from groupreplay.state.snapshot.log_position import LogPosition
-from groupreplay.state.snapshot.observations import CommitRun, GroupRecord, Observations
+from groupreplay.state.snapshot.observations import CommitRun, DeletedTopics, GroupRecord, Observations
 from groupreplay.state.snapshot.offsets import Offsets
 
 _MINUTE_MS: Final = 60_000
@@ -222,7 +222,7 @@ class Group:
         probe = probing.next_probe(snapshot.probes)
         self.changed = True
         self._agenda.note((Dependency.PROBES,))
-        if probe.deleted_topics:
+        if isinstance(probe, DeletedTopics):
             return occasions.apply_answer(snapshot, probe, self._report_here)
         report = replace(
             self._report(probe.partition, probe.offset, probe.taken_ms),

@@ -28,7 +28,7 @@ LOST = Lost("t", 1, 2, 3, "retention", True)
 #: Every field has a value that no other field and no default has.
 SNAPSHOT = GroupSnapshot(
     log=LogPosition("e", 1, 2, 3, 4, [PendingRecord(5, 6, b"k", None)]),
-    probes=ProbeQueue([Probe(7, "Stable", "p", 8, 9)], 10, 11),
+    probes=ProbeQueue([Probe(7, "p", 8, 9, state="Stable")], 10, 11),
     group=group_state.GroupState(
         phase=Phase.STABLE,
         group_type=GroupType.STREAMS,

@@ -8,8 +8,8 @@ from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.run.outage import Hindrance, Outage
 from groupreplay.streaming.run.status import JobReport
+from groupreplay.streaming.spark.engine import Supervisor
 from groupreplay.streaming.spark.faults import Remedy
-from groupreplay.streaming.spark.supervisor import Supervisor
 from support.job.progress import IDENTITY, QueryError
 
 

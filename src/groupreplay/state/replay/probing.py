@@ -23,7 +23,7 @@ from groupreplay.state.snapshot.group_state import (
     SeenPhase,
 )
 from groupreplay.state.snapshot.log_position import ProbeQueue
-from groupreplay.state.snapshot.observations import Probe
+from groupreplay.state.snapshot.observations import Probe, ProbeAnswer
 
 #: Waiting probes that are kept between two calls; a rebalance that is probed for an hour has fewer.
 _MOST_WAITING: Final = 400
@@ -35,7 +35,7 @@ _USUAL_UNSEEN_MS: Final = 10_000
 _MOST_PHASES: Final = 16
 
 
-def hold(queue: ProbeQueue, probes: Sequence[Probe]) -> bool:
+def hold(queue: ProbeQueue, probes: Sequence[ProbeAnswer]) -> bool:
     """Let probes wait until the log has been read up to the time at which they were known; whether one is new."""
     applied = queue.applied_ms, queue.applied_offset
     # One append may hold answers of several rounds: they are known at one time.
@@ -51,22 +51,15 @@ def limit(queue: ProbeQueue) -> None:
         # The first probe shows when a rebalance began, the last ones show its present state.
         *others, first = _without_repeats(queue.waiting)
         queue.waiting = [*others[:_MOST_WAITING], first]
-    size = sum(map(_characters, queue.waiting))
+    size = sum(probe.characters for probe in queue.waiting)
     while size > _MOST_CHARACTERS and len(queue.waiting) > 2:
         # The latest comes first: the earliest after the first probe.
-        size -= _characters(queue.waiting.pop(-2))
+        size -= queue.waiting.pop(-2).characters
 
 
-def _characters(probe: Probe) -> int:
-    return sum(
-        len(one.member_id) + len(one.instance_id or "") + len(one.client_id) + len(one.client_host)
-        for one in probe.members
-    )
-
-
-def _without_repeats(probes: Sequence[Probe]) -> list[Probe]:
+def _without_repeats(probes: Sequence[ProbeAnswer]) -> list[ProbeAnswer]:
     """The first and the last probe of every series with one answer; a replay is given all probes at once."""
-    answers = [(probe.state, probe.members, probe.deleted_topics) for probe in probes]
+    answers = [(type(probe), probe.answer) for probe in probes]
     return [
         probe
         for place, probe in enumerate(probes)
@@ -75,7 +68,7 @@ def _without_repeats(probes: Sequence[Probe]) -> list[Probe]:
     ]
 
 
-def next_probe(queue: ProbeQueue) -> Probe:
+def next_probe(queue: ProbeQueue) -> ProbeAnswer:
     """Take the first waiting probe, which is now applied."""
     probe = queue.waiting.pop()
     queue.applied_ms, queue.applied_offset = max(

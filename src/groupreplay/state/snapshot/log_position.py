@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from groupreplay.state.snapshot.observations import Probe
+from groupreplay.state.snapshot.observations import ProbeAnswer
 
 
 class PendingRecord(msgspec.Struct, frozen=True, array_like=True):
@@ -42,15 +42,15 @@ class ProbeQueue(msgspec.Struct, array_like=True):
     interval at which the prober asks, according to its last answer.
     """
 
-    waiting: list[Probe] = []
+    waiting: list[ProbeAnswer] = []
     applied_ms: int = -1
     interval_ms: int = 10_000
     applied_offset: int = -1
 
-    def add(self, probes: Iterable[Probe]) -> None:
+    def add(self, probes: Iterable[ProbeAnswer]) -> None:
         """Let more probes wait; those that wait already are not added again."""
         self.waiting = sorted({*self.waiting, *probes}, key=_by_time, reverse=True)
 
 
-def _by_time(probe: Probe) -> tuple[int, int]:
+def _by_time(probe: ProbeAnswer) -> tuple[int, int]:
     return probe.heard_ms, probe.offset

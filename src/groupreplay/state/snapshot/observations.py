@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -216,29 +216,19 @@ class ProbedMember(msgspec.Struct, frozen=True, array_like=True):
     client_host: str
 
 
-class Probe(msgspec.Struct, frozen=True, array_like=True):
-    """A broker's answer about one classic group, as the prober recorded it.
+class _Heard(msgspec.Struct, frozen=True, array_like=True):
+    """What the prober has found out about a group, and the place of its record.
 
-    ``taken_ms`` is the time before the question, ``state`` is in Kafka's spelling (``Dead``: the broker has no such
-    group). ``topic``, ``partition`` and ``offset`` are the place of the record; the prober asks every ``interval_ms``,
-    and its last complete round was ``unseen_ms`` earlier (below 0: not known). The answer had come by ``written_ms``,
-    which is the brokers' time where the topic has it (None: not known). The prober's clock was ahead of the brokers' by
-    ``ahead_ms`` at most, as far as it was measured. ``deleted_topics``: this is no answer about the group, but about
-    topics that are gone, of which the group has lost its offsets.
+    The prober asks every ``interval_ms``. It knew by ``written_ms``, which is the brokers' time where the topic has it
+    (None: not known).
     """
 
     taken_ms: int
-    state: str
     topic: str
     partition: int
     offset: int
-    broker: int | None = None
-    members: tuple[ProbedMember, ...] = ()
     interval_ms: int = 10_000
-    unseen_ms: int = 10_000
     written_ms: int | None = None
-    ahead_ms: int = 0
-    deleted_topics: tuple[str, ...] = ()
 
     @property
     def heard_ms(self) -> int:
@@ -250,6 +240,66 @@ class Probe(msgspec.Struct, frozen=True, array_like=True):
         return max(self.taken_ms, self.written_ms or 0)
 
     @property
+    def answer(self) -> Any:
+        """What it says, without its times and its place."""
+        raise NotImplementedError
+
+    @property
+    def characters(self) -> int:
+        """Characters of the texts in it, which bound what may wait."""
+        raise NotImplementedError
+
+
+class DeletedTopics(_Heard, frozen=True, array_like=True, tag=1):
+    """Topics that no broker knows any more, of which the group has lost its offsets.
+
+    ``taken_ms`` is a time after the last of these tombstones was read.
+    """
+
+    topics: tuple[str, ...] = ()
+
+    @property
+    def answer(self) -> tuple[str, ...]:
+        """The topics."""
+        return self.topics
+
+    @property
+    def characters(self) -> int:
+        """Of the names of the topics."""
+        return sum(map(len, self.topics))
+
+
+class Probe(_Heard, frozen=True, array_like=True, tag=0):
+    """A broker's answer about one classic group, as the prober recorded it.
+
+    ``taken_ms`` is the time before the question, ``state`` is in Kafka's spelling (``Dead``: the broker has no such
+    group). The prober's last complete round was ``unseen_ms`` earlier (below 0: not known). Its clock was ahead of the
+    brokers' by ``ahead_ms`` at most, as far as it was measured.
+    """
+
+    state: str = ""
+    broker: int | None = None
+    members: tuple[ProbedMember, ...] = ()
+    unseen_ms: int = 10_000
+    ahead_ms: int = 0
+
+    @property
+    def answer(self) -> tuple[str, tuple[ProbedMember, ...]]:
+        """State and members."""
+        return self.state, self.members
+
+    @property
+    def characters(self) -> int:
+        """Of the ids and hosts of the members."""
+        return sum(
+            len(member.member_id)
+            + len(member.instance_id or "")
+            + len(member.client_id)
+            + len(member.client_host)
+            for member in self.members
+        )
+
+    @property
     def asked_ms(self) -> int:
         """The question was not asked before this, by the brokers' clock."""
         return min(self.taken_ms - max(self.ahead_ms, 0), self.answered_ms)
@@ -258,6 +308,10 @@ class Probe(msgspec.Struct, frozen=True, array_like=True):
     def answered_ms(self) -> int:
         """The answer had come by this time."""
         return self.taken_ms if self.written_ms is None else self.written_ms
+
+
+#: What the prober has found out about a group; another kind is a struct here, and what applies it.
+ProbeAnswer: TypeAlias = Probe | DeletedTopics
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,6 +326,6 @@ class Observations:
 
     items: Sequence[GroupRecord | CommitRun] = ()
     seen_to: int = -1
-    probes: Sequence[Probe] = ()
+    probes: Sequence[ProbeAnswer] = ()
     caught_up_ms: int = 0
     in_topic: bool | None = None

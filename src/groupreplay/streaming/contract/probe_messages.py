@@ -6,11 +6,19 @@ exception.
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal, TypeAlias
+import sys
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta
 
+from groupreplay.state.job.observations import (
+    HeartbeatObservation,
+    JobObservation,
+    ObservationPlace,
+    RoundObservation,
+)
+from groupreplay.state.snapshot.observations import DeletedTopics, Probe, ProbeAnswer, ProbedMember
 from groupreplay.streaming.contract.messages import RESERVED, MessageDecoder
 
 #: A time beyond the year 2100 would let every deadline pass.
@@ -23,7 +31,6 @@ Id: TypeAlias = Annotated[int, Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
 PartitionCount: TypeAlias = Annotated[int, Meta(ge=0, le=10_000)]
 Rights: TypeAlias = Literal["ok", "missing", "unknown"]
 
-_LIMIT_BYTES: Final = 64 * 1024
 #: Characters of the reason why a query is stopped that are written; a reader accepts more, of another release.
 ERROR_LIMIT: Final = 300
 _MOST_ERROR: Final = 4_096
@@ -38,7 +45,50 @@ class MemberAnswer(msgspec.Struct, frozen=True, kw_only=True):
     client_host: str
 
 
-class GroupAnswer(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="group"):
+class _Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
+    """What every message has and says; a kind of message says some of it otherwise."""
+
+    #: A longer one is shortened, if it can be.
+    MOST_BYTES: ClassVar[int] = sys.maxsize
+
+    cluster_id: str
+
+    @property
+    def key(self) -> bytes:
+        """The key of the message."""
+        return RESERVED
+
+    @property
+    def dated_ms(self) -> int | None:
+        """The latest time by the writer's clock that a reader goes by; None: there is none."""
+        return None
+
+    def observation(
+        self, place: ObservationPlace, append_ms: int | None
+    ) -> ProbeAnswer | JobObservation | None:
+        """What a group or the job learns of it; None: nothing.
+
+        ``place`` is that of the message, ``append_ms`` when the broker has appended it (None: not known).
+        """
+        return None
+
+    def shortened(self) -> _Message | None:
+        """The message with less in it, for a topic that refuses it; None: it cannot be shorter."""
+        return None
+
+
+class _AboutGroup(_Message, frozen=True, kw_only=True):
+    """A message about one group, whose id is its key."""
+
+    group_id: str
+
+    @property
+    def key(self) -> bytes:
+        """The key of the message."""
+        return self.group_id.encode("utf-8", "replace")
+
+
+class GroupAnswer(_AboutGroup, frozen=True, kw_only=True, tag="group"):
     """The coordinator's answer about one group.
 
     ``taken_ms`` is the time before the request, by the prober's clock; ``state`` is Kafka's name of the state, and
@@ -48,8 +98,8 @@ class GroupAnswer(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", t
     at most, as far as the prober has measured it (None: it has not).
     """
 
-    cluster_id: str
-    group_id: str
+    MOST_BYTES: ClassVar[int] = 64 * 1024
+
     taken_ms: Moment
     state: str
     broker: Id | None
@@ -62,22 +112,68 @@ class GroupAnswer(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", t
     answered_ms: Moment | None = None
     ahead_ms: Span | None = None
 
+    @property
+    def dated_ms(self) -> int:
+        """The time before the request."""
+        return self.taken_ms
 
-class DeletedTopicsAnswer(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="deleted_topics"):
+    def observation(self, place: ObservationPlace, append_ms: int | None) -> Probe:
+        """The answer as its group applies it."""
+        return Probe(
+            taken_ms=self.taken_ms,
+            state=self.state,
+            topic=place.topic,
+            partition=place.partition,
+            offset=place.offset,
+            broker=self.broker,
+            members=tuple(
+                ProbedMember(member.member_id, member.instance_id, member.client_id, member.client_host)
+                for member in self.members
+            ),
+            interval_ms=self.interval_ms,
+            unseen_ms=-1 if self.unseen_ms is None else self.unseen_ms,
+            written_ms=self.answered_ms if append_ms is None else append_ms,
+            ahead_ms=self.ahead_ms or 0,
+        )
+
+    def shortened(self) -> GroupAnswer | None:
+        """The answer with half of its members."""
+        if not self.members:
+            return None
+        half = self.members[: len(self.members) // 2]
+        return msgspec.structs.replace(self, members=half, truncated=True)
+
+
+class DeletedTopicsAnswer(_AboutGroup, frozen=True, kw_only=True, tag="deleted_topics"):
     """Topics that no broker knows any more, and of which the log has removed the offsets of one group.
 
     ``taken_ms`` is a time after the last of these tombstones was read, by the prober's clock. Rounds are
     ``interval_ms`` apart.
     """
 
-    cluster_id: str
-    group_id: str
     taken_ms: Moment
     topics: tuple[str, ...]
     interval_ms: Span = 10_000
 
+    @property
+    def dated_ms(self) -> int:
+        """The time after the tombstones were read."""
+        return self.taken_ms
 
-class RoundSummary(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="round"):
+    def observation(self, place: ObservationPlace, append_ms: int | None) -> DeletedTopics:
+        """The answer as its group applies it."""
+        return DeletedTopics(
+            taken_ms=self.taken_ms,
+            topic=place.topic,
+            partition=place.partition,
+            offset=place.offset,
+            interval_ms=self.interval_ms,
+            written_ms=append_ms,
+            topics=self.topics,
+        )
+
+
+class RoundSummary(_Message, frozen=True, kw_only=True, tag="round"):
     """One round of the prober, written after the answers about its groups.
 
     ``brokers``: by id, None for those that answered, else the error. ``partitions`` of the offsets topic that answered:
@@ -86,7 +182,6 @@ class RoundSummary(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", 
     each partition.
     """
 
-    cluster_id: str
     taken_ms: Moment
     brokers: dict[Id, str | None]
     rights: Rights
@@ -96,8 +191,25 @@ class RoundSummary(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", 
     job_id: str | None = None
     leaders: dict[Id, Id] = {}
 
+    @property
+    def dated_ms(self) -> int:
+        """When the round was begun."""
+        return self.taken_ms
 
-class HeartbeatMessage(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="heartbeat"):
+    def observation(self, place: ObservationPlace, append_ms: int | None) -> RoundObservation:
+        """The round as the job applies it."""
+        return RoundObservation(
+            taken_ms=self.taken_ms,
+            place=place,
+            brokers=self.brokers,
+            rights=self.rights,
+            partitions=self.partitions,
+            partition_count=self.partition_count,
+            leaders=self.leaders,
+        )
+
+
+class HeartbeatMessage(_Message, frozen=True, kw_only=True, tag="heartbeat"):
     """The job at ``at_ms``: every record written before ``caught_up_ms`` has been applied.
 
     ``caught_up_ms`` is None until a run has confirmed it once; ``offsets`` are the ends of the log at that time. Since
@@ -110,7 +222,6 @@ class HeartbeatMessage(msgspec.Struct, frozen=True, kw_only=True, tag_field="kin
     ``told_to``: the driver has published the events of all messages below this offset of the topic itself.
     """
 
-    cluster_id: str
     era: str
     job_id: str
     run_id: str
@@ -129,34 +240,61 @@ class HeartbeatMessage(msgspec.Struct, frozen=True, kw_only=True, tag_field="kin
     query_error: Annotated[str, Meta(max_length=_MOST_ERROR)] = ""
     told_to: Offset = 0
 
+    @property
+    def dated_ms(self) -> int:
+        """The later of its two times."""
+        return max(self.at_ms, self.caught_up_ms or 0)
 
-class DocumentRequest(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="document"):
+    def observation(self, place: ObservationPlace, append_ms: int | None) -> HeartbeatObservation:
+        """The heartbeat as its job applies it."""
+        return HeartbeatObservation(
+            self.at_ms,
+            place,
+            self.caught_up_ms,
+            self.run_id,
+            self.unmissed_expired,
+            self.dead_letters,
+            self.quarantined,
+            self.release,
+            self.retries,
+            append_ms,
+            self.clock_off_ms,
+            self.era,
+            self.high_watermarks,
+            self.unanswered,
+            self.query_stopped_ms,
+            self.query_error,
+            self.told_to,
+        )
+
+    def shortened(self) -> HeartbeatMessage | None:
+        """The heartbeat without high watermarks."""
+        return msgspec.structs.replace(self, high_watermarks={}) if self.high_watermarks else None
+
+
+class DocumentRequest(_AboutGroup, frozen=True, kw_only=True, tag="document"):
     """The driver of ``run_id`` asks the call of a group to write the group's document, or its tombstone.
 
     ``in_topic``: the topic of documents holds one of this group with unknown content; otherwise it holds none.
     """
 
-    cluster_id: str
     run_id: str
-    group_id: str
     in_topic: bool
 
 
-class JobDocumentsRequest(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="job_documents"):
+class JobDocumentsRequest(_Message, frozen=True, kw_only=True, tag="job_documents"):
     """The driver of ``run_id`` asks for the job's active conditions and the counts of bad records.
 
     ``partitions`` is the number of partitions of the offsets topic.
     """
 
-    cluster_id: str
     run_id: str
     partitions: PartitionCount
 
 
-class ClockReading(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="clock"):
+class ClockReading(_Message, frozen=True, kw_only=True, tag="clock"):
     """Written by a process that starts, to get the append time; readers ignore it."""
 
-    cluster_id: str
     at_ms: Moment
 
 
@@ -169,9 +307,6 @@ ProbeMessage: TypeAlias = (
     | DocumentRequest
     | JobDocumentsRequest
 )
-#: Messages whose key is the group that they are about; the key of all others is reserved.
-_ABOUT_GROUP: Final = (GroupAnswer, DeletedTopicsAnswer, DocumentRequest)
-
 _decoder: Final = MessageDecoder[ProbeMessage](ProbeMessage)
 
 
@@ -180,23 +315,16 @@ def encode_message(message: ProbeMessage, limit: int | None = None) -> tuple[byt
 
     With a smaller ``limit``, which a topic demands, an answer keeps fewer, and a heartbeat has no high watermarks.
     """
-    key = message.group_id.encode() if isinstance(message, _ABOUT_GROUP) else RESERVED
-    value = msgspec.json.encode(message)
-    if limit is not None and isinstance(message, HeartbeatMessage) and len(value) > limit:
-        return key, msgspec.json.encode(msgspec.structs.replace(message, high_watermarks={}))
-    most = min(limit or _LIMIT_BYTES, _LIMIT_BYTES)
-    while isinstance(message, GroupAnswer) and message.members and len(value) > most:
-        half = message.members[: len(message.members) // 2]
-        message = msgspec.structs.replace(message, members=half, truncated=True)
-        value = msgspec.json.encode(message)
+    key, value = message.key, msgspec.json.encode(message)
+    most = min(message.MOST_BYTES, limit or message.MOST_BYTES)
+    shorter = message.shortened() if len(value) > most else None
+    while shorter is not None:
+        value = msgspec.json.encode(shorter)
+        shorter = shorter.shortened() if len(value) > most else None
     return key, value
 
 
 def decode_message(key: bytes | None, value: bytes | None) -> ProbeMessage | None:
     """The inverse of ``encode_message``; None for messages of other programs."""
     message = None if key is None else _decoder.decode(value)
-    if message is None:
-        return None
-    if isinstance(message, _ABOUT_GROUP):
-        return message if key == message.group_id.encode("utf-8", "replace") else None
-    return message if key == RESERVED else None
+    return None if message is None or key != message.key else message

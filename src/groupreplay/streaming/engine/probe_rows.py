@@ -15,21 +15,16 @@ from typing import Final, TypeAlias
 import pyarrow as pa
 
 from groupreplay.state.job.observations import (
-    HeartbeatObservation,
     JobObservation,
     ObservationPlace,
-    RoundObservation,
 )
-from groupreplay.state.snapshot.observations import Probe, ProbedMember
+from groupreplay.state.snapshot.observations import Probe, ProbeAnswer
 from groupreplay.streaming.contract.probe_messages import (
-    ClockReading,
-    DeletedTopicsAnswer,
     DocumentRequest,
     GroupAnswer,
     HeartbeatMessage,
     JobDocumentsRequest,
     ProbeMessage,
-    RoundSummary,
     decode_message,
 )
 from groupreplay.streaming.engine.packing.pack import OUTPUT_SCHEMA
@@ -130,14 +125,8 @@ def append_time(timestamp_ms: int, kind: int) -> int | None:
 
 
 def _is_ahead(message: ProbeMessage, append_ms: int | None) -> bool:
-    # The reading of a clock is written before anything is known about the clock; requests have no time.
-    if append_ms is None or isinstance(message, ClockReading | DocumentRequest | JobDocumentsRequest):
-        return False
-    if isinstance(message, HeartbeatMessage):
-        written_ms = max(message.at_ms, message.caught_up_ms or 0)
-    else:
-        written_ms = message.taken_ms
-    return written_ms - append_ms > _MOST_AHEAD_MS
+    dated_ms = message.dated_ms
+    return append_ms is not None and dated_ms is not None and dated_ms - append_ms > _MOST_AHEAD_MS
 
 
 def _log_counts(counts: Mapping[str, int], topic: str) -> None:
@@ -159,18 +148,14 @@ def _log_counts(counts: Mapping[str, int], topic: str) -> None:
 def _rows(
     message: ProbeMessage, place: ObservationPlace, append_ms: int | None, probe_filter: ProbeFilter
 ) -> list[_Row]:
-    if isinstance(message, ClockReading):
-        return []
-    if isinstance(message, GroupAnswer):
-        packed = to_wire(PackedProbe(_probe(message, place, append_ms)))
-        return [(GROUP_TAG + message.group_id.encode(), packed, None)]
-    if isinstance(message, DeletedTopicsAnswer):
-        packed = to_wire(PackedProbe(_deletion(message, place, append_ms)))
-        return [(GROUP_TAG + message.group_id.encode(), packed, None)]
     if isinstance(message, DocumentRequest | JobDocumentsRequest):
         return _request_rows(message) if message.run_id == probe_filter.run_id else []
-    seen = _of_job(message, place, append_ms, probe_filter)
-    rows: list[_Row] = [] if seen is None else [(JOB_TAG, to_wire(seen), None)]
+    rows: list[_Row] = []
+    seen = _observation(message, place, append_ms, probe_filter)
+    if isinstance(seen, ProbeAnswer):
+        rows.append((GROUP_TAG + message.key, to_wire(PackedProbe(seen)), None))
+    elif seen is not None:
+        rows.append((JOB_TAG, to_wire(seen), None))
     if isinstance(message, HeartbeatMessage) and probe_filter.run_id == message.run_id:
         caught_up_ms = message.caught_up_ms
         if caught_up_ms is not None and append_ms is not None:
@@ -187,11 +172,10 @@ def job_observation(
 
     ``append_ms`` is None where the client has dated the message.
     """
-    if not isinstance(message, RoundSummary | HeartbeatMessage):
+    if message is None or message.cluster_id != probe_filter.cluster_id or _is_ahead(message, append_ms):
         return None
-    if message.cluster_id != probe_filter.cluster_id or _is_ahead(message, append_ms):
-        return None
-    return _of_job(message, place, append_ms, probe_filter)
+    seen = _observation(message, place, append_ms, probe_filter)
+    return None if isinstance(seen, ProbeAnswer) else seen
 
 
 def group_probe(
@@ -203,94 +187,24 @@ def group_probe(
     """
     if not isinstance(message, GroupAnswer) or message.cluster_id != probe_filter.cluster_id:
         return None
-    return None if _is_ahead(message, append_ms) else _probe(message, place, append_ms)
+    return None if _is_ahead(message, append_ms) else message.observation(place, append_ms)
 
 
-def _of_job(
-    message: RoundSummary | HeartbeatMessage,
-    place: ObservationPlace,
-    append_ms: int | None,
-    probe_filter: ProbeFilter,
-) -> JobObservation | None:
-    """None for heartbeats of another job."""
-    if isinstance(message, RoundSummary):
-        return _round(message, place)
-    return _beat(message, place, append_ms) if probe_filter.job_id in (None, message.job_id) else None
+def _observation(
+    message: ProbeMessage, place: ObservationPlace, append_ms: int | None, probe_filter: ProbeFilter
+) -> ProbeAnswer | JobObservation | None:
+    """What a message says, but for heartbeats of another job."""
+    if isinstance(message, HeartbeatMessage) and probe_filter.job_id not in (None, message.job_id):
+        return None
+    return message.observation(place, append_ms)
 
 
 def _request_rows(message: DocumentRequest | JobDocumentsRequest) -> list[_Row]:
     if isinstance(message, DocumentRequest):
         packed = to_wire(PackedDocumentRequest(message.in_topic))
-        return [(GROUP_TAG + message.group_id.encode(), packed, None)]
+        return [(GROUP_TAG + message.key, packed, None)]
     partitions = [BAD_RECORDS_TAG + str(number).encode() for number in range(message.partitions)]
     return [(key, DOCUMENT_WANTED, None) for key in (JOB_TAG, *partitions)]
-
-
-def _beat(message: HeartbeatMessage, place: ObservationPlace, append_ms: int | None) -> HeartbeatObservation:
-    return HeartbeatObservation(
-        message.at_ms,
-        place,
-        message.caught_up_ms,
-        message.run_id,
-        message.unmissed_expired,
-        message.dead_letters,
-        message.quarantined,
-        message.release,
-        message.retries,
-        append_ms,
-        message.clock_off_ms,
-        message.era,
-        message.high_watermarks,
-        message.unanswered,
-        message.query_stopped_ms,
-        message.query_error,
-        message.told_to,
-    )
-
-
-def _probe(message: GroupAnswer, place: ObservationPlace, append_ms: int | None) -> Probe:
-    written_ms = message.answered_ms if append_ms is None else append_ms
-    return Probe(
-        taken_ms=message.taken_ms,
-        state=message.state,
-        topic=place.topic,
-        partition=place.partition,
-        offset=place.offset,
-        broker=message.broker,
-        members=tuple(
-            ProbedMember(one.member_id, one.instance_id, one.client_id, one.client_host)
-            for one in message.members
-        ),
-        interval_ms=message.interval_ms,
-        unseen_ms=-1 if message.unseen_ms is None else message.unseen_ms,
-        written_ms=written_ms,
-        ahead_ms=message.ahead_ms or 0,
-    )
-
-
-def _deletion(message: DeletedTopicsAnswer, place: ObservationPlace, append_ms: int | None) -> Probe:
-    return Probe(
-        taken_ms=message.taken_ms,
-        state="",
-        topic=place.topic,
-        partition=place.partition,
-        offset=place.offset,
-        interval_ms=message.interval_ms,
-        written_ms=append_ms,
-        deleted_topics=message.topics,
-    )
-
-
-def _round(message: RoundSummary, place: ObservationPlace) -> RoundObservation:
-    return RoundObservation(
-        taken_ms=message.taken_ms,
-        place=place,
-        brokers=message.brokers,
-        rights=message.rights,
-        partitions=message.partitions,
-        partition_count=message.partition_count,
-        leaders=message.leaders,
-    )
 
 
 def _batch(rows: Sequence[_Row], counts: Mapping[str, int]) -> pa.RecordBatch:

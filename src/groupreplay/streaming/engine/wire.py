@@ -24,7 +24,7 @@ from groupreplay.state.snapshot.observations import (
     Extent,
     GroupRecord,
     Observations,
-    Probe,
+    ProbeAnswer,
 )
 
 #: Tags of the grouping key. A group id alone could collide with a reserved word.
@@ -86,7 +86,7 @@ class PackedGroup(msgspec.Struct, array_like=True, frozen=True, tag=0):
 class PackedProbe(msgspec.Struct, array_like=True, frozen=True, tag=1):
     """A prober's answer about one group; it comes from another topic than the records."""
 
-    probe: Probe
+    probe: ProbeAnswer
 
 
 class PackedDocumentRequest(msgspec.Struct, array_like=True, frozen=True, tag=2):

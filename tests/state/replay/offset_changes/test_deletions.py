@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from groupreplay.state import Event, Evidence, Group, Severity
 from groupreplay.state.events.offset_events import OffsetsDeleted, OffsetsReset, PartitionOffset
 from groupreplay.state.policy.rules import GroupRule, Policy
-from groupreplay.state.snapshot.observations import Probe
+from groupreplay.state.snapshot.observations import DeletedTopics
 from support.histories.builders import (
     CONTEXT,
     GROUP,
@@ -43,12 +43,14 @@ EMPTY = [
 REMOVED = [no_offset("t", 0, at=9_000), no_offset("t", 1, at=9_000)]
 
 
-def answer(at: int, *topics: str) -> Probe:
+def answer(at: int, *topics: str) -> DeletedTopics:
     """A round of the prober that has found topics gone."""
-    return Probe(taken_ms=at, state="", topic="group-probes", partition=0, offset=at, deleted_topics=topics)
+    return DeletedTopics(taken_ms=at, topic="group-probes", partition=0, offset=at, topics=topics)
 
 
-def told(history: list[Raw], *answers: Probe, until: int = 60_000, context: Any = PROBING) -> list[Event]:
+def told(
+    history: list[Raw], *answers: DeletedTopics, until: int = 60_000, context: Any = PROBING
+) -> list[Event]:
     """What is said of deletions and of what comes after them: in one call, and in two with a restart between."""
     records = placed(history)
     group = Group(GROUP, context)
@@ -87,7 +89,7 @@ def test_a_topic_that_the_prober_has_found_gone() -> None:
         pytest.param([answer(39_001, "t")], id="too late"),
     ],
 )
-def test_what_no_round_explains_is_unknown(answers: list[Probe]) -> None:
+def test_what_no_round_explains_is_unknown(answers: list[DeletedTopics]) -> None:
     """After three rounds; it may have been a request, or a topic that the prober may not describe."""
     history = [*EMPTY, *REMOVED]
     assert told(history, *answers, until=38_999) == []

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from groupreplay.state.policy.context import Context
     from groupreplay.state.replay.report import Report
     from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
-    from groupreplay.state.snapshot.observations import CommitRun, Probe
+    from groupreplay.state.snapshot.observations import CommitRun, DeletedTopics
     from groupreplay.state.snapshot.offsets import Applied, Offsets
 
 #: Makes the report whose cause is the record of this offset and time.
@@ -64,10 +64,10 @@ def report_all(snapshot: GroupSnapshot, report_at: ReportAt) -> list[Event]:
     return events
 
 
-def apply_answer(snapshot: GroupSnapshot, probe: Probe, report_at: ReportAt) -> list[Event]:
+def apply_answer(snapshot: GroupSnapshot, answer: DeletedTopics, report_at: ReportAt) -> list[Event]:
     """Report the deletions that the prober's answer explains: it has found these topics gone."""
     events: list[Event] = []
-    for unclear in deletions.take_answered(snapshot.losses, probe.deleted_topics, probe.taken_ms):
+    for unclear in deletions.take_answered(snapshot.losses, answer.topics, answer.taken_ms):
         report = report_at(unclear.log_offset, unclear.at_ms)
         deletions.report_deletion(snapshot, unclear, confirmed=True, report=report)
         events += report.events

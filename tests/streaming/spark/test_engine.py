@@ -193,7 +193,7 @@ def test_a_stop_ends_a_wait_at_once() -> None:
 
 def test_a_batch_that_takes_long_is_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
     """Kafka's clients wait for minutes for a deleted topic: it is created again while the query waits for it."""
-    monkeypatch.setattr("groupreplay.streaming.spark.supervisor._STUCK_SECONDS", 0.0)
+    monkeypatch.setattr("groupreplay.streaming.spark.engine._STUCK_SECONDS", 0.0)
     looks = itertools.count(1)
     leaderless = Hindrance("no broker leads t-0", is_sure=False)
 
@@ -211,7 +211,7 @@ def test_a_batch_that_takes_long_is_looked_into(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_batch_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is cancelled, and the query begins again, which is no failure; one that only takes long goes on."""
-    monkeypatch.setattr("groupreplay.streaming.spark.supervisor._STUCK_SECONDS", 0.0)
+    monkeypatch.setattr("groupreplay.streaming.spark.engine._STUCK_SECONDS", 0.0)
     answers = [None, None, "the limits have fallen"]
     first = Puppet(busy=True)
     stage = Stage(first, Puppet(), hopeless=lambda: answers.pop(0) if answers else None)
@@ -222,7 +222,7 @@ def test_a_batch_that_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_only_a_batch_that_takes_long_may_be_hopeless(monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as batches finish nobody asks."""
-    monkeypatch.setattr("groupreplay.streaming.spark.supervisor._TOPICS_SECONDS", 0.0)
+    monkeypatch.setattr("groupreplay.streaming.spark.engine._TOPICS_SECONDS", 0.0)
 
     def hopeless() -> str | None:
         raise AssertionError
@@ -236,7 +236,7 @@ def test_only_a_batch_that_takes_long_may_be_hopeless(monkeypatch: pytest.Monkey
 
 def test_topics_are_looked_for_while_all_is_well(monkeypatch: pytest.MonkeyPatch) -> None:
     """A topic that nothing is written to delays no batch, and readers miss it; clusters are not asked beyond that."""
-    monkeypatch.setattr("groupreplay.streaming.spark.supervisor._TOPICS_SECONDS", 0.0)
+    monkeypatch.setattr("groupreplay.streaming.spark.engine._TOPICS_SECONDS", 0.0)
     looks = itertools.count(1)
 
     def hindrance() -> Hindrance | None:
@@ -282,7 +282,7 @@ def test_a_log_that_was_cut_ends_a_query_that_runs() -> None:
 @pytest.mark.parametrize("busy", [False, True])
 def test_a_run_that_is_replaced_ends(monkeypatch: pytest.MonkeyPatch, busy: bool) -> None:
     """The query is stopped before the error is raised: nothing is written beside the new run."""
-    monkeypatch.setattr("groupreplay.streaming.spark.supervisor._GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("groupreplay.streaming.spark.engine._GRACE_SECONDS", 0.1)
     query = Puppet(busy=busy)
     stage = Stage(query, Puppet(), replaced=lambda: TAKEN_OVER if stage.begun else None)
     with pytest.raises(GroupReplayError, match="taken over"):
@@ -310,7 +310,7 @@ def test_a_batch_that_another_query_has_written(monkeypatch: pytest.MonkeyPatch)
         stage.supervisor.run()
     assert (len(stage.begun), answers) == (1, [])
 
-    monkeypatch.setattr("groupreplay.streaming.spark.supervisor._CLAIM_SECONDS", 0.0)
+    monkeypatch.setattr("groupreplay.streaming.spark.engine._CLAIM_SECONDS", 0.0)
     alone = Stage(*(Puppet(CONCURRENT) for _ in range(3)))
     with pytest.raises(GroupReplayError, match="another query writes to the same checkpoint") as caught:
         alone.supervisor.run()
