@@ -26,7 +26,7 @@ from groupreplay.streaming.base.time_zones import TimeZone
 
 if TYPE_CHECKING:
     from groupreplay.app.cli.nothing_found import Nothing
-    from groupreplay.app.inspection.records import DecodeCounts
+    from groupreplay.app.inspection.records.decode import DecodeCounts
     from groupreplay.state.policy.redaction import Redaction
     from groupreplay.streaming.engine.group_choice import GroupChoice
     from groupreplay.streaming.sources.source import Rows
@@ -77,7 +77,7 @@ def command(settings: DecodeSettings) -> int:
 
 
 def _decode_log(settings: DecodeSettings) -> int:
-    from groupreplay.app.inspection.records import DecodeCounts, RecordChoice, decode_rows
+    from groupreplay.app.inspection.records.decode import DecodeCounts, RecordChoice, decode_rows
     from groupreplay.app.text.terminal import Progress, json_line, print_json_array, safe_line
     from groupreplay.state.policy.redaction import redacted
     from groupreplay.streaming.engine.group_choice import GroupChoice
@@ -138,7 +138,7 @@ def _nothing(
 
 
 def _decode_hex(key_hex: str | None, value_hex: str | None, *, members: bool) -> dict[str, Any]:
-    from groupreplay.app.inspection.records import bytes_of_hex, decode_record
+    from groupreplay.app.inspection.records.decode import bytes_of_hex, decode_record
 
     if key_hex is None:
         raise click.UsageError("--value-hex needs --key-hex: the key defines the type of the value.")

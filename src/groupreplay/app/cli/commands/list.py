@@ -69,7 +69,7 @@ def command(settings: ListSettings) -> int:
     from groupreplay.app.inspection.fail_on import Findings
     from groupreplay.app.inspection.groups import choose, live_groups
     from groupreplay.app.inspection.lag import log_bounds, with_lag
-    from groupreplay.app.inspection.records import noting_groups
+    from groupreplay.app.inspection.records.group_rows import noting_groups
     from groupreplay.streaming.engine.group_choice import GroupChoice
 
     if settings.with_lag and settings.expiring is None and is_typed("with_lag"):
