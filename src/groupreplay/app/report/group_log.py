@@ -9,13 +9,12 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from groupreplay.codecs import Malformed, OffsetCommitValue, Skipped, decode_value
 from groupreplay.state.plausible_times import LATEST_MS
 from groupreplay.state.snapshot.observations import GroupRecord
 from groupreplay.streaming.base.arrow_arrays import numbers
-from groupreplay.streaming.engine.packing.key_columns import Flags, Ints, KeyColumns, decode_keys
+from groupreplay.streaming.engine.packing.key_columns import Flags, Ints, KeyColumns, keys_of_rows
 from groupreplay.timeline.commit_rates import CommitLog
 
 #: Successive offsets without a record that the marker of a transaction explains.
@@ -129,10 +128,8 @@ class GroupLogs:
             yield batch
 
     def _read(self, batch: pa.RecordBatch) -> None:
-        encoded = pc.dictionary_encode(batch["key"].cast(pa.large_binary()), null_encoding="encode")
-        keys = decode_keys(encoded.dictionary)
+        keys, row_key = keys_of_rows(batch["key"])
         wanted = np.array([name in self._groups for name in keys.groups] + [False], bool)
-        row_key = numbers(encoded.indices).astype(np.int64)
         rows = np.flatnonzero(wanted[keys.group[row_key]])
         if len(rows):
             self._read_rows(batch.take(pa.array(rows)), keys, row_key[rows])

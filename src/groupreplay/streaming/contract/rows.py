@@ -49,10 +49,11 @@ class LogExtent:
     def reading(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """The same batches."""
         for batch in batches:
-            self._add(batch)
+            self.add(batch)
             yield batch
 
-    def _add(self, batch: pa.RecordBatch) -> None:
+    def add(self, batch: pa.RecordBatch) -> None:
+        """Count a batch."""
         self.records += batch.num_rows
         bounds = plausible_bounds(batch.column("timestamp"))
         if bounds is not None:

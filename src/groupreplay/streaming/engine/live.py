@@ -37,9 +37,10 @@ _PLACED: Final = ("partition", "offset", "timestamp")
 class Live:
     """All groups of one log, as far as it was read: ``take`` the next batch, and ``tick`` when time has passed.
 
-    The events, and the last document of each group, do not depend on how the log is divided into batches, nor on the
-    ticks between them, if these keep what they promise: after ``tick(now_ms)`` comes no record or answer from before
-    that time. An answer of the prober comes with a batch before the records that are later than it, or in the same.
+    The events, and the last document of each group but for the place and time of its last commit, do not depend on how
+    the log is divided into batches, nor on the ticks between them, if these keep what they promise: after
+    ``tick(now_ms)`` comes no record or answer from before that time. An answer of the prober comes with a batch before
+    the records that are later than it, or in the same. Times that cannot be are judged by the heartbeats read so far.
 
     Memory grows with the number of groups, of committed partitions and of answers that wait, not with the length of
     the log. ``groups`` holds the ids of the selected groups; None: all. ``until_ms``: later records and messages are

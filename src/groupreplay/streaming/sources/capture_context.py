@@ -13,7 +13,6 @@ from typing import Annotated, Final, Literal, TypeAlias
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.display.safe_text import safe_text
@@ -22,6 +21,7 @@ from groupreplay.state.policy.sessions import SessionSettings
 from groupreplay.streaming.base.arrow_arrays import numbers
 from groupreplay.streaming.config.retention import Retention, parsed_release
 from groupreplay.streaming.contract.messages import Integer, MessageDecoder
+from groupreplay.streaming.contract.rows import LogExtent
 
 log = logging.getLogger(__name__)
 
@@ -140,11 +140,9 @@ def _merged_extents(extents: Sequence[PartitionExtent]) -> Sequence[PartitionExt
 
 @dataclass(slots=True)
 class _Counted:
-    records: int = 0
-    first_offset: int = 0
-    last_offset: int = -1
-    first_ms: int | None = None
-    last_ms: int | None = None
+    first_offset: int
+    last_offset: int
+    extent: LogExtent = field(default_factory=LogExtent)
     missing: int = 0
     gaps: int = 0
 
@@ -164,19 +162,12 @@ class ExtentCounter:
         offsets = numbers(batch.column("offset"))
         counted = self._found.get(place)
         if counted is None:
-            counted = self._found[place] = _Counted(
-                first_offset=int(offsets[0]), last_offset=int(offsets[0]) - 1
-            )
+            counted = self._found[place] = _Counted(int(offsets[0]), int(offsets[0]) - 1)
         skipped = np.diff(offsets, prepend=counted.last_offset) - 1
-        counted.records += len(offsets)
+        counted.extent.add(batch)
         counted.missing += int(skipped.sum())
         counted.gaps += int((skipped > 1).sum())
         counted.last_offset = int(offsets[-1])
-        times = pc.min_max(
-            pc.filter(batch.column("timestamp"), pc.greater_equal(batch.column("timestamp"), 0))
-        )
-        counted.first_ms = _least(counted.first_ms, times["min"].as_py())
-        counted.last_ms = _greatest(counted.last_ms, times["max"].as_py())
 
     def note_bounds(self, topic: str, starts: Mapping[int, int], ends: Mapping[int, int]) -> None:
         """The bounds of partitions of a topic as the broker names them: the first offset, and the one after the last.
@@ -209,23 +200,13 @@ class ExtentCounter:
         return PartitionExtent(
             topic=topic,
             partition=partition,
-            records=counted.records,
+            records=counted.extent.records,
             first_offset=counted.first_offset,
             last_offset=counted.last_offset,
-            first_ms=counted.first_ms,
-            last_ms=counted.last_ms,
+            first_ms=counted.extent.first_ms,
+            last_ms=counted.extent.last_ms,
             log_start=start,
             log_end=None if end is None else max(end, counted.last_offset + 1),
             missing=counted.missing + before + after,
             gaps=counted.gaps + (before > 1) + (after > 1),
         )
-
-
-def _least(first: int | None, second: int | None) -> int | None:
-    known = [one for one in (first, second) if one is not None]
-    return min(known, default=None)
-
-
-def _greatest(first: int | None, second: int | None) -> int | None:
-    known = [one for one in (first, second) if one is not None]
-    return max(known, default=None)

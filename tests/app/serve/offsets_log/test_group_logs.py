@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -14,10 +16,14 @@ from groupreplay.codecs import OffsetCommitKey, OffsetCommitValue, encode_key, e
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import UnreachableError
 from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.contract.messages import Output
 from groupreplay.streaming.contract.rows import ROW_SCHEMA
+from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.kafka.log_marks import EpochEnd
-from support.histories.builders import CONTEXT
+from groupreplay.streaming.sources.source import Rows
+from support.histories.builders import CONTEXT, emptied, generation, member
+from support.job.captures import raw, rows_batch
 
 HERE = Cluster(bootstrap_servers="127.0.0.1:1")
 BEGIN_MS = 1_767_225_600_000
@@ -71,3 +77,38 @@ def test_brokers_that_are_known_to_be_away(logs: LiveLogs) -> None:
     with pytest.raises(UnreachableError, match="cannot reach the cluster"):
         logs.read("g", BEGIN_MS)
     assert time.monotonic() - began < group_logs.ANSWER_SECONDS
+
+
+def test_a_log_that_is_followed_gives_the_events_of_one_replay(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ids included, none twice, wherever the pages have asked; a read that is not whole lets no time pass."""
+    records = [
+        record._replace(partition=0)
+        for record in raw(
+            [
+                generation(1, member("a", [0]), at=BEGIN_MS),
+                generation(2, member("a", [0]), member("b", [1]), at=BEGIN_MS + 5_000),
+                emptied(3, at=BEGIN_MS + 9_000),
+            ]
+        )
+    ]
+    ends = [record.offset + 1 for record in records]
+    context = replace(CONTEXT, member_events=True)
+    replay = Replay(context, ["g"])
+    rows = Rows(context.cluster_id, context.era, iter([rows_batch(records)]))
+    events = [json.loads(row.value or b"") for row in replay.feed(rows) if row.output is Output.EVENTS]
+    ids = [event["id"] for event in events if ".member." in event["type"]]
+    assert len(ids) == 4
+    logs = LiveLogs(HERE)
+    logs._about = group_logs._About(
+        TopicIdentity("c", OFFSETS_TOPIC, "era", 1, {}), context, time.monotonic()
+    )
+    reads = iter([records[:1], [], records[1:]])
+    monkeypatch.setattr(group_logs, "read_messages", lambda *_: map(rows_batch, filter(None, [next(reads)])))
+    monkeypatch.setattr(Connection, "first_offsets", lambda *_: {0: 0})
+    answers = iter([ends[0], ends[0], ends[2]])
+    monkeypatch.setattr(
+        Connection, "partition_ends", lambda *_: {(OFFSETS_TOPIC, 0): EpochEnd(next(answers), None)}
+    )
+    for now_ms in (BEGIN_MS + 1_000, BEGIN_MS + 4_000, BEGIN_MS + 20_000):
+        found = logs.read("g", now_ms)
+    assert [event["id"] for event in found.member_events] == ids

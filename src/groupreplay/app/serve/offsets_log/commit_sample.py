@@ -100,16 +100,12 @@ def count_commits(connection: Connection, since_ms: int) -> tuple[dict[str, int]
 def batch_commits(batch: pa.RecordBatch) -> Counter[str]:
     """The offset commits of a batch with the columns of ``ROW_SCHEMA``, without tombstones, by label of the group."""
     import numpy as np
-    import pyarrow as pa
     import pyarrow.compute as pc
 
-    from groupreplay.streaming.base.arrow_arrays import numbers
-    from groupreplay.streaming.engine.packing.key_columns import decode_keys
+    from groupreplay.streaming.engine.packing.key_columns import keys_of_rows
 
     kept = batch.filter(pc.is_valid(batch["value"]))
-    encoded = pc.dictionary_encode(kept["key"].cast(pa.large_binary()), null_encoding="encode")
-    keys = decode_keys(encoded.dictionary)
-    row_key = numbers(encoded.indices).astype(np.int64)
+    keys, row_key = keys_of_rows(kept["key"])
     rows = row_key[keys.slot[row_key] >= 0]
     found = Counter[str]()
     for number, count in zip(*np.unique(keys.group[rows], return_counts=True), strict=True):

@@ -13,6 +13,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from groupreplay.codecs import (
     REGISTRY,
@@ -144,6 +145,12 @@ def usable_key(raw: bytes | None) -> Key | Skipped | Malformed:
         at = _SHORTEST - 4 + len(key.group.encode()) + len(key.topic.encode())
         return Malformed(key.KEY_TYPE, None, "partition", at, f"partition {key.partition} is below zero")
     return key
+
+
+def keys_of_rows(column: pa.Array) -> tuple[KeyColumns, Ints]:
+    """The distinct keys of a binary column, and the place of each row's key among them."""
+    encoded = pc.dictionary_encode(column.cast(pa.large_binary()), null_encoding="encode")
+    return decode_keys(encoded.dictionary), numbers(encoded.indices).astype(np.int64)
 
 
 def decode_keys(column: pa.LargeBinaryArray) -> KeyColumns:

@@ -15,7 +15,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from groupreplay.codecs import Key, Malformed, OffsetCommitValue, Skipped, Value, decode_value
 from groupreplay.state import plausible_times
@@ -33,7 +32,7 @@ from groupreplay.streaming.engine.packing.key_columns import (
     Ints,
     KeyColumns,
     count_types,
-    decode_keys,
+    keys_of_rows,
 )
 from groupreplay.streaming.engine.packing.record_times import Horizons, RecordTimes, Stretches, silence_cuts
 from groupreplay.streaming.engine.wire import (
@@ -139,13 +138,13 @@ class _Chunk:
         if not _in_log_order(partition, offset):
             table = table.take(pa.array(np.lexsort((offset, partition))))
             partition, offset = _numbers(table, "partition"), _numbers(table, "offset")
-        keys = pc.dictionary_encode(_one_array(table["key"]), null_encoding="encode")
+        keys, key_index = keys_of_rows(_one_array(table["key"]))
         return cls(
             partition.astype(np.int64),
             offset,
             _numbers(table, "timestamp_ms"),
-            numbers(keys.indices).astype(np.int64),
-            decode_keys(keys.dictionary),
+            key_index,
+            keys,
             BinaryColumn.of(_one_array(table["value"])),
         )
 
