@@ -75,12 +75,10 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT / "src", root / "src", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(ROOT / "docs" / "generators", root / "docs" / "generators")
     conditions = root / "src" / "groupreplay" / "state" / "conditions"
-    (conditions / "members").mkdir()
-    (conditions / "members" / "__init__.py").write_text('"""Conditions about all members."""\n')
-    (conditions / "members" / "few.py").write_text(MODULE)
+    (conditions / "members_few.py").write_text(MODULE)
     registry = conditions / "registry.py"
     text = registry.read_text()
-    line = "from groupreplay.state.conditions.members.few import MembersFewDetector\n\n#: Every detector"
+    line = "from groupreplay.state.conditions.members_few import MembersFewDetector\n\n#: Every detector"
     text = text.replace("\n#: Every detector", line, 1)
     text = text.replace(
         "    JobBlindDetector(),\n", "    MembersFewDetector(),\n    JobBlindDetector(),\n", 1

@@ -9,7 +9,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from groupreplay.state.conditions.detection import Detection, JobView
-from groupreplay.state.conditions.job.blind import COORDINATOR_CLOCK, JobBlind, JobBlindDetector
+from groupreplay.state.conditions.job_blind import COORDINATOR_CLOCK, JobBlind, JobBlindDetector
 from groupreplay.state.conditions.registry import job_detectors
 from groupreplay.state.conditions.tracker import ConditionTracker, ConditionUpdate, active_conditions
 from groupreplay.state.events.event import Cause, Event, Evidence, Fact, History, Severity

@@ -9,7 +9,7 @@ from unittest.mock import Mock, call
 import msgspec
 import pytest
 
-from groupreplay.state.conditions.job.blind import GRANT_DESCRIBE
+from groupreplay.state.conditions.job_blind import GRANT_DESCRIBE
 from groupreplay.streaming.base.broker_clock import AppendedMessage
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.probe_messages import GroupAnswer, RoundSummary, decode_message

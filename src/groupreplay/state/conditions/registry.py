@@ -7,23 +7,23 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final, TypeVar
 
-from groupreplay.state.conditions.commits.paused import CommitsPausedDetector
+from groupreplay.state.conditions.commits_paused import CommitsPausedDetector
 from groupreplay.state.conditions.condition import Condition
 from groupreplay.state.conditions.detection import Dependency, Detector, GroupDetector, JobDetector
-from groupreplay.state.conditions.job.behind import JobBehindDetector
-from groupreplay.state.conditions.job.blind import JobBlindDetector
-from groupreplay.state.conditions.member.flapping import MemberFlappingDetector
-from groupreplay.state.conditions.member.idle import MemberIdleDetector
-from groupreplay.state.conditions.offsets.expiring import OffsetsExpiringDetector
-from groupreplay.state.conditions.owner.silent import OwnerSilentDetector
-from groupreplay.state.conditions.partition.poison import PartitionPoisonDetector
-from groupreplay.state.conditions.rebalance.slow import RebalanceSlowDetector
-from groupreplay.state.conditions.rebalance.storm import RebalanceStormDetector
-from groupreplay.state.conditions.rebalance.stuck import RebalanceStuckDetector
-from groupreplay.state.conditions.rebalance.suspected import RebalanceSuspectedDetector
-from groupreplay.state.conditions.rebalance.timeouts import RebalanceTimeoutsDetector
-from groupreplay.state.conditions.static.conflict import StaticConflictDetector
-from groupreplay.state.conditions.static.crash_loop import StaticCrashLoopDetector
+from groupreplay.state.conditions.job_behind import JobBehindDetector
+from groupreplay.state.conditions.job_blind import JobBlindDetector
+from groupreplay.state.conditions.member_flapping import MemberFlappingDetector
+from groupreplay.state.conditions.member_idle import MemberIdleDetector
+from groupreplay.state.conditions.offsets_expiring import OffsetsExpiringDetector
+from groupreplay.state.conditions.owner_silent import OwnerSilentDetector
+from groupreplay.state.conditions.partition_poison import PartitionPoisonDetector
+from groupreplay.state.conditions.rebalance_slow import RebalanceSlowDetector
+from groupreplay.state.conditions.rebalance_storm import RebalanceStormDetector
+from groupreplay.state.conditions.rebalance_stuck import RebalanceStuckDetector
+from groupreplay.state.conditions.rebalance_suspected import RebalanceSuspectedDetector
+from groupreplay.state.conditions.rebalance_timeouts import RebalanceTimeoutsDetector
+from groupreplay.state.conditions.static_conflict import StaticConflictDetector
+from groupreplay.state.conditions.static_crash_loop import StaticCrashLoopDetector
 from groupreplay.state.policy.rules import Rules, Thresholds
 
 #: Every detector with its default thresholds, in the order of the docs and of events of one moment.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from socket import gethostname
 from typing import TYPE_CHECKING, Any
 
-from groupreplay.state.conditions.job.blind import GRANT_DESCRIBE
+from groupreplay.state.conditions.job_blind import GRANT_DESCRIBE
 from groupreplay.state.events.job_events import gap_event
 from groupreplay.state.policy.context import Context
 from groupreplay.streaming.base.broker_clock import BrokerClock

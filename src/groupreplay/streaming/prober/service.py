@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
-from groupreplay.state.conditions.job.blind import GRANT_DESCRIBE
+from groupreplay.state.conditions.job_blind import GRANT_DESCRIBE
 from groupreplay.state.display.phrases import timestamp
 from groupreplay.streaming.base.broker_clock import AppendedMessage, BrokerClock
 from groupreplay.streaming.base.clock import now_ms

@@ -20,7 +20,7 @@ from groupreplay.state.conditions.blockers import (
 from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Condition, Example
 from groupreplay.state.conditions.current_rebalance import current, rebalance_timeout_ms, session_timeout_ms
 from groupreplay.state.conditions.detection import QUIET, Detection, Evaluation, GroupDetector, GroupView
-from groupreplay.state.conditions.rebalance.slow import RebalanceSlowDetector, elapsed_text
+from groupreplay.state.conditions.rebalance_slow import RebalanceSlowDetector, elapsed_text
 from groupreplay.state.conditions.suspects import Suspect
 from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import Data

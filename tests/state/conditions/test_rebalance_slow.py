@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from groupreplay.state import Event, Severity
-from groupreplay.state.conditions.rebalance.slow import RebalanceSlow
+from groupreplay.state.conditions.rebalance_slow import RebalanceSlow
 from groupreplay.state.policy.rules import Policy
 from groupreplay.state.snapshot.slot_history import SlotHistory, usual_duration_ms
 from support.histories.builders import Raw, commit, generation, member

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from groupreplay.state import OFFSETS_TOPIC, Event, Severity
-from groupreplay.state.conditions.job.blind import GRANT_DESCRIBE, JobBlind
+from groupreplay.state.conditions.job_blind import GRANT_DESCRIBE, JobBlind
 from groupreplay.state.events.event import Cause, Evidence
 from groupreplay.state.job.observations import LogObservation, LogRecord
 from groupreplay.state.job_watch import JobWatch

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groupreplay.state import Context, Event, Evidence, Group, Severity
-from groupreplay.state.conditions.commits.paused import CommitsPaused
+from groupreplay.state.conditions.commits_paused import CommitsPaused
 from groupreplay.state.policy.rules import GroupRule, Policy
 from support.histories.builders import (
     CONTEXT,

@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs, to_builtins
 
 from groupreplay.state import Event, Evidence, Group, Observations, Severity
-from groupreplay.state.conditions.rebalance.stuck import RebalanceStuck
+from groupreplay.state.conditions.rebalance_stuck import RebalanceStuck
 from groupreplay.state.conditions.suspects import Suspect
 from groupreplay.state.policy.rules import Policy
 from support.histories.builders import (

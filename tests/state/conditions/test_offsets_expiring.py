@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from groupreplay.state import Context, Event, Evidence, Group, Severity
-from groupreplay.state.conditions.offsets.expiring import OffsetsExpiring, OffsetsExpiringDetector
+from groupreplay.state.conditions.offsets_expiring import OffsetsExpiring, OffsetsExpiringDetector
 from groupreplay.state.policy.rules import GroupRule, Policy
 from support.histories.builders import (
     CONTEXT,
