@@ -9,7 +9,15 @@ import pytest
 from groupreplay.state.conditions.detection import Dependency, Detector, GroupDetector, JobDetector
 from groupreplay.state.conditions.rebalance_slow import RebalanceSlowDetector
 from groupreplay.state.conditions.rebalance_stuck import RebalanceStuckDetector
-from groupreplay.state.conditions.registry import DETECTORS, group_detectors, job_detectors
+from groupreplay.state.conditions.registry import (
+    CONDITIONS,
+    DETECTORS,
+    KINDS,
+    OF_THE_JOB,
+    group_detectors,
+    job_detectors,
+)
+from groupreplay.state.events.event import Severity
 from groupreplay.state.policy.rules import GroupRule, Policy
 from support.paths import PACKAGE as SOURCES
 
@@ -49,6 +57,14 @@ def test_dependencies() -> None:
         "commits.paused",
         "offsets.expiring",
     }
+
+
+def test_every_condition_of_a_group_has_its_words() -> None:
+    """A verdict says what it was; one that may be more than INFO has an alert; what implies it is a condition."""
+    for kind in CONDITIONS:
+        assert bool(kind.MEANING) == (kind.NAME not in OF_THE_JOB)
+        assert kind.ALERTS or kind.SEVERITY is Severity.INFO
+        assert kind.IMPLIED_BY in {"", *KINDS}
 
 
 def by_name(policy: Policy, group_id: str) -> dict[str, Detector]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from groupreplay.state.conditions.condition import Condition, Example
+from groupreplay.state.conditions.condition import Alert, Condition, Example
 from groupreplay.state.conditions.detection import Dependency, Detection, JobDetector, JobView
 from groupreplay.state.display.phrases import Data, milliseconds
 from groupreplay.state.events.event import Evidence, Severity
@@ -19,6 +19,13 @@ class JobBehind(Condition):
     NAME = "job.behind"
     DOC = "The job has been behind the end of the offsets topic for minutes."
     SEVERITY = Severity.ERROR
+    ALERTS = (
+        Alert(
+            fires="the job does not keep up with the log",
+            summary="groupreplay does not keep up with cluster {cluster}",
+            description="The job has been minutes behind the end of the offsets topic. Its events are late.",
+        ),
+    )
     EXAMPLES = (Example(Evidence.PROBE, {"caught_up_ms": 100_000, "lag_ms": 90_000}),)
     caught_up_ms: int | None
     lag_ms: int | None

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
 
-from groupreplay.state.conditions.condition import Condition, Example
+from groupreplay.state.conditions.condition import Alert, Condition, Example
 from groupreplay.state.conditions.detection import Dependency, Detection, JobDetector, JobView
 from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import NAMES_SHOWN, Data, milliseconds
@@ -58,6 +58,27 @@ class JobBlind(Condition):
     NAME = "job.blind"
     DOC = "The job cannot see a part of the cluster; what it reports about the groups there is out of date."
     SEVERITY = Severity.ERROR
+    ALERTS = (
+        Alert(
+            fires="the job cannot see a part of the cluster",
+            summary="groupreplay cannot see all of cluster {cluster}: {what}",
+            description=(
+                "The job cannot see a part of the cluster. What it reports about the groups there is out of date. "
+                "The event job.blind has the partitions, the brokers and the fix."
+            ),
+        ),
+        Alert(
+            name="GroupReplayGroupFailed",
+            what="group_failed",
+            fires="the job has set a group aside, because its records make the job fail (`group.quarantined`)",
+            summary="groupreplay has set groups of cluster {cluster} aside",
+            description=(
+                "The records of some group make groupreplay fail, which is a defect of groupreplay. It reports "
+                "nothing more about that group. The event group.quarantined has its name, the exception and the "
+                "record."
+            ),
+        ),
+    )
     EXAMPLES = (
         Example(
             Evidence.PROBE,

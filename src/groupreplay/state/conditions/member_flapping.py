@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from groupreplay.state.conditions import windows
-from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Example, MemberCondition
+from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Alert, Example, MemberCondition
 from groupreplay.state.conditions.detection import Dependency, Evaluation, GroupDetector, GroupView
 from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import Data
@@ -23,6 +23,17 @@ class MemberFlapping(MemberCondition):
 
     NAME = "member.flapping"
     DOC = "One slot returned under a new member id several times in a quarter of an hour."
+    MEANING = "a member came back under a new id again and again"
+    ALERTS = (
+        Alert(
+            fires="one member leaves and returns again and again",
+            summary="A member of {group} leaves and returns again and again",
+            description=(
+                "One member of group {group} of cluster {cluster} repeatedly returns under a new member id: its "
+                "process restarts, or its client loses its session. Look at the restarts of the process in `who`."
+            ),
+        ),
+    )
     EXAMPLES = (
         Example(
             Evidence.LOG,

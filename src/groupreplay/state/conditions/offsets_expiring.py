@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 import numpy as np
 from msgspec import Meta
 
-from groupreplay.state.conditions.condition import Condition, Example
+from groupreplay.state.conditions.condition import Alert, Condition, Example
 from groupreplay.state.conditions.detection import (
     QUIET,
     Dependency,
@@ -39,6 +39,18 @@ class OffsetsExpiring(Condition):
 
     NAME = "offsets.expiring"
     DOC = "Committed offsets will reach the end of their retention soon: the group would lose its position."
+    MEANING = "committed offsets were near the end of their retention"
+    ALERTS = (
+        Alert(
+            fires="committed offsets of a group that matters expire soon",
+            summary="Committed offsets of {group} expire soon",
+            description=(
+                "The broker will soon remove committed offsets of group {group} of cluster {cluster}. Let a "
+                "member join and leave (classic group) or commit the same offsets again (group.protocol=consumer, "
+                "or a group that never has members); the runbook has both commands."
+            ),
+        ),
+    )
     EXAMPLES = (
         Example(
             Evidence.LOG,

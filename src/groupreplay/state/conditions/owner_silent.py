@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from groupreplay.codecs.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS
 from groupreplay.state.conditions.commit_gaps import commits_expected, usual_gap_ms
-from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Example, MemberCondition
+from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Alert, Example, MemberCondition
 from groupreplay.state.conditions.detection import (
     QUIET,
     Dependency,
@@ -35,6 +35,17 @@ class OwnerSilent(MemberCondition):
 
     NAME = "owner.silent"
     DOC = "The partitions of one member have no new commits while those of other members do."
+    MEANING = "a member committed nothing while the others did"
+    ALERTS = (
+        Alert(
+            fires="one member has stopped committing",
+            summary="A member of {group} has stopped committing",
+            description=(
+                "The partitions of one member of group {group} of cluster {cluster} have records and no new "
+                "commits, while other members commit. Take a thread dump of the member in `who`."
+            ),
+        ),
+    )
     EXAMPLES = (
         Example(
             Evidence.INFERRED,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from groupreplay.state.conditions.condition import Condition, Example
+from groupreplay.state.conditions.condition import Alert, Condition, Example
 from groupreplay.state.conditions.detection import (
     QUIET,
     Dependency,
@@ -31,6 +31,17 @@ class PartitionPoison(Condition):
     DOC = (
         "The committed offset of one partition stays the same over several generations while others advance. The log "
         "does not show whether the partition has new records."
+    )
+    MEANING = "the offset of one partition did not move while others did"
+    ALERTS = (
+        Alert(
+            fires="a group does not get past one record",
+            summary="{group} does not get past one record",
+            description=(
+                "The committed offset of one partition of group {group} of cluster {cluster} has not moved over "
+                "several generations. The record there makes each owner fail or hang."
+            ),
+        ),
     )
     EXAMPLES = (
         Example(

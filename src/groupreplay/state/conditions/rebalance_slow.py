@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from groupreplay.state.conditions.blockers import Blocker, StuckReason, blame, culprits, waits
-from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Condition, Example
+from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Alert, Condition, Example
 from groupreplay.state.conditions.current_rebalance import current, session_timeout_ms
 from groupreplay.state.conditions.detection import QUIET, Dependency, Evaluation, GroupDetector, GroupView
 from groupreplay.state.conditions.suspects import Suspect
@@ -28,6 +28,18 @@ class RebalanceSlow(Condition):
         "A rebalance is in progress for longer than three times what is usual for the group, or than a session timeout "
         "and a half minute. INFO as long as it may only wait for the session of a member that has died, WARN after "
         "that."
+    )
+    MEANING = "a rebalance was slow"
+    IMPLIED_BY = "rebalance.stuck"
+    ALERTS = (
+        Alert(
+            fires="a rebalance takes longer than a healthy one of this group",
+            summary="Rebalance of {group} takes longer than usual",
+            description=(
+                "Group {group} of cluster {cluster} is in a rebalance that takes longer than a healthy one, and "
+                "may consume little. Look for a deployment in progress, else at the members in `who`."
+            ),
+        ),
     )
     EXAMPLES = (
         Example(
@@ -83,6 +95,11 @@ class RebalanceSlow(Condition):
         reason = f", {phrases.spaced(data, 'reason')}" if data.get("reason") else ""
         seldom = "" if usual is None else f", usually {milliseconds(usual)} at most"
         return f"{elapsed_text(data)}{seldom}{reason}{culprits(data)}"
+
+    @staticmethod
+    def who(data: Data) -> str:
+        """See ``Condition``."""
+        return culprits(data).removeprefix(", ") or phrases.subject(data)
 
 
 def elapsed_text(data: Data) -> str:

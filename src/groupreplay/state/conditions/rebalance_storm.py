@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from groupreplay.state.conditions.condition import Condition, Example
+from groupreplay.state.conditions.condition import Alert, Condition, Example
 from groupreplay.state.conditions.detection import QUIET, Dependency, Evaluation, GroupDetector, GroupView
 from groupreplay.state.conditions.windows import MINUTE_MS, check_window
 from groupreplay.state.display.phrases import Data, counted, milliseconds
@@ -20,6 +20,17 @@ class RebalanceStorm(Condition):
 
     NAME = "rebalance.storm"
     DOC = "A group has more generations in ten minutes than the slots that changed can explain."
+    MEANING = "rebalance storm: more generations than joins and leaves explain"
+    ALERTS = (
+        Alert(
+            fires="there are more rebalances than the members that joined and left explain",
+            summary="{group} is in a rebalance storm",
+            description=(
+                "Group {group} of cluster {cluster} rebalances more often than the members that joined and left "
+                "explain. Look for a crash loop, an autoscaler or a deployment that restarts everything at once."
+            ),
+        ),
+    )
     EXAMPLES = (Example(Evidence.LOG, {"generations": 14, "slots_changed": 2, "window_ms": 600_000}),)
     generations: int
     slots_changed: int

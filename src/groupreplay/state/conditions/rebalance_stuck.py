@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Final
 
 from msgspec import Meta
 
@@ -17,7 +17,7 @@ from groupreplay.state.conditions.blockers import (
     next_step,
     waits,
 )
-from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Condition, Example
+from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Alert, Condition, Example
 from groupreplay.state.conditions.current_rebalance import current, rebalance_timeout_ms, session_timeout_ms
 from groupreplay.state.conditions.detection import QUIET, Detection, Evaluation, GroupDetector, GroupView
 from groupreplay.state.conditions.rebalance_slow import RebalanceSlowDetector, elapsed_text
@@ -26,6 +26,9 @@ from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import Data
 from groupreplay.state.events.event import Evidence, MemberIdentity, Severity
 from groupreplay.state.snapshot import modern
+
+#: Its second name in metrics and alerts, while it lasts longer than the protocol allows.
+WEDGED: Final = "rebalance.wedged"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +41,32 @@ class RebalanceStuck(Condition):
         "`wedged` means that it lasts longer than the protocol allows."
     )
     SEVERITY = Severity.ERROR
+    MEANING = "stuck in a rebalance"
+    STOPS_COMMITS = True
+    ALERTS = (
+        # It goes on while the rebalance is wedged, and Alertmanager silences it then: if it ended, a notification
+        # between its end and the begin of the other one would say "resolved".
+        Alert(
+            fires="a rebalance does not end",
+            summary="Rebalance of {group} is stuck",
+            description=(
+                "Group {group} of cluster {cluster} is in a rebalance that does not end, and consumes little or "
+                "nothing. Take a thread dump of the members in `who`, then restart the first one."
+            ),
+        ),
+        Alert(
+            label=WEDGED,
+            fires=(
+                "a stuck rebalance lasts longer than the protocol allows (`wedged`); Alertmanager then silences "
+                "`…Stuck`, which goes on"
+            ),
+            summary="Rebalance of {group} will not end without action",
+            description=(
+                "Group {group} of cluster {cluster} has been in a rebalance for longer than the protocol allows. "
+                "Waiting does not help: restart the member that blocks it."
+            ),
+        ),
+    )
     EXAMPLES = (
         Example(
             Evidence.LOG,
@@ -105,6 +134,18 @@ class RebalanceStuck(Condition):
         return (
             f"{elapsed_text(data)}, {phrases.spaced(data, 'reason')}{beyond}{culprits(data)}{next_step(data)}"
         )
+
+    @staticmethod
+    def named_text(names: str, count: int, *, proven: bool) -> str:
+        """See ``Condition``."""
+        if not proven:
+            return f"{names} did not rejoin (inferred from its commits)"
+        return f"{names} did not give up its partitions" if count == 1 else f"blocked by {names}"
+
+    @staticmethod
+    def who(data: Data) -> str:
+        """See ``Condition``."""
+        return culprits(data).removeprefix(", ") or phrases.subject(data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,6 +25,8 @@ class RebalanceSuspected(Condition):
     NAME = "rebalance.suspected"
     DOC = "Without the prober: a group with members that used to commit has stopped committing."
     SEVERITY = Severity.INFO
+    MEANING = "the group stopped committing, and no prober asked for the reason"
+    IMPLIED_BY = "rebalance.stuck"
     EXAMPLES = (Example(Evidence.INFERRED, {"silent_ms": 400_000, "usual_gap_ms": 5_000}),)
     silent_ms: int
     usual_gap_ms: Annotated[int, Meta(description="95 % of the group's gaps between commits are shorter.")]

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from groupreplay.state.conditions import windows
-from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Example, MemberCondition
+from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Alert, Example, MemberCondition
 from groupreplay.state.conditions.detection import Dependency, Evaluation, GroupDetector, GroupView
 from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import Data
@@ -23,6 +23,17 @@ class RebalanceTimeouts(MemberCondition):
     NAME = "rebalance.timeouts"
     DOC = "One slot was removed after about its rebalance timeout several times in an hour."
     SEVERITY = Severity.ERROR
+    MEANING = "a member was removed again and again for not rejoining in time"
+    ALERTS = (
+        Alert(
+            fires="one member is repeatedly removed for not rejoining in time",
+            summary="A member of {group} is repeatedly removed for not rejoining in time",
+            description=(
+                "One member of group {group} of cluster {cluster} takes longer to process the records of one poll "
+                "than its max.poll.interval.ms. Lower max.poll.records or raise the interval."
+            ),
+        ),
+    )
     EXAMPLES = (
         Example(
             Evidence.LOG,

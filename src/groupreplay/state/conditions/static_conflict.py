@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from groupreplay.state.conditions.condition import Condition, Example
+from groupreplay.state.conditions.condition import Alert, Condition, Example
 from groupreplay.state.conditions.detection import Dependency, Evaluation, GroupDetector, GroupView
 from groupreplay.state.conditions.windows import MINUTE_MS, Recurrence, check_window, evaluate_slots
 from groupreplay.state.display import phrases
@@ -25,6 +25,17 @@ class StaticConflict(Condition):
     NAME = "static.conflict"
     DOC = "An instance id went from one place to another and back: two processes have it."
     SEVERITY = Severity.ERROR
+    MEANING = "two processes used one instance id"
+    ALERTS = (
+        Alert(
+            fires="two processes use one `group.instance.id`",
+            summary="Two processes of {group} use one group.instance.id",
+            description=(
+                "Two processes in group {group} of cluster {cluster} fence each other in turn, and both may "
+                "process the same records. `who` has the client id and host of both: stop one."
+            ),
+        ),
+    )
     EXAMPLES = (Example(Evidence.LOG, {"instance_id": "pod-7", "places": ("a@/10.0.0.7", "b@/10.0.0.8")}),)
     instance_id: str
     places: Annotated[tuple[str, ...], Meta(description="`client id@host` of the processes, in order.")]
@@ -32,8 +43,16 @@ class StaticConflict(Condition):
     @staticmethod
     def firing_text(data: Data) -> str:
         """See ``Condition``."""
-        places = " and ".join(sorted({safe_text(str(place)) for place in data.get("places") or ()}))
-        return f"{phrases.subject(data)} is used by more than one process: {places}"
+        return f"{phrases.subject(data)} is used by more than one process: {_places_text(data)}"
+
+    @staticmethod
+    def who(data: Data) -> str:
+        """See ``Condition``."""
+        return f"{phrases.subject(data)}: {_places_text(data)}"
+
+
+def _places_text(data: Data) -> str:
+    return " and ".join(sorted({safe_text(str(place)) for place in data.get("places") or ()}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from groupreplay.state.conditions import windows
-from groupreplay.state.conditions.condition import Condition, Example
+from groupreplay.state.conditions.condition import Alert, Condition, Example
 from groupreplay.state.conditions.detection import Dependency, Evaluation, GroupDetector, GroupView
 from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import Data
@@ -24,6 +24,18 @@ class StaticCrashLoop(Condition):
         "An instance id was taken over several times in ten minutes, always at one place. The broker keeps the place "
         "of the first process of a classic group's static member, so two processes that fence each other look "
         "the same."
+    )
+    MEANING = "a static member started again and again"
+    ALERTS = (
+        Alert(
+            fires="a static member restarts again and again",
+            summary="A static member of {group} restarts again and again",
+            description=(
+                "A static member of group {group} of cluster {cluster} restarts repeatedly, or two processes use "
+                "its group.instance.id. The group does not rebalance, and most of the time nobody consumes the "
+                "member's partitions."
+            ),
+        ),
     )
     EXAMPLES = (
         Example(
