@@ -13,9 +13,8 @@ from typing import Any, Final
 
 from groupreplay.codecs.kafka_terms import GroupType, Phase
 from groupreplay.state import clock_setback
-from groupreplay.state.conditions.agenda import RECORD, Agenda
+from groupreplay.state.conditions.agenda import RECORD, Agenda, group_detectors
 from groupreplay.state.conditions.detection import Dependency, GroupView
-from groupreplay.state.conditions.registry import group_detectors
 from groupreplay.state.conditions.tracker import ConditionTracker, ConditionUpdate
 from groupreplay.state.due_work import Due, next_due
 from groupreplay.state.events.event import Event

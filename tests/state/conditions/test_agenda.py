@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from groupreplay.state.conditions.agenda import Agenda
+from groupreplay.state.conditions.agenda import Agenda, group_detectors
 from groupreplay.state.conditions.detection import Dependency
-from groupreplay.state.conditions.registry import group_detectors
 from groupreplay.state.policy.rules import Rules
 
 DETECTORS = group_detectors(Rules())

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from groupreplay.state.conditions.agenda import group_detectors
 from groupreplay.state.conditions.detection import Dependency, Detector, GroupDetector, JobDetector
 from groupreplay.state.conditions.rebalance_slow import RebalanceSlowDetector
 from groupreplay.state.conditions.rebalance_stuck import RebalanceStuckDetector
@@ -14,7 +15,6 @@ from groupreplay.state.conditions.registry import (
     DETECTORS,
     KINDS,
     OF_THE_JOB,
-    group_detectors,
     job_detectors,
 )
 from groupreplay.state.events.event import Severity

@@ -2,15 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from groupreplay.state.conditions.detection import Dependency, Detection, GroupDetector, GroupView
-from groupreplay.state.conditions.registry import GroupDetectors
+from groupreplay.state.conditions.registry import GROUP_DETECTORS, with_thresholds
 from groupreplay.state.conditions.tracker import MOST_CONDITIONS
+from groupreplay.state.policy.rules import Rules
 
 #: What a record of the group can change: all but answers of brokers.
 RECORD: Final = frozenset({Dependency.MEMBERS, Dependency.REBALANCE, Dependency.COMMITS, Dependency.OFFSETS})
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDetectors:
+    """The detectors of a group with the thresholds of its rules.
+
+    ``depending``: their names by what they depend on. ``on_any_commit``: names of conditions that each commit ends.
+    """
+
+    detectors: tuple[GroupDetector, ...]
+    names: tuple[str, ...]
+    depending: Mapping[Dependency, frozenset[str]]
+    on_any_commit: frozenset[str]
+
+    @property
+    def on_commits(self) -> frozenset[str]:
+        """Names of conditions that commits can end."""
+        return self.depending[Dependency.COMMITS]
+
+
+@lru_cache(maxsize=1_000)
+def group_detectors(rules: Rules) -> GroupDetectors:
+    """The detectors of the groups that have these rules."""
+    detectors = with_thresholds(GROUP_DETECTORS, rules.thresholds)
+    depending = {
+        change: frozenset(detector.name for detector in detectors if change in detector.DEPENDS_ON)
+        for change in Dependency
+    }
+    on_any_commit = frozenset(detector.name for detector in detectors if detector.ENDED_BY_ANY_COMMIT)
+    return GroupDetectors(detectors, tuple(detector.name for detector in detectors), depending, on_any_commit)
 
 
 class Agenda:

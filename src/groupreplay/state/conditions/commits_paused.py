@@ -91,7 +91,6 @@ class CommitsPausedDetector(GroupDetector):
             Dependency.REBALANCE,
             Dependency.COMMITS,
             Dependency.OFFSETS,
-            Dependency.TIME,
         }
     )
     ENDED_BY_ANY_COMMIT: ClassVar[bool] = True

@@ -13,7 +13,7 @@ from groupreplay.state.snapshot.conditions import ConditionKey
 
 if TYPE_CHECKING:
     from groupreplay.state.job.job_state import JobState
-    from groupreplay.state.job.observations import JobObservation, LogObservation
+    from groupreplay.state.job.observations import JobObservation
     from groupreplay.state.policy.context import Context
     from groupreplay.state.snapshot.conditions import ActiveCondition
     from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
@@ -25,7 +25,7 @@ class Dependency(Enum):
     """A change that can begin or end a condition, or make it worse.
 
     A change that only alters the fields of its event is none: the suspects of a stuck rebalance follow from commits,
-    but no commit ends it.
+    but no commit ends it. Neither is the passing of time, which ``Evaluation.next_ms`` announces.
     """
 
     #: Members join, leave, change or own other partitions.
@@ -38,8 +38,6 @@ class Dependency(Enum):
     OFFSETS = "offsets"
     #: The prober has read a group's state from its broker.
     PROBES = "probes"
-    #: Time passes: the moment is ``Evaluation.next_ms``.
-    TIME = "time"
     #: The prober has completed a round. Of the conditions of the job only.
     PROBER_ROUNDS = "prober rounds"
     #: The job has written a heartbeat. Of the conditions of the job only.
@@ -118,7 +116,7 @@ class JobView:
     """The job at the moment of its newest observation."""
 
     state: JobState
-    newest: JobObservation | LogObservation
+    newest: JobObservation
     context: Context
 
 
@@ -198,6 +196,6 @@ class GroupDetector(Detector):
 class JobDetector(Detector):
     """Detects a condition of the job. It is evaluated after every observation that it depends on."""
 
-    def evaluate(self, view: JobView) -> Sequence[Detection] | None:
-        """The conditions that hold; None when this observation decides nothing about them."""
+    def evaluate(self, view: JobView) -> Sequence[Detection]:
+        """The conditions that hold, after an observation that it depends on."""
         raise NotImplementedError

@@ -45,11 +45,10 @@ class JobBehindDetector(JobDetector):
     lag_ms: int = 60_000
     threshold_ms: int = 300_000
 
-    def evaluate(self, view: JobView) -> Sequence[Detection] | None:
+    def evaluate(self, view: JobView) -> Sequence[Detection]:
         """See ``JobDetector``."""
         state, newest = view.state, view.newest
-        if not isinstance(newest, HeartbeatObservation):
-            return None
+        assert isinstance(newest, HeartbeatObservation)
         lag_ms = None if newest.caught_up_ms is None else newest.taken_ms - newest.caught_up_ms
         # With a slow trigger the job is never closer to the end than a few triggers.
         if lag_ms is not None and lag_ms <= max(self.lag_ms, view.context.catch_up_after_ms):

@@ -17,7 +17,7 @@ from groupreplay.state.events.event import Evidence, Severity
 from groupreplay.state.job.bursts import count_burst
 from groupreplay.state.job.clocks import Clocks, PartitionClock
 from groupreplay.state.job.job_state import JobState, Silence
-from groupreplay.state.job.observations import HeartbeatObservation, LogObservation, RoundObservation
+from groupreplay.state.job.observations import HeartbeatObservation
 from groupreplay.state.job.quarantines import add_quarantined
 
 BlindReason = Literal[
@@ -163,12 +163,10 @@ class JobBlindDetector(JobDetector):
     letters_window_ms: int = 600_000
     clock_ms: int = 60_000
 
-    def evaluate(self, view: JobView) -> Sequence[Detection] | None:
+    def evaluate(self, view: JobView) -> Sequence[Detection]:
         """See ``JobDetector``."""
         state, newest = view.state, view.newest
-        if isinstance(newest, LogObservation):
-            return None
-        if not isinstance(newest, RoundObservation):
+        if isinstance(newest, HeartbeatObservation):
             self._count(state, newest)
         # A heartbeat changes nothing of what the last round has shown.
         return [

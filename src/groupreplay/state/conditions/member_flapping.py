@@ -61,7 +61,7 @@ class MemberFlappingDetector(GroupDetector):
     """
 
     CONDITION = MemberFlapping
-    DEPENDS_ON = frozenset({Dependency.MEMBERS, Dependency.TIME})
+    DEPENDS_ON = frozenset({Dependency.MEMBERS})
     times: int = 3
     window_ms: int = 15 * windows.MINUTE_MS
 

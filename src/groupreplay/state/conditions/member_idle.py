@@ -48,7 +48,7 @@ class MemberIdleDetector(GroupDetector):
     """
 
     CONDITION = MemberIdle
-    DEPENDS_ON = frozenset({Dependency.MEMBERS, Dependency.REBALANCE, Dependency.TIME})
+    DEPENDS_ON = frozenset({Dependency.MEMBERS, Dependency.REBALANCE})
     rounds: int = 3
     least_ms: int = 15 * MINUTE_MS
 

@@ -117,7 +117,6 @@ class OffsetsExpiringDetector(GroupDetector):
             Dependency.REBALANCE,
             Dependency.COMMITS,
             Dependency.OFFSETS,
-            Dependency.TIME,
         }
     )
     threshold_ms: int | None = None

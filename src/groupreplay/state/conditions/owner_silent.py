@@ -96,7 +96,6 @@ class OwnerSilentDetector(GroupDetector):
             Dependency.COMMITS,
             Dependency.OFFSETS,
             Dependency.PROBES,
-            Dependency.TIME,
         }
     )
     threshold_ms: int | None = None

@@ -84,7 +84,6 @@ class PartitionPoisonDetector(GroupDetector):
             Dependency.REBALANCE,
             Dependency.COMMITS,
             Dependency.OFFSETS,
-            Dependency.TIME,
         }
     )
     generations: int = 3

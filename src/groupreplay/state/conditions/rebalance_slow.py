@@ -7,9 +7,16 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from groupreplay.state.conditions.blockers import Blocker, StuckReason, blame, culprits, waits
+from groupreplay.state.conditions.blockers import (
+    Blocker,
+    StuckReason,
+    blame,
+    culprits,
+    current,
+    session_timeout_ms,
+    waits,
+)
 from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Alert, Condition, Example
-from groupreplay.state.conditions.current_rebalance import current, session_timeout_ms
 from groupreplay.state.conditions.detection import QUIET, Dependency, Evaluation, GroupDetector, GroupView
 from groupreplay.state.conditions.suspects import Suspect
 from groupreplay.state.display import phrases
@@ -117,7 +124,7 @@ class RebalanceSlowDetector(GroupDetector):
     """
 
     CONDITION = RebalanceSlow
-    DEPENDS_ON = frozenset({Dependency.MEMBERS, Dependency.REBALANCE, Dependency.PROBES, Dependency.TIME})
+    DEPENDS_ON = frozenset({Dependency.MEMBERS, Dependency.REBALANCE, Dependency.PROBES})
     threshold_ms: int | None = None
     least_ms: int = 60_000
     beyond_session_ms: int = 30_000

@@ -54,7 +54,7 @@ class RebalanceStormDetector(GroupDetector):
     """
 
     CONDITION = RebalanceStorm
-    DEPENDS_ON = frozenset({Dependency.MEMBERS, Dependency.REBALANCE, Dependency.TIME})
+    DEPENDS_ON = frozenset({Dependency.MEMBERS, Dependency.REBALANCE})
     window_ms: int = 10 * MINUTE_MS
     least: int = 10
     per_slot: int = 4

@@ -14,11 +14,13 @@ from groupreplay.state.conditions.blockers import (
     Wait,
     blame,
     culprits,
+    current,
     next_step,
+    rebalance_timeout_ms,
+    session_timeout_ms,
     waits,
 )
 from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Alert, Condition, Example
-from groupreplay.state.conditions.current_rebalance import current, rebalance_timeout_ms, session_timeout_ms
 from groupreplay.state.conditions.detection import QUIET, Detection, Evaluation, GroupDetector, GroupView
 from groupreplay.state.conditions.rebalance_slow import RebalanceSlowDetector, elapsed_text
 from groupreplay.state.conditions.suspects import Suspect

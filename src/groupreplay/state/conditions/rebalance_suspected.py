@@ -54,7 +54,6 @@ class RebalanceSuspectedDetector(GroupDetector):
             Dependency.COMMITS,
             Dependency.OFFSETS,
             Dependency.PROBES,
-            Dependency.TIME,
         }
     )
     threshold_ms: int | None = None

@@ -65,7 +65,7 @@ class RebalanceTimeoutsDetector(GroupDetector):
     """
 
     CONDITION = RebalanceTimeouts
-    DEPENDS_ON = frozenset({Dependency.MEMBERS, Dependency.TIME})
+    DEPENDS_ON = frozenset({Dependency.MEMBERS})
     times: int = 3
     window_ms: int = windows.HOUR_MS
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final, TypeVar
 
 from groupreplay.state.conditions.commits_paused import CommitsPausedDetector
 from groupreplay.state.conditions.condition import Condition
-from groupreplay.state.conditions.detection import Dependency, Detector, GroupDetector, JobDetector
+from groupreplay.state.conditions.detection import Detector, GroupDetector, JobDetector
 from groupreplay.state.conditions.job_behind import JobBehindDetector
 from groupreplay.state.conditions.job_blind import JobBlindDetector
 from groupreplay.state.conditions.member_flapping import MemberFlappingDetector
@@ -24,7 +23,7 @@ from groupreplay.state.conditions.rebalance_suspected import RebalanceSuspectedD
 from groupreplay.state.conditions.rebalance_timeouts import RebalanceTimeoutsDetector
 from groupreplay.state.conditions.static_conflict import StaticConflictDetector
 from groupreplay.state.conditions.static_crash_loop import StaticCrashLoopDetector
-from groupreplay.state.policy.rules import Rules, Thresholds
+from groupreplay.state.policy.rules import Thresholds
 
 #: Every detector with its default thresholds, in the order of the docs and of events of one moment.
 DETECTORS: Final[tuple[Detector, ...]] = (
@@ -51,42 +50,13 @@ KINDS: Final = {kind.NAME: kind for kind in CONDITIONS}
 #: Conditions that are about no group.
 OF_THE_JOB: Final = frozenset(one.name for one in DETECTORS if isinstance(one, JobDetector))
 
-_GROUP_DETECTORS: Final = tuple(one for one in DETECTORS if isinstance(one, GroupDetector))
+#: Those of a group.
+GROUP_DETECTORS: Final = tuple(one for one in DETECTORS if isinstance(one, GroupDetector))
 # In the order in which the events of one observation are numbered.
 _JOB_DETECTORS: Final = tuple(
     sorted((one for one in DETECTORS if isinstance(one, JobDetector)), key=lambda one: one.name)
 )
 _AnyDetector = TypeVar("_AnyDetector", bound=Detector)
-
-
-@dataclass(frozen=True, slots=True)
-class GroupDetectors:
-    """The detectors of a group with the thresholds of its rules.
-
-    ``depending``: their names by what they depend on. ``on_any_commit``: names of conditions that each commit ends.
-    """
-
-    detectors: tuple[GroupDetector, ...]
-    names: tuple[str, ...]
-    depending: Mapping[Dependency, frozenset[str]]
-    on_any_commit: frozenset[str]
-
-    @property
-    def on_commits(self) -> frozenset[str]:
-        """Names of conditions that commits can end."""
-        return self.depending[Dependency.COMMITS]
-
-
-@lru_cache(maxsize=1_000)
-def group_detectors(rules: Rules) -> GroupDetectors:
-    """The detectors of the groups that have these rules."""
-    detectors = with_thresholds(_GROUP_DETECTORS, rules.thresholds)
-    depending = {
-        change: frozenset(detector.name for detector in detectors if change in detector.DEPENDS_ON)
-        for change in Dependency
-    }
-    on_any_commit = frozenset(detector.name for detector in detectors if detector.ENDED_BY_ANY_COMMIT)
-    return GroupDetectors(detectors, tuple(detector.name for detector in detectors), depending, on_any_commit)
 
 
 def job_detectors(thresholds: Thresholds) -> tuple[JobDetector, ...]:

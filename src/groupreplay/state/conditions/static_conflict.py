@@ -60,7 +60,7 @@ class StaticConflictDetector(GroupDetector):
     """An instance id went from one place to another and back in ``window_ms``."""
 
     CONDITION = StaticConflict
-    DEPENDS_ON = frozenset({Dependency.MEMBERS, Dependency.TIME})
+    DEPENDS_ON = frozenset({Dependency.MEMBERS})
     window_ms: int = 10 * MINUTE_MS
 
     def __post_init__(self) -> None:

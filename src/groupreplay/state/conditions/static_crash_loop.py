@@ -59,7 +59,7 @@ class StaticCrashLoopDetector(GroupDetector):
     """A static member came back at its own place ``times`` times in ``window_ms``."""
 
     CONDITION = StaticCrashLoop
-    DEPENDS_ON = frozenset({Dependency.MEMBERS, Dependency.TIME})
+    DEPENDS_ON = frozenset({Dependency.MEMBERS})
     times: int = 3
     window_ms: int = 10 * windows.MINUTE_MS
 
