@@ -313,6 +313,7 @@ class Group:
         self.changed = True
         records = [storage.unpend(one, log.partition) for one in pending]
         events = apply_operation(self._snapshot, self._offsets, records, self._report_of)
+        self._agenda.learn(self._snapshot, records[-1].timestamp_ms)
         return events + self._evaluate(self._report_of(records[-1]))
 
     def _evaluate(self, report: Report, only: Collection[str] | None = None) -> list[Event]:

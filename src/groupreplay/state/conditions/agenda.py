@@ -11,6 +11,7 @@ from groupreplay.state.conditions.detection import Dependency, Detection, GroupD
 from groupreplay.state.conditions.registry import GROUP_DETECTORS, with_thresholds
 from groupreplay.state.conditions.tracker import MOST_CONDITIONS
 from groupreplay.state.policy.rules import Rules
+from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
 
 #: What a record of the group can change: all but answers of brokers.
 RECORD: Final = frozenset({Dependency.MEMBERS, Dependency.REBALANCE, Dependency.COMMITS, Dependency.OFFSETS})
@@ -21,12 +22,14 @@ class GroupDetectors:
     """The detectors of a group with the thresholds of its rules.
 
     ``depending``: their names by what they depend on. ``on_any_commit``: names of conditions that each commit ends.
+    ``learning``: those that remember something.
     """
 
     detectors: tuple[GroupDetector, ...]
     names: tuple[str, ...]
     depending: Mapping[Dependency, frozenset[str]]
     on_any_commit: frozenset[str]
+    learning: tuple[GroupDetector, ...]
 
     @property
     def on_commits(self) -> frozenset[str]:
@@ -42,8 +45,13 @@ def group_detectors(rules: Rules) -> GroupDetectors:
         change: frozenset(detector.name for detector in detectors if change in detector.DEPENDS_ON)
         for change in Dependency
     }
-    on_any_commit = frozenset(detector.name for detector in detectors if detector.ENDED_BY_ANY_COMMIT)
-    return GroupDetectors(detectors, tuple(detector.name for detector in detectors), depending, on_any_commit)
+    return GroupDetectors(
+        detectors=detectors,
+        names=tuple(detector.name for detector in detectors),
+        depending=depending,
+        on_any_commit=frozenset(detector.name for detector in detectors if detector.ENDED_BY_ANY_COMMIT),
+        learning=tuple(detector for detector in detectors if type(detector).learn is not GroupDetector.learn),
+    )
 
 
 class Agenda:
@@ -61,6 +69,11 @@ class Agenda:
         """Something changed: the detectors that depend on it are due."""
         for change in changes:
             self._changed |= self._detectors.depending[change]
+
+    def learn(self, snapshot: GroupSnapshot, at_ms: int) -> None:
+        """An operation was applied: detectors remember what they need of it."""
+        for detector in self._detectors.learning:
+            detector.learn(snapshot, at_ms)
 
     def note_all(self) -> None:
         """All detectors are due."""

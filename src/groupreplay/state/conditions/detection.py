@@ -187,6 +187,13 @@ class GroupDetector(Detector):
 
     ENDED_BY_ANY_COMMIT: ClassVar[bool] = False
 
+    def learn(self, snapshot: GroupSnapshot, at_ms: int) -> None:
+        """Remembers in a field of its own what an operation has just changed; most detectors remember nothing.
+
+        It is asked after each operation in the order of the log, whatever is evaluated, and keeps bounded memory. A
+        coordinator's clock may have been set back: what it remembers may be later than ``at_ms``.
+        """
+
     def evaluate(self, view: GroupView) -> Evaluation:
         """The conditions that hold at ``view.now_ms``."""
         raise NotImplementedError

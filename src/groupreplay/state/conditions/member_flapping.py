@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from groupreplay.state.conditions import windows
 from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Alert, Example, MemberCondition
@@ -12,9 +12,6 @@ from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import Data
 from groupreplay.state.events.event import Evidence
 from groupreplay.state.snapshot.slot_history import Slot
-
-#: The client ids of a Connect sink's tasks begin with this (``ConnectUtils.clientIdBase`` and ``Worker``).
-_CONNECT_TASK: Final = "connector-consumer-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +70,7 @@ class MemberFlappingDetector(GroupDetector):
 
         def found(slot: Slot) -> tuple[windows.Recurrence, dict[str, Any]] | None:
             often = windows.recurrence(slot.returned_ms, self.window_ms, self.times, view.now_ms)
-            if often is None or slot.client_id.startswith(_CONNECT_TASK):
+            if often is None or windows.is_connect_task(slot.client_id):
                 return None
             return often, {**windows.member_fields(slot), "returned_ms": often.times_ms}
 

@@ -16,6 +16,8 @@ from groupreplay.state.snapshot.slot_history import Slot
 
 MINUTE_MS: Final = 60_000
 HOUR_MS: Final = 60 * MINUTE_MS
+#: The client ids of a Connect sink's tasks begin with this (``ConnectUtils.clientIdBase`` and ``Worker``).
+_CONNECT_TASK: Final = "connector-consumer-"
 
 
 def check_window(name: str, window_ms: int, times: int = 1) -> None:
@@ -44,6 +46,11 @@ def recurrence(times_ms: Sequence[int], window_ms: int, times: int, now_ms: int)
     if len(recent) < times:
         return None
     return Recurrence(tuple(recent), recent[times - 1], recent[-times] + window_ms)
+
+
+def is_connect_task(client_id: str) -> bool:
+    """Whether it is the client of a Connect sink's task, which workers move at each of their own rebalances."""
+    return client_id.startswith(_CONNECT_TASK)
 
 
 def slots(view: GroupView) -> Iterator[tuple[str, Slot]]:
