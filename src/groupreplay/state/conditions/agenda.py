@@ -85,7 +85,9 @@ class Agenda:
         ``only``: of these in place of them; they are due again, because more may have changed than they are asked for.
         """
         if only is not None:
-            return self._detect([one for one in self._detectors.detectors if one.name in only], view, False)
+            return self._detect(
+                [detector for detector in self._detectors.detectors if detector.name in only], view, False
+            )
         detections, names = self._detect(self._due(view.now_ms), view, True)
         if len(detections) + len(view.snapshot.conditions.active) > MOST_CONDITIONS:
             # Which of too many are dropped is decided among all.

@@ -93,12 +93,12 @@ def current(view: GroupView) -> CurrentRebalance | None:
     """The rebalance in progress; None when none is visible."""
     group = view.group
     if group.in_progress is not None:
-        one = group.in_progress
+        rebalance = group.in_progress
         return CurrentRebalance(
-            rebalance_id=one.rebalance_id,
-            since_ms=one.since_ms,
-            since=BeginBounds(one.earliest_ms, one.since_ms),
-            state=one.phase.value,
+            rebalance_id=rebalance.rebalance_id,
+            since_ms=rebalance.since_ms,
+            since=BeginBounds(rebalance.earliest_ms, rebalance.since_ms),
+            state=rebalance.phase.value,
             evidence=Evidence.PROBE,
         )
     if group.open_rebalance is not None and group.modern is not None:
@@ -115,18 +115,18 @@ def current(view: GroupView) -> CurrentRebalance | None:
 def rebalance_timeout_ms(view: GroupView) -> int:
     """The largest rebalance timeout of the members."""
     group = view.group
-    known = group.modern.members.values() if group.modern else group.classic.members or group.former
-    return max((one.rebalance_timeout_ms for one in known), default=-1)
+    members = group.modern.members.values() if group.modern else group.classic.members or group.former
+    return max((member.rebalance_timeout_ms for member in members), default=-1)
 
 
 def session_timeout_ms(view: GroupView) -> int:
     """The largest session timeout in the log, else the broker's default."""
     group = view.group
     if group.modern is not None:
-        given = [one.classic_session_timeout_ms or 0 for one in group.modern.members.values()]
+        timeouts_ms = [member.classic_session_timeout_ms or 0 for member in group.modern.members.values()]
     else:
-        given = [one.session_timeout_ms for one in group.classic.members or group.former]
-    return max(given, default=0) or DEFAULT_SESSION_TIMEOUT_MS
+        timeouts_ms = [member.session_timeout_ms for member in group.classic.members or group.former]
+    return max(timeouts_ms, default=0) or DEFAULT_SESSION_TIMEOUT_MS
 
 
 def waits(view: GroupView) -> Iterator[Wait]:
@@ -147,13 +147,13 @@ def waits(view: GroupView) -> Iterator[Wait]:
         yield from _revocations(view, group.modern)
 
 
-def blame(view: GroupView, found: Sequence[Wait]) -> dict[str, Any]:
+def blame(view: GroupView, waits_: Sequence[Wait]) -> dict[str, Any]:
     """The fields of a condition that say what is waited for, first what has lasted longest, and for whom."""
     is_modern = view.group.modern is not None
     suspected, note = (None, None) if is_modern else suspects(view)
     return {
-        "reason": found[0].reason if found else None,
-        "blockers": tuple(one.blocker for one in found if one.blocker is not None) if is_modern else None,
+        "reason": waits_[0].reason if waits_ else None,
+        "blockers": tuple(wait.blocker for wait in waits_ if wait.blocker is not None) if is_modern else None,
         "suspects": suspected,
         "suspects_note": note,
         "candidates": None if is_modern or suspected else candidates(view),
@@ -214,8 +214,8 @@ def _blocker_text(member: Data) -> str:
         return f"{phrases.member(member)} (sends no heartbeat and is not removed)"
     fenced = member.get("fenced_at_ms")
     until = "" if fenced is None else f", will be fenced at {phrases.clock_time(phrases.timestamp(fenced))}"
-    held = phrases.partitions(member.get("revoking")) or "partitions"
-    return f"{phrases.member(member)} (holds {held}{until})"
+    places = phrases.partitions(member.get("revoking")) or "partitions"
+    return f"{phrases.member(member)} (holds {places}{until})"
 
 
 def _suspect_text(member: Data) -> str:
@@ -225,10 +225,10 @@ def _suspect_text(member: Data) -> str:
 def _wanted(group: Modern) -> set[tuple[str, int]]:
     """Partitions that a member waits for: they are in its target assignment, and another member holds them."""
     return {
-        one
+        partition
         for member in group.members.values()
         if member.phase is MemberPhase.UNRELEASED
-        for one in set(each(member.target or {})) - set(each(member.assigned))
+        for partition in set(each(member.target or {})) - set(each(member.assigned))
     }
 
 
@@ -244,7 +244,7 @@ def _blocker(
     behind: StuckReason | None = None,
 ) -> Blocker:
     """``behind``: what a member blocks that has not taken the epoch of the target; None for one that must revoke."""
-    known = names(view.offsets, group, view.context.topic_names)
+    topic_names = names(view.offsets, group, view.context.topic_names)
     unrevoked = behind is None
     # The broker has no revocation timer for members that use the classic protocol.
     timed = unrevoked and member.phase_since_ms is not None and member.classic_session_timeout_ms is None
@@ -252,7 +252,7 @@ def _blocker(
     return Blocker(
         member_id=member_id,
         **client_fields(member),
-        revoking={known.get(topic, topic): ranges for topic, ranges in member.revoking.items()},
+        revoking={topic_names.get(topic, topic): ranges for topic, ranges in member.revoking.items()},
         since_ms=member.phase_since_ms if unrevoked else member.behind_since_ms,
         fenced_at_ms=(member.phase_since_ms or 0) + member.rebalance_timeout_ms if timed else None,
         reason=behind or "not_revoked",

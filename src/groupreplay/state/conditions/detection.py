@@ -139,11 +139,13 @@ class Detector:
     def thresholds(self) -> dict[str, Any]:
         """The name of each threshold and its type."""
         types, parts = get_type_hints(type(self)), self.parts()
-        return {one.name: types[one.name] for one in fields(self) if one.name not in parts}
+        return {
+            threshold.name: types[threshold.name] for threshold in fields(self) if threshold.name not in parts
+        }
 
     def parts(self) -> dict[str, Detector]:
         """The detectors whose thresholds this one needs, by field."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        values = {threshold.name: getattr(self, threshold.name) for threshold in fields(self)}
         return {name: value for name, value in values.items() if isinstance(value, Detector)}
 
     def detection(

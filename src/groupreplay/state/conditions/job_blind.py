@@ -198,14 +198,14 @@ class JobBlindDetector(JobDetector):
         state.apply_heartbeat(newest)
 
     def _of_round(self, state: JobState) -> Iterator[Detection]:
-        held = {
-            number: one
-            for number, one in state.stalls.items()
-            if state.round_ms - one.since_ms > self.threshold_ms
+        stalled = {
+            number: stall
+            for number, stall in state.stalls.items()
+            if state.round_ms - stall.since_ms > self.threshold_ms
         }
-        if held:
-            since_ms = min(one.since_ms for one in held.values())
-            yield self._blind("hanging_transaction", since_ms, self.threshold_ms, partitions=held)
+        if stalled:
+            since_ms = min(stall.since_ms for stall in stalled.values())
+            yield self._blind("hanging_transaction", since_ms, self.threshold_ms, partitions=stalled)
         if state.refused_since_ms is not None:
             yield self._blind("no_rights", state.refused_since_ms)
         # The partition of a group follows from their number: groups move, and new partitions are not read.
@@ -225,14 +225,21 @@ class JobBlindDetector(JobDetector):
 
     def _silent(self, silences: Mapping[int, Silence]) -> dict[int, int]:
         """Since when each was silent, of those that are for long enough."""
-        return {number: one.since_ms for number, one in silences.items() if one.rounds >= self.silent_rounds}
+        return {
+            number: silence.since_ms
+            for number, silence in silences.items()
+            if silence.rounds >= self.silent_rounds
+        }
 
     def _of_query(self, state: JobState) -> Iterator[Detection]:
         if state.stopped_since_ms is not None:
             # The text differs from try to try: only the first one is news.
-            known = (str(bool(state.stopped_error)),)
+            dedup_key = (str(bool(state.stopped_error)),)
             yield self._blind(
-                "query_stopped", state.stopped_since_ms, reason=state.stopped_error or None, dedup_key=known
+                "query_stopped",
+                state.stopped_since_ms,
+                reason=state.stopped_error or None,
+                dedup_key=dedup_key,
             )
 
     def _of_counts(self, state: JobState) -> Iterator[Detection]:
@@ -246,15 +253,15 @@ class JobBlindDetector(JobDetector):
         if clocks.driver_since_ms is not None:
             yield self._clock(f"{CLOCK} of the job", clocks.driver_since_ms, off_ms=clocks.driver_off_ms)
         by_broker: dict[int | None, dict[int, PartitionClock]] = {}
-        for partition, one in sorted(clocks.wrong.items()):
-            by_broker.setdefault(one.broker, {})[partition] = one
+        for partition, clock in sorted(clocks.wrong.items()):
+            by_broker.setdefault(clock.broker, {})[partition] = clock
         for broker, wrong in by_broker.items():
             yield self._clock(
                 f"{COORDINATOR_CLOCK} {'?' if broker is None else broker}",
-                min(one.since_ms for one in wrong.values()),
+                min(clock.since_ms for clock in wrong.values()),
                 partitions=tuple(wrong),
                 brokers=() if broker is None else (broker,),
-                off_ms=max((one.off_ms for one in wrong.values()), key=abs),
+                off_ms=max((clock.off_ms for clock in wrong.values()), key=abs),
                 offset=next(iter(wrong.values())).offset,
             )
 

@@ -68,10 +68,10 @@ class MemberFlappingDetector(GroupDetector):
     def evaluate(self, view: GroupView) -> Evaluation:
         """See ``GroupDetector``."""
 
-        def found(slot: Slot) -> tuple[windows.Recurrence, dict[str, Any]] | None:
+        def flapping(slot: Slot) -> tuple[windows.Recurrence, dict[str, Any]] | None:
             often = windows.recurrence(slot.returned_ms, self.window_ms, self.times, view.now_ms)
             if often is None or windows.is_connect_task(slot.client_id):
                 return None
             return often, {**windows.member_fields(slot), "returned_ms": often.times_ms}
 
-        return windows.evaluate_slots(self, view, self.window_ms, found)
+        return windows.evaluate_slots(self, view, self.window_ms, flapping)

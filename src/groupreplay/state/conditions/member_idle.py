@@ -54,7 +54,7 @@ class MemberIdleDetector(GroupDetector):
 
     def evaluate(self, view: GroupView) -> Evaluation:
         """See ``GroupDetector``."""
-        found, later = [], []
+        detections, later = [], []
         for name, slot in slots(view):
             if slot.idle_rounds < self.rounds:
                 continue
@@ -62,7 +62,7 @@ class MemberIdleDetector(GroupDetector):
             if due_ms > view.now_ms:
                 later.append(due_ms)
                 continue
-            found.append(
+            detections.append(
                 self.detection(
                     slot.idle_since_ms,
                     self.least_ms,
@@ -71,4 +71,4 @@ class MemberIdleDetector(GroupDetector):
                     rounds=slot.idle_rounds,
                 )
             )
-        return Evaluation(found, min(later, default=None))
+        return Evaluation(detections, min(later, default=None))

@@ -139,23 +139,23 @@ class OffsetsExpiringDetector(GroupDetector):
         if not len(view.offsets):
             return QUIET
         first_later = retention.first_deadline(view.group, view.offsets, view.context)
-        found: list[Detection] = []
+        detections: list[Detection] = []
         due = None
         if first_later is not None and first_later <= view.now_ms + limit_ms:
             due = retention.deadlines(view.group, view.offsets, view.context)
             soon = due <= view.now_ms + limit_ms
             first_later = retention.first(due[~soon])
-            found.append(self._expiring(view, due, soon, limit_ms))
+            detections.append(self._expiring(view, due, soon, limit_ms))
         times = [] if first_later is None else [first_later - limit_ms]
         if retention.is_unclear(view.group, view.context.broker_release):
             unclear, next_ms = self._unclear(view, due, limit_ms)
-            found += unclear
+            detections += unclear
             times += [] if next_ms is None else [next_ms]
         if not times:
-            return Evaluation(tuple(found))
+            return Evaluation(tuple(detections))
         # Commits move the deadline without an evaluation; one that comes too early costs little.
         again_ms = view.now_ms + _pause_ms(view.group_id, max(_DAY_MS, retention_ms // _EVALUATIONS))
-        return Evaluation(tuple(found), min(*times, again_ms))
+        return Evaluation(tuple(detections), min(*times, again_ms))
 
     def _unclear(
         self, view: GroupView, sure: retention.Times | None, limit_ms: int

@@ -125,17 +125,17 @@ class OwnerSilentDetector(GroupDetector):
 
     def _evaluate_owners(self, view: GroupView, gap_ms: int, limit_ms: int, stable_ms: int) -> Evaluation:
         """Each owner on its own: some partition has had no commit for long, but perhaps it has no owner."""
-        found, later = [], []
+        detections, later = [], []
         for owner in _owners(view):
             since_ms = max(owner.commit_ms, stable_ms)
-            one = self._silent(view, owner, since_ms, gap_ms, limit_ms)
+            silent = self._silent(view, owner, since_ms, gap_ms, limit_ms)
             if view.now_ms <= since_ms + limit_ms:
                 later.append(since_ms + limit_ms + 1)
             # A silence that began while others committed goes on when they stop as well.
-            elif view.is_active(one) or owner.others_ms > view.now_ms - limit_ms // 2:
-                found.append(one)
+            elif view.is_active(silent) or owner.others_ms > view.now_ms - limit_ms // 2:
+                detections.append(silent)
         # While all commit, one may stop; of several that stop, one may be detected only later.
-        return Evaluation(found, min(later, default=view.now_ms + limit_ms))
+        return Evaluation(detections, min(later, default=view.now_ms + limit_ms))
 
     def _silent(self, view: GroupView, owner: _Owner, since_ms: int, gap_ms: int, limit_ms: int) -> Detection:
         return self.detection(
@@ -156,23 +156,25 @@ def _assignments(view: GroupView) -> Iterator[tuple[str, Any, Mapping[str, str]]
     """(member id, member, partitions by topic name) of all members."""
     group = view.group.modern
     if group is None:
-        yield from ((one.member_id, one, one.partitions or {}) for one in view.group.classic.members)
+        yield from (
+            (member.member_id, member, member.partitions or {}) for member in view.group.classic.members
+        )
         return
-    known = names(view.offsets, group, view.context.topic_names)
+    topic_names = names(view.offsets, group, view.context.topic_names)
     for member_id, member in modern.living(group).items():
-        yield member_id, member, by_name(member.assigned, known)
+        yield member_id, member, by_name(member.assigned, topic_names)
 
 
 def _owners(view: GroupView) -> Iterator[_Owner]:
     at = view.offsets.row_of()
     times = view.offsets.rows["commit_timestamp_ms"]
-    held = [
-        (member_id, member, partitions, [at[one] for one in each(partitions) if one in at])
+    owners = [
+        (member_id, member, partitions, [at[partition] for partition in each(partitions) if partition in at])
         for member_id, member, partitions in _assignments(view)
     ]
-    newest = [(int(times[rows].max()), member_id) for member_id, _, _, rows in held if rows]
+    newest = [(int(times[rows].max()), member_id) for member_id, _, _, rows in owners if rows]
     first, second = [*sorted(newest, reverse=True), (-1, ""), (-1, "")][:2]
-    for member_id, member, partitions, rows in held:
+    for member_id, member, partitions, rows in owners:
         if rows:
             others_ms = second[0] if first[1] == member_id else first[0]
             yield _Owner(member_id, member, partitions, int(times[rows].max()), others_ms)

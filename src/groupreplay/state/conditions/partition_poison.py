@@ -101,14 +101,14 @@ class PartitionPoisonDetector(GroupDetector):
         due_ms = moved["since_ms"] + self.least_ms
         rest = old & (due_ms > view.now_ms)
         going = self._others_move(view)
-        known = view.any_active(PartitionPoison)
-        found = []
-        for row in np.flatnonzero(old & ~rest & (going | known)).tolist():
-            one = self._poison(view, row, number)
+        is_active = view.any_active(PartitionPoison)
+        detections = []
+        for row in np.flatnonzero(old & ~rest & (going | is_active)).tolist():
+            poison = self._poison(view, row, number)
             # What began while the other partitions moved goes on when they stop as well.
-            if going[row] or view.is_active(one):
-                found.append(one)
-        return Evaluation(found, int(due_ms[rest].min()) if rest.any() else None)
+            if going[row] or view.is_active(poison):
+                detections.append(poison)
+        return Evaluation(detections, int(due_ms[rest].min()) if rest.any() else None)
 
     def _others_move(self, view: GroupView) -> npt.NDArray[np.bool_]:
         """For each partition, whether at least half of the others of its topic have moved lately."""

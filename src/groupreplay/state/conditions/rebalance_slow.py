@@ -159,7 +159,7 @@ class RebalanceSlowDetector(GroupDetector):
         if self.threshold_ms is None:
             serious_ms = max(serious_ms, now.since_ms + session_timeout_ms(view) + self.beyond_dead_ms)
         is_serious = view.now_ms >= serious_ms
-        found = self.detection(
+        detection = self.detection(
             now.since_ms,
             limit_ms,
             since=now.since,
@@ -167,8 +167,8 @@ class RebalanceSlowDetector(GroupDetector):
             evidence=now.evidence,
             rebalance_id=now.rebalance_id,
             state=now.state,
-            **blame(view, sorted(waits(view), key=lambda one: one.since_ms)),
+            **blame(view, sorted(waits(view), key=lambda wait: wait.since_ms)),
             usual_ms=usual_ms,
             elapsed_ms=view.now_ms - now.since_ms,
         )
-        return Evaluation([found], None if is_serious else serious_ms)
+        return Evaluation([detection], None if is_serious else serious_ms)

@@ -77,7 +77,7 @@ class RebalanceStormDetector(GroupDetector):
         begins = generations > self._limit(slots) and self._too_many(marks, marks[-1].at_ms)
         if not active and not begins:
             return QUIET
-        found = self.detection(
+        detection = self.detection(
             # The start of a storm that is active stays as it was reported.
             view.now_ms if active else self._since_ms(marks, view.now_ms),
             self.window_ms,
@@ -86,7 +86,7 @@ class RebalanceStormDetector(GroupDetector):
             slots_changed=slots,
             window_ms=self.window_ms,
         )
-        return Evaluation([found], min(mark.at_ms for mark in recent) + self.window_ms)
+        return Evaluation([detection], min(mark.at_ms for mark in recent) + self.window_ms)
 
     def _limit(self, slots: int) -> int:
         return max(self.least, self.per_slot * slots + self.beyond)

@@ -184,12 +184,12 @@ class RebalanceStuckDetector(GroupDetector):
 
     def evaluate(self, view: GroupView) -> Evaluation:
         """See ``GroupDetector``."""
-        found = [(one.since_ms + self._limit_ms(view, one), one) for one in waits(view)]
-        found.sort(key=lambda pair: pair[0])
-        due = [one for due_ms, one in found if due_ms <= view.now_ms]
+        by_due_ms = [(wait.since_ms + self._limit_ms(view, wait), wait) for wait in waits(view)]
+        by_due_ms.sort(key=lambda pair: pair[0])
+        due = [wait for due_ms, wait in by_due_ms if due_ms <= view.now_ms]
         if not due:
-            return Evaluation(next_ms=found[0][0]) if found else QUIET
-        later = [due_ms for due_ms, _ in found[len(due) :]]
+            return Evaluation(next_ms=by_due_ms[0][0]) if by_due_ms else QUIET
+        later = [due_ms for due_ms, _ in by_due_ms[len(due) :]]
         since_ms = min(wait.since_ms for wait in due)
         wedged_at_ms = since_ms + self._wedged_ms(view)
         wedged = view.now_ms >= wedged_at_ms

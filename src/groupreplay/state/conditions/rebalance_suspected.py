@@ -73,14 +73,14 @@ class RebalanceSuspectedDetector(GroupDetector):
             return Evaluation(next_ms=last_ms + limit_ms + 1)
         if gap_ms is None:
             return QUIET
-        found = self.detection(
+        detection = self.detection(
             last_ms,
             limit_ms,
             evidence=Evidence.INFERRED,
             silent_ms=view.now_ms - last_ms,
             usual_gap_ms=gap_ms,
         )
-        return Evaluation([found])
+        return Evaluation([detection])
 
     def _limit_ms(self, view: GroupView, gap_ms: int) -> int:
         if self.threshold_ms is not None:

@@ -75,7 +75,7 @@ class RebalanceTimeoutsDetector(GroupDetector):
     def evaluate(self, view: GroupView) -> Evaluation:
         """See ``GroupDetector``."""
 
-        def found(slot: Slot) -> tuple[windows.Recurrence, dict[str, Any]] | None:
+        def dropped(slot: Slot) -> tuple[windows.Recurrence, dict[str, Any]] | None:
             often = windows.recurrence(slot.dropped_ms, self.window_ms, self.times, view.now_ms)
             if often is None:
                 return None
@@ -85,4 +85,4 @@ class RebalanceTimeoutsDetector(GroupDetector):
                 "rebalance_timeout_ms": slot.rebalance_timeout_ms,
             }
 
-        return windows.evaluate_slots(self, view, self.window_ms, found)
+        return windows.evaluate_slots(self, view, self.window_ms, dropped)

@@ -44,17 +44,20 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     JobBehindDetector(),
 )
 #: Every condition, in the order of the docs.
-CONDITIONS: Final[tuple[type[Condition], ...]] = tuple(one.CONDITION for one in DETECTORS)
+CONDITIONS: Final[tuple[type[Condition], ...]] = tuple(detector.CONDITION for detector in DETECTORS)
 #: Condition by name.
 KINDS: Final = {kind.NAME: kind for kind in CONDITIONS}
 #: Conditions that are about no group.
-OF_THE_JOB: Final = frozenset(one.name for one in DETECTORS if isinstance(one, JobDetector))
+OF_THE_JOB: Final = frozenset(detector.name for detector in DETECTORS if isinstance(detector, JobDetector))
 
 #: Those of a group.
-GROUP_DETECTORS: Final = tuple(one for one in DETECTORS if isinstance(one, GroupDetector))
+GROUP_DETECTORS: Final = tuple(detector for detector in DETECTORS if isinstance(detector, GroupDetector))
 # In the order in which the events of one observation are numbered.
 _JOB_DETECTORS: Final = tuple(
-    sorted((one for one in DETECTORS if isinstance(one, JobDetector)), key=lambda one: one.name)
+    sorted(
+        (detector for detector in DETECTORS if isinstance(detector, JobDetector)),
+        key=lambda detector: detector.name,
+    )
 )
 _AnyDetector = TypeVar("_AnyDetector", bound=Detector)
 
@@ -70,8 +73,10 @@ def with_thresholds(detectors: Iterable[_AnyDetector], thresholds: Thresholds) -
     Raises:
         ValueError: a threshold that a detector cannot have.
     """
-    changed = {one.name: replace(one, **thresholds.get(one.name, {})) for one in detectors}
+    changed = {
+        detector.name: replace(detector, **thresholds.get(detector.name, {})) for detector in detectors
+    }
     return tuple(
-        replace(one, **{field: changed[part.name] for field, part in one.parts().items()})
-        for one in changed.values()
+        replace(detector, **{field: changed[part.name] for field, part in detector.parts().items()})
+        for detector in changed.values()
     )

@@ -69,8 +69,10 @@ class StaticConflictDetector(GroupDetector):
     def evaluate(self, view: GroupView) -> Evaluation:
         """See ``GroupDetector``."""
 
-        def found(slot: Slot) -> tuple[Recurrence, dict[str, Any]] | None:
-            recent = [one for one in slot.takeovers if one.at_ms > view.now_ms - self.window_ms]
+        def conflict(slot: Slot) -> tuple[Recurrence, dict[str, Any]] | None:
+            recent = [
+                takeover for takeover in slot.takeovers if takeover.at_ms > view.now_ms - self.window_ms
+            ]
             returns = list(_returns(recent))
             if not returns:
                 return None
@@ -79,22 +81,22 @@ class StaticConflictDetector(GroupDetector):
             details = {"instance_id": slot.instance_id, "places": _places(recent)}
             return Recurrence((), since_ms, until_ms), details
 
-        return evaluate_slots(self, view, self.window_ms, found)
+        return evaluate_slots(self, view, self.window_ms, conflict)
 
 
 def _returns(takeovers: Sequence[Takeover]) -> Iterator[tuple[int, int]]:
     """(when it left, when it came back) for each return to a place that the instance id had left for another one."""
     away_ms: dict[str, int] = {}
-    for one in takeovers:
-        if one.old_place != one.new_place:
-            away_ms[one.old_place] = one.at_ms
-            if one.new_place in away_ms:
-                yield away_ms[one.new_place], one.at_ms
+    for takeover in takeovers:
+        if takeover.old_place != takeover.new_place:
+            away_ms[takeover.old_place] = takeover.at_ms
+            if takeover.new_place in away_ms:
+                yield away_ms[takeover.new_place], takeover.at_ms
 
 
 def _places(takeovers: Sequence[Takeover]) -> tuple[str, ...]:
     places = [takeovers[0].old_place]
-    for one in takeovers:
-        if one.new_place != places[-1]:
-            places.append(one.new_place)
+    for takeover in takeovers:
+        if takeover.new_place != places[-1]:
+            places.append(takeover.new_place)
     return tuple(places)

@@ -69,10 +69,10 @@ class StaticCrashLoopDetector(GroupDetector):
     def evaluate(self, view: GroupView) -> Evaluation:
         """See ``GroupDetector``."""
 
-        def found(slot: Slot) -> tuple[windows.Recurrence, dict[str, Any]] | None:
-            at_home = [one for one in slot.takeovers if one.old_place == one.new_place]
+        def crash_loop(slot: Slot) -> tuple[windows.Recurrence, dict[str, Any]] | None:
+            at_home = [takeover for takeover in slot.takeovers if takeover.old_place == takeover.new_place]
             often = windows.recurrence(
-                [one.at_ms for one in at_home], self.window_ms, self.times, view.now_ms
+                [takeover.at_ms for takeover in at_home], self.window_ms, self.times, view.now_ms
             )
             if often is None:
                 return None
@@ -82,4 +82,4 @@ class StaticCrashLoopDetector(GroupDetector):
                 "restarted_ms": often.times_ms,
             }
 
-        return windows.evaluate_slots(self, view, self.window_ms, found)
+        return windows.evaluate_slots(self, view, self.window_ms, crash_loop)

@@ -67,14 +67,14 @@ def evaluate_slots(
     detector: GroupDetector,
     view: GroupView,
     window_ms: int,
-    found: Callable[[Slot], tuple[Recurrence, dict[str, Any]] | None],
+    recurrence_of: Callable[[Slot], tuple[Recurrence, dict[str, Any]] | None],
 ) -> Evaluation:
-    """Evaluates each slot: ``found`` returns what recurs there and the condition's own fields."""
+    """Evaluates each slot: ``recurrence_of`` returns what recurs there and the condition's own fields."""
     detections, ends = [], []
     for name, slot in slots(view):
-        one = found(slot)
-        if one is not None:
-            recurring, details = one
-            detections.append(detector.detection(recurring.since_ms, window_ms, subject=name, **details))
-            ends.append(recurring.until_ms)
+        recurring = recurrence_of(slot)
+        if recurring is not None:
+            times, details = recurring
+            detections.append(detector.detection(times.since_ms, window_ms, subject=name, **details))
+            ends.append(times.until_ms)
     return Evaluation(detections, min(ends)) if detections else QUIET
