@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 
 from generators import (
+    alert_tests,
+    alerts,
     configuration_page,
     events_page,
     platforms_page,
@@ -37,11 +39,27 @@ def replace_part(page: Path, before: str, part: str, after: str) -> None:
     page.write_text(text)
 
 
+def alert_parts() -> list[tuple[str, str, str, str]]:
+    """The parts that are made from the alerts of conditions, as for ``replace_part``."""
+    rules, tests = (f"../deploy/prometheus/groupreplay.rules.{end}" for end in ("yml", "test.yml"))
+    begin, end = r"# ---- from the conditions, by `make docs`\n", r" +# ---- by hand\n"
+    of_groups, of_job = alerts.rows(alerts.OF_GROUPS), alerts.rows(alerts.OF_JOB)
+    return [
+        (rules, rf"groupreplay-groups\n.*?{begin}", alerts.rules(alerts.OF_GROUPS), end),
+        (rules, rf"groupreplay-job\n.*?{begin}", alerts.rules(alerts.OF_JOB), end),
+        (tests, begin, alert_tests.tests(), end),
+        ("monitoring.md", r"\| alert \|[^\n]*\n[^\n]*\n", of_groups, r"\n\| `ConsumerGroupOffsetsExpired`"),
+        ("monitoring.md", r"\n\| `GroupReplayJobDown` [^\n]*\n", of_job, r"\n\| `GroupReplayCaughtUpOld`"),
+    ]
+
+
 def main() -> None:
     """All pages, then the generated parts of others."""
     for page, module in PAGES.items():
         (DOCS / page).write_text(module.page(), encoding="utf-8")
     replace_part(DOCS / "monitoring.md", r"## Metrics\n\n", metrics_table(), r"\n\n## Good to know")
+    for page, before, part, after in alert_parts():
+        replace_part(DOCS / page, before, part, after)
     simulations = DOCS / "simulations.md"
     replace_part(simulations, r"one text with commas[.]\n\n", simulations_page.settings_tables(), r"\n\n## ")
     platforms = DOCS / "platforms.md"

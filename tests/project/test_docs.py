@@ -10,8 +10,8 @@ from typing import get_args
 import pytest
 
 from groupreplay.state.conditions.condition import Condition
-from groupreplay.state.conditions.job.blind import BlindReason, JobBlind
-from groupreplay.state.conditions.rebalance.stuck import RebalanceStuck, StuckReason
+from groupreplay.state.conditions.job_blind import BlindReason, JobBlind
+from groupreplay.state.conditions.rebalance_stuck import RebalanceStuck, StuckReason
 from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.state.conditions.tracker import runbook_section
 from support.paths import ROOT

@@ -11,9 +11,10 @@ import msgspec
 import pytest
 import yaml
 
-from groupreplay.app.exporter.collector import WEDGED, measure
+from groupreplay.app.exporter.collector import measure
 from groupreplay.app.exporter.freshness import Limits
 from groupreplay.app.exporter.metric_catalog import METERS, metrics_table
+from groupreplay.state.conditions.rebalance_stuck import WEDGED
 from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.state.events.event import Severity
 from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, JOB_KEY

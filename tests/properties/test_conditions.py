@@ -16,7 +16,7 @@ from groupreplay.state import Context, Event, Group, Observations
 from groupreplay.state.conditions.agenda import Agenda
 from groupreplay.state.conditions.condition import Condition
 from groupreplay.state.conditions.detection import GroupDetector
-from groupreplay.state.conditions.rebalance.stuck import RebalanceStuck
+from groupreplay.state.conditions.rebalance_stuck import RebalanceStuck
 from groupreplay.state.output.envelope import cloud_event
 from groupreplay.state.policy.rules import Policy
 from groupreplay.state.snapshot.observations import Probe

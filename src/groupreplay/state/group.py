@@ -13,9 +13,8 @@ from typing import Any, Final
 
 from groupreplay.codecs.kafka_terms import GroupType, Phase
 from groupreplay.state import clock_setback
-from groupreplay.state.conditions.agenda import RECORD, Agenda
+from groupreplay.state.conditions.agenda import RECORD, Agenda, group_detectors
 from groupreplay.state.conditions.detection import Dependency, GroupView
-from groupreplay.state.conditions.registry import group_detectors
 from groupreplay.state.conditions.tracker import ConditionTracker, ConditionUpdate
 from groupreplay.state.due_work import Due, next_due
 from groupreplay.state.events.event import Event
@@ -314,6 +313,7 @@ class Group:
         self.changed = True
         records = [storage.unpend(one, log.partition) for one in pending]
         events = apply_operation(self._snapshot, self._offsets, records, self._report_of)
+        self._agenda.learn(self._snapshot, records[-1].timestamp_ms)
         return events + self._evaluate(self._report_of(records[-1]))
 
     def _evaluate(self, report: Report, only: Collection[str] | None = None) -> list[Event]:

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from groupreplay.state.conditions.detection import Detection, JobView
-from groupreplay.state.conditions.job.blind import COORDINATOR_CLOCK, JobBlind, JobBlindDetector
+from groupreplay.state.conditions.detection import Dependency, Detection, JobView
+from groupreplay.state.conditions.job_blind import COORDINATOR_CLOCK, JobBlind, JobBlindDetector
 from groupreplay.state.conditions.registry import job_detectors
 from groupreplay.state.conditions.tracker import ConditionTracker, ConditionUpdate, active_conditions
 from groupreplay.state.events.event import Cause, Event, Evidence, Fact, History, Severity
@@ -110,15 +110,15 @@ class JobWatch:
                 one.late = one.late and _is_of_log(key)
 
     def _apply(self, seen: JobObservation, recorded_ms: int | None) -> list[Event]:
+        change = Dependency.HEARTBEATS
         if isinstance(seen, RoundObservation):
+            change = Dependency.PROBER_ROUNDS
             self._state.apply_round(seen)
         view = JobView(state=self._state, newest=seen, context=self.context)
-        names, found = list[str](), list[Detection]()
-        for detector in job_detectors(self.context.policy.thresholds):
-            detections = detector.evaluate(view)
-            if detections is not None:
-                names.append(detector.name)
-                found += detections
+        detectors = job_detectors(self.context.policy.thresholds)
+        concerned = [detector for detector in detectors if change in detector.DEPENDS_ON]
+        names = [detector.name for detector in concerned]
+        found = [detection for detector in concerned for detection in detector.evaluate(view)]
         events = self._update(found, names, seen, recorded_ms, of_log=False)
         if self.sees_log:
             events += self._update(found, names, seen, recorded_ms, of_log=True, ordinal=_LOG_ORDINAL)

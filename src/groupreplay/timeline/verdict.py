@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
 
+from groupreplay.state.conditions.condition import Condition
+from groupreplay.state.conditions.registry import KINDS
 from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import counted, milliseconds
 from groupreplay.state.display.safe_text import safe_text
@@ -23,24 +25,6 @@ from groupreplay.timeline.document import (
 from groupreplay.timeline.event_reading import ReadEvent, clock, day
 from groupreplay.timeline.facts.trouble import LOSSES, TONES, is_slow_leader, is_trouble, tone_of, worst
 
-#: What a condition means, for one that lasted and for one that holds.
-_MEANING: Final = {
-    "rebalance.stuck": "stuck in a rebalance",
-    "rebalance.slow": "a rebalance was slow",
-    "rebalance.suspected": "the group stopped committing, and no prober asked for the reason",
-    "commits.paused": "commits stopped",
-    "rebalance.storm": "rebalance storm: more generations than joins and leaves explain",
-    "rebalance.timeouts": "a member was removed again and again for not rejoining in time",
-    "member.flapping": "a member came back under a new id again and again",
-    "member.idle": "a member had no partition for several rebalances",
-    "static.conflict": "two processes used one instance id",
-    "static.crash_loop": "a static member started again and again",
-    "owner.silent": "a member committed nothing while the others did",
-    "partition.poison": "the offset of one partition did not move while others did",
-    "offsets.expiring": "committed offsets were near the end of their retention",
-}
-#: A stuck rebalance is slow before: the second one says nothing more.
-_IMPLIED: Final = {"rebalance.slow": "rebalance.stuck", "rebalance.suspected": "rebalance.stuck"}
 #: Offsets that changed by other than progress, in the order of their sentences.
 _CHANGES: Final = {
     "offsets.expired": "Committed offsets of {} expired",
@@ -149,11 +133,16 @@ def _statement(
 
 def _conditions(found: VerdictFacts) -> Iterator[_Sentence]:
     names = {bar.name for bar in found.conditions}
-    kept = [bar for bar in found.conditions if _IMPLIED.get(bar.name) not in names]
+    kept = [bar for bar in found.conditions if _kind(bar.name).IMPLIED_BY not in names]
     for name, same in groupby(sorted(kept, key=lambda bar: bar.name), key=lambda bar: bar.name):
         bars = sorted(same, key=lambda bar: bar.since_ms)
         holds = any(bar.until_ms is None for bar in bars)
         yield _Sentence(statement=_condition(name, bars, found), holds=holds)
+
+
+def _kind(name: str) -> type[Condition]:
+    """The condition with the words for it; for one of a later release the base of all, which has none."""
+    return KINDS.get(name, Condition)
 
 
 def _condition(name: str, bars: Sequence[ConditionBar], found: VerdictFacts) -> Statement:
@@ -170,7 +159,7 @@ def _condition(name: str, bars: Sequence[ConditionBar], found: VerdictFacts) -> 
 
     holding = [bar for bar in bars if bar.until_ms is None]
     main = max(holding or bars, key=lasted_ms)
-    meaning = _MEANING.get(name, safe_text(name.replace(".", " ")))
+    meaning = _kind(name).MEANING or safe_text(name.replace(".", " "))
     lasted = milliseconds(lasted_ms(main))
     parts: list[str | int] = [f"{meaning[:1].upper()}{meaning[1:]} ", *span(main)]
     parts += [f", still at the end after {lasted}" if holding else f" ({lasted})"]
@@ -198,21 +187,14 @@ def _who(bar: ConditionBar, found: VerdictFacts) -> str:
         return f": {bar.subject}." if bar.subject else "."
     shown = ", ".join(safe_text(name) for name, _ in named[:_NAMES_SHOWN])
     more = f" and {len(named) - _NAMES_SHOWN} more" if len(named) > _NAMES_SHOWN else ""
-    if bar.name != "rebalance.stuck":
-        return f": {shown}{more}."
-    if all(proven for _, proven in named):
-        return (
-            f": {shown}{more} did not give up its partitions."
-            if len(named) == 1
-            else f": blocked by {shown}{more}."
-        )
-    return f": {shown}{more} did not rejoin (inferred from its commits)."
+    proven = all(proven for _, proven in named)
+    return f": {_kind(bar.name).named_text(f'{shown}{more}', len(named), proven=proven)}."
 
 
 def _quiet(name: str, bar: ConditionBar, until_ms: int, found: VerdictFacts) -> str:
-    """On how many partitions nothing was committed while a rebalance was stuck."""
+    """On how many partitions nothing was committed meanwhile."""
     since_ms = bar.since_ms + _ON_THE_WAY_MS
-    if name != "rebalance.stuck" or since_ms >= until_ms or not found.commits.places:
+    if not _kind(name).STOPS_COMMITS or since_ms >= until_ms or not found.commits.places:
         return ""
     if found.commits.gaps_in(since_ms, until_ms):
         return ""

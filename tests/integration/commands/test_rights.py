@@ -14,7 +14,7 @@ import pytest
 
 from groupreplay.app.check import cluster_checks
 from groupreplay.app.demo.scenario import Action, Stage, Step, create_topics
-from groupreplay.state.conditions.job.blind import GRANT_DESCRIBE
+from groupreplay.state.conditions.job_blind import GRANT_DESCRIBE
 from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.kafka import clients

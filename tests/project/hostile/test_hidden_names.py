@@ -19,7 +19,7 @@ from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.simulation import SimulationPlan
 from groupreplay.state import Context
 from groupreplay.state.conditions.detection import Detection
-from groupreplay.state.conditions.member.flapping import MemberFlapping
+from groupreplay.state.conditions.member_flapping import MemberFlapping
 from groupreplay.state.conditions.tracker import ConditionTracker, condition_id
 from groupreplay.state.job.bad_records import BadRecord
 from groupreplay.state.output.schemas import json_schemas

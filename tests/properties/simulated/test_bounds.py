@@ -10,8 +10,8 @@ from msgspec import structs
 
 from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state import Event
-from groupreplay.state.conditions.rebalance.slow import RebalanceSlow
-from groupreplay.state.conditions.rebalance.stuck import RebalanceStuck
+from groupreplay.state.conditions.rebalance_slow import RebalanceSlow
+from groupreplay.state.conditions.rebalance_stuck import RebalanceStuck
 from groupreplay.state.events.group_events import RebalanceCompleted, RebalanceStarted
 from groupreplay.state.snapshot.observations import Probe
 from support.simulated.probed_lives import Life, events_of, lives

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from groupreplay.state import Event, Severity
-from groupreplay.state.conditions.rebalance.slow import RebalanceSlow
+from groupreplay.state.conditions.rebalance_slow import RebalanceSlow
 from groupreplay.state.policy.rules import Policy
 from support.simulated.probed_lives import events_of, lives
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from groupreplay.state.conditions.agenda import Agenda
+from groupreplay.codecs.kafka_terms import Phase
+from groupreplay.state.conditions.agenda import Agenda, group_detectors
 from groupreplay.state.conditions.detection import Dependency
-from groupreplay.state.conditions.registry import group_detectors
+from groupreplay.state.conditions.member_flapping import MemberFlappingDetector
+from groupreplay.state.conditions.member_idle import MemberIdleDetector
 from groupreplay.state.policy.rules import Rules
+from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
 
 DETECTORS = group_detectors(Rules())
 
@@ -50,3 +53,17 @@ def test_all_are_due_when_everything_may_have_changed(agenda: Agenda) -> None:
     """A clock that was set back, or a planned window."""
     agenda.note_all()
     assert due(agenda) == {*DETECTORS.names}
+
+
+def test_detectors_learn_from_each_operation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that remember something: one that says nothing about it is not asked."""
+    learned = []
+
+    class Learning(MemberIdleDetector):
+        def learn(self, snapshot: GroupSnapshot, at_ms: int) -> None:
+            learned.append((snapshot.group.phase, at_ms))
+
+    detectors = (MemberFlappingDetector(), Learning())
+    monkeypatch.setattr("groupreplay.state.conditions.agenda.GROUP_DETECTORS", detectors)
+    Agenda(group_detectors.__wrapped__(Rules())).learn(GroupSnapshot(), 7)
+    assert learned == [(Phase.DEAD, 7)]

@@ -9,7 +9,7 @@ from msgspec import to_builtins
 
 from groupreplay.state import Event, Evidence
 from groupreplay.state.conditions.blockers import Blocker
-from groupreplay.state.conditions.rebalance.stuck import RebalanceStuck
+from groupreplay.state.conditions.rebalance_stuck import RebalanceStuck
 from support.histories import modern_builders
 from support.histories.builders import CONTEXT, Raw, check, facts
 from support.histories.modern_builders import target_epoch as assigned

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from groupreplay.state.conditions.agenda import group_detectors
 from groupreplay.state.conditions.detection import Dependency, Detector, GroupDetector, JobDetector
-from groupreplay.state.conditions.rebalance.slow import RebalanceSlowDetector
-from groupreplay.state.conditions.rebalance.stuck import RebalanceStuckDetector
-from groupreplay.state.conditions.registry import DETECTORS, group_detectors, job_detectors
+from groupreplay.state.conditions.rebalance_slow import RebalanceSlowDetector
+from groupreplay.state.conditions.rebalance_stuck import RebalanceStuckDetector
+from groupreplay.state.conditions.registry import (
+    CONDITIONS,
+    DETECTORS,
+    KINDS,
+    OF_THE_JOB,
+    job_detectors,
+)
+from groupreplay.state.events.event import Severity
 from groupreplay.state.policy.rules import GroupRule, Policy
 from support.paths import PACKAGE as SOURCES
 
@@ -16,15 +26,21 @@ PACKAGE = "groupreplay.state.conditions"
 
 @pytest.mark.parametrize("detector", DETECTORS, ids=lambda one: one.name)
 def test_the_path_is_the_name(detector: Detector) -> None:
-    """``rebalance.stuck`` is in ``rebalance/stuck.py``, event and detector alike."""
-    module = f"{PACKAGE}.{detector.name}"
+    """``rebalance.stuck`` is in ``rebalance_stuck.py``, event and detector alike."""
+    module = f"{PACKAGE}.{detector.name.replace('.', '_')}"
     assert (detector.CONDITION.__module__, type(detector).__module__) == (module, module)
 
 
 def test_every_module_is_registered() -> None:
-    """Each module below the packages of ``state/conditions`` is a condition of the tuple, once."""
-    paths = sorted((SOURCES / "state" / "conditions").glob("*/[!_]*.py"))
-    assert [f"{path.parent.name}.{path.stem}" for path in paths] == sorted(one.name for one in DETECTORS)
+    """Each module with a detector is in the tuple, once."""
+    paths = (SOURCES / "state" / "conditions").glob("*.py")
+    with_detectors = {
+        path.stem
+        for path in paths
+        if re.search(r"^class \w+\((Group|Job)Detector\):", path.read_text(), re.M)
+    }
+    assert with_detectors == {detector.name.replace(".", "_") for detector in DETECTORS}
+    assert len({detector.name for detector in DETECTORS}) == len(DETECTORS)
 
 
 def test_dependencies() -> None:
@@ -41,6 +57,14 @@ def test_dependencies() -> None:
         "commits.paused",
         "offsets.expiring",
     }
+
+
+def test_every_condition_of_a_group_has_its_words() -> None:
+    """A verdict says what it was; one that may be more than INFO has an alert; what implies it is a condition."""
+    for kind in CONDITIONS:
+        assert bool(kind.MEANING) == (kind.NAME not in OF_THE_JOB)
+        assert kind.ALERTS or kind.SEVERITY is Severity.INFO
+        assert kind.IMPLIED_BY in {"", *KINDS}
 
 
 def by_name(policy: Policy, group_id: str) -> dict[str, Detector]:

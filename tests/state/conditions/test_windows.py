@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from groupreplay.state.conditions.member.flapping import MemberFlappingDetector
-from groupreplay.state.conditions.rebalance.storm import RebalanceStormDetector
-from groupreplay.state.conditions.static.conflict import StaticConflictDetector
+from groupreplay.state.conditions.member_flapping import MemberFlappingDetector
+from groupreplay.state.conditions.rebalance_storm import RebalanceStormDetector
+from groupreplay.state.conditions.static_conflict import StaticConflictDetector
 from groupreplay.state.policy.rules import GroupRule, Policy
 from groupreplay.state.replay.slot_history import KEPT_MS, MOST_TIMES
 from support.histories.builders import CONTEXT, member

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from groupreplay.state import Event
-from groupreplay.state.conditions.job.blind import JobBlind
+from groupreplay.state.conditions.job_blind import JobBlind
 from groupreplay.state.job.bursts import Burst, count_burst
 from groupreplay.state.job.observations import HeartbeatObservation, ObservationPlace, RoundObservation
 from groupreplay.state.job_watch import JobWatch

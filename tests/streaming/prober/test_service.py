@@ -19,7 +19,7 @@ import msgspec
 import psutil
 import pytest
 
-from groupreplay.state.conditions.job.blind import GRANT_DESCRIBE
+from groupreplay.state.conditions.job_blind import GRANT_DESCRIBE
 from groupreplay.streaming.base.clock import AppendedMessage
 from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.config.settings import Cluster, TopicNames

@@ -43,6 +43,8 @@ from support.job.sink_messages import (
 
 MEMBER = {"member_id": "m", "client_id": "pods-7", "client_host": "/10.0.0.7", "instance_id": None}
 
+STUCK, CONFLICT = "rebalance.stuck", "static.conflict"
+
 
 def held(severity: str = "WARN", **fields: Any) -> Holding:
     """A condition with these fields, as JSON and back."""
@@ -62,16 +64,19 @@ def held(severity: str = "WARN", **fields: Any) -> Holding:
     [
         ({}, ""),
         (
-            {"suspects": [{**MEMBER, "reason": "no_commit_since_start"}]},
+            {"condition": STUCK, "suspects": [{**MEMBER, "reason": "no_commit_since_start"}]},
             "suspects: pods-7 on 10.0.0.7 (no commit since start)",
         ),
-        ({"suspects": [], "blockers": None}, ""),
+        ({"condition": STUCK, "suspects": [], "blockers": None}, ""),
         (MEMBER, "pods-7 on 10.0.0.7"),
         ({"topic": "orders", "partition": 3}, "orders-3"),
-        ({"instance_id": "i-1", "places": ["a@h1", "a@h2", "a@h1"]}, "instance i-1: a@h1 and a@h2"),
-        ({"suspects": 5}, ""),
-        ({"suspects": [5]}, ""),
-        ({"places": 5}, ""),
+        (
+            {"condition": CONFLICT, "instance_id": "i-1", "places": ["a@h1", "a@h2", "a@h1"]},
+            "instance i-1: a@h1 and a@h2",
+        ),
+        ({"condition": STUCK, "suspects": 5}, ""),
+        ({"condition": STUCK, "suspects": [5]}, ""),
+        ({"condition": CONFLICT, "places": 5}, ""),
     ],
 )
 def test_who(fields: dict[str, Any], who: str) -> None:
@@ -82,7 +87,7 @@ def test_who(fields: dict[str, Any], who: str) -> None:
 def test_blockers_are_proven() -> None:
     """Members that block are named with what they hold."""
     blocker = {**MEMBER, "revoking": {"orders": "0-3"}, "fenced_at_ms": None}
-    assert held(blockers=[blocker]).who == "blocked by pods-7 on 10.0.0.7 (holds orders 0-3)"
+    assert held(condition=STUCK, blockers=[blocker]).who == "blocked by pods-7 on 10.0.0.7 (holds orders 0-3)"
 
 
 def test_an_info_is_kept_small() -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from groupreplay.state import Context, Event
 from groupreplay.state.conditions.condition import Condition
-from groupreplay.state.conditions.job.blind import JobBlind
+from groupreplay.state.conditions.job_blind import JobBlind
 from groupreplay.state.job.observations import (
     HeartbeatObservation,
     JobObservation,

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from groupreplay import __version__
 from groupreplay.app.exporter.freshness import Limits, heartbeat_age, is_fresh, is_up
 from groupreplay.app.exporter.metric_catalog import PREFIX_GROUP, PREFIX_JOB, STATES, Sheet
+from groupreplay.state.conditions.rebalance_stuck import WEDGED
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.job.bad_records import CORRECTED
 from groupreplay.state.output.catalogue import EVENTS
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 _IN_PROGRESS: Final = frozenset({"PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling"})
 PHASES: Final = ("starting", "catching_up", "caught_up", "waiting", "stopped")
-#: The name of ``rebalance.stuck`` when it lasts longer than the protocol allows.
-WEDGED: Final = "rebalance.wedged"
 #: Kinds of records that cannot be used (``state.bad_records``).
 _BAD_KINDS: Final = ("malformed", "skipped")
 _LABEL_NAME: Final = re.compile(r"[^a-zA-Z0-9_]")

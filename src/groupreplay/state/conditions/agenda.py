@@ -2,15 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from groupreplay.state.conditions.detection import Dependency, Detection, GroupDetector, GroupView
-from groupreplay.state.conditions.registry import GroupDetectors
+from groupreplay.state.conditions.registry import GROUP_DETECTORS, with_thresholds
 from groupreplay.state.conditions.tracker import MOST_CONDITIONS
+from groupreplay.state.policy.rules import Rules
+from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
 
 #: What a record of the group can change: all but answers of brokers.
 RECORD: Final = frozenset({Dependency.MEMBERS, Dependency.REBALANCE, Dependency.COMMITS, Dependency.OFFSETS})
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDetectors:
+    """The detectors of a group with the thresholds of its rules.
+
+    ``depending``: their names by what they depend on. ``on_any_commit``: names of conditions that each commit ends.
+    ``learning``: those that remember something.
+    """
+
+    detectors: tuple[GroupDetector, ...]
+    names: tuple[str, ...]
+    depending: Mapping[Dependency, frozenset[str]]
+    on_any_commit: frozenset[str]
+    learning: tuple[GroupDetector, ...]
+
+    @property
+    def on_commits(self) -> frozenset[str]:
+        """Names of conditions that commits can end."""
+        return self.depending[Dependency.COMMITS]
+
+
+@lru_cache(maxsize=1_000)
+def group_detectors(rules: Rules) -> GroupDetectors:
+    """The detectors of the groups that have these rules."""
+    detectors = with_thresholds(GROUP_DETECTORS, rules.thresholds)
+    depending = {
+        change: frozenset(detector.name for detector in detectors if change in detector.DEPENDS_ON)
+        for change in Dependency
+    }
+    return GroupDetectors(
+        detectors=detectors,
+        names=tuple(detector.name for detector in detectors),
+        depending=depending,
+        on_any_commit=frozenset(detector.name for detector in detectors if detector.ENDED_BY_ANY_COMMIT),
+        learning=tuple(detector for detector in detectors if type(detector).learn is not GroupDetector.learn),
+    )
 
 
 class Agenda:
@@ -29,6 +70,11 @@ class Agenda:
         for change in changes:
             self._changed |= self._detectors.depending[change]
 
+    def learn(self, snapshot: GroupSnapshot, at_ms: int) -> None:
+        """An operation was applied: detectors remember what they need of it."""
+        for detector in self._detectors.learning:
+            detector.learn(snapshot, at_ms)
+
     def note_all(self) -> None:
         """All detectors are due."""
         self._changed.update(self._detectors.names)
@@ -39,7 +85,9 @@ class Agenda:
         ``only``: of these in place of them; they are due again, because more may have changed than they are asked for.
         """
         if only is not None:
-            return self._detect([one for one in self._detectors.detectors if one.name in only], view, False)
+            return self._detect(
+                [detector for detector in self._detectors.detectors if detector.name in only], view, False
+            )
         detections, names = self._detect(self._due(view.now_ms), view, True)
         if len(detections) + len(view.snapshot.conditions.active) > MOST_CONDITIONS:
             # Which of too many are dropped is decided among all.

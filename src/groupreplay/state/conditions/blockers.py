@@ -1,6 +1,9 @@
-"""What keeps a rebalance from ending, and the members that do: proven by the log, or suspected.
+"""The rebalance in progress, what keeps it from ending, and the members that do: proven by the log, or suspected.
 
-The log of a KIP-848, share or streams group names them. For classic groups they are suspects (``suspects``).
+The log shows every rebalance of a KIP-848, share or streams group from its beginning, and names the members that block
+it. It shows a rebalance of a classic group only when it is over; before that, only the prober sees it, and the members
+are suspects (``suspects``). A coordinator that moves, a broker that does not answer and a missing round of the prober
+neither begin nor end a rebalance.
 """
 
 from __future__ import annotations
@@ -11,16 +14,16 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
 
-from groupreplay.codecs.kafka_terms import GroupType, MemberPhase, Phase
-from groupreplay.state.conditions.current_rebalance import rebalance_timeout_ms
+from groupreplay.codecs.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS, GroupType, MemberPhase, Phase
 from groupreplay.state.conditions.detection import GroupView
 from groupreplay.state.conditions.suspects import MOST, candidates, suspects
 from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import NAMES_SHOWN, Data
 from groupreplay.state.display.safe_text import safe_text
-from groupreplay.state.events.event import MemberIdentity, Partitions
+from groupreplay.state.events.event import Evidence, MemberIdentity, Partitions
 from groupreplay.state.replay.topic_names import names
 from groupreplay.state.snapshot import modern
+from groupreplay.state.snapshot.group_state import BeginBounds
 from groupreplay.state.snapshot.members import client_fields
 from groupreplay.state.snapshot.modern import Modern, ModernMember
 from groupreplay.state.snapshot.partitions import each
@@ -75,6 +78,57 @@ class Wait:
     blocker: Blocker | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurrentRebalance:
+    """A rebalance in progress, of any kind of group; ``since_ms`` is when it began, ``since`` the bounds of that."""
+
+    rebalance_id: str | None
+    since_ms: int
+    since: BeginBounds
+    state: str
+    evidence: Evidence
+
+
+def current(view: GroupView) -> CurrentRebalance | None:
+    """The rebalance in progress; None when none is visible."""
+    group = view.group
+    if group.in_progress is not None:
+        rebalance = group.in_progress
+        return CurrentRebalance(
+            rebalance_id=rebalance.rebalance_id,
+            since_ms=rebalance.since_ms,
+            since=BeginBounds(rebalance.earliest_ms, rebalance.since_ms),
+            state=rebalance.phase.value,
+            evidence=Evidence.PROBE,
+        )
+    if group.open_rebalance is not None and group.modern is not None:
+        return CurrentRebalance(
+            rebalance_id=group.open_rebalance.rebalance_id,
+            since_ms=group.open_rebalance.started_ms,
+            since=BeginBounds(group.open_rebalance.started_ms, group.open_rebalance.started_ms),
+            state=modern.state_of(group.group_type, group.modern),
+            evidence=Evidence.LOG,
+        )
+    return None
+
+
+def rebalance_timeout_ms(view: GroupView) -> int:
+    """The largest rebalance timeout of the members."""
+    group = view.group
+    members = group.modern.members.values() if group.modern else group.classic.members or group.former
+    return max((member.rebalance_timeout_ms for member in members), default=-1)
+
+
+def session_timeout_ms(view: GroupView) -> int:
+    """The largest session timeout in the log, else the broker's default."""
+    group = view.group
+    if group.modern is not None:
+        timeouts_ms = [member.classic_session_timeout_ms or 0 for member in group.modern.members.values()]
+    else:
+        timeouts_ms = [member.session_timeout_ms for member in group.classic.members or group.former]
+    return max(timeouts_ms, default=0) or DEFAULT_SESSION_TIMEOUT_MS
+
+
 def waits(view: GroupView) -> Iterator[Wait]:
     """Everything that the rebalance in progress waits for now."""
     group = view.group
@@ -93,13 +147,13 @@ def waits(view: GroupView) -> Iterator[Wait]:
         yield from _revocations(view, group.modern)
 
 
-def blame(view: GroupView, found: Sequence[Wait]) -> dict[str, Any]:
+def blame(view: GroupView, waits_: Sequence[Wait]) -> dict[str, Any]:
     """The fields of a condition that say what is waited for, first what has lasted longest, and for whom."""
     is_modern = view.group.modern is not None
     suspected, note = (None, None) if is_modern else suspects(view)
     return {
-        "reason": found[0].reason if found else None,
-        "blockers": tuple(one.blocker for one in found if one.blocker is not None) if is_modern else None,
+        "reason": waits_[0].reason if waits_ else None,
+        "blockers": tuple(wait.blocker for wait in waits_ if wait.blocker is not None) if is_modern else None,
         "suspects": suspected,
         "suspects_note": note,
         "candidates": None if is_modern or suspected else candidates(view),
@@ -160,8 +214,8 @@ def _blocker_text(member: Data) -> str:
         return f"{phrases.member(member)} (sends no heartbeat and is not removed)"
     fenced = member.get("fenced_at_ms")
     until = "" if fenced is None else f", will be fenced at {phrases.clock_time(phrases.timestamp(fenced))}"
-    held = phrases.partitions(member.get("revoking")) or "partitions"
-    return f"{phrases.member(member)} (holds {held}{until})"
+    places = phrases.partitions(member.get("revoking")) or "partitions"
+    return f"{phrases.member(member)} (holds {places}{until})"
 
 
 def _suspect_text(member: Data) -> str:
@@ -171,10 +225,10 @@ def _suspect_text(member: Data) -> str:
 def _wanted(group: Modern) -> set[tuple[str, int]]:
     """Partitions that a member waits for: they are in its target assignment, and another member holds them."""
     return {
-        one
+        partition
         for member in group.members.values()
         if member.phase is MemberPhase.UNRELEASED
-        for one in set(each(member.target or {})) - set(each(member.assigned))
+        for partition in set(each(member.target or {})) - set(each(member.assigned))
     }
 
 
@@ -190,7 +244,7 @@ def _blocker(
     behind: StuckReason | None = None,
 ) -> Blocker:
     """``behind``: what a member blocks that has not taken the epoch of the target; None for one that must revoke."""
-    known = names(view.offsets, group, view.context.topic_names)
+    topic_names = names(view.offsets, group, view.context.topic_names)
     unrevoked = behind is None
     # The broker has no revocation timer for members that use the classic protocol.
     timed = unrevoked and member.phase_since_ms is not None and member.classic_session_timeout_ms is None
@@ -198,7 +252,7 @@ def _blocker(
     return Blocker(
         member_id=member_id,
         **client_fields(member),
-        revoking={known.get(topic, topic): ranges for topic, ranges in member.revoking.items()},
+        revoking={topic_names.get(topic, topic): ranges for topic, ranges in member.revoking.items()},
         since_ms=member.phase_since_ms if unrevoked else member.behind_since_ms,
         fenced_at_ms=(member.phase_since_ms or 0) + member.rebalance_timeout_ms if timed else None,
         reason=behind or "not_revoked",

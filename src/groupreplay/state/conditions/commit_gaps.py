@@ -33,18 +33,18 @@ def usual_gap_ms(view: GroupView, commits: int, repeats: float) -> int | None:
 
     A repeat is a commit of an offset that was committed before.
     """
-    found = known_gaps(view, commits)
-    return None if found is None or found.repeated < repeats else found.gap_ms
+    gaps = known_gaps(view, commits)
+    return None if gaps is None or gaps.repeated < repeats else gaps.gap_ms
 
 
 def known_gaps(view: GroupView, commits: int) -> Usual | None:
     """95 % of the gaps between commits are shorter; None if fewer than so many commits were counted lately."""
-    found = usual(view.offsets.rhythm)
+    gaps = usual(view.offsets.rhythm)
     # So many gaps have one commit more before the first of them.
-    return None if found is None or found.gaps + 1 < commits else found
+    return None if gaps is None or gaps.gaps + 1 < commits else gaps
 
 
-def are_regular(view: GroupView, found: Usual) -> bool:
+def are_regular(view: GroupView, gaps: Usual) -> bool:
     """Whether half of the gaps are nearly as long as that."""
     half = usual(view.offsets.rhythm, 0.5)
-    return half is not None and found.gap_ms <= _REGULAR * half.gap_ms
+    return half is not None and gaps.gap_ms <= _REGULAR * half.gap_ms

@@ -22,6 +22,24 @@ class Example(NamedTuple):
     fields: Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alert:
+    """An alert in deploy/prometheus, raised while the condition holds and is more than INFO, with its severity.
+
+    It waits for nothing more: a condition has lasted for its threshold. In the texts ``{group}``, ``{cluster}`` and
+    ``{what}`` stand for labels. ``fires`` is its row in docs/monitoring.md.
+    ``label``: the condition in the metrics, where it has a second name; ``what``: only for this value of the field.
+    ``name`` follows from the label where it is empty.
+    """
+
+    fires: str
+    summary: str
+    description: str
+    name: str = ""
+    label: str = ""
+    what: str = ""
+
+
 #: For ``Condition.EXAMPLES``.
 EXAMPLE_MEMBER: Final[dict[str, Any]] = {
     "member_id": "pods-7-x",
@@ -36,11 +54,18 @@ class Condition(Fact):
     """Something that holds for a while: an event reports its beginning, another one its end.
 
     A subclass is the event: its docstring is its line in the table of docs/events.md, ``DOC`` its text there,
-    ``SEVERITY`` its usual severity, its fields are those of the event, and ``firing_text`` is how it reads on the
-    terminal.
+    ``SEVERITY`` its usual severity, by which everything draws it, its fields are those of the event, and
+    ``firing_text`` is how it reads on the terminal.
+
+    ``MEANING`` is what it was, in a verdict about a group. A verdict leaves it out beside the condition ``IMPLIED_BY``,
+    and counts partitions without commits meanwhile if it ``STOPS_COMMITS``.
     """
 
     SEVERITY: ClassVar[Severity] = Severity.WARN
+    MEANING: ClassVar[str] = ""
+    IMPLIED_BY: ClassVar[str] = ""
+    STOPS_COMMITS: ClassVar[bool] = False
+    ALERTS: ClassVar[tuple[Alert, ...]] = ()
     EXAMPLES: ClassVar[tuple[Example, ...]]
 
     status: Annotated[Status, Meta(description="Sent again as `firing` when it gets worse.")]
@@ -59,6 +84,16 @@ class Condition(Fact):
     def firing_text(data: Data) -> str:
         """The condition on one line while it holds, from the ``data`` of its event; safe to print."""
         raise NotImplementedError
+
+    @staticmethod
+    def named_text(names: str, count: int, *, proven: bool) -> str:
+        """The ``count`` members that it names, in a verdict; ``proven``: the log proves of each what it did."""
+        return names
+
+    @staticmethod
+    def who(data: Data) -> str:
+        """Whom it is about, in an alert: the member or partition; empty when it is the whole group."""
+        return phrases.subject(data)
 
     @classmethod
     def text(cls, data: Data) -> str:

@@ -13,7 +13,7 @@ from groupreplay.state.snapshot.conditions import ConditionKey
 
 if TYPE_CHECKING:
     from groupreplay.state.job.job_state import JobState
-    from groupreplay.state.job.observations import JobObservation, LogObservation
+    from groupreplay.state.job.observations import JobObservation
     from groupreplay.state.policy.context import Context
     from groupreplay.state.snapshot.conditions import ActiveCondition
     from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
@@ -25,7 +25,7 @@ class Dependency(Enum):
     """A change that can begin or end a condition, or make it worse.
 
     A change that only alters the fields of its event is none: the suspects of a stuck rebalance follow from commits,
-    but no commit ends it.
+    but no commit ends it. Neither is the passing of time, which ``Evaluation.next_ms`` announces.
     """
 
     #: Members join, leave, change or own other partitions.
@@ -38,8 +38,6 @@ class Dependency(Enum):
     OFFSETS = "offsets"
     #: The prober has read a group's state from its broker.
     PROBES = "probes"
-    #: Time passes: the moment is ``Evaluation.next_ms``.
-    TIME = "time"
     #: The prober has completed a round. Of the conditions of the job only.
     PROBER_ROUNDS = "prober rounds"
     #: The job has written a heartbeat. Of the conditions of the job only.
@@ -118,7 +116,7 @@ class JobView:
     """The job at the moment of its newest observation."""
 
     state: JobState
-    newest: JobObservation | LogObservation
+    newest: JobObservation
     context: Context
 
 
@@ -141,11 +139,13 @@ class Detector:
     def thresholds(self) -> dict[str, Any]:
         """The name of each threshold and its type."""
         types, parts = get_type_hints(type(self)), self.parts()
-        return {one.name: types[one.name] for one in fields(self) if one.name not in parts}
+        return {
+            threshold.name: types[threshold.name] for threshold in fields(self) if threshold.name not in parts
+        }
 
     def parts(self) -> dict[str, Detector]:
         """The detectors whose thresholds this one needs, by field."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        values = {threshold.name: getattr(self, threshold.name) for threshold in fields(self)}
         return {name: value for name, value in values.items() if isinstance(value, Detector)}
 
     def detection(
@@ -189,6 +189,13 @@ class GroupDetector(Detector):
 
     ENDED_BY_ANY_COMMIT: ClassVar[bool] = False
 
+    def learn(self, snapshot: GroupSnapshot, at_ms: int) -> None:
+        """Remembers in a field of its own what an operation has just changed; most detectors remember nothing.
+
+        It is asked after each operation in the order of the log, whatever is evaluated, and keeps bounded memory. A
+        coordinator's clock may have been set back: what it remembers may be later than ``at_ms``.
+        """
+
     def evaluate(self, view: GroupView) -> Evaluation:
         """The conditions that hold at ``view.now_ms``."""
         raise NotImplementedError
@@ -198,6 +205,6 @@ class GroupDetector(Detector):
 class JobDetector(Detector):
     """Detects a condition of the job. It is evaluated after every observation that it depends on."""
 
-    def evaluate(self, view: JobView) -> Sequence[Detection] | None:
-        """The conditions that hold; None when this observation decides nothing about them."""
+    def evaluate(self, view: JobView) -> Sequence[Detection]:
+        """The conditions that hold, after an observation that it depends on."""
         raise NotImplementedError

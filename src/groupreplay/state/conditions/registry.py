@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from functools import lru_cache
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final, TypeVar
 
-from groupreplay.state.conditions.commits.paused import CommitsPausedDetector
+from groupreplay.state.conditions.commits_paused import CommitsPausedDetector
 from groupreplay.state.conditions.condition import Condition
-from groupreplay.state.conditions.detection import Dependency, Detector, GroupDetector, JobDetector
-from groupreplay.state.conditions.job.behind import JobBehindDetector
-from groupreplay.state.conditions.job.blind import JobBlindDetector
-from groupreplay.state.conditions.member.flapping import MemberFlappingDetector
-from groupreplay.state.conditions.member.idle import MemberIdleDetector
-from groupreplay.state.conditions.offsets.expiring import OffsetsExpiringDetector
-from groupreplay.state.conditions.owner.silent import OwnerSilentDetector
-from groupreplay.state.conditions.partition.poison import PartitionPoisonDetector
-from groupreplay.state.conditions.rebalance.slow import RebalanceSlowDetector
-from groupreplay.state.conditions.rebalance.storm import RebalanceStormDetector
-from groupreplay.state.conditions.rebalance.stuck import RebalanceStuckDetector
-from groupreplay.state.conditions.rebalance.suspected import RebalanceSuspectedDetector
-from groupreplay.state.conditions.rebalance.timeouts import RebalanceTimeoutsDetector
-from groupreplay.state.conditions.static.conflict import StaticConflictDetector
-from groupreplay.state.conditions.static.crash_loop import StaticCrashLoopDetector
-from groupreplay.state.policy.rules import Rules, Thresholds
+from groupreplay.state.conditions.detection import Detector, GroupDetector, JobDetector
+from groupreplay.state.conditions.job_behind import JobBehindDetector
+from groupreplay.state.conditions.job_blind import JobBlindDetector
+from groupreplay.state.conditions.leader_flapping import LeaderFlappingDetector
+from groupreplay.state.conditions.member_flapping import MemberFlappingDetector
+from groupreplay.state.conditions.member_idle import MemberIdleDetector
+from groupreplay.state.conditions.offsets_expiring import OffsetsExpiringDetector
+from groupreplay.state.conditions.owner_silent import OwnerSilentDetector
+from groupreplay.state.conditions.partition_poison import PartitionPoisonDetector
+from groupreplay.state.conditions.rebalance_slow import RebalanceSlowDetector
+from groupreplay.state.conditions.rebalance_storm import RebalanceStormDetector
+from groupreplay.state.conditions.rebalance_stuck import RebalanceStuckDetector
+from groupreplay.state.conditions.rebalance_suspected import RebalanceSuspectedDetector
+from groupreplay.state.conditions.rebalance_timeouts import RebalanceTimeoutsDetector
+from groupreplay.state.conditions.static_conflict import StaticConflictDetector
+from groupreplay.state.conditions.static_crash_loop import StaticCrashLoopDetector
+from groupreplay.state.policy.rules import Thresholds
 
 #: Every detector with its default thresholds, in the order of the docs and of events of one moment.
 DETECTORS: Final[tuple[Detector, ...]] = (
@@ -33,6 +33,7 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     RebalanceSuspectedDetector(),
     RebalanceTimeoutsDetector(),
     RebalanceStormDetector(),
+    LeaderFlappingDetector(),
     MemberFlappingDetector(),
     MemberIdleDetector(),
     StaticConflictDetector(),
@@ -45,48 +46,22 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     JobBehindDetector(),
 )
 #: Every condition, in the order of the docs.
-CONDITIONS: Final[tuple[type[Condition], ...]] = tuple(one.CONDITION for one in DETECTORS)
+CONDITIONS: Final[tuple[type[Condition], ...]] = tuple(detector.CONDITION for detector in DETECTORS)
 #: Condition by name.
 KINDS: Final = {kind.NAME: kind for kind in CONDITIONS}
 #: Conditions that are about no group.
-OF_THE_JOB: Final = frozenset(one.name for one in DETECTORS if isinstance(one, JobDetector))
+OF_THE_JOB: Final = frozenset(detector.name for detector in DETECTORS if isinstance(detector, JobDetector))
 
-_GROUP_DETECTORS: Final = tuple(one for one in DETECTORS if isinstance(one, GroupDetector))
+#: Those of a group.
+GROUP_DETECTORS: Final = tuple(detector for detector in DETECTORS if isinstance(detector, GroupDetector))
 # In the order in which the events of one observation are numbered.
 _JOB_DETECTORS: Final = tuple(
-    sorted((one for one in DETECTORS if isinstance(one, JobDetector)), key=lambda one: one.name)
+    sorted(
+        (detector for detector in DETECTORS if isinstance(detector, JobDetector)),
+        key=lambda detector: detector.name,
+    )
 )
 _AnyDetector = TypeVar("_AnyDetector", bound=Detector)
-
-
-@dataclass(frozen=True, slots=True)
-class GroupDetectors:
-    """The detectors of a group with the thresholds of its rules.
-
-    ``depending``: their names by what they depend on. ``on_any_commit``: names of conditions that each commit ends.
-    """
-
-    detectors: tuple[GroupDetector, ...]
-    names: tuple[str, ...]
-    depending: Mapping[Dependency, frozenset[str]]
-    on_any_commit: frozenset[str]
-
-    @property
-    def on_commits(self) -> frozenset[str]:
-        """Names of conditions that commits can end."""
-        return self.depending[Dependency.COMMITS]
-
-
-@lru_cache(maxsize=1_000)
-def group_detectors(rules: Rules) -> GroupDetectors:
-    """The detectors of the groups that have these rules."""
-    detectors = with_thresholds(_GROUP_DETECTORS, rules.thresholds)
-    depending = {
-        change: frozenset(detector.name for detector in detectors if change in detector.DEPENDS_ON)
-        for change in Dependency
-    }
-    on_any_commit = frozenset(detector.name for detector in detectors if detector.ENDED_BY_ANY_COMMIT)
-    return GroupDetectors(detectors, tuple(detector.name for detector in detectors), depending, on_any_commit)
 
 
 def job_detectors(thresholds: Thresholds) -> tuple[JobDetector, ...]:
@@ -100,8 +75,10 @@ def with_thresholds(detectors: Iterable[_AnyDetector], thresholds: Thresholds) -
     Raises:
         ValueError: a threshold that a detector cannot have.
     """
-    changed = {one.name: replace(one, **thresholds.get(one.name, {})) for one in detectors}
+    changed = {
+        detector.name: replace(detector, **thresholds.get(detector.name, {})) for detector in detectors
+    }
     return tuple(
-        replace(one, **{field: changed[part.name] for field, part in one.parts().items()})
-        for one in changed.values()
+        replace(detector, **{field: changed[part.name] for field, part in detector.parts().items()})
+        for detector in changed.values()
     )

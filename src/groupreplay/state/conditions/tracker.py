@@ -38,17 +38,17 @@ def group_hash(group_id: str | None) -> str:
     return hashlib.sha256((group_id or "").encode()).hexdigest()[:16]
 
 
-def condition_id(group_id: str | None, found: Detection, redaction: Redaction | None = None) -> str:
+def condition_id(group_id: str | None, detection: Detection, redaction: Redaction | None = None) -> str:
     """Group hash, name, start and subject: the same from firing to resolved.
 
     A subject may be the name of a member, so its hash is keyed when names are hidden.
     """
     if redaction is None:
-        subject = hashlib.sha256(found.subject.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        subject = hashlib.sha256(detection.subject.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     else:
-        subject = redaction.digest(found.subject, 4)
-    return f"{group_hash(group_id)}-{found.kind.NAME}-{found.since_ms}" + (
-        f"-{subject}" if found.subject else ""
+        subject = redaction.digest(detection.subject, 4)
+    return f"{group_hash(group_id)}-{detection.kind.NAME}-{detection.since_ms}" + (
+        f"-{subject}" if detection.subject else ""
     )
 
 
@@ -77,52 +77,60 @@ class ConditionTracker:
     ) -> list[ConditionUpdate]:
         """What to report now that these hold; ``evaluated`` are the names of all conditions that were evaluated."""
         updates: list[ConditionUpdate] = []
-        found = {one.key: one for one in detections[:MOST_CONDITIONS]}
+        holding = {detection.key: detection for detection in detections[:MOST_CONDITIONS]}
         for key, old in list(self.active.items()):
-            if key not in found and key.kind in evaluated:
+            if key not in holding and key.kind in evaluated:
                 del self.active[key]
                 updates.append(_update(key, old, _resolved(key, old, now_ms)))
-        for key, one in found.items():
-            known = self.active.get(key)
-            severity = self._capped(one)
-            reported = () if known is None else known.reported
-            is_new = known is None or known.dedup_key != one.dedup_key or not {*one.news} <= {*reported}
-            if not is_new and known is not None and severity <= known.severity:
+        for key, detection in holding.items():
+            before = self.active.get(key)
+            severity = self._capped(detection)
+            reported = () if before is None else before.reported
+            is_new = (
+                before is None
+                or before.dedup_key != detection.dedup_key
+                or not {*detection.news} <= {*reported}
+            )
+            if not is_new and before is not None and severity <= before.severity:
                 continue
-            condition = self._condition(one, known)
+            condition = self._condition(detection, before)
             self.active[key] = ActiveCondition(
                 severity=severity,
-                dedup_key=one.dedup_key,
-                evidence=one.evidence,
+                dedup_key=detection.dedup_key,
+                evidence=detection.evidence,
                 condition=msgspec.json.encode(condition),
-                reported=tuple(sorted({*reported, *one.news})),
+                reported=tuple(sorted({*reported, *detection.news})),
             )
             updates.append(_update(key, self.active[key], condition))
         return updates
 
     def repeat_late(self) -> list[ConditionUpdate]:
         """What was reported too late and still holds: reported once more, now that it can be acted upon."""
-        return [_update(key, one, _last_form(key, one)) for key, one in self.active.items() if one.late]
+        return [
+            _update(key, active, _last_form(key, active))
+            for key, active in self.active.items()
+            if active.late
+        ]
 
-    def _capped(self, found: Detection) -> Severity:
-        severity = found.kind.SEVERITY if found.severity is None else found.severity
-        if found.evidence is Evidence.INFERRED:
+    def _capped(self, detection: Detection) -> Severity:
+        severity = detection.kind.SEVERITY if detection.severity is None else detection.severity
+        if detection.evidence is Evidence.INFERRED:
             severity = min(severity, Severity.WARN)
         return severity if self.severity_cap is None else min(severity, self.severity_cap)
 
-    def _condition(self, found: Detection, known: ActiveCondition | None) -> Condition:
-        condition = found.kind(
+    def _condition(self, detection: Detection, before: ActiveCondition | None) -> Condition:
+        condition = detection.kind(
             status="firing",
-            condition_id=condition_id(self.group_id, found, self.redaction),
-            since_ms=found.since_ms,
-            since_ms_earliest=found.earliest_ms,
-            threshold_ms=found.threshold_ms,
-            runbook=self.own_runbook or f"{self.runbook}#{runbook_section(found.kind.NAME)}",
-            **found.details,
+            condition_id=condition_id(self.group_id, detection, self.redaction),
+            since_ms=detection.since_ms,
+            since_ms_earliest=detection.earliest_ms,
+            threshold_ms=detection.threshold_ms,
+            runbook=self.own_runbook or f"{self.runbook}#{runbook_section(detection.kind.NAME)}",
+            **detection.details,
         )
-        if known is None:
+        if before is None:
             return condition
-        first = _last_form(found.key, known)
+        first = _last_form(detection.key, before)
         return replace(
             condition,
             condition_id=first.condition_id,
@@ -157,13 +165,13 @@ def _last_form(key: ConditionKey, active: ActiveCondition) -> Condition:
 def active_conditions(active: dict[ConditionKey, ActiveCondition]) -> list[dict[str, Any]]:
     """The conditions that hold, as documents show them."""
     shown = []
-    for key, one in sorted(active.items()):
-        condition = _last_form(key, one)
+    for key, reported in sorted(active.items()):
+        condition = _last_form(key, reported)
         shown.append(
             {
                 "condition": condition.NAME,
-                "severity": Severity(one.severity).name,
-                "evidence": one.evidence.value,
+                "severity": Severity(reported.severity).name,
+                "evidence": reported.evidence.value,
                 **msgspec.to_builtins(condition),
             }
         )

@@ -16,6 +16,8 @@ from groupreplay.state.snapshot.slot_history import Slot
 
 MINUTE_MS: Final = 60_000
 HOUR_MS: Final = 60 * MINUTE_MS
+#: The client ids of a Connect sink's tasks begin with this (``ConnectUtils.clientIdBase`` and ``Worker``).
+_CONNECT_TASK: Final = "connector-consumer-"
 
 
 def check_window(name: str, window_ms: int, times: int = 1) -> None:
@@ -46,6 +48,11 @@ def recurrence(times_ms: Sequence[int], window_ms: int, times: int, now_ms: int)
     return Recurrence(tuple(recent), recent[times - 1], recent[-times] + window_ms)
 
 
+def is_connect_task(client_id: str) -> bool:
+    """Whether it is the client of a Connect sink's task, which workers move at each of their own rebalances."""
+    return client_id.startswith(_CONNECT_TASK)
+
+
 def slots(view: GroupView) -> Iterator[tuple[str, Slot]]:
     """The slots that the slot history knows, by name."""
     return iter(view.snapshot.slot_history.slots.items() if view.snapshot.slot_history else ())
@@ -60,14 +67,14 @@ def evaluate_slots(
     detector: GroupDetector,
     view: GroupView,
     window_ms: int,
-    found: Callable[[Slot], tuple[Recurrence, dict[str, Any]] | None],
+    recurrence_of: Callable[[Slot], tuple[Recurrence, dict[str, Any]] | None],
 ) -> Evaluation:
-    """Evaluates each slot: ``found`` returns what recurs there and the condition's own fields."""
+    """Evaluates each slot: ``recurrence_of`` returns what recurs there and the condition's own fields."""
     detections, ends = [], []
     for name, slot in slots(view):
-        one = found(slot)
-        if one is not None:
-            recurring, details = one
-            detections.append(detector.detection(recurring.since_ms, window_ms, subject=name, **details))
-            ends.append(recurring.until_ms)
+        recurring = recurrence_of(slot)
+        if recurring is not None:
+            times, details = recurring
+            detections.append(detector.detection(times.since_ms, window_ms, subject=name, **details))
+            ends.append(times.until_ms)
     return Evaluation(detections, min(ends)) if detections else QUIET

@@ -13,8 +13,8 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from groupreplay.state.conditions.blockers import culprits
-from groupreplay.state.display import phrases
+from groupreplay.state.conditions.condition import Condition
+from groupreplay.state.conditions.registry import KINDS
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.events.event import Severity
 from groupreplay.state.events.group_events import MemberLeft, RebalanceCompleted
@@ -76,19 +76,15 @@ class HeldForm(msgspec.Struct):
             what=self.what,
             condition_id=safe_text(self.condition_id, _LIMIT),
             since_ms=self.since_ms,
-            who=_who(msgspec.structs.asdict(self)),
+            who=_who(self.condition, msgspec.structs.asdict(self)),
             runbook=safe_text(self.runbook, _LIMIT),
         )
 
 
-def _who(data: Mapping[str, Any]) -> str:
+def _who(name: str, data: Mapping[str, Any]) -> str:
     """Blockers, suspects, or the one member or partition that it is about; empty when it is the whole group."""
     try:
-        if data["places"]:
-            places = " and ".join(sorted({safe_text(str(place)) for place in data["places"]}))
-            text = f"{phrases.subject(data)}: {places}"
-        else:
-            text = culprits(data).removeprefix(", ") or phrases.subject(data)
+        text = KINDS.get(name, Condition).who(data)
     except Exception:  # others may write to the topic; which one depends on the value
         return ""
     return safe_text(text, _LIMIT) if len(text) > _LIMIT else text

@@ -62,13 +62,9 @@ const BoardParts = (() => {
 
   // ---- conditions
 
-  const names = list => (list || []).map(one => typeof one === "string" ? one : `${one.instance_id || one.client_id || one.member_id}${one.client_host ? ` on ${String(one.client_host).replace(/^\//, "")}` : ""}`).map(one => safe(one, 120));
   function conditionRow(one) {
     const row = element("tr", null, { class: one.severity }), what = element("td", null, { class: "text" });
     what.append(element("span", safe(one.summary || "", 600)));
-    // Most sentences name them.
-    const suspects = names(one.suspects);
-    if (suspects.length && !/suspect/.test(one.summary)) what.append(element("span", `Suspected: ${suspects.slice(0, 5).join(", ")}${suspects.length > 5 ? ` and ${suspects.length - 5} more` : ""}.`, { class: "suspect" }));
     const name = element("td");
     name.append(isLink(one.runbook) ? element("a", one.name, { href: one.runbook, rel: "noreferrer", title: "Runbook" }) : element("span", safe(one.name, 60)));
     const begun = element("a", null, { href: groupAddress(one.label === undefined ? one.group_id : one.label, one.since_ms === null ? {} : { at: one.since_ms }), "aria-label": "The moment when it began" });

@@ -1,1 +1,0 @@
-"""Conditions of the commits of a whole group."""

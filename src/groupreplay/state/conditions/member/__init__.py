@@ -1,1 +1,0 @@
-"""Conditions about one member."""

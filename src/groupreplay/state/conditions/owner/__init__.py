@@ -1,1 +1,0 @@
-"""Conditions about the owner of partitions."""

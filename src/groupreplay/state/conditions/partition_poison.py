@@ -1,0 +1,136 @@
+"""``partition.poison``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from groupreplay.state.conditions.condition import Alert, Condition, Example
+from groupreplay.state.conditions.detection import (
+    QUIET,
+    Dependency,
+    Detection,
+    Evaluation,
+    GroupDetector,
+    GroupView,
+)
+from groupreplay.state.conditions.windows import MINUTE_MS
+from groupreplay.state.display import phrases
+from groupreplay.state.display.phrases import Data
+from groupreplay.state.events.event import Evidence
+from groupreplay.state.replay.group_activity import has_members
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionPoison(Condition):
+    """The offset of one partition stays while the others of its topic move."""
+
+    NAME = "partition.poison"
+    DOC = (
+        "The committed offset of one partition stays the same over several generations while others advance. The log "
+        "does not show whether the partition has new records."
+    )
+    MEANING = "the offset of one partition did not move while others did"
+    ALERTS = (
+        Alert(
+            fires="a group does not get past one record",
+            summary="{group} does not get past one record",
+            description=(
+                "The committed offset of one partition of group {group} of cluster {cluster} has not moved over "
+                "several generations. The record there makes each owner fail or hang."
+            ),
+        ),
+    )
+    EXAMPLES = (
+        Example(
+            Evidence.INFERRED,
+            {
+                "topic": "orders",
+                "partition": 3,
+                "offset": 42,
+                "generations": 4,
+                "unchanged_ms": 960_000,
+                "lag": None,
+            },
+        ),
+    )
+    topic: str
+    partition: int
+    offset: int
+    generations: int
+    unchanged_ms: int
+    lag: int | None
+
+    @staticmethod
+    def firing_text(data: Data) -> str:
+        """See ``Condition``."""
+        for_ms = phrases.milliseconds(data.get("unchanged_ms"))
+        return f"{phrases.subject(data)} stays at offset {data.get('offset')} for {for_ms}{phrases.lag(data)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionPoisonDetector(GroupDetector):
+    """An offset stays over ``generations`` and for ``least_ms``, while the other partitions of its topic move.
+
+    At least half of them must have moved in that time: a topic with little traffic has many quiet partitions.
+    """
+
+    CONDITION = PartitionPoison
+    DEPENDS_ON = frozenset(
+        {
+            Dependency.MEMBERS,
+            Dependency.REBALANCE,
+            Dependency.COMMITS,
+            Dependency.OFFSETS,
+        }
+    )
+    generations: int = 3
+    least_ms: int = 15 * MINUTE_MS
+
+    def evaluate(self, view: GroupView) -> Evaluation:
+        """See ``GroupDetector``."""
+        number = view.group.epoch
+        if number is None or view.group.simple or not len(view.offsets) or not has_members(view.group):
+            return QUIET
+        moved = view.offsets.moved
+        old = (moved["generation"] >= 0) & (number - moved["generation"] >= self.generations)
+        if not old.any():
+            return QUIET
+        due_ms = moved["since_ms"] + self.least_ms
+        rest = old & (due_ms > view.now_ms)
+        going = self._others_move(view)
+        is_active = view.any_active(PartitionPoison)
+        detections = []
+        for row in np.flatnonzero(old & ~rest & (going | is_active)).tolist():
+            poison = self._poison(view, row, number)
+            # What began while the other partitions moved goes on when they stop as well.
+            if going[row] or view.is_active(poison):
+                detections.append(poison)
+        return Evaluation(detections, int(due_ms[rest].min()) if rest.any() else None)
+
+    def _others_move(self, view: GroupView) -> npt.NDArray[np.bool_]:
+        """For each partition, whether at least half of the others of its topic have moved lately."""
+        topics, moved = view.offsets.rows["topic"], view.offsets.moved
+        moving = (moved["since_ms"] > view.now_ms - self.least_ms) & (moved["generation"] >= 0)
+        others = np.bincount(topics) - 1
+        enough = (others > 0) & (2 * np.bincount(topics[moving], minlength=len(others)) >= others)
+        going: npt.NDArray[np.bool_] = enough[topics]
+        return going
+
+    def _poison(self, view: GroupView, row: int, number: int) -> Detection:
+        committed, moved = view.offsets.rows[row], view.offsets.moved[row]
+        topic, partition = view.offsets.topics[int(committed["topic"])], int(committed["partition"])
+        return self.detection(
+            int(moved["since_ms"]),
+            self.least_ms,
+            subject=f"{topic}-{partition}",
+            evidence=Evidence.INFERRED,
+            topic=topic,
+            partition=partition,
+            offset=int(committed["offset"]),
+            generations=number - int(moved["generation"]),
+            unchanged_ms=view.now_ms - int(moved["since_ms"]),
+            lag=None,
+        )

@@ -1,1 +1,0 @@
-"""Conditions about static members, which keep an instance id."""
