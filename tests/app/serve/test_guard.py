@@ -58,7 +58,7 @@ def test_two_headers_are_not_one(cluster: WatchedCluster) -> None:
 
 
 def test_what_needs_no_token(cluster: WatchedCluster) -> None:
-    """Metrics and health are open as with export; the shells hold no data; everything below /api/ is closed."""
+    """Metrics and health are open as with --metrics-only; the shells hold no data; everything below /api/ is closed."""
     site = AskedSite(NOW, cluster, token=TOKEN)
     assert {path: site.client.get(path).status_code for path in ("/metrics", "/healthz", "/readyz", "/")} == {
         "/metrics": 200,

@@ -12,8 +12,7 @@ from support.paths import PACKAGE
 READERS = {
     "streaming/base/broker_clock.py": "the only reader in the job and in the prober, and it corrects the clock",
     "app/check/cluster_checks.py": "compares it with the brokers'",
-    "app/cli/commands/serving/export.py": "compares it with append times; scrapes have no other time",
-    "app/cli/commands/serving/serve.py": "compares it with append times; a board has no other time",
+    "app/cli/commands/serve.py": "compares it with append times; scrapes and a board have no other time",
     "app/cli/table_flags.py": "times of this year are written without it",
     "app/cli/time_range.py": "ages in flags of a live topic",
     "app/inspection/capture.py": "the time up to which a topic was read",

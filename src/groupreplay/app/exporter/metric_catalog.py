@@ -1,4 +1,4 @@
-"""Every metric of ``export`` in one table, and the collection of samples of one scrape."""
+"""Every metric of ``serve`` in one table, and the collection of samples of one scrape."""
 
 from __future__ import annotations
 

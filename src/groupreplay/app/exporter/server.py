@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, cast
@@ -30,6 +30,14 @@ _MOST_SCRAPES: Final = 2
 BURST: Final = 60.0
 A_SECOND: Final = 5.0
 _TEXT: Final = "text/plain; charset=utf-8"
+#: Metrics without the label ``cluster`` -> how those of several clusters are joined. Others have the largest value.
+_JOINED: Final[Mapping[str, Callable[[Sequence[float]], float]]] = {
+    "groupreplay_exporter_ready": min,
+    "groupreplay_exporter_groups_left_out": sum,
+    "groupreplay_exporter_conditions_left_out": sum,
+    "groupreplay_exporter_counters_forgotten_total": sum,
+    "groupreplay_exporter_unreadable_total": sum,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +123,61 @@ class Exporter:
         return None
 
 
+class SeveralExporters(Exporter):
+    """The exporters of several clusters by name as one: each sample once, ready when one of them is."""
+
+    def __init__(self, by_name: Mapping[str, Exporter]) -> None:
+        self._by_name = dict(by_name)
+
+    def collect(self) -> list[Metric]:
+        """All metrics at one moment; a name occurs once, as Prometheus demands."""
+        return joined(metric for exporter in self._by_name.values() for metric in exporter.collect())
+
+    def alive(self) -> bool:
+        """Whether the threads of all clusters run."""
+        return all(exporter.alive() for exporter in self._by_name.values())
+
+    def not_ready(self) -> str | None:
+        """Why no cluster is ready; None when one is.
+
+        A balancer that asks must not take the pages of all clusters away because one of them cannot be reached.
+        """
+        reasons = []
+        for name, exporter in self._by_name.items():
+            reason = exporter.not_ready()
+            if reason is None:
+                return None
+            reasons.append(f"{safe_text(name)}: {reason}")
+        return "; ".join(reasons)
+
+
+def exporter_of(by_name: Mapping[str, Exporter]) -> Exporter:
+    """The exporter of all these clusters; with one cluster its own, which need not join samples."""
+    exporters = [*by_name.values()]
+    return exporters[0] if len(exporters) == 1 else SeveralExporters(by_name)
+
+
+def joined(metrics: Iterable[Metric]) -> list[Metric]:
+    """The metrics with each name once, and each set of labels once."""
+    from prometheus_client.core import Metric
+
+    families: dict[str, Metric] = {}
+    values: dict[str, dict[tuple[tuple[str, str], ...], list[float]]] = {}
+    for metric in metrics:
+        families.setdefault(metric.name, metric)
+        for sample in metric.samples:
+            labels = tuple(sample.labels.items())
+            values.setdefault(sample.name, {}).setdefault(labels, []).append(sample.value)
+    wholes = []
+    for family in families.values():
+        name = family.samples[0].name
+        whole = Metric(family.name, family.documentation, family.type)
+        for labels, samples in values[name].items():
+            whole.add_sample(name, dict(labels), _JOINED.get(name, max)(samples))
+        wholes.append(whole)
+    return wholes
+
+
 def _text(status: HTTPStatus, text: str) -> Page:
     return Page(status, _TEXT, f"{text}\n".encode())
 
@@ -149,7 +212,7 @@ def exporter_routes(exporter: Exporter, seconds: Callable[[], float] = time.mono
 
 
 def exporter_application(exporter: Exporter) -> Starlette:
-    """The application of ``export``: those routes, and a page that names them."""
+    """The application of ``serve --metrics-only``: those routes, and a page that names them."""
     from starlette.applications import Starlette
     from starlette.routing import Route
 

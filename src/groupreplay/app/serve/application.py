@@ -21,8 +21,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from groupreplay.app.exporter.rates import client_network
-from groupreplay.app.exporter.server import exporter_routes
-from groupreplay.app.exporter.several import SeveralExporters
+from groupreplay.app.exporter.server import exporter_of, exporter_routes
 from groupreplay.app.serve.api import Api
 from groupreplay.app.serve.event_feed import event_feed, read_place
 from groupreplay.app.serve.event_streams import EventFilter
@@ -99,10 +98,9 @@ def serve_application(
 ) -> Guard:
     """The application for some clusters; ``token`` None: whoever can connect may read."""
     site = _Site(Api(clusters, now_ms))
-    exporters = {one.name: one.exporter for one in clusters}
-    only = clusters[0].exporter if len(clusters) == 1 else SeveralExporters(exporters)
+    exporter = exporter_of({cluster.name: cluster.exporter for cluster in clusters})
     application = Starlette(
-        routes=[*exporter_routes(only, seconds), *site.routes()],
+        routes=[*exporter_routes(exporter, seconds), *site.routes()],
         exception_handlers={404: _missing, RequestError: _refused, Exception: _failed},
     )
     application.router.redirect_slashes = False

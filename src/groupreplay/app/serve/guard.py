@@ -22,7 +22,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-#: Open to everybody who can connect, as with ``export``: Prometheus and orchestrators have no token.
+#: Open to everybody who can connect, as with ``--metrics-only``: Prometheus and orchestrators have no token.
 OPEN_PATHS: Final = frozenset({"/metrics", "/healthz", "/readyz"})
 LEAST_TOKEN: Final = 16
 _MOST_TOKEN: Final = 4_096
@@ -122,7 +122,7 @@ class Guard:
         if refused := _bad_form(scope, headers):
             return refused
         if scope["path"] in OPEN_PATHS:
-            # These routes count by themselves, also with `export`.
+            # These routes count by themselves, also with `--metrics-only`.
             return None
         if not self._knows(headers.get("host", "")):
             return 400, "the Host header names another server; --allowed-host NAME allows a name", {}
