@@ -18,7 +18,7 @@ from groupreplay.app.exporter.collector import (
     policy_labels,
     shown_groups,
 )
-from groupreplay.app.exporter.freshness import Limits
+from groupreplay.app.exporter.feed import Limits
 from groupreplay.app.exporter.metric_catalog import METERS
 from groupreplay.state.conditions.tracker import group_hash
 from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, JOB_KEY

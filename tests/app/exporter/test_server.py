@@ -14,8 +14,7 @@ from prometheus_client.exposition import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from groupreplay.app.exporter.collector import measure
-from groupreplay.app.exporter.feed import SinkFeed
-from groupreplay.app.exporter.freshness import Limits
+from groupreplay.app.exporter.feed import Limits, SinkFeed
 from groupreplay.app.exporter.http_server import open_server
 from groupreplay.app.exporter.server import BURST, Exporter, SeveralExporters, exporter_application, joined
 from groupreplay.streaming.contract.job_document import JOB_KEY

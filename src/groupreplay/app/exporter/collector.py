@@ -13,7 +13,7 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, Final
 
 from groupreplay import __version__
-from groupreplay.app.exporter.freshness import Limits, heartbeat_age, is_fresh, is_up
+from groupreplay.app.exporter.feed import Limits, heartbeat_age, is_fresh, is_up
 from groupreplay.app.exporter.metric_catalog import PREFIX_GROUP, PREFIX_JOB, STATES, Sheet
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.job.bad_records import CORRECTED

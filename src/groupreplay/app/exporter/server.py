@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from groupreplay.app.exporter.clients import Rates, client_network
 from groupreplay.app.exporter.collector import measure
-from groupreplay.app.exporter.feed import SinkFeed
-from groupreplay.app.exporter.freshness import Limits, is_fresh
-from groupreplay.app.exporter.rates import Rates, client_network
+from groupreplay.app.exporter.feed import Limits, SinkFeed, is_fresh
 from groupreplay.state.display.phrases import timestamp
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot

@@ -12,7 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from groupreplay.app.exporter.rates import Rates, client_network
+from groupreplay.app.exporter.clients import Rates, client_network
+from groupreplay.app.serve.answers import Error
 from groupreplay.app.serve.pages import POLICY
 from groupreplay.streaming.base.errors import unusable
 from groupreplay.streaming.base.file_modes import warn_readable
@@ -193,7 +194,7 @@ def _with_headers(send: Send) -> Send:
 
 
 async def _refuse(send: Send, status: int, why: str, more: Mapping[str, str], *, is_head: bool) -> None:
-    body = msgspec.json.encode({"error": why})
+    body = msgspec.json.encode(Error(why))
     headers = {
         "content-type": "application/json",
         "content-length": str(len(body)),

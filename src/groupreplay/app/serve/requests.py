@@ -1,8 +1,10 @@
-"""Parameters of requests: checked values, or an error with the answer's status and one sentence."""
+"""What a request asks for, as checked values; places that clients share; and the error that refuses a request."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
@@ -125,3 +127,35 @@ def path_parts(scope: Mapping[str, Any], prefix: str) -> list[str]:
         return [unquote(part, errors="strict") for part in parts]
     except UnicodeDecodeError:
         raise RequestError(400, "the path is no UTF-8 text") from None
+
+
+class Shares:
+    """At most ``most`` places for ``what``. A client gets a further one while it has fewer than are free.
+
+    So a client alone, for example a proxy with all clients behind it, gets half of the places, and the next one half of
+    the rest.
+    """
+
+    def __init__(self, most: int, what: str) -> None:
+        self._most, self._what = most, what
+        self._held: Counter[str] = Counter()
+
+    @contextmanager
+    def place(self, client: str) -> Iterator[None]:
+        """A place for as long as the block lasts.
+
+        Raises:
+            RequestError: there is none (503), or none for this client (429).
+        """
+        free = self._most - self._held.total()
+        if free <= 0:
+            raise RequestError(503, f"too many {self._what}")
+        if self._held[client] >= free:
+            raise RequestError(429, f"too many {self._what} of this address")
+        self._held[client] += 1
+        try:
+            yield
+        finally:
+            self._held[client] -= 1
+            if not self._held[client]:
+                del self._held[client]

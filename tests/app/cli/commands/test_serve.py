@@ -15,7 +15,7 @@ from urllib.request import urlopen
 import pytest
 
 from groupreplay.app.cli.commands import serve
-from groupreplay.app.exporter.freshness import Limits
+from groupreplay.app.exporter.feed import Limits
 from groupreplay.app.serve.watched_cluster import ClusterToServe
 from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.kafka import clients

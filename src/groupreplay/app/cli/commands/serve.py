@@ -19,7 +19,7 @@ from groupreplay.app.cli.options import file_flag, flag, pairs_flag, repeated_fl
 from groupreplay.app.cli.policy_flags import redaction_flags
 
 if TYPE_CHECKING:
-    from groupreplay.app.exporter.freshness import Limits
+    from groupreplay.app.exporter.feed import Limits
     from groupreplay.app.serve.watched_cluster import ClusterToServe, WatchedCluster
     from groupreplay.state.policy.redaction import Redaction
     from groupreplay.streaming.config.settings import TopicNames
@@ -107,7 +107,7 @@ class ServeSettings:
 
     def limits(self) -> Limits:
         """What the metrics show."""
-        from groupreplay.app.exporter.freshness import Limits
+        from groupreplay.app.exporter.feed import Limits
 
         timeout = None if self.heartbeat_timeout is None else self.heartbeat_timeout / 1000
         return Limits(max_groups=self.max_groups, timeout_seconds=timeout)

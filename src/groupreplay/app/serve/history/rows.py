@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 
+from groupreplay.app.serve.answers import Condition, Event
 from groupreplay.app.text.event_text import text_of
 from groupreplay.state.display.phrases import subject
 from groupreplay.state.events.event import Severity, name_of
@@ -150,6 +151,8 @@ class CommitCounts(msgspec.Struct, frozen=True):
 
 
 COUNTS: Final = MessageDecoder[CommitCounts](CommitCounts)
+#: ``HistoryCondition.body``.
+CONDITIONS: Final = MessageDecoder[Condition](Condition)
 
 
 def event_row(value: bytes | None) -> HistoryEvent | None:
@@ -224,42 +227,41 @@ def _searched(found: _StoredDocument, topics: tuple[str, ...]) -> str:
 
 
 def _condition_rows(found: _StoredDocument, whole: Json) -> Iterator[HistoryCondition]:
-    for held, fields in zip(found.conditions, whole["conditions"] if found.conditions else (), strict=True):
-        shown = condition_of(fields, found.group_id)
+    for fields in whole["conditions"] if found.conditions else ():
+        condition = condition_of(fields, found.group_id)
         yield HistoryCondition(
-            condition_id=shown["condition_id"],
-            name=held.condition,
-            severity=_SEVERITIES.get(held.severity, int(Severity.INFO)),
-            since_ms=held.since_ms or 0,
-            body=msgspec.json.encode(shown),
+            condition_id=condition.condition_id,
+            name=condition.name,
+            severity=_SEVERITIES[condition.severity],
+            since_ms=condition.since_ms or 0,
+            body=msgspec.json.encode(condition),
         )
 
 
-def condition_of(fields: Json, group_id: str | None) -> Json:
+def condition_of(fields: Json, group_id: str | None) -> Condition:
     """An active condition of a document as the API shows it: with one sentence, and who blocks or is suspected."""
     name, severity = str(fields.get("condition", "")), fields.get("severity")
-    return {
-        "condition_id": str(fields.get("condition_id", "")),
-        "name": name,
-        "severity": severity if severity in _SEVERITIES else "INFO",
-        "group_id": group_id,
-        "since_ms": fields.get("since_ms"),
-        "subject": subject(fields),
-        "summary": text_of({"type": event_type(name), "data": {"group_id": group_id, **fields}}),
-        "blockers": _listed(fields.get("blockers")),
-        "suspects": _listed(fields.get("suspects")),
-        "runbook": str(fields.get("runbook", "")),
-    }
+    return Condition(
+        condition_id=str(fields.get("condition_id", "")),
+        name=name,
+        severity=severity if severity in _SEVERITIES else "INFO",
+        group_id=group_id,
+        since_ms=fields.get("since_ms"),
+        subject=subject(fields),
+        summary=text_of({"type": event_type(name), "data": {"group_id": group_id, **fields}}),
+        blockers=_objects(fields.get("blockers")),
+        suspects=_objects(fields.get("suspects")),
+        runbook=str(fields.get("runbook", "")),
+    )
 
 
-def shown_event(value: bytes) -> bytes:
-    """An event as the API sends it: the CloudEvent as the job wrote it, and its sentence. One line of JSON."""
-    text = msgspec.json.encode(text_of(OBJECTS.decode(value) or {}))
-    return b'{"event":' + value + b',"text":' + text + b"}"
+def shown_event(value: bytes) -> Event:
+    """An event as the API sends it: the CloudEvent as the job wrote it, and its sentence."""
+    return Event(msgspec.Raw(value), text_of(OBJECTS.decode(value) or {}))
 
 
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+def _objects(value: Any) -> list[Json]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def packed(value: bytes) -> bytes:
