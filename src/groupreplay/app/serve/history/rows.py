@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Iterator
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -14,7 +14,8 @@ from groupreplay.app.text.event_text import text_of
 from groupreplay.state.display.phrases import subject
 from groupreplay.state.events.event import Severity, name_of
 from groupreplay.state.output.envelope import event_type
-from groupreplay.streaming.contract.message_decoder import OBJECTS, Integer, MessageDecoder
+from groupreplay.state.output.message_forms import ConditionForm, EventHead, GroupHead, Integer
+from groupreplay.streaming.contract.message_decoder import OBJECTS, MessageDecoder
 from groupreplay.streaming.sinks.known_groups import group_label
 from groupreplay.timeline.event_reading import moment_ms, read_events
 from groupreplay.timeline.facts.trouble import is_trouble
@@ -31,19 +32,15 @@ Json = dict[str, Any]
 
 
 class _StoredData(msgspec.Struct):
+    """The fields of any event's ``data`` that are stored beside it."""
+
     group_id: str | None = None
     condition_id: str | None = None
     status: str | None = None
     since_ms: Integer | None = None
 
 
-class _StoredEvent(msgspec.Struct):
-    """The fields of a CloudEvent that are stored beside it."""
-
-    id: str
-    type: str
-    time: Annotated[str, msgspec.Meta(max_length=40)]
-    severitynumber: Integer
+class _StoredEvent(EventHead):
     data: _StoredData
 
 
@@ -54,35 +51,10 @@ class _StoredMember(msgspec.Struct):
     topics: list[str] | None = None
 
 
-class _HeldCondition(msgspec.Struct):
-    """An active condition in a document."""
-
-    condition: str
-    severity: str
-    condition_id: str = ""
-    since_ms: Integer | None = None
-
-
-class _OffsetSums(msgspec.Struct):
-    partitions: Integer = 0
-    next_expiry_ms: Integer | None = None
-
-
-class _StoredDocument(msgspec.Struct):
-    """The fields of a group's document that are stored beside it."""
-
-    group_id: str
-    type: str = ""
-    state: str = ""
-    simple: bool = False
-    generation: Integer | None = None
-    group_epoch: Integer | None = None
-    since_ms: Integer | None = None
-    member_count: Integer = 0
-    members: list[_StoredMember] = []
+class _StoredDocument(GroupHead, kw_only=True):
+    members: list[_StoredMember] = msgspec.field(default_factory=list)
     subscribed_topics: list[str] | None = None
-    conditions: list[_HeldCondition] = []
-    offsets: _OffsetSums = msgspec.field(default_factory=_OffsetSums)
+    conditions: list[ConditionForm] = msgspec.field(default_factory=list)
 
 
 _events: Final = MessageDecoder[_StoredEvent](_StoredEvent)
@@ -182,53 +154,53 @@ def event_row(value: bytes | None) -> HistoryEvent | None:
 
 def group_row(key: bytes, value: bytes) -> HistoryGroup | None:
     """The row of a message of ``group-states``; None when it is no document of the group that the key names."""
-    whole, found = OBJECTS.decode(value), _documents.decode(value)
-    if whole is None or found is None:
+    whole, document = OBJECTS.decode(value), _documents.decode(value)
+    if whole is None or document is None:
         return None
-    label = group_label(found.group_id)
+    label = group_label(document.group_id)
     if label != group_label(key.decode("utf-8", "replace")):
         return None
-    conditions = tuple(_condition_rows(found, whole))
-    worst = min(conditions, key=lambda one: (-one.severity, one.since_ms), default=None)
-    topics = tuple(sorted(_topics(found)))
+    conditions = tuple(_condition_rows(document, whole))
+    worst = min(conditions, key=lambda condition: (-condition.severity, condition.since_ms), default=None)
+    topics = tuple(sorted(_topics(document)))
     return HistoryGroup(
         label=label,
-        group_id=found.group_id,
-        type="simple" if found.simple else found.type,
-        state=found.state,
-        generation=found.generation if found.group_epoch is None else found.group_epoch,
-        members=found.member_count,
+        group_id=document.group_id,
+        type="simple" if document.simple else document.type,
+        state=document.state,
+        generation=document.epoch,
+        members=document.member_count,
         severity=0 if worst is None else worst.severity,
         risk="" if worst is None else worst.name,
-        since_ms=found.since_ms,
-        expires_ms=found.offsets.next_expiry_ms,
-        offsets=found.offsets.partitions,
-        searched=_searched(found, topics),
+        since_ms=document.since_ms,
+        expires_ms=document.offsets.next_expiry_ms,
+        offsets=document.offsets.partitions,
+        searched=_searched(document, topics),
         body=packed(value),
         topics=topics[:MOST_TOPICS],
         conditions=conditions,
     )
 
 
-def _topics(found: _StoredDocument) -> set[str]:
-    topics = set(found.subscribed_topics or ())
-    return topics.union(*(member.topics or () for member in found.members))
+def _topics(document: _StoredDocument) -> set[str]:
+    topics = set(document.subscribed_topics or ())
+    return topics.union(*(member.topics or () for member in document.members))
 
 
-def _searched(found: _StoredDocument, topics: tuple[str, ...]) -> str:
+def _searched(document: _StoredDocument, topics: tuple[str, ...]) -> str:
     """Everything in lower case: SQLite compares letters beyond ASCII as they are."""
     names = {
         name
-        for member in found.members
+        for member in document.members
         for name in (member.instance_id, member.client_id, member.client_host)
         if name
     }
-    return "\n".join((found.group_id, *topics, *sorted(names)))[:_SEARCHED].lower()
+    return "\n".join((document.group_id, *topics, *sorted(names)))[:_SEARCHED].lower()
 
 
-def _condition_rows(found: _StoredDocument, whole: Json) -> Iterator[HistoryCondition]:
-    for fields in whole["conditions"] if found.conditions else ():
-        condition = condition_of(fields, found.group_id)
+def _condition_rows(document: _StoredDocument, whole: Json) -> Iterator[HistoryCondition]:
+    for fields in whole["conditions"] if document.conditions else ():
+        condition = condition_of(fields, document.group_id)
         yield HistoryCondition(
             condition_id=condition.condition_id,
             name=condition.name,
