@@ -14,6 +14,7 @@ from groupreplay.state.events.event import Severity
 from groupreplay.state.events.group_events import MemberLeft, RebalanceCompleted
 from groupreplay.state.events.offset_events import OffsetsExpired
 from groupreplay.state.output.envelope import event_type
+from groupreplay.state.output.message_forms import EventHead
 from groupreplay.streaming.contract.message_decoder import Integer, MessageDecoder
 from groupreplay.streaming.sinks.held_conditions import Holding
 from groupreplay.streaming.sinks.known_groups import group_label, shared_labels
@@ -43,14 +44,9 @@ class _EventData(msgspec.Struct):
     labels: dict[str, str] = {}
 
 
-class CountedEvent(msgspec.Struct):
+class CountedEvent(EventHead):
     """The fields of an event that are counted."""
 
-    id: str
-    type: str
-    time: str
-    severitynumber: Integer
-    severitytext: str
     data: _EventData
 
     @property

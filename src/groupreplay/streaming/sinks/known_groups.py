@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from groupreplay.state.display.safe_text import safe_text
+from groupreplay.state.output.message_forms import GroupHead
 from groupreplay.streaming.contract.message_decoder import Integer, MessageDecoder
 from groupreplay.streaming.sinks.held_conditions import HeldForm, Holding
 
@@ -23,26 +24,10 @@ _SHARED: Final = 4_096
 _SEVERITIES: Final = ("ERROR", "WARN")
 
 
-class _NextExpiry(msgspec.Struct):
-    """When the first committed offset may be removed."""
+class _GroupDocument(GroupHead, kw_only=True):
+    """The fields of a document that become metrics."""
 
-    next_expiry_ms: Integer | None = None
-
-
-class _GroupDocument(msgspec.Struct):
-    """The fields of a document that become metrics, without the members, who may be many."""
-
-    group_id: str
-    cluster_id: str = ""
-    type: str = ""
-    state: str = ""
-    generation: Integer | None = None
-    group_epoch: Integer | None = None
-    since_ms: Integer | None = None
-    member_count: Integer = 0
-    conditions: list[HeldForm] = []
-    labels: dict[str, str] = {}
-    offsets: _NextExpiry = msgspec.field(default_factory=_NextExpiry)
+    conditions: list[HeldForm] = msgspec.field(default_factory=list)
 
 
 class KnownGroup(msgspec.Struct, frozen=True, gc=False):
@@ -92,7 +77,7 @@ def known_group(value: bytes) -> KnownGroup | None:
         cluster_id=sys.intern(document.cluster_id),
         type=sys.intern(document.type),
         state=sys.intern(document.state),
-        generation=document.generation if document.group_epoch is None else document.group_epoch,
+        generation=document.epoch,
         since_ms=document.since_ms,
         member_count=document.member_count,
         next_expiry_ms=document.offsets.next_expiry_ms,
