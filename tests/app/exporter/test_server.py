@@ -37,9 +37,9 @@ class Still:
         return measure(self.snapshot)
 
 
-def exporter(snapshot: TopicsSnapshot | None, **feed: Any) -> Exporter:
+def exporter(snapshot: TopicsSnapshot | None, unanswered: str | None = None, **feed: Any) -> Exporter:
     """One that shows this snapshot."""
-    return Exporter(cast("SinkFeed", Still(snapshot, **feed)), Limits(), lambda: NOW)
+    return Exporter(cast("SinkFeed", Still(snapshot, **feed)), Limits(), lambda: NOW, lambda: unanswered)
 
 
 def snapshot(heartbeat_ms: int | None = NOW) -> TopicsSnapshot:
@@ -107,6 +107,12 @@ def values(text: str) -> dict[str, float]:
         ),
         (exporter(snapshot(None)), "/readyz", 503, "the job has written nothing about itself yet"),
         (exporter(snapshot(NOW - 31_000)), "/readyz", 503, "the job's heartbeat is late"),
+        (
+            exporter(snapshot(NOW - 31_000), unanswered="no broker"),
+            "/readyz",
+            503,
+            "the job's topics cannot be read now: no broker",
+        ),
         (exporter(single_run(NOW - 7_200_000)), "/readyz", 200, "ok"),
         (exporter(single_run(None)), "/readyz", 503, "no single run has caught up for too long"),
         (
@@ -139,6 +145,21 @@ def test_a_job_whose_query_is_stopped_is_not_up() -> None:
     assert [found[f"groupreplay_{name}"] for name in names] == [0, 0, 1]
     assert math.isnan(found["kafka_consumergroup_group_state"])
     assert math.isnan(found["groupreplay_groups"])
+
+
+@pytest.mark.parametrize(
+    ("shown", "up"),
+    [
+        (exporter(snapshot()), 1),
+        (exporter(snapshot(), unanswered="no broker"), 0),
+        (exporter(snapshot(), trouble="no topic"), 0),
+        (exporter(None, unanswered="no broker"), 0),
+    ],
+)
+def test_whether_the_topics_can_be_read(shown: Exporter, up: int) -> None:
+    """An alert tells a job that is down from one that nobody can see."""
+    samples = {sample.name: sample.value for metric in shown.collect() for sample in metric.samples}
+    assert samples["groupreplay_exporter_topics_up"] == up
 
 
 def test_metrics_over_http() -> None:

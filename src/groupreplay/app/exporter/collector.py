@@ -55,14 +55,20 @@ class ShownGroups:
     ill: int
 
 
-def measure(snapshot: TopicsSnapshot | None, now_ms: int, limits: Limits) -> list[Metric]:
-    """All metrics at this moment; without a snapshot only those about the exporter."""
+def measure(
+    snapshot: TopicsSnapshot | None, now_ms: int, limits: Limits, *, topics_up: bool = True
+) -> list[Metric]:
+    """All metrics at this moment; without a snapshot only those about the exporter.
+
+    ``topics_up``: whether the exporter can read the topics now.
+    """
     sheet = Sheet(
         blind=snapshot is None or not is_fresh(snapshot, now_ms, limits),
         groups_unknown=snapshot is None or not is_up(snapshot, now_ms, limits),
     )
     sheet.add("groupreplay_build_info", 1, component="exporter", version=__version__)
     sheet.add("groupreplay_exporter_ready", snapshot is not None)
+    sheet.add("groupreplay_exporter_topics_up", topics_up, cluster=_cluster(snapshot))
     if snapshot is not None:
         snapshot.roll(now_ms)
         sheet.add("groupreplay_exporter_unreadable_total", snapshot.unreadable)
@@ -295,5 +301,5 @@ def _measure_bad_records(sheet: Sheet, snapshot: TopicsSnapshot, cluster: str) -
         sheet.add(PREFIX_JOB + name, count, cluster=cluster, kind=kind)
 
 
-def _cluster(snapshot: TopicsSnapshot) -> str:
-    return "" if snapshot.job is None else snapshot.job.cluster_id
+def _cluster(snapshot: TopicsSnapshot | None) -> str:
+    return "" if snapshot is None or snapshot.job is None else snapshot.job.cluster_id

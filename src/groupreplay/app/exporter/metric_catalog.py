@@ -135,7 +135,10 @@ METERS: Final = (
         "condition_id",
     ),
     _of_job(
-        "job_up", "1 when the job's heartbeat is fresh and its query reads the log, else 0.", always=True
+        "job_up",
+        "1 when the job's heartbeat is fresh and its query reads the log, else 0; while "
+        "`groupreplay_exporter_topics_up` is 0 nobody knows whether the job is up.",
+        always=True,
     ),
     _of_job(
         "query_up", "1 when the query reads the log, by the job's last heartbeat; 0 while it is stopped."
@@ -198,6 +201,12 @@ METERS: Final = (
     _of_job("prober_restarts_total", "How often the prober's process was restarted."),
     _of_program("build_info", "Versions of the job and the exporter.", "component", "version"),
     _of_program("exporter_ready", "1 when the topics were read to their ends once."),
+    _of_job(
+        "exporter_topics_up",
+        "1 when the partitions of the job's topics have answered within seconds, 0 when the exporter cannot read them; "
+        "`cluster` is empty until the job's document was read.",
+        always=True,
+    ),
     _of_program("exporter_groups_left_out", "Groups beyond --max-groups, which have no series."),
     _of_program(
         "exporter_conditions_left_out", "Groups with an active condition among those that have no series."

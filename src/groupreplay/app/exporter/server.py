@@ -29,9 +29,10 @@ _MOST_SCRAPES: Final = 2
 BURST: Final = 60.0
 A_SECOND: Final = 5.0
 _TEXT: Final = "text/plain; charset=utf-8"
-#: Metrics without the label ``cluster`` -> how those of several clusters are joined. Others have the largest value.
+#: Metrics of which several clusters may have the same series -> how these are joined. Others have the largest value.
 _JOINED: Final[Mapping[str, Callable[[Sequence[float]], float]]] = {
     "groupreplay_exporter_ready": min,
+    "groupreplay_exporter_topics_up": min,
     "groupreplay_exporter_groups_left_out": sum,
     "groupreplay_exporter_conditions_left_out": sum,
     "groupreplay_exporter_counters_forgotten_total": sum,
@@ -49,16 +50,34 @@ class Page:
 
 
 class Exporter:
-    """The pages by path; they do not depend on the HTTP server."""
+    """The pages by path; they do not depend on the HTTP server.
 
-    def __init__(self, feed: SinkFeed, limits: Limits, clock: Callable[[], int]) -> None:
+    ``unanswered``: why Kafka does not answer now, None when it does. The feed itself may wait for minutes, as if nobody
+    wrote anything.
+    """
+
+    def __init__(
+        self,
+        feed: SinkFeed,
+        limits: Limits,
+        clock: Callable[[], int],
+        unanswered: Callable[[], str | None] = lambda: None,
+    ) -> None:
         self._feed = feed
         self._limits = limits
         self._clock = clock
+        self._unanswered = unanswered
 
     def collect(self) -> list[Metric]:
         """All metrics at one moment: the method that ``prometheus_client`` calls on a collector."""
-        return self._feed.evaluate(lambda snapshot: measure(snapshot, self._clock(), self._limits))
+        topics_up = not self._trouble()
+        return self._feed.evaluate(
+            lambda snapshot: measure(snapshot, self._clock(), self._limits, topics_up=topics_up)
+        )
+
+    def _trouble(self) -> str:
+        """Why the topics cannot be read now; empty when they can."""
+        return self._unanswered() or self._feed.trouble
 
     def page(self, path: str, accept: str) -> Page:
         """The page at a path."""
@@ -101,14 +120,15 @@ class Exporter:
         return self._feed.evaluate(self._missing)
 
     def _missing(self, snapshot: TopicsSnapshot | None) -> str | None:
+        trouble = self._trouble()
         if snapshot is None:
-            reason = f": {safe_text(self._feed.trouble, None)}" if self._feed.trouble else ""
+            reason = f": {safe_text(trouble, None)}" if trouble else ""
             return f"the job's topics have not been read to their ends yet{reason}"
         if snapshot.job is None:
             return "the job has written nothing about itself yet"
         if not is_fresh(snapshot, self._clock(), self._limits):
             # While the topics cannot be read nobody knows whether it writes.
-            unread = self._feed.trouble and f"the job's topics cannot be read now: {self._feed.trouble}"
+            unread = trouble and f"the job's topics cannot be read now: {trouble}"
             late = (
                 "no single run has caught up for too long"
                 if snapshot.job.once

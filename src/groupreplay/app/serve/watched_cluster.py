@@ -152,8 +152,8 @@ class WatchedCluster:
         self.feed = SinkFeed(
             served.sink, served.topics, self.clock, check_seconds=_CHECK_SECONDS, recorder=recorder
         )
-        self.exporter = Exporter(self.feed, limits, self.clock)
         self.watch = BrokerWatch(served.sink, lambda: self.feed.places, self.clock)
+        self.exporter = Exporter(self.feed, limits, self.clock, lambda: self.watch.answers.error)
         #: Of the offsets topic, where it is in another cluster.
         self.log_watch = self.watch
         if served.source != served.sink:

@@ -20,6 +20,7 @@ from groupreplay.app.cli.policy_flags import redaction_flags
 
 if TYPE_CHECKING:
     from groupreplay.app.exporter.feed import Limits
+    from groupreplay.app.exporter.server import Exporter
     from groupreplay.app.serve.watched_cluster import ClusterToServe, WatchedCluster
     from groupreplay.state.policy.redaction import Redaction
     from groupreplay.streaming.config.settings import TopicNames
@@ -177,17 +178,29 @@ def _token(settings: ServeSettings) -> str | None:
 
 def _metrics(settings: ServeSettings, clusters: Sequence[ClusterToServe], parts: ExitStack) -> _Site:
     """Metrics, health and readiness."""
+    from groupreplay.app.exporter.server import exporter_application, exporter_of
+
+    made = {cluster.name: _exporter(settings, cluster, parts) for cluster in clusters}
+    exporters = {name: exporter for name, (exporter, _) in made.items()}
+    starts = [start for _, begins in made.values() for start in begins]
+    return _Site(exporter_application(exporter_of(exporters)), starts, ())
+
+
+def _exporter(
+    settings: ServeSettings, cluster: ClusterToServe, parts: ExitStack
+) -> tuple[Exporter, Sequence[Callable[[], None]]]:
+    """The exporter of a cluster, and what makes it read; closed by ``parts``."""
     from groupreplay.app.exporter.feed import SinkFeed
-    from groupreplay.app.exporter.server import Exporter, exporter_application, exporter_of
+    from groupreplay.app.exporter.server import Exporter
+    from groupreplay.app.serve.broker_watch import BrokerWatch
     from groupreplay.streaming.base.clock import now_ms
 
-    exporters, feeds = {}, []
-    for cluster in clusters:
-        feed = SinkFeed(cluster.sink, cluster.topics, now_ms)
-        parts.callback(feed.close)
-        feeds.append(feed)
-        exporters[cluster.name] = Exporter(feed, settings.limits(), now_ms)
-    return _Site(exporter_application(exporter_of(exporters)), [feed.start for feed in feeds], ())
+    feed = SinkFeed(cluster.sink, cluster.topics, now_ms)
+    watch = BrokerWatch(cluster.sink, lambda: feed.places, now_ms)
+    parts.callback(feed.close)
+    parts.callback(watch.close)
+    exporter = Exporter(feed, settings.limits(), now_ms, lambda: watch.answers.error)
+    return exporter, (feed.start, watch.start)
 
 
 def _pages(
