@@ -89,12 +89,13 @@ def test_from_a_moment_on(site: LiveSite, browser: Browser) -> None:
 
 
 def test_on_a_phone(site: LiveSite, browser: Browser) -> None:
-    """Nothing is wider than the screen, and an event has a few lines, not a column of letters."""
-    phone = {"viewport": {"width": 390, "height": 844}}
+    """Nothing is wider than the screen, an event has a few lines and not one letter each; dark where that is asked."""
+    phone = {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"}
     for path in ("/", f"/groups/{SICK}"):
         with live_page(browser, site.url(path), **phone) as page:
             shown(page).wait_for("document.querySelectorAll('#latest li, #rows tr').length > 1")
             assert page.value("document.documentElement.scrollWidth") <= 390
+            assert page.value("getComputedStyle(document.body).backgroundColor") == "rgb(17, 22, 29)"
             tallest = (
                 "Math.max(0, ...[...document.querySelectorAll('#rows tr')].map(one => one.offsetHeight))"
             )
@@ -307,17 +308,6 @@ def test_hostile_ids(tmp_path: Path, browser: Browser) -> None:
             assert page.page.locator("img").count() == 0
             assert page.problems == []
     assert not set("\u202e\x1b\x00") & set(board)
-
-
-@pytest.mark.parametrize("path", ["/", f"/groups/{SICK}"])
-def test_a_small_screen(path: str, site: LiveSite, browser: Browser) -> None:
-    """At 390 pixels nothing but tables and the picture scrolls sideways; dark where the browser asks for it."""
-    small = {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"}
-    with live_page(browser, site.url(path), **small) as page:
-        shown(page)
-        page.wait_for("document.querySelectorAll('#group-rows tr, #rows tr').length > 0")
-        assert page.value("document.documentElement.scrollWidth") <= 390
-        assert page.value("getComputedStyle(document.body).backgroundColor") == "rgb(17, 22, 29)"
 
 
 def test_another_time_zone(site: LiveSite, browser: Browser) -> None:
