@@ -136,7 +136,7 @@ def _measure_groups(sheet: Sheet, snapshot: TopicsSnapshot, now_ms: int, limits:
 
 
 def _measure_census(sheet: Sheet, snapshot: TopicsSnapshot) -> None:
-    census = Counter((one.cluster_id, one.type, one.state) for one in snapshot.groups.values())
+    census = Counter((group.cluster_id, group.type, group.state) for group in snapshot.groups.values())
     kinds = census.most_common()
     for (cluster, type_, state), count in kinds[:_MOST_KINDS]:
         sheet.add("groupreplay_groups", count, cluster=cluster, type=type_, state=state)
@@ -166,16 +166,16 @@ def _measure_conditions(
     sheet: Sheet, snapshot: TopicsSnapshot, label: str, cluster: str, group: KnownGroup | None
 ) -> None:
     """The conditions of one group: 1 for those that hold, 0 for those that fired since midnight and are over."""
-    held = set()
+    active = set()
     if group is not None:
         for holding in group.conditions:
-            held.add((holding.condition, holding.severity))
+            active.add((holding.condition, holding.severity))
             _condition(sheet, 1, cluster, label, holding, group.labels)
             if holding.condition_id:
                 _alerted(sheet, cluster, label, holding, group.labels)
     for holding, labels in snapshot.today.fired.get(label, {}).items():
         # Its labels may differ from those of the document, when rules have changed.
-        if (holding.condition, holding.severity) not in held:
+        if (holding.condition, holding.severity) not in active:
             _condition(sheet, 0, cluster, label, holding, labels)
 
 
@@ -294,8 +294,8 @@ def _measure_counters(sheet: Sheet, snapshot: TopicsSnapshot, job: JobDocument) 
 def _measure_bad_records(sheet: Sheet, snapshot: TopicsSnapshot, cluster: str) -> None:
     bad = Counter[str](dict.fromkeys((*_BAD_KINDS, *CORRECTED), 0))
     for counts in snapshot.bad_records.values():
-        for one in counts:
-            bad[one.kind] += one.records
+        for kind_count in counts:
+            bad[kind_count.kind] += kind_count.records
     for kind, count in bad.items():
         name = "corrected_records_total" if kind in CORRECTED else "dead_letters_total"
         sheet.add(PREFIX_JOB + name, count, cluster=cluster, kind=kind)

@@ -144,12 +144,12 @@ class SinkFeed:
                         return
 
     def _take_all(self, snapshot: TopicsSnapshot, messages: Sequence[Message]) -> None:
-        taken = [one for one in messages if one.error() is None]
+        readable = [message for message in messages if message.error() is None]
         with self._lock:
-            for message in taken:
+            for message in readable:
                 self._take(snapshot, message)
         if self._recorder is not None:
-            self._recorder.take(taken)
+            self._recorder.take(readable)
 
     def _take(self, snapshot: TopicsSnapshot, message: Message) -> None:
         from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME
@@ -170,8 +170,8 @@ class SinkFeed:
     def _topic_ids(self) -> dict[str, tuple[str, int]]:
         """Id and number of partitions of the topics, by name."""
         names = (self._topics.states, self._topics.job, self._topics.events)
-        found = {name: self._connection.identify(name) for name in names}
-        return {name: (one.era, one.partitions) for name, one in found.items()}
+        identities = {name: self._connection.identify(name) for name in names}
+        return {name: (identity.era, identity.partitions) for name, identity in identities.items()}
 
     def _starts(self, topics: TopicIds, recorded: Mapping[tuple[str, int], int]) -> list[TopicPartition]:
         """Documents from the beginning; events from the last midnight, or from where the recorder needs them."""
@@ -191,14 +191,14 @@ class SinkFeed:
             for number in range(count):
                 at = recorded.get((events, number))
                 # A position outside of the topic is one of another time: the broker would refuse it.
-                known = at is not None and first[number] <= at <= ends[number]
-                starts[number] = min(starts[number], at if known and at is not None else kept[number])
+                is_inside = at is not None and first[number] <= at <= ends[number]
+                starts[number] = min(starts[number], at if is_inside and at is not None else kept[number])
         assigned = [TopicPartition(*place, OFFSET_BEGINNING) for place in documents]
         return [*assigned, *(TopicPartition(events, number, at) for number, at in starts.items())]
 
     def _since(self, count: int, ends: Mapping[int, int], since_ms: int) -> dict[int, int]:
-        found = self._connection.offsets_since(self._topics.events, count, since_ms)
-        return {number: end if found[number] < 0 else found[number] for number, end in ends.items()}
+        offsets = self._connection.offsets_since(self._topics.events, count, since_ms)
+        return {number: end if offsets[number] < 0 else offsets[number] for number, end in ends.items()}
 
 
 def _partitions(topics: TopicIds) -> list[tuple[str, int]]:

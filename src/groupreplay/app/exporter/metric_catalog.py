@@ -226,13 +226,15 @@ class Sheet:
     def __init__(self, *, blind: bool, groups_unknown: bool) -> None:
         self._blind = blind
         self._groups_unknown = groups_unknown
-        self._samples: dict[str, dict[tuple[tuple[str, str], ...], float]] = {one.name: {} for one in METERS}
+        self._samples: dict[str, dict[tuple[tuple[str, str], ...], float]] = {
+            meter.name: {} for meter in METERS
+        }
 
     def add(self, name: str, value: float, /, **labels: str) -> None:
         """Adds a sample; NaN for a gauge while nothing is known about it."""
         labels = {
-            one: text if len(text) <= 2 * LIMIT and is_safe(text) else safe_text(text)
-            for one, text in labels.items()
+            label: text if len(text) <= 2 * LIMIT and is_safe(text) else safe_text(text)
+            for label, text in labels.items()
         }
         is_unknown = self._blind or (self._groups_unknown and name.startswith(_ABOUT_GROUPS))
         if is_unknown and _METERS[name].kind is Kind.GAUGE:

@@ -88,9 +88,9 @@ class EventStreams:
                 self.incarnation = incarnation
                 self._latest.clear()
                 self._bytes = 0
-            for one in events:
-                row, value = one.row, _line(one.value)
-                self._latest.append(SentEvent(one.position, row.label, row.name, row.severity, value))
+            for event in events:
+                row, value = event.row, _line(event.value)
+                self._latest.append(SentEvent(event.position, row.label, row.name, row.severity, value))
                 self._bytes += len(value)
             while self._latest and (len(self._latest) > _MOST_EVENTS or self._bytes > _MOST_BYTES):
                 self._bytes -= len(self._latest.popleft().value)
@@ -102,7 +102,7 @@ class EventStreams:
             if incarnation != self.incarnation or not self._latest or self._latest[0].position > position + 1:
                 return None
             # From the end: every stream asks at each event, and few of the events in memory are new.
-            new = takewhile(lambda one: one.position > position, reversed(self._latest))
+            new = takewhile(lambda event: event.position > position, reversed(self._latest))
             return [*new][::-1]
 
     def close(self) -> None:
@@ -143,12 +143,12 @@ class EventStreams:
 
 def read_place(header: str | None) -> StreamPlace | None:
     """The place that a ``Last-Event-ID`` names; None without one, or for one that this server did not send."""
-    found = None if header is None else _PLACE.fullmatch(header.strip())
-    return None if found is None else (found[1], int(found[2]))
+    place = None if header is None else _PLACE.fullmatch(header.strip())
+    return None if place is None else (place[1], int(place[2]))
 
 
 async def event_feed(
-    cluster: WatchedCluster, wanted: EventFilter, last: StreamPlace | None, limiter: CapacityLimiter
+    cluster: WatchedCluster, event_filter: EventFilter, last: StreamPlace | None, limiter: CapacityLimiter
 ) -> AsyncIterator[bytes]:
     """Lines of ``text/event-stream``; ends when the server ends.
 
@@ -165,12 +165,12 @@ async def event_feed(
         if cluster.streams.incarnation not in ("", incarnation):
             incarnation, position = await _now(cluster, limiter)
             yield _reset(incarnation, position)
-        found = await _since(cluster, incarnation, position, limiter)
-        sent = [one for one in found if wanted.wants(one.label, one.name, one.severity)]
+        events = await _since(cluster, incarnation, position, limiter)
+        sent = [event for event in events if event_filter.wants(event.label, event.name, event.severity)]
         if sent:
-            yield b"".join(_frame(incarnation, one) for one in sent)
-        if found:
-            position = found[-1].position
+            yield b"".join(_frame(incarnation, event) for event in sent)
+        if events:
+            position = events[-1].position
             continue
         if not await cluster.streams.wait(ALIVE_SECONDS, partial(_pending, cluster, (incarnation, position))):
             yield f": alive\nid: {incarnation}-{position}\n\n".encode()
@@ -186,9 +186,9 @@ async def _now(cluster: WatchedCluster, limiter: CapacityLimiter) -> StreamPlace
 async def _since(
     cluster: WatchedCluster, incarnation: str, position: int, limiter: CapacityLimiter
 ) -> list[SentEvent]:
-    found = cluster.streams.since(incarnation, position)
-    if found is not None:
-        return found
+    events = cluster.streams.since(incarnation, position)
+    if events is not None:
+        return events
 
     def ask() -> list[SentEvent]:
         rows = cluster.ask(lambda db: event_queries.events_after(db, position, _BATCH))

@@ -134,10 +134,10 @@ class Guard:
         return None
 
     def _knows(self, header: str) -> bool:
-        found = _HOST.fullmatch(header)
-        if found is None:
+        host = _HOST.fullmatch(header)
+        if host is None:
             return False
-        name = found[1].strip("[]").lower().rstrip(".")
+        name = host[1].strip("[]").lower().rstrip(".")
         if name == "localhost" or name in self._hosts:
             return True
         try:
@@ -149,9 +149,9 @@ class Guard:
     def _is_authorised(self, header: str) -> bool:
         if self._token is None:
             return True
-        scheme, _, given = header.partition(" ")
+        scheme, _, token = header.partition(" ")
         # Digests have one length, so that the comparison takes the same time for every token.
-        same = hmac.compare_digest(_digest(given.strip().encode("utf-8", "replace")), self._token)
+        same = hmac.compare_digest(_digest(token.strip().encode("utf-8", "replace")), self._token)
         return same and scheme.lower() == "bearer"
 
 
@@ -169,23 +169,23 @@ def _digest(token: bytes) -> bytes:
 
 def _headers(scope: Scope) -> dict[str, str]:
     """The headers by name; of several with one name all values, so that none of them goes unseen."""
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     for name, value in scope["headers"]:
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
-        found[key] = f"{found[key]},{text}" if key in found else text
-    return found
+        headers[key] = f"{headers[key]},{text}" if key in headers else text
+    return headers
 
 
 def _with_headers(send: Send) -> Send:
     async def sending(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
-            known = {name.lower() for name, _ in message["headers"]}
+            names = {name.lower() for name, _ in message["headers"]}
             message["headers"] = [
                 *message["headers"],
                 *(
                     (name.encode(), text.encode())
                     for name, text in _HEADERS.items()
-                    if name.encode() not in known
+                    if name.encode() not in names
                 ),
             ]
         await send(message)

@@ -36,13 +36,13 @@ class Parameters:
         RequestError: one is not known, given twice, or too long.
     """
 
-    def __init__(self, given: Collection[tuple[str, str]], known: Collection[str]) -> None:
+    def __init__(self, query: Collection[tuple[str, str]], names: Collection[str]) -> None:
         self._values: dict[str, str] = {}
         self._lists: dict[str, list[str]] = {}
-        for name, value in given:
-            if name not in known:
+        for name, value in query:
+            if name not in names:
                 raise RequestError(
-                    400, f"there is no parameter {name[:40]!r} here; there are: {', '.join(known)}"
+                    400, f"there is no parameter {name[:40]!r} here; there are: {', '.join(names)}"
                 )
             if name in REPEATED:
                 self._lists.setdefault(name, []).append(value)
@@ -63,28 +63,28 @@ class Parameters:
         """A text; None where it is missing or empty."""
         return self._values.get(name) or None
 
-    def choice(self, name: str, known: Collection[str], default: str) -> str:
+    def choice(self, name: str, words: Collection[str], default: str) -> str:
         """One of these words."""
         word = self._values.get(name) or default
-        if word not in known:
-            raise RequestError(400, f"{name} is one of: {', '.join(known)}")
+        if word not in words:
+            raise RequestError(400, f"{name} is one of: {', '.join(words)}")
         return word
 
     def number(self, name: str, default: int, least: int, most: int) -> int:
         """A whole number between two bounds."""
-        found = self._read(name, int, f"a whole number from {least} to {most}")
-        if found is None:
+        value = self._read(name, int, f"a whole number from {least} to {most}")
+        if value is None:
             return default
-        if not least <= found <= most:
+        if not least <= value <= most:
             raise RequestError(400, f"{name} is a whole number from {least} to {most}")
-        return found
+        return value
 
     def time_ms(self, name: str) -> int | None:
         """Milliseconds since 1970; None without one."""
-        found = self._read(name, int, "in milliseconds since 1970")
-        if found is not None and not 0 <= found < _LATEST_MS:
+        moment_ms = self._read(name, int, "in milliseconds since 1970")
+        if moment_ms is not None and not 0 <= moment_ms < _LATEST_MS:
             raise RequestError(400, f"{name} is in milliseconds since 1970")
-        return found
+        return moment_ms
 
     def severity(self, name: str) -> int:
         """The number of a severity; 0 without one."""

@@ -67,9 +67,9 @@ class ServerClock:
 
         Of several brokers that differ the nearest one counts: it may be another one whose clock is off.
         """
-        known = self._ahead.setdefault(place, deque(maxlen=_MESSAGES))
-        known.append(self._own() - append_ms)
-        self.off_ms = min((min(one) for one in self._ahead.values()), key=abs)
+        delays_ms = self._ahead.setdefault(place, deque(maxlen=_MESSAGES))
+        delays_ms.append(self._own() - append_ms)
+        self.off_ms = min((min(delays) for delays in self._ahead.values()), key=abs)
 
 
 class TopicRecorder:
@@ -97,21 +97,21 @@ class TopicRecorder:
         """Stores events and documents."""
         from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME
 
-        for one in messages if self._follows else ():
-            kind, written_ms = one.timestamp()
+        for message in messages if self._follows else ():
+            kind, written_ms = message.timestamp()
             if kind == TIMESTAMP_LOG_APPEND_TIME:
-                self._clock.note((one.topic(), one.partition()), written_ms)
+                self._clock.note((message.topic(), message.partition()), written_ms)
         taken = [
             TopicMessage(
-                is_event=one.topic() == self._topics.events,
-                partition=one.partition(),
-                offset=one.offset(),
-                key=one.key() or b"",
-                value=one.value(),
-                written_ms=one.timestamp()[1],
+                is_event=message.topic() == self._topics.events,
+                partition=message.partition(),
+                offset=message.offset(),
+                key=message.key() or b"",
+                value=message.value(),
+                written_ms=message.timestamp()[1],
             )
-            for one in messages
-            if one.topic() != self._topics.job
+            for message in messages
+            if message.topic() != self._topics.job
         ]
         self._history.take(self._topics.events, taken, self._clock())
 
@@ -162,8 +162,8 @@ class WatchedCluster:
     def start(self) -> None:
         """Begins to read the topics."""
         self.feed.start()
-        for one in {self.watch, self.log_watch}:
-            one.start()
+        for watch in {self.watch, self.log_watch}:
+            watch.start()
 
     def close(self) -> None:
         """Ends reading, streams and the history."""

@@ -156,8 +156,9 @@ class _FromHistory:
 
     def until_ms(self, known_ms: int | None) -> int | None:
         """Up to when the events are known: what the job says, or the newest one; None: there is none."""
-        times = [moment_ms(str(one.get("time"))) for one in self.events[:1]]
-        return max((one for one in (*times, known_ms or self.newest_ms) if one is not None), default=None)
+        times = [moment_ms(str(event.get("time"))) for event in self.events[:1]]
+        times.append(known_ms or self.newest_ms)
+        return max((time_ms for time_ms in times if time_ms is not None), default=None)
 
 
 @dataclass(slots=True)
@@ -181,48 +182,50 @@ class LiveTimelines:
         """
         now_ms = self.cluster.clock()
         end_ms = min(now_ms, until_ms or now_ms)
-        told = self.cluster.ask(lambda db: _from_history(db, group, end_ms))
-        group_id = told.group_id or group
-        given = TimelineInput(
+        history = self.cluster.ask(lambda db: _from_history(db, group, end_ms))
+        group_id = history.group_id or group
+        timeline = TimelineInput(
             group_id=group_id,
             source=_source(group_id, self.cluster.redaction),
-            events=told.events,
+            events=history.events,
             end_ms=end_ms,
             since_ms=since_ms,
             until_ms=until_ms or max(now_ms, since_ms) + 1,
             redaction=self.cluster.redaction,
-            events_until_ms=told.until_ms(self.cluster.known_until_ms()),
+            events_until_ms=history.until_ms(self.cluster.known_until_ms()),
         )
-        if told.hides_names and self.cluster.redaction is None:
+        if history.hides_names and self.cluster.redaction is None:
             why = "The job hides names, and this server has no --redact-key-file to hide them in the log."
-            return _without_log(given, told, Unread(what="log", reason="hidden", since_ms=None, text=why))
+            return _without_log(
+                timeline, history, Unread(what="log", reason="hidden", since_ms=None, text=why)
+            )
         try:
-            return self._with_log(given, told, self._logs.read(group_id, now_ms), now_ms)
+            return self._with_log(timeline, history, self._logs.read(group_id, now_ms), now_ms)
         except GroupReplayError as error:
             kept = self._logs.kept(group_id)
             if kept is None:
-                return _without_log(given, told, _unread("log", error, None))
+                return _without_log(timeline, history, _unread("log", error, None))
             unread = (_unread("log", error, kept.known_ms),)
-        return self._with_log(replace(given, unread=unread), told, kept, now_ms)
+        return self._with_log(replace(timeline, unread=unread), history, kept, now_ms)
 
     def _with_log(
-        self, given: TimelineInput, told: _FromHistory, found: LiveGroupLog, now_ms: int
+        self, timeline: TimelineInput, history: _FromHistory, group_log: LiveGroupLog, now_ms: int
     ) -> TimelineDocument | None:
         context = self._logs.context
         assert context is not None, "a log that was read has one"
-        answers = self._answers.of_group(given.group_id, context.cluster_id, now_ms)
-        unread = list(given.unread)
+        answers = self._answers.of_group(timeline.group_id, context.cluster_id, now_ms)
+        unread = list(timeline.unread)
         if answers.error is not None:
             unread.append(_unread("probes", answers.error, answers.known_ms))
-        with found.lock:
-            log = found.log
-            if not (told.events or log.records or found.rows or told.group_id):
+        with group_log.lock:
+            log = group_log.log
+            if not (history.events or log.records or group_log.rows or history.group_id):
                 return None
-            source = replace(given.source, cluster_id=context.cluster_id, topic_id=context.era)
-            made = replace(
-                given,
+            source = replace(timeline.source, cluster_id=context.cluster_id, topic_id=context.era)
+            whole = replace(
+                timeline,
                 source=source,
-                events=_joined(given.events, found.member_events),
+                events=_joined(timeline.events, group_log.member_events),
                 has_log=True,
                 probed=answers.rounds is not None,
                 asked=answers.rounds,
@@ -230,14 +233,14 @@ class LiveTimelines:
                 records=log.records,
                 commits=log.commits(),
                 answers=answers.states,
-                offsets=found.offsets(),
+                offsets=group_log.offsets(),
                 assumed=context.assumed_retention,
                 topic_names=context.topic_names,
                 undated=log.undated,
-                known_until_ms=found.known_ms,
+                known_until_ms=group_log.known_ms,
                 unread=unread,
             )
-            return _remarked(timeline_document(made, text_of), told)
+            return _remarked(timeline_document(whole, text_of), history)
 
 
 def _unread(what: Literal["log", "probes"], error: GroupReplayError, known_ms: int | None) -> Unread:
@@ -259,31 +262,31 @@ def _from_history(db: sqlite3.Connection, group: str, end_ms: int) -> _FromHisto
     document, group_id = group_queries.document(db, label), group_queries.group_id_of(db, label)
     values, cut = event_queries.events_of_group(db, label, end_ms + 1, _MOST_EVENTS, _MOST_BYTES)
     events = [event for value in values if (event := OBJECTS.decode(value)) is not None]
-    known = OBJECTS.decode(document) or {}
+    stored = OBJECTS.decode(document) or {}
     if group_id is None:
         group_id = next(
-            (data["group_id"] for one in events if "group_id" in (data := one.get("data") or {})), None
+            (data["group_id"] for event in events if "group_id" in (data := event.get("data") or {})), None
         )
     first_ms, newest_ms = event_queries.event_bounds_ms(db)
-    return _FromHistory(group_id, events, cut, first_ms, newest_ms, hides_names(known, *events))
+    return _FromHistory(group_id, events, cut, first_ms, newest_ms, hides_names(stored, *events))
 
 
 def hides_names(*documents: Mapping[str, Any]) -> bool:
     """Whether a member in a document or event has a name that a redaction has replaced."""
     return any(
         str(member.get(name) or "").startswith(MARK)
-        for one in documents
-        for member in _members(one)
+        for message in documents
+        for member in _members(message)
         for name in _NAMES
     )
 
 
-def _members(one: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
-    data = one.get("data")
-    fields = data if isinstance(data, Mapping) else one
+def _members(message: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
+    data = message.get("data")
+    fields = data if isinstance(data, Mapping) else message
     members = fields.get("members")
-    found = members if isinstance(members, list) else []
-    return [fields, *(member for member in found if isinstance(member, Mapping))]
+    listed = members if isinstance(members, list) else []
+    return [fields, *(member for member in listed if isinstance(member, Mapping))]
 
 
 def _source(group_id: str, redaction: Redaction | None) -> TimelineSource:
@@ -310,26 +313,26 @@ def _source(group_id: str, redaction: Redaction | None) -> TimelineSource:
 
 def _joined(events: Sequence[Mapping[str, Any]], members: Iterable[Json]) -> list[Mapping[str, Any]]:
     """The job's events, and those about members that only the replay emits: the same cause gives the same id."""
-    known = {event.get("id") for event in events}
-    return [*events, *(event for event in members if event["id"] not in known)]
+    ids = {event.get("id") for event in events}
+    return [*events, *(event for event in members if event["id"] not in ids)]
 
 
-def _without_log(given: TimelineInput, told: _FromHistory, missing: Unread) -> TimelineDocument | None:
-    if not (told.events or told.group_id):
+def _without_log(timeline: TimelineInput, history: _FromHistory, missing: Unread) -> TimelineDocument | None:
+    if not (history.events or history.group_id):
         return None
     # States and members are those of events.
-    made = replace(given, unread=(missing,), known_until_ms=given.events_until_ms)
-    return _remarked(timeline_document(made, text_of), told)
+    whole = replace(timeline, unread=(missing,), known_until_ms=timeline.events_until_ms)
+    return _remarked(timeline_document(whole, text_of), history)
 
 
-def _remarked(document: TimelineDocument, told: _FromHistory) -> TimelineDocument:
+def _remarked(document: TimelineDocument, history: _FromHistory) -> TimelineDocument:
     """The document with what the history does not have."""
-    first_ms, found = told.first_ms, list[Remark]()
-    if told.cut:
-        found.append(Remark(kind="summed_events", text="Only the newest events before the end were read."))
+    first_ms, missing = history.first_ms, list[Remark]()
+    if history.cut:
+        missing.append(Remark(kind="summed_events", text="Only the newest events before the end were read."))
     elif first_ms is None or first_ms > document.since_ms:
         since = "yet" if first_ms is None else f"before {timestamp(first_ms)}"
-        found.append(Remark(kind="history", text=f"The history of this server has no events {since}."))
+        missing.append(Remark(kind="history", text=f"The history of this server has no events {since}."))
     # First what could not be read: it is not to be taken for the end of what happened.
-    remarks = sorted((*found, *document.remarks), key=lambda one: not one.kind.startswith("unread"))
+    remarks = sorted((*missing, *document.remarks), key=lambda remark: not remark.kind.startswith("unread"))
     return replace(document, remarks=tuple(remarks))
