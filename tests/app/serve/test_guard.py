@@ -19,10 +19,10 @@ from support.serve.written_clusters import served_cluster
 NOW = SINCE_MS
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[WatchedCluster]:
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WatchedCluster]:
     """One without groups."""
-    with served_cluster(tmp_path, NOW) as made:
+    with served_cluster(tmp_path_factory.mktemp("guard"), NOW) as made:
         yield made
 
 

@@ -232,14 +232,10 @@ class Sheet:
 
     def add(self, name: str, value: float, /, **labels: str) -> None:
         """Adds a sample; NaN for a gauge while nothing is known about it."""
-        labels = {
-            label: text if len(text) <= 2 * LIMIT and is_safe(text) else safe_text(text)
-            for label, text in labels.items()
-        }
         is_unknown = self._blind or (self._groups_unknown and name.startswith(_ABOUT_GROUPS))
         if is_unknown and _METERS[name].kind is Kind.GAUGE:
             value = math.nan
-        samples, key = self._samples[name], tuple(labels.items())
+        samples, key = self._samples[name], tuple((label, _safe(text)) for label, text in labels.items())
         samples[key] = max(value, samples.get(key, value))
 
     def metrics(self) -> Iterator[Metric]:
@@ -256,7 +252,7 @@ class Sheet:
                 yield metric
 
 
-def _label(text: str) -> str:
+def _safe(text: str) -> str:
     # One that is safe already may be the label of a group, which ends in a hash that must not be cut off.
     return text if len(text) <= 2 * LIMIT and is_safe(text) else safe_text(text)
 

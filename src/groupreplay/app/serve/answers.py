@@ -19,6 +19,11 @@ SeverityName: TypeAlias = Annotated[str, Meta(extra_json_schema={"enum": [*Sever
 JsonObject: TypeAlias = Annotated[msgspec.Raw, Meta(extra_json_schema={"type": "object"})]
 
 
+def about(text: str) -> Meta:
+    """The description of a field."""
+    return Meta(description=text)
+
+
 class Error(msgspec.Struct):
     """Why there is no answer."""
 
@@ -29,12 +34,12 @@ class Condition(msgspec.Struct):
     """Something that holds now."""
 
     condition_id: str
-    name: Annotated[str, Meta(description="For example rebalance.stuck; docs/events.md lists them.")]
+    name: Annotated[str, about("For example rebalance.stuck; docs/events.md lists them.")]
     severity: SeverityName
     group_id: str | None
     since_ms: TimeMs | None
-    subject: Annotated[str, Meta(description="The member, instance or partition; empty: the group.")]
-    summary: Annotated[str, Meta(description="One sentence.")]
+    subject: Annotated[str, about("The member, instance or partition; empty: the group.")]
+    summary: Annotated[str, about("One sentence.")]
     blockers: list[dict[str, Any]]
     suspects: list[dict[str, Any]]
     runbook: str
@@ -52,36 +57,31 @@ class Group(msgspec.Struct):
     """A group as the job sees it."""
 
     label: Annotated[
-        str,
-        Meta(
-            description="The id, or for an id that is empty, long or unsafe a text with a hash. For addresses."
-        ),
+        str, about("The id, or for an id that is empty, long or unsafe a text with a hash. For addresses.")
     ]
     group_id: str
-    type: Annotated[str, Meta(description="classic, consumer, share, streams or simple.")]
+    type: Annotated[str, about("classic, consumer, share, streams or simple.")]
     state: str
-    generation: Annotated[int | None, Meta(description="Generation, or group epoch.")]
+    generation: Annotated[int | None, about("Generation, or group epoch.")]
     members: int
-    severity: Annotated[SeverityName | None, Meta(description="The highest severity of its conditions.")]
-    risk: Annotated[str | None, Meta(description="The name of its worst condition.")]
-    since_ms: Annotated[TimeMs | None, Meta(description="Since when it is in this state.")]
-    expires_ms: Annotated[
-        TimeMs | None, Meta(description="Its first offset is not removed before; rounded down.")
-    ]
-    offsets: Annotated[int, Meta(description="Committed partitions.")]
+    severity: Annotated[SeverityName | None, about("The highest severity of its conditions.")]
+    risk: Annotated[str | None, about("The name of its worst condition.")]
+    since_ms: Annotated[TimeMs | None, about("Since when it is in this state.")]
+    expires_ms: Annotated[TimeMs | None, about("Its first offset is not removed before; rounded down.")]
+    offsets: Annotated[int, about("Committed partitions.")]
     conditions: list[Condition]
     trouble: Annotated[
         Trouble | None,
-        Meta(
-            description="The gravest event of the last 24 hours of the history that was no condition, such as a loss "
+        about(
+            "The gravest event of the last 24 hours of the history that was no condition, such as a loss "
             "of offsets."
         ),
     ]
-    rebalanced_ms: Annotated[TimeMs | None, Meta(description="The last completed rebalance in the history.")]
+    rebalanced_ms: Annotated[TimeMs | None, about("The last completed rebalance in the history.")]
     commits: Annotated[
         int | None,
-        Meta(
-            description="In the last sample of /api/committers, which is of commits_since_ms to commits_until_ms in "
+        about(
+            "In the last sample of /api/committers, which is of commits_since_ms to commits_until_ms in "
             "/api/groups; null: none was taken, or the group's partition was not read."
         ),
     ]
@@ -112,7 +112,7 @@ class GroupWithDocument(msgspec.Struct):
     """A group, and its message in group-states."""
 
     group: Group
-    document: Annotated[JsonObject, Meta(description="As the job wrote it (docs/states.md).")]
+    document: Annotated[JsonObject, about("As the job wrote it (docs/states.md).")]
 
 
 class Conditions(msgspec.Struct):
@@ -125,7 +125,7 @@ class Conditions(msgspec.Struct):
 class Event(msgspec.Struct):
     """An event and its sentence."""
 
-    event: Annotated[JsonObject, Meta(description="The CloudEvent as the job wrote it (docs/events.md).")]
+    event: Annotated[JsonObject, about("The CloudEvent as the job wrote it (docs/events.md).")]
     text: str
 
 
@@ -159,7 +159,7 @@ class Strip(msgspec.Struct):
     group_id: str
     spans: list[StripSpan]
     rebalances: list[Rebalances]
-    width_ms: Annotated[int, Meta(description="The length of a part of the time.")]
+    width_ms: Annotated[int, about("The length of a part of the time.")]
 
 
 class Strips(msgspec.Struct):
@@ -232,8 +232,8 @@ class Committers(msgspec.Struct):
     committers: list[Committer]
     since_ms: TimeMs
     until_ms: TimeMs
-    complete: Annotated[bool, Meta(description="Whether all partitions were read to their ends.")]
-    error: Annotated[str | None, Meta(description="Why nothing could be counted.")]
+    complete: Annotated[bool, about("Whether all partitions were read to their ends.")]
+    error: Annotated[str | None, about("Why nothing could be counted.")]
 
 
 class JobCondition(msgspec.Struct):
@@ -265,14 +265,12 @@ class Job(msgspec.Struct, kw_only=True):
 
     up: Annotated[
         bool | None,
-        Meta(
-            description="Heartbeats are fresh and a query reads the log; null: the job's topics cannot be read, or "
+        about(
+            "Heartbeats are fresh and a query reads the log; null: the job's topics cannot be read, or "
             "can be read again for less time than a job may be silent."
         ),
     ] = None
-    silent: Annotated[
-        bool | None, Meta(description="Its heartbeat is late, or no single run has caught up.")
-    ] = None
+    silent: Annotated[bool | None, about("Its heartbeat is late, or no single run has caught up.")] = None
     query_running: bool | None = None
     phase: str | None = None
     once: bool | None = None
@@ -300,33 +298,32 @@ class Cluster(msgspec.Struct, kw_only=True):
 
     name: str
     cluster_id: str | None
-    now_ms: Annotated[int, Meta(description="The present by the brokers' clock, as far as it is known.")]
+    now_ms: Annotated[int, about("The present by the brokers' clock, as far as it is known.")]
     clock_off_ms: Annotated[
         int | None,
-        Meta(
-            description="How far this server's clock is ahead of the brokers'; more than 5 s is corrected in all "
+        about(
+            "How far this server's clock is ahead of the brokers'; more than 5 s is corrected in all "
             "times. null: no message has shown it yet."
         ),
     ]
-    error: Annotated[str | None, Meta(description="Why the job's topics cannot be read at this moment.")]
-    kafka: Annotated[Answers, Meta(description="Of the cluster with the job's topics.")]
+    error: Annotated[str | None, about("Why the job's topics cannot be read at this moment.")]
+    kafka: Annotated[Answers, about("Of the cluster with the job's topics.")]
     log_kafka: Annotated[
-        Answers | None,
-        Meta(description="Of the cluster with the offsets topic; null: it is the same one."),
+        Answers | None, about("Of the cluster with the offsets topic; null: it is the same one.")
     ]
     known_until_ms: Annotated[
         TimeMs | None,
-        Meta(
-            description="Groups, conditions and events are known up to this time, by the job's clock; ages count to "
+        about(
+            "Groups, conditions and events are known up to this time, by the job's clock; ages count to "
             "here. null: not known."
         ),
     ]
     caught_up_ms: TimeMs | None
     job: Job
-    conditions: Annotated[dict[str, int], Meta(description="Conditions of groups by severity.")]
-    history_ms: Annotated[int, Meta(description="How long events stay in the history.")]
-    history_since_ms: Annotated[TimeMs | None, Meta(description="When its oldest event happened.")]
-    history_until_ms: Annotated[TimeMs | None, Meta(description="When its newest event was written.")]
+    conditions: Annotated[dict[str, int], about("Conditions of groups by severity.")]
+    history_ms: Annotated[int, about("How long events stay in the history.")]
+    history_since_ms: Annotated[TimeMs | None, about("When its oldest event happened.")]
+    history_until_ms: Annotated[TimeMs | None, about("When its newest event was written.")]
     history_error: str | None
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from starlette.responses import Response
 
 from groupreplay.app.exporter.clients import Rates, client_network
 from groupreplay.app.serve.answers import Error
@@ -116,7 +117,10 @@ class Guard:
         if refused is None:
             await self._application(scope, receive, guarded)
         else:
-            await _refuse(guarded, *refused, is_head=scope["method"] == "HEAD")
+            status, why, more = refused
+            headers = {"content-type": "application/json", "cache-control": "no-store", **more}
+            body = b"" if scope["method"] == "HEAD" else msgspec.json.encode(Error(why))
+            await Response(body, status, headers)(scope, receive, guarded)
 
     def _refusal(self, scope: Scope) -> tuple[int, str, Mapping[str, str]] | None:
         headers = _headers(scope)
@@ -191,16 +195,3 @@ def _with_headers(send: Send) -> Send:
         await send(message)
 
     return sending
-
-
-async def _refuse(send: Send, status: int, why: str, more: Mapping[str, str], *, is_head: bool) -> None:
-    body = msgspec.json.encode(Error(why))
-    headers = {
-        "content-type": "application/json",
-        "content-length": str(len(body)),
-        "cache-control": "no-store",
-        **more,
-    }
-    encoded = [(name.encode(), text.encode()) for name, text in headers.items()]
-    await send({"type": "http.response.start", "status": status, "headers": encoded})
-    await send({"type": "http.response.body", "body": b"" if is_head else body})
