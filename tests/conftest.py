@@ -9,6 +9,7 @@ import re
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -18,6 +19,10 @@ from groupreplay.streaming.local.broker import EmbeddedBroker
 from support import class_archives
 from support.installed_code import differing_modules
 from support.paths import ROOT
+from support.pictures import report_pages
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 EmbeddedBroker.common_jvm_options = class_archives.options(class_archives.BROKER)
 os.environ.setdefault(
@@ -69,6 +74,15 @@ def pytest_runtest_setup() -> None:
     """Starts the shared broker again if it ended under the test before: that costs one test, not all behind it."""
     for running in _SHARED_BROKERS:
         running.start()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One browser for the tests of a module; longer, and its event loop would be in the way of other tests."""
+    if report_pages.browser_program() is None:
+        pytest.skip(report_pages.NO_BROWSER)
+    with report_pages.running_browser() as running:
+        yield running
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ import msgspec
 from prometheus_client import generate_latest
 
 from groupreplay.app.exporter.collector import measure
-from groupreplay.app.exporter.freshness import Limits
+from groupreplay.app.exporter.feed import Limits
 from groupreplay.codecs import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
 from groupreplay.state import Context
 from groupreplay.streaming.contract.rows import ROW_SCHEMA

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from groupreplay.app.exporter.collector import measure
-from groupreplay.app.exporter.freshness import Limits
+from groupreplay.app.exporter.feed import Limits
 from groupreplay.app.exporter.metric_catalog import METERS, metrics_table
 from groupreplay.state.conditions.rebalance_stuck import WEDGED
 from groupreplay.state.conditions.registry import CONDITIONS

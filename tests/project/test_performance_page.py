@@ -7,7 +7,7 @@ import re
 import pytest
 
 from groupreplay.app.cli.commands.run import command as run
-from groupreplay.app.cli.commands.serving.export import command as export
+from groupreplay.app.cli.commands.serve import command as serve
 from support.paths import ROOT
 
 PAGES = {name: (ROOT / "docs" / name).read_text() for name in ("performance.md", "scaling.md")}
@@ -36,10 +36,10 @@ def test_the_flags_of_benchmarks_exist(page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_flag_exists(page: str) -> None:
-    """Flags in the text belong to a benchmark, to ``groupreplay run`` or ``export``, except those of spark-submit."""
+    """Flags in the text belong to a benchmark, to ``groupreplay run`` or ``serve``, except those of spark-submit."""
     text = re.sub(r"spark-submit --.*?job\.py", "", PAGES[page], flags=re.DOTALL)
     scripts = "".join(path.read_text() for path in (ROOT / "benchmarks").rglob("*.py"))
-    known = {name for command in (run, export) for parameter in command.params for name in parameter.opts}
+    known = {name for command in (run, serve) for parameter in command.params for name in parameter.opts}
     flags = set(re.findall(r"(?<![\w|-])--[a-z][\w-]+", text)) - known
     assert [flag for flag in sorted(flags) if f'"{flag}"' not in scripts] == []
 

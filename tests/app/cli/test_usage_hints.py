@@ -42,6 +42,7 @@ from support.job.captures import invoke
                 "Flags of a command stand behind its name: groupreplay list --from-file ...",
             ],
         ),
+        ("export", ["Error: No such command 'export': it is 'serve --metrics-only' now."]),
         ("simulat", ["Error: No such command 'simulat'. Did you mean simulate?"]),
         ("xyzzy", ["Error: No such command 'xyzzy'."]),
         ("-x", ["Error: No such option '-x'."]),

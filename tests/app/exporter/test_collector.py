@@ -18,7 +18,7 @@ from groupreplay.app.exporter.collector import (
     policy_labels,
     shown_groups,
 )
-from groupreplay.app.exporter.freshness import Limits
+from groupreplay.app.exporter.feed import Limits
 from groupreplay.app.exporter.metric_catalog import METERS
 from groupreplay.state.conditions.tracker import group_hash
 from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, JOB_KEY
@@ -132,6 +132,7 @@ def test_the_job() -> None:
         "groupreplay_prober_restarts_total": {"": 0},
         "groupreplay_build_info": {f"exporter {__version__}": 1, f"job {__version__}": 1},
         "groupreplay_exporter_ready": {"": 1},
+        "groupreplay_exporter_topics_up": {"": 1},
         "groupreplay_exporter_groups_left_out": {"": 0},
         "groupreplay_exporter_conditions_left_out": {"": 0},
         "groupreplay_exporter_counters_forgotten_total": {"": 0},
@@ -152,6 +153,7 @@ def test_before_anything_was_read() -> None:
     assert samples(None) == {
         "groupreplay_build_info": {f"exporter {__version__}": 1},
         "groupreplay_exporter_ready": {"": 0},
+        "groupreplay_exporter_topics_up": {"": 1},
     }
 
 

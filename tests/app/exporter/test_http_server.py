@@ -1,4 +1,4 @@
-"""The HTTP server of both commands: addresses, silent clients, large requests, too many connections."""
+"""The HTTP server: addresses, silent clients, large requests, too many connections."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import http.client
 import re
 import socket
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 
 import pytest
 from starlette.applications import Starlette
@@ -28,13 +28,22 @@ async def _hello(_: Request) -> PlainTextResponse:
 APPLICATION = Starlette(routes=[Route("/", _hello)])
 
 
-@pytest.fixture
+@contextmanager
+def answering(*routes: Route) -> Iterator[HttpServer]:
+    """A server with these routes beside ``/``."""
+    made = open_server(Starlette(routes=[Route("/", _hello), *routes]), "127.0.0.1", 0)
+    made.start()
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+@pytest.fixture(scope="module")
 def server() -> Iterator[HttpServer]:
     """One that answers."""
-    made = open_server(APPLICATION, "127.0.0.1", 0)
-    made.start()
-    yield made
-    made.close()
+    with answering() as made:
+        yield made
 
 
 def status(server: HttpServer, **headers: str) -> int:
@@ -69,27 +78,22 @@ def test_the_address() -> None:
 def test_a_client_that_sends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is disconnected, also in the middle of a head; one that asks is not."""
     monkeypatch.setattr(http_server, "CLIENT_SECONDS", 1.0)
-    made = open_server(APPLICATION, "127.0.0.1", 0)
-    made.start()
-    with connected(made) as silent, connected(made) as slow:
+    with answering() as made, connected(made) as silent, connected(made) as slow:
         slow.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n")
         assert silent.recv(1) == b""
         assert slow.recv(1) == b""
-    assert status(made) == 200
-    made.close()
+        assert status(made) == 200
 
 
 def test_a_client_that_sends_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """After an answer, too: in the middle of the next head, however slowly its bytes come, and without one."""
     monkeypatch.setattr(http_server, "CLIENT_SECONDS", 1.0)
-    made = open_server(APPLICATION, "127.0.0.1", 0)
-    made.start()
-    with connected(made) as silent, connected(made) as slow:
-        for one in (silent, slow):
-            one.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+    with answering() as made, connected(made) as silent, connected(made) as slow:
+        for client in (silent, slow):
+            client.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             answer = b""
             while not answer.endswith(b"hello"):
-                part = one.recv(4_096)
+                part = client.recv(4_096)
                 assert part
                 answer += part
         slow.settimeout(0.1)
@@ -105,8 +109,7 @@ def test_a_client_that_sends_nothing_more(monkeypatch: pytest.MonkeyPatch) -> No
 
         wait_until(has_ended, 30)
         assert silent.recv(1) == b""
-    assert status(made) == 200
-    made.close()
+        assert status(made) == 200
 
 
 async def _endless(_: Request) -> StreamingResponse:
@@ -121,16 +124,12 @@ async def _endless(_: Request) -> StreamingResponse:
 def test_a_client_that_does_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is disconnected, so that it does not hold its place for ever; others are answered meanwhile."""
     monkeypatch.setattr(http_server, "READING_SECONDS", 1.0)
-    application = Starlette(routes=[Route("/", _hello), Route("/endless", _endless)])
-    made = open_server(application, "127.0.0.1", 0)
-    made.start()
-    with connected(made) as silent:
+    with answering(Route("/endless", _endless)) as made, connected(made) as silent:
         silent.sendall(b"GET /endless HTTP/1.1\r\nHost: x\r\n\r\n")
         connections = made._server.server_state.connections
         wait_until(lambda: len(connections) == 1)
         wait_until(lambda: not connections)
         assert status(made) == 200
-    made.close()
 
 
 def test_noise_is_not_logged(server: HttpServer, caplog: pytest.LogCaptureFixture) -> None:
@@ -175,10 +174,7 @@ def test_too_many_connections(monkeypatch: pytest.MonkeyPatch, caplog: pytest.Lo
     """With all places taken by requests in progress a further one gets 503; when one ends there is room again."""
     monkeypatch.setattr(http_server, "MOST_CONNECTIONS", 4)
     monkeypatch.setattr(http_server, "FIRST_LINE_SECONDS", 0.0)
-    application = Starlette(routes=[Route("/", _hello), Route("/waiting", _waiting)])
-    made = open_server(application, "127.0.0.1", 0)
-    made.start()
-    with ExitStack() as clients:
+    with answering(Route("/waiting", _waiting)) as made, ExitStack() as clients:
         for _ in range(4):
             client = clients.enter_context(connected(made))
             client.sendall(b"GET /waiting HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -186,8 +182,8 @@ def test_too_many_connections(monkeypatch: pytest.MonkeyPatch, caplog: pytest.Lo
         assert status(made) == 503
         wait_until(lambda: caplog.messages != [], seconds=30)
         assert caplog.messages[0].startswith("dropped or refused 1 connections, from 127.0.0.1 (1): ")
-    wait_until(lambda: status(made) == 200, seconds=30)
-    made.close()
+        clients.close()
+        wait_until(lambda: status(made) == 200, seconds=30)
 
 
 def _half(server: HttpServer, address: str) -> socket.socket:
@@ -207,9 +203,7 @@ def test_halves_of_requests(
     The deadline is longer than the test: only new connections end the old ones.
     """
     monkeypatch.setattr(http_server, "CLIENT_SECONDS", 300.0)
-    made = open_server(APPLICATION, "127.0.0.1", 0)
-    made.start()
-    with ExitStack() as halves:
+    with answering() as made, ExitStack() as halves:
         for number in range(600):
             address = f"127.0.{1 + number % addresses // 200}.{1 + number % addresses % 200}"
             halves.enter_context(_half(made, address))
@@ -222,7 +216,6 @@ def test_halves_of_requests(
         assert re.match(
             r"dropped or refused \d+ connections, from 127\.0\.1\.\d+ \(\d+\)", caplog.messages[0]
         )
-    made.close()
 
 
 def test_nothing_about_libraries(server: HttpServer) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -33,18 +34,32 @@ NOT_ASKED = {"answered_ms": None, "since_ms": None, "error": None}
 STUCK = "cd0aa9856147b6c5-rebalance.stuck-6010000"
 
 
+@contextmanager
+def two_groups(folder: Path) -> Iterator[WatchedCluster]:
+    """A group that is stuck, and one that is well."""
+    (sick, sick_events), (calm, calm_events) = stuck(), stable()
+    with served_cluster(folder, NOW) as made:
+        take(made, states([("g", document(sick)), ("calm", document(calm, "calm"))]), NOW)
+        take(made, messages([*events(sick_events), *events(calm_events, "calm")], NOW), NOW)
+        yield made
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AskedSite]:
+    """A site of both groups, which is only read."""
+    with two_groups(tmp_path_factory.mktemp("site")) as cluster:
+        yield AskedSite(NOW, cluster)
+
+
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[WatchedCluster]:
-    """A group that is stuck, and one that is well."""
-    (sick, told), (calm, before) = stuck(), stable()
-    with served_cluster(tmp_path, NOW) as made:
-        take(made, states([("g", document(sick)), ("calm", document(calm, "calm"))]), NOW)
-        take(made, messages([*events(told), *events(before, "calm")], NOW), NOW)
+    """Both groups, for a test that writes."""
+    with two_groups(tmp_path) as made:
         yield made
 
 
 @pytest.fixture
-def site(cluster: WatchedCluster) -> AskedSite:
+def own_site(cluster: WatchedCluster) -> AskedSite:
     """Its site."""
     return AskedSite(NOW, cluster)
 
@@ -124,21 +139,21 @@ def test_a_group(site: AskedSite) -> None:
     assert site.get("/api/groups/g/nothing").status_code == 404
 
 
-def test_a_group_that_has_lost_offsets(site: AskedSite, cluster: WatchedCluster) -> None:
+def test_a_group_that_has_lost_offsets(own_site: AskedSite, cluster: WatchedCluster) -> None:
     """It has no condition now, and is no healthy group for a day: what happened is named, and it comes first."""
     loss = msgspec.json.decode(events([expired(3)], "calm")[0])
     lost_ms = 6_200_000
-    assert site.json("/api/groups/calm")["group"]["trouble"] is None
+    assert own_site.json("/api/groups/calm")["group"]["trouble"] is None
     loss["time"] = timestamp(lost_ms)
     take(cluster, messages([msgspec.json.encode(loss)], NOW, 50), NOW)
-    shown = site.json("/api/groups/calm")["group"]
+    shown = own_site.json("/api/groups/calm")["group"]
     assert shown["severity"] is None
     assert shown["trouble"] == {"name": "offsets.expired", "at_ms": lost_ms, "severity": "ERROR"}
-    assert labels(site.json("/api/groups")) == ["g", "calm"]
+    assert labels(own_site.json("/api/groups")) == ["g", "calm"]
     later = {**loss, "id": "later", "time": timestamp(lost_ms + DAY_MS + 1), "subject": "g"}
     later["data"] = {**loss["data"], "group_id": "g"}
     take(cluster, messages([msgspec.json.encode(later)], NOW + DAY_MS, 51), NOW + DAY_MS)
-    assert site.json("/api/groups/calm")["group"]["trouble"] is None
+    assert own_site.json("/api/groups/calm")["group"]["trouble"] is None
 
 
 def test_conditions(site: AskedSite) -> None:
@@ -161,12 +176,12 @@ def test_conditions(site: AskedSite) -> None:
     }
 
 
-def test_events_page_by_page(site: AskedSite, cluster: WatchedCluster) -> None:
+def test_events_page_by_page(own_site: AskedSite, cluster: WatchedCluster) -> None:
     """All pages together are all events, newest first, each as it was written and once."""
     written = [*events(stuck()[1]), *events(stable()[1], "calm")]
     found, place = [], ""
     while True:
-        page = site.json(f"/api/events?limit=2&cursor={place}")
+        page = own_site.json(f"/api/events?limit=2&cursor={place}")
         assert len(page["events"]) <= 2
         found += [one["event"] for one in page["events"]]
         place = page["next"]
@@ -207,16 +222,16 @@ def test_strips(site: AskedSite) -> None:
     assert [one["group_id"] for one in asked["strips"]] == ["calm", "nobody"]
 
 
-def test_topics_and_expiries(site: AskedSite, cluster: WatchedCluster) -> None:
+def test_topics_and_expiries(own_site: AskedSite, cluster: WatchedCluster) -> None:
     """Who reads a topic, and whose offsets go next."""
     raw = msgspec.json.decode(document(stable()[0], "old"))
     raw["offsets"].update(partitions=3, next_expiry_ms=NOW + 2 * DAY_MS)
     take(cluster, states([("old", msgspec.json.encode(raw))]), NOW)
-    topics = site.json("/api/topics?search=T")
+    topics = own_site.json("/api/topics?search=T")
     assert [(one["topic"], one["reader_count"]) for one in topics["topics"]] == [("t", 3)]
     assert [one["group_id"] for one in topics["topics"][0]["readers"]] == ["g", "calm", "old"]
-    assert site.json("/api/topics?search=_")["topics"] == []
-    assert site.json("/api/expiring")["days"] == [
+    assert own_site.json("/api/topics?search=_")["topics"] == []
+    assert own_site.json("/api/expiring")["days"] == [
         {
             "day": "1970-01-03",
             "group_count": 1,
@@ -224,14 +239,14 @@ def test_topics_and_expiries(site: AskedSite, cluster: WatchedCluster) -> None:
             "groups": [{"group_id": "old", "expires_ms": NOW + 2 * DAY_MS, "offsets": 3}],
         }
     ]
-    assert site.json(f"/api/expiring?until={NOW}")["days"] == []
+    assert own_site.json(f"/api/expiring?until={NOW}")["days"] == []
 
 
 def test_a_cluster_and_its_job(
-    site: AskedSite, cluster: WatchedCluster, monkeypatch: pytest.MonkeyPatch
+    own_site: AskedSite, cluster: WatchedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before the job's topics were read, why nothing is known; then the job's health and its own conditions."""
-    (before,) = site.json("/api/clusters")["clusters"]
+    (before,) = own_site.json("/api/clusters")["clusters"]
     assert (before["name"], before["cluster_id"], before["job"]["up"]) == ("kafka", None, None)
     # Of an old file with events it is known how new they are.
     assert (before["known_until_ms"], before["history_until_ms"]) == (None, NOW)
@@ -241,7 +256,7 @@ def test_a_cluster_and_its_job(
     blind = {"conditions": [{"condition": "job.blind", "severity": "ERROR", "what": "query_stopped"}]}
     snapshot.take_job(CONDITIONS_KEY, msgspec.json.encode(blind))
     monkeypatch.setattr(cluster.feed, "_snapshot", snapshot)
-    (after,) = site.json("/api/clusters")["clusters"]
+    (after,) = own_site.json("/api/clusters")["clusters"]
     job = after["job"]
     assert (after["cluster_id"], after["conditions"]) == ("test-cluster", {"ERROR": 1, "WARN": 1})
     assert (job["up"], job["heartbeat_ms"], job["caught_up_ms"], job["behind_ms"]) == (
@@ -267,7 +282,7 @@ def test_a_cluster_and_its_job(
     ],
 )
 def test_whether_the_job_is_up(
-    site: AskedSite,
+    own_site: AskedSite,
     cluster: WatchedCluster,
     monkeypatch: pytest.MonkeyPatch,
     answers: Answers,
@@ -283,21 +298,21 @@ def test_whether_the_job_is_up(
     snapshot.take_job(JOB_KEY, job_document(beat_ms))
     monkeypatch.setattr(cluster.feed, "_snapshot", snapshot)
     cluster.watch.answers = answers
-    (found,) = site.json("/api/clusters")["clusters"]
+    (found,) = own_site.json("/api/clusters")["clusters"]
     assert (found["job"]["up"], found["job"]["silent"], found["error"]) == (up, silent, answers.error)
     assert found["kafka"] == asdict(answers)
     assert found["known_until_ms"] == beat_ms - 1_000
 
 
 def test_a_history_that_cannot_be_written(
-    site: AskedSite, cluster: WatchedCluster, monkeypatch: pytest.MonkeyPatch
+    own_site: AskedSite, cluster: WatchedCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The heartbeats are new and the documents are not: nobody knows up to when they are."""
     snapshot = TopicsSnapshot()
     snapshot.take_job(JOB_KEY, job_document(NOW))
     monkeypatch.setattr(cluster.feed, "_snapshot", snapshot)
     cluster.history.trouble = "database or disk is full"
-    (found,) = site.json("/api/clusters")["clusters"]
+    (found,) = own_site.json("/api/clusters")["clusters"]
     assert (found["known_until_ms"], found["history_error"]) == (None, "database or disk is full")
 
 
@@ -327,18 +342,18 @@ def test_what_is_not_understood(site: AskedSite, path: str) -> None:
     assert (answer.status_code, list(answer.json())) == (400, ["error"])
 
 
-def test_hostile_ids(site: AskedSite, cluster: WatchedCluster) -> None:
+def test_hostile_ids(own_site: AskedSite, cluster: WatchedCluster) -> None:
     """Groups with every kind of id are found by their label, and show their id unchanged."""
     group, told = stuck()
     take(cluster, states([(one, document(group, one)) for one in HOSTILE_IDS]), NOW)
     take(cluster, messages([value for one in HOSTILE_IDS for value in events(told[-1:], one)], NOW), NOW)
-    shown = {one["label"]: one["group_id"] for one in site.json("/api/groups?limit=500")["groups"]}
+    shown = {one["label"]: one["group_id"] for one in own_site.json("/api/groups?limit=500")["groups"]}
     assert {*shown.values()} == {*HOSTILE_IDS, "g", "calm"}
     for label, group_id in shown.items():
-        found = site.client.get(httpx_path("/api/groups/", label))
+        found = own_site.client.get(httpx_path("/api/groups/", label))
         assert (found.status_code, found.json()["group"]["group_id"]) == (200, group_id)
-    assert site.client.get("/api/events?limit=500").status_code == 200
-    assert site.client.get("/metrics").status_code == 200
+    assert own_site.client.get("/api/events?limit=500").status_code == 200
+    assert own_site.client.get("/metrics").status_code == 200
 
 
 def httpx_path(prefix: str, label: str) -> str:

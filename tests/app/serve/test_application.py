@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from groupreplay.app.cli.program import COMMANDS, cli
-from groupreplay.app.serve.application import PATHS
 from groupreplay.app.serve.offsets_log import commit_sample, group_logs
+from groupreplay.app.serve.openapi import PATHS
 from groupreplay.app.serve.watched_cluster import WatchedCluster
 from groupreplay.streaming.config.settings import Cluster
 from support.job.sink_messages import SINCE_MS, document, events, stuck
@@ -88,7 +88,7 @@ def test_the_example_of_a_stream(cluster: WatchedCluster) -> None:
 def test_the_examples_are_complete() -> None:
     """Every path of the API has an example, and every flag in the page is one of a command."""
     found = {re.sub(r"^/api/groups/[^/]+", "/api/groups/{id}", one.partition("?")[0]) for one in EXAMPLES}
-    assert found == {path for path, _ in PATHS}
+    assert found == {path.path for path in PATHS}
     commands = [cli.get_command(None, name) for name in COMMANDS]  # type: ignore[arg-type]
     flags = {flag for one in commands if one is not None for param in one.params for flag in param.opts}
     others = {"--from-file", "--now", "--build"}

@@ -19,10 +19,10 @@ from support.serve.written_clusters import served_cluster
 NOW = SINCE_MS
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[WatchedCluster]:
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WatchedCluster]:
     """One without groups."""
-    with served_cluster(tmp_path, NOW) as made:
+    with served_cluster(tmp_path_factory.mktemp("guard"), NOW) as made:
         yield made
 
 
@@ -58,7 +58,7 @@ def test_two_headers_are_not_one(cluster: WatchedCluster) -> None:
 
 
 def test_what_needs_no_token(cluster: WatchedCluster) -> None:
-    """Metrics and health are open as with export; the shells hold no data; everything below /api/ is closed."""
+    """Metrics and health are open as with --metrics-only; the shells hold no data; everything below /api/ is closed."""
     site = AskedSite(NOW, cluster, token=TOKEN)
     assert {path: site.client.get(path).status_code for path in ("/metrics", "/healthz", "/readyz", "/")} == {
         "/metrics": 200,

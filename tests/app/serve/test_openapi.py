@@ -6,7 +6,7 @@ from pathlib import Path
 
 from openapi_spec_validator import validate
 
-from groupreplay.app.serve.application import PATHS
+from groupreplay.app.serve.openapi import PATHS
 from support.serve.asked_site import AskedSite
 from support.serve.written_clusters import served_cluster
 
@@ -19,7 +19,7 @@ def test_the_document(tmp_path: Path) -> None:
     operations = {path: one["get"] for path, one in document["paths"].items()}
     assert {
         path: {name["name"] for name in one["parameters"]} - {"id"} for path, one in operations.items()
-    } == {path: {*names} for path, names in PATHS}
+    } == {path.path: {*path.parameters} for path in PATHS}
     assert len({one["operationId"] for one in operations.values()}) == len(operations)
     assert all(one["description"] for operation in operations.values() for one in operation["parameters"])
     assert {code for one in operations.values() for code in one["responses"]} == {

@@ -1,4 +1,4 @@
-"""A cluster that is served, on a broker: what the job writes is on the pages at once, with lanes from the log."""
+"""A cluster that is served, on a broker: what the job writes is on the pages at once, with lanes; and its clock."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ import msgspec
 import pytest
 
 from groupreplay import __version__
-from groupreplay.app.exporter.freshness import Limits
+from groupreplay.app.exporter.feed import Limits
 from groupreplay.app.report.timelines import TimelineQuery, group_timelines
 from groupreplay.app.serve import watched_cluster
 from groupreplay.app.serve.history.writer import Bounds
-from groupreplay.app.serve.watched_cluster import ClusterToServe, WatchedCluster
+from groupreplay.app.serve.watched_cluster import ClusterToServe, ServerClock, WatchedCluster
 from groupreplay.state import Context
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.settings import Cluster, TopicNames
@@ -34,7 +34,7 @@ from support.serve.asked_site import AskedSite
 from support.serve.http_streams import FollowedStream, served_over_http
 from support.serve.written_clusters import DAY_MS
 
-pytestmark = pytest.mark.broker
+NOW_MS = 1_000_000_000
 
 
 @contextmanager
@@ -56,6 +56,7 @@ def topic_names(unique: Callable[[str], str]) -> TopicNames:
     return TopicNames(**{kind: unique(kind) for kind in kinds})
 
 
+@pytest.mark.broker
 def test_at_once(broker: EmbeddedBroker, unique: Callable[[str], str], tmp_path: Path) -> None:
     """An event is on the stream within 2 s of its message, its group on the board; no consumer group is made.
 
@@ -94,6 +95,7 @@ def test_at_once(broker: EmbeddedBroker, unique: Callable[[str], str], tmp_path:
     assert topics.groups() - before == set()
 
 
+@pytest.mark.broker
 def test_a_topic_that_is_made_anew(
     broker: EmbeddedBroker, unique: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +136,7 @@ def lanes(shown: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.broker
 def test_lanes_from_the_log(broker: EmbeddedBroker, unique: Callable[[str], str], tmp_path: Path) -> None:
     """A page that is asked for again and again while members come and go has what a report has that reads all at once.
 
@@ -196,6 +199,7 @@ def test_lanes_from_the_log(broker: EmbeddedBroker, unique: Callable[[str], str]
     assert committed[group] == expected["commits"]
 
 
+@pytest.mark.broker
 def test_a_log_that_cannot_be_read(
     broker: EmbeddedBroker, unique: Callable[[str], str], tmp_path: Path
 ) -> None:
@@ -214,3 +218,32 @@ def test_a_log_that_cannot_be_read(
         assert shown["remarks"][0]["text"].startswith("The offsets topic could not be read: ")
         assert [(one["what"], one["since_ms"]) for one in shown["unread"]] == [("log", None)]
         assert "127.0.0.1:1" in str(site.json("/api/committers")["error"])
+
+
+@pytest.mark.parametrize(
+    ("delays_ms", "off_ms", "present_ms"),
+    [
+        ((), None, NOW_MS),
+        # Messages that were delayed for hours while the reader was away show nothing.
+        ((7_200_000, 60_000, 200, 900), 200, NOW_MS),
+        ((95_000, 90_200, 90_900), 90_200, NOW_MS - 90_200),
+        ((-90_000, -89_000), -90_000, NOW_MS + 90_000),
+        ((-4_000,), -4_000, NOW_MS),
+        # What was measured long ago does not count.
+        ((200, *[90_300] * 8), 90_300, NOW_MS - 90_300),
+    ],
+)
+def test_a_clock_that_is_off(delays_ms: tuple[int, ...], off_ms: int | None, present_ms: int) -> None:
+    """The shortest delay is the difference; more than 5 s are corrected."""
+    clock = ServerClock(lambda: NOW_MS)
+    for delay_ms in delays_ms:
+        clock.note(("group-job", 0), NOW_MS - delay_ms)
+    assert (clock.off_ms, clock()) == (off_ms, present_ms)
+
+
+def test_one_broker_of_two_is_off() -> None:
+    """It is not the clock of this machine: nothing is corrected."""
+    clock = ServerClock(lambda: NOW_MS)
+    clock.note(("group-events", 0), NOW_MS - 100)
+    clock.note(("group-events", 1), NOW_MS + 90_000)
+    assert (clock.off_ms, clock()) == (100, NOW_MS)

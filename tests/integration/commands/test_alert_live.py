@@ -57,7 +57,7 @@ class Monitored:
         self.job: RunningJob = exit_.enter_context(
             running_job(servers, folder / "checkpoint", topics, *flags)
         )
-        words = ["export", "--bootstrap-server", servers, "--listen", "127.0.0.1:0"]
+        words = ["serve", "--metrics-only", "--bootstrap-server", servers, "--listen", "127.0.0.1:0"]
         words += ["--events-topic", topics.events, "--states-topic", topics.states, "--job-topic", topics.job]
         command = [sys.executable, "-m", "groupreplay", *words]
         exporter = exit_.enter_context(GuardedProcess(command, folder / "exporter.log"))

@@ -9,24 +9,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from groupreplay.app.report.page import report_page
 from groupreplay.timeline.document import TimelineDocument
 from groupreplay.timeline.overview import OVERVIEW_FORM, GroupsOverview, OverviewTally, strip_bucket_ms
 from support.histories.builders import Raw, commit, generation, member
 from support.job.captures import invoke
-from support.pictures.report_pages import (
-    NO_BROWSER,
-    OpenedPage,
-    browser_program,
-    opened_page,
-    running_browser,
-)
+from support.pictures.report_pages import DATA, SHAPES, OpenedPage, opened_page, opened_report
 from support.pictures.timelines import BEGIN, MINUTE, SECOND, SOURCE, bodies, timeline_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = [pytest.mark.skipif(browser_program() is None, reason=NO_BROWSER), pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 HOSTILE = (
     "</script><script>window.hacked=1</script>",
@@ -37,10 +30,9 @@ HOSTILE = (
 )
 
 
-DATA = "JSON.parse(document.getElementById('data').textContent)"
 #: The shapes of the first view, told apart by the first line of what they say.
 COUNTED = f"""() => {{
-  const d = {DATA}, items = Picture.draw(d, Picture.firstView(d, 1300)).items.filter(item => item.tip);
+  const d = {DATA}, items = {SHAPES};
   const count = test => items.filter(item => test(item.tip[0], item)).length;
   const many = items.map(item => /^([0-9]+) states in turn$/.exec(item.tip[0])).filter(Boolean);
   return {{
@@ -78,13 +70,6 @@ def history(names: tuple[str, str] = ("a", "b"), topic: str = "t") -> list[Raw]:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One browser for all tests."""
-    with running_browser() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def document() -> TimelineDocument:
     """The timeline that most tests draw."""
     return timeline_of(history(), end_ms=BEGIN + 10 * MINUTE)
@@ -95,9 +80,7 @@ def shown(
     document: TimelineDocument, tmp_path_factory: pytest.TempPathFactory, browser: Browser
 ) -> Iterator[OpenedPage]:
     """Its page in a browser."""
-    path = tmp_path_factory.mktemp("page") / "group.html"
-    path.write_text(report_page(document), encoding="utf-8")
-    with opened_page(browser, path) as page:
+    with opened_report(browser, tmp_path_factory.mktemp("page"), document) as page:
         yield page
 
 
@@ -204,9 +187,7 @@ def test_the_filter(shown: OpenedPage, document: TimelineDocument) -> None:
 
 def test_copy_as_markdown(document: TimelineDocument, tmp_path: Path, browser: Browser) -> None:
     """The verdict and the events of the time shown, as a table."""
-    path = tmp_path / "group.html"
-    path.write_text(report_page(document), encoding="utf-8")
-    with opened_page(browser, path) as page:
+    with opened_report(browser, tmp_path, document) as page:
         page.page.evaluate(
             "document.execCommand = () => { window.copied = document.activeElement.value; return true; };"
             "Object.defineProperty(navigator, 'clipboard', { value: undefined })"
@@ -223,9 +204,7 @@ def test_copy_as_markdown(document: TimelineDocument, tmp_path: Path, browser: B
 
 def test_another_time_zone(document: TimelineDocument, tmp_path: Path, browser: Browser) -> None:
     """Local time is that of the reader, with its offset; UTC is the default."""
-    path = tmp_path / "group.html"
-    path.write_text(report_page(document), encoding="utf-8")
-    with opened_page(browser, path, timezone_id="Asia/Kolkata") as page:
+    with opened_report(browser, tmp_path, document, timezone_id="Asia/Kolkata") as page:
         assert "2026-01-01 00:00:00 to 00:10:00 UTC" in page.page.inner_text("#when")
         page.page.click("main#group [data-zone=local]")
         assert "2026-01-01 05:30:00 to 05:40:00 UTC+05:30" in page.page.inner_text("#when")
@@ -234,9 +213,7 @@ def test_another_time_zone(document: TimelineDocument, tmp_path: Path, browser: 
 
 def test_dark_and_print(document: TimelineDocument, tmp_path: Path, browser: Browser) -> None:
     """The picture is dark where the reader wants it, and light on paper, on which the tools are left out."""
-    path = tmp_path / "group.html"
-    path.write_text(report_page(document), encoding="utf-8")
-    with opened_page(browser, path, color_scheme="dark") as page:
+    with opened_report(browser, tmp_path, document, color_scheme="dark") as page:
         assert page.value(PIXEL) == [0x11, 0x16, 0x1D]
         page.page.evaluate("dispatchEvent(new Event('beforeprint'))")
         assert page.value(PIXEL) == [255, 255, 255]
@@ -255,9 +232,7 @@ def test_hostile_names_do_nothing(text: str, tmp_path: Path, browser: Browser) -
     """As a group, a client, a topic and in an event: shown as text, nothing runs, nothing is asked for."""
     plain = timeline_of(history((text, "b"), topic=text.replace("\x00", "")), end_ms=BEGIN + 10 * MINUTE)
     rows = tuple(replace(row, text=text, name=text) for row in plain.events)
-    path = tmp_path / "group.html"
-    path.write_text(report_page(replace(plain, group_id=text, events=rows)), encoding="utf-8")
-    with opened_page(browser, path) as page:
+    with opened_report(browser, tmp_path, replace(plain, group_id=text, events=rows)) as page:
         page.page.locator("#rows button.open").first.click()
         box = page.page.locator("#picture").bounding_box()
         assert box is not None
@@ -274,9 +249,7 @@ def test_hostile_names_do_nothing(text: str, tmp_path: Path, browser: Browser) -
 def test_many_partitions_are_folded_and_scrolled(tmp_path: Path, browser: Browser) -> None:
     """Hundreds of partitions are one row of shares until somebody unfolds them; then they scroll."""
     wide = [generation(1, member("a", range(200)), member("b", range(200, 400)), at=BEGIN)]
-    path = tmp_path / "group.html"
-    path.write_text(report_page(timeline_of(wide, end_ms=BEGIN + MINUTE)), encoding="utf-8")
-    with opened_page(browser, path) as page:
+    with opened_report(browser, tmp_path, timeline_of(wide, end_ms=BEGIN + MINUTE)) as page:
         assert page.value(drawing("{}", "one.regions.partitions.total")) == 2
         unfolded = drawing("{ folds: new Map([[0, false]]) }", "one.regions.partitions")
         region = page.value(unfolded)
@@ -300,9 +273,7 @@ def test_the_overview(document: TimelineDocument, tmp_path: Path, browser: Brows
         strips=tuple(strips),
         timelines=(document,),
     )
-    path = tmp_path / "all.html"
-    path.write_text(report_page(overview), encoding="utf-8")
-    with opened_page(browser, path) as page:
+    with opened_report(browser, tmp_path, overview) as page:
         assert page.page.locator("#strips tr").count() == 2
         assert page.page.locator("#strips svg rect").count() > 0
         page.page.click("#strips a")
@@ -336,8 +307,6 @@ def test_the_most_that_a_picture_draws(tmp_path: Path, browser: Browser) -> None
         pair = (member("a", (0,)), member("b", (1,)))
         records.append(generation(number, *(pair if number % 2 else pair[:1]), at=BEGIN + number * SECOND))
     found = timeline_of(records)
-    path = tmp_path / "group.html"
-    path.write_text(report_page(found), encoding="utf-8")
-    with opened_page(browser, path) as page:
+    with opened_report(browser, tmp_path, found) as page:
         assert page.value(drawing("{}", "[one.items.length <= Picture.MOST_ITEMS, one.dropped]")) == [True, 0]
         assert page.problems == []

@@ -2,38 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from groupreplay.app.report.page import report_page
 from support.histories.builders import Raw, generation, member
 from support.job.captures import invoke
-from support.pictures.report_pages import (
-    NO_BROWSER,
-    OpenedPage,
-    browser_program,
-    opened_page,
-    running_browser,
-)
+from support.pictures.report_pages import SHAPES, OpenedPage, opened_page, opened_report
 from support.pictures.timelines import BEGIN, MINUTE, SECOND, timeline_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = [pytest.mark.skipif(browser_program() is None, reason=NO_BROWSER), pytest.mark.timeout(600)]
+pytestmark = pytest.mark.timeout(600)
 
 RED = "rgb(196, 38, 46)"
-DATA = "JSON.parse(document.getElementById('data').textContent)"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One browser for all tests."""
-    with running_browser() as running:
-        yield running
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +43,7 @@ def shapes(page: OpenedPage, begin: str) -> list[str]:
     """The colours of the shapes of the first view whose tooltip begins so."""
     return list(
         page.value(
-            f"Picture.draw({DATA}, Picture.firstView({DATA}, 1300)).items"
-            f".filter(one => one.tip && one.tip[0].startsWith({begin!r})).map(one => one.stroke || one.fill)"
+            f"{SHAPES}.filter(item => item.tip[0].startsWith({begin!r})).map(item => item.stroke || item.fill)"
         )
     )
 
@@ -109,18 +92,16 @@ def slow_leader() -> list[Raw]:
 
 def test_a_slow_leader_is_named(tmp_path: Path, browser: Browser) -> None:
     """In the sentence, the tooltip of the state, of the flag and of the leader's lane; no sentence is green."""
-    path = tmp_path / "slow.html"
-    path.write_text(report_page(timeline_of(slow_leader(), end_ms=BEGIN + 4 * MINUTE)), encoding="utf-8")
-    with opened_page(browser, path) as page:
+    slow = timeline_of(slow_leader(), end_ms=BEGIN + 4 * MINUTE)
+    with opened_report(browser, tmp_path, slow) as page:
         first = page.page.inner_text("#verdict p:first-child span")
         assert first.startswith(
             "The group waited 2 times for the assignment of its leader, client-a on 10.0.0.1"
         )
         assert page.page.locator("#verdict .ok").count() == 0
         named = page.value(
-            f"Picture.draw({DATA}, Picture.firstView({DATA}, 1300)).items"
-            ".filter(one => one.tip && one.tip.some(line => line.includes('the assignment of the leader')))"
-            ".map(one => one.tip[0].split(',')[0])"
+            f"{SHAPES}.filter(item => item.tip.some(line => line.includes('the assignment of the leader')))"
+            ".map(item => item.tip[0].split(',')[0])"
         )
         assert sorted(named) == [
             *("CompletingRebalance", "CompletingRebalance", "Generation 2", "Generation 3"),
@@ -141,14 +122,11 @@ def test_a_gap_and_a_repeated_replacement_are_drawn(tmp_path: Path, browser: Bro
         generation(9, runs[1], at=BEGIN + 3 * MINUTE),
         generation(9, runs[2], at=BEGIN + 3 * MINUTE + 10 * SECOND),
     ]
-    path = tmp_path / "gaps.html"
-    path.write_text(report_page(timeline_of(history, end_ms=BEGIN + 4 * MINUTE)), encoding="utf-8")
-    with opened_page(browser, path) as page:
+    with opened_report(browser, tmp_path, timeline_of(history, end_ms=BEGIN + 4 * MINUTE)) as page:
         assert len(shapes(page, "Compacted away")) == 3
         diamonds = page.value(
-            f"Picture.draw({DATA}, Picture.firstView({DATA}, 1300)).items"
-            ".filter(one => one.tip && one.tip[0].includes('another process'))"
-            ".map(one => [one.act.event, one.tip.length])"
+            f"{SHAPES}.filter(item => item.tip[0].includes('another process'))"
+            ".map(item => [item.act.event, item.tip.length])"
         )
         assert len({event for event, _ in diamonds}) == 1
         assert [lines for _, lines in diamonds] == [3, 4]

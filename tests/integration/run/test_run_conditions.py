@@ -14,8 +14,7 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from groupreplay.app.exporter.feed import SinkFeed
-from groupreplay.app.exporter.freshness import Limits
+from groupreplay.app.exporter.feed import Limits, SinkFeed
 from groupreplay.app.exporter.server import Exporter
 from groupreplay.codecs.kafka_terms import partition_for
 from groupreplay.state import OFFSETS_TOPIC

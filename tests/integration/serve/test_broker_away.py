@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,7 +12,7 @@ from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import PATIENCE_SECONDS
 from support.kafka.waiting import wait_until
 from support.pictures.live_pages import live_page
-from support.pictures.report_pages import NO_BROWSER, OpenedPage, browser_program, running_browser
+from support.pictures.report_pages import OpenedPage
 from support.serve.live_job import PARTITIONS, LiveJob
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.long,
     pytest.mark.timeout(900),
-    pytest.mark.skipif(browser_program() is None, reason=NO_BROWSER),
 ]
 
 #: How old the newest commit was when the log was read; null while that is not shown.
@@ -45,13 +43,6 @@ ENDS: Final = """[...new Set(GroupView.state.doc.topics.flatMap(
     one => one.partitions.map(row => row.owners.at(-1)[1])
 ))]"""
 KNOWN: Final = "GroupView.state.doc.known_until_ms"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One browser for all tests."""
-    with running_browser() as running:
-        yield running
 
 
 def test_a_broker_that_is_stopped(tmp_path: Path, browser: Browser) -> None:

@@ -11,36 +11,23 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.job.sink_messages import HOSTILE_IDS, SINCE_MS, document, events, stable, stuck
-from support.pictures.live_pages import LiveSite, live_page, live_site, shown
-from support.pictures.report_pages import NO_BROWSER, browser_program, running_browser
+from support.pictures.live_pages import STUCK_MS, LiveSite, live_page, live_site, shown, stuck_site
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = [pytest.mark.skipif(browser_program() is None, reason=NO_BROWSER), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
 TOKEN = "a-token-of-the-tests"
-#: The conditions of the stuck group hold by then.
-NOW_MS = SINCE_MS + 400_000
 SICK, CALM = "orders-sick", "orders-calm"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One browser for all tests."""
-    with running_browser() as running:
-        yield running
 
 
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[LiveSite]:
     """A site with a stuck group and a calm one."""
-    with live_site(tmp_path, NOW_MS) as made:
-        (sick, sick_events), (calm, calm_events) = stuck(), stable()
-        made.write(
-            [*events(sick_events, SICK), *events(calm_events, CALM)],
-            [(SICK, document(sick, SICK)), (CALM, document(calm, CALM))],
-        )
+    with stuck_site(tmp_path, SICK) as made:
+        calm, emitted = stable()
+        made.write(events(emitted, CALM), [(CALM, document(calm, CALM))])
         made.beat()
         yield made
 
@@ -91,7 +78,7 @@ def test_a_condition_that_does_not_warn(site: LiveSite, browser: Browser) -> Non
 
 def test_from_a_moment_on(site: LiveSite, browser: Browser) -> None:
     """A page that follows from a given moment has no chosen length; one that is chosen then takes its place."""
-    with live_page(browser, site.url(f"/groups/{SICK}?since={NOW_MS - 3_000_000}")) as page:
+    with live_page(browser, site.url(f"/groups/{SICK}?since={STUCK_MS - 3_000_000}")) as page:
         span = "GroupView.state.view.until - GroupView.state.view.since"
         shown(page).wait_for(f"{span} >= 3000000")
         pressed = "document.querySelectorAll('[data-length][aria-pressed=true]').length"
@@ -102,12 +89,13 @@ def test_from_a_moment_on(site: LiveSite, browser: Browser) -> None:
 
 
 def test_on_a_phone(site: LiveSite, browser: Browser) -> None:
-    """Nothing is wider than the screen, and an event has a few lines, not a column of letters."""
-    phone = {"viewport": {"width": 390, "height": 844}}
+    """Nothing is wider than the screen, an event has a few lines and not one letter each; dark where that is asked."""
+    phone = {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"}
     for path in ("/", f"/groups/{SICK}"):
         with live_page(browser, site.url(path), **phone) as page:
             shown(page).wait_for("document.querySelectorAll('#latest li, #rows tr').length > 1")
             assert page.value("document.documentElement.scrollWidth") <= 390
+            assert page.value("getComputedStyle(document.body).backgroundColor") == "rgb(17, 22, 29)"
             tallest = (
                 "Math.max(0, ...[...document.querySelectorAll('#rows tr')].map(one => one.offsetHeight))"
             )
@@ -150,7 +138,7 @@ def test_search_and_filters(site: LiveSite, browser: Browser) -> None:
 def test_five_thousand_groups(tmp_path: Path, browser: Browser) -> None:
     """The page has one page of groups, however many there are, and reaches the others."""
     calm, _ = stable()
-    with live_site(tmp_path, NOW_MS) as made:
+    with live_site(tmp_path, STUCK_MS) as made:
         made.write(
             (), [(f"group-{number:04}", document(calm, f"group-{number:04}")) for number in range(5000)]
         )
@@ -170,7 +158,7 @@ def test_five_thousand_groups(tmp_path: Path, browser: Browser) -> None:
 def test_without_a_job(tmp_path: Path, browser: Browser) -> None:
     """The page says why it is empty: the topics were not read yet."""
     why = "the job's topics have not been read to their ends yet."
-    with live_site(tmp_path, NOW_MS) as made, live_page(browser, made.url()) as page:
+    with live_site(tmp_path, STUCK_MS) as made, live_page(browser, made.url()) as page:
         shown(page)
         page.wait_for("document.querySelector('#headline').textContent.startsWith('Nothing is known')")
         page.wait_for("document.querySelector('#groups-empty').textContent !== ''")
@@ -182,7 +170,7 @@ def test_without_a_job(tmp_path: Path, browser: Browser) -> None:
 def test_two_clusters(tmp_path: Path, browser: Browser) -> None:
     """Side by side with their worst severity; a click shows the other one, and its groups' links name it."""
     (sick, _), (calm, _) = stuck(), stable()
-    with live_site(tmp_path, NOW_MS, ("north", "south")) as made:
+    with live_site(tmp_path, STUCK_MS, ("north", "south")) as made:
         made.write((), [(CALM, document(calm, CALM))])
         made.write((), [(SICK, document(sick, SICK))], at=1)
         made.beat()
@@ -201,7 +189,7 @@ def test_two_clusters(tmp_path: Path, browser: Browser) -> None:
 def test_the_token(tmp_path: Path, browser: Browser) -> None:
     """Nothing is shown without it; from the fragment it goes to requests, and is gone from the address bar."""
     calm, _ = stable()
-    with live_site(tmp_path, NOW_MS, token=TOKEN) as made:
+    with live_site(tmp_path, STUCK_MS, token=TOKEN) as made:
         made.write((), [(CALM, document(calm, CALM))])
         made.beat()
         with live_page(browser, made.url()) as page:
@@ -301,7 +289,7 @@ def test_hostile_ids(tmp_path: Path, browser: Browser) -> None:
     """Groups with hostile ids are text on the board and on their page; nothing runs."""
     sick, said = stuck()
     names = [*HOSTILE_IDS[:-3], "<img src=x onerror=window.hacked=1>", "'\"`${window.hacked=1}"]
-    with live_site(tmp_path, NOW_MS) as made:
+    with live_site(tmp_path, STUCK_MS) as made:
         for name in names:
             made.write(events(said, name), [(name, document(sick, name))])
         made.beat()
@@ -320,17 +308,6 @@ def test_hostile_ids(tmp_path: Path, browser: Browser) -> None:
             assert page.page.locator("img").count() == 0
             assert page.problems == []
     assert not set("\u202e\x1b\x00") & set(board)
-
-
-@pytest.mark.parametrize("path", ["/", f"/groups/{SICK}"])
-def test_a_small_screen(path: str, site: LiveSite, browser: Browser) -> None:
-    """At 390 pixels nothing but tables and the picture scrolls sideways; dark where the browser asks for it."""
-    small = {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"}
-    with live_page(browser, site.url(path), **small) as page:
-        shown(page)
-        page.wait_for("document.querySelectorAll('#group-rows tr, #rows tr').length > 0")
-        assert page.value("document.documentElement.scrollWidth") <= 390
-        assert page.value("getComputedStyle(document.body).backgroundColor") == "rgb(17, 22, 29)"
 
 
 def test_another_time_zone(site: LiveSite, browser: Browser) -> None:

@@ -13,7 +13,6 @@ import pytest
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import PATIENCE_SECONDS
 from support.pictures.live_pages import live_page
-from support.pictures.report_pages import NO_BROWSER, browser_program, running_browser
 from support.serve.live_job import PARTITIONS, LiveJob
 
 if TYPE_CHECKING:
@@ -24,7 +23,6 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.long,
     pytest.mark.timeout(600),
-    pytest.mark.skipif(browser_program() is None, reason=NO_BROWSER),
 ]
 
 #: The commits that the page shows.
@@ -41,13 +39,6 @@ DELAYS = """() => Object.entries(window.seen).flatMap(([id, at]) => {
   const event = GroupView.state.doc.events.find(one => one.id === id);
   return at && event && event.body && event.body.recordedtime ? [at - Date.parse(event.body.recordedtime)] : [];
 })"""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One browser for all tests."""
-    with running_browser() as running:
-        yield running
 
 
 @pytest.fixture

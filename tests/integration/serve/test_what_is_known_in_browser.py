@@ -10,15 +10,14 @@ import pytest
 
 from groupreplay.app.serve.broker_watch import Answers
 from support.job.sink_messages import SINCE_MS, document, events, stable, stuck
-from support.pictures.live_pages import LiveSite, live_page, live_site, shown
-from support.pictures.report_pages import NO_BROWSER, OpenedPage, browser_program, running_browser
+from support.pictures.live_pages import STUCK_MS, LiveSite, live_page, live_site, shown, stuck_site
+from support.pictures.report_pages import OpenedPage
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = [pytest.mark.skipif(browser_program() is None, reason=NO_BROWSER), pytest.mark.timeout(300)]
+pytestmark = pytest.mark.timeout(300)
 
-NOW_MS: Final = SINCE_MS + 400_000
 SICK: Final = "orders-sick"
 #: Three minutes and 20 s after the begin of the condition.
 CAUGHT_UP_MS: Final = SINCE_MS + 200_000
@@ -32,20 +31,10 @@ WRONG_CLOCK: Final = """const Right = Date; window.Date = class extends Right {
 };"""
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """One browser for all tests."""
-    with running_browser() as running:
-        yield running
-
-
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[LiveSite]:
     """A site with a stuck group; the job has caught up to a fixed moment."""
-    with live_site(tmp_path, NOW_MS) as made:
-        sick, said = stuck()
-        made.write(events(said, SICK), [(SICK, document(sick, SICK))])
-        made.beat(caught_up_ms=CAUGHT_UP_MS, phase="caught_up")
+    with stuck_site(tmp_path, SICK, caught_up_ms=CAUGHT_UP_MS, phase="caught_up") as made:
         yield made
 
 
@@ -155,7 +144,7 @@ def test_a_group_that_is_deleted(site: LiveSite, pages: tuple[OpenedPage, Opened
 
 def test_an_old_history(tmp_path: Path, browser: Browser) -> None:
     """A site that was just started shows what its file had, and says so; there are no ages, because no now is known."""
-    with live_site(tmp_path, NOW_MS) as made:
+    with live_site(tmp_path, STUCK_MS) as made:
         sick, said = stuck()
         made.write(events(said, SICK), [(SICK, document(sick, SICK))])
         with live_page(browser, made.url()) as board:
@@ -172,15 +161,15 @@ def test_deadlines_move_with_what_is_known(tmp_path: Path, browser: Browser) -> 
     import json
 
     held = json.loads(document(stable()[0], "calm"))
-    held["offsets"].update(partitions=3, next_expiry_ms=NOW_MS + 3_600_000)
-    with live_site(tmp_path, NOW_MS) as made:
+    held["offsets"].update(partitions=3, next_expiry_ms=STUCK_MS + 3_600_000)
+    with live_site(tmp_path, STUCK_MS) as made:
         made.write((), [("calm", json.dumps(held).encode())])
-        made.beat(caught_up_ms=NOW_MS)
+        made.beat(caught_up_ms=STUCK_MS)
         expires = "document.querySelector('#group-rows time[data-expires]')?.textContent"
         with live_page(browser, made.url()) as board:
             shown(board).wait_for(f"{expires} === '1 h'")
-            made.beat(caught_up_ms=NOW_MS + 600_000)
+            made.beat(caught_up_ms=STUCK_MS + 600_000)
             board.wait_for(f"{expires} === '50 min'")
-            made.beat(caught_up_ms=NOW_MS + 3_600_000)
+            made.beat(caught_up_ms=STUCK_MS + 3_600_000)
             board.wait_for(f"{expires} === 'may be due'")
             assert "commit" in board.page.inner_text("#commits-title")

@@ -75,7 +75,7 @@ def test_any_moment_of_a_short_command(capture: Path, tmp_path: Path) -> None:
     [
         ["list"],
         ["events", "--follow"],
-        ["export", "--listen", "127.0.0.1:0"],
+        ["serve", "--metrics-only", "--listen", "127.0.0.1:0"],
         ["probe"],
         ["check", "--checkpoint", "nowhere"],
         ["run", "--checkpoint", "nowhere"],
@@ -121,10 +121,10 @@ def test_a_capture_keeps_its_file(
 @pytest.mark.parametrize(
     ("words", "sign"),
     [
-        (["export", "--listen", "127.0.0.1:0"], b"metrics on"),
+        (["serve", "--metrics-only", "--listen", "127.0.0.1:0"], b"metrics on"),
         (["probe", "--interval", "1"], b"groups rebalancing"),
     ],
-    ids=["export", "probe"],
+    ids=["serve", "probe"],
 )
 @pytest.mark.parametrize("way", [Terminal.ctrl_c, Terminal.close], ids=lambda way: way.__name__)
 def test_a_command_that_goes_on_for_ever(
@@ -137,7 +137,7 @@ def test_a_command_that_goes_on_for_ever(
 ) -> None:
     """Ends in the same way."""
     flags = topic_flags(topic_names(unique("ends")[:60]))
-    kinds = {"export": ("events", "states", "job"), "probe": ("probes",)}[words[0]]
+    kinds = {"serve": ("events", "states", "job"), "probe": ("probes",)}[words[0]]
     used = [
         word
         for name, value in zip(flags[::2], flags[1::2], strict=True)

@@ -42,15 +42,15 @@ def taken() -> Iterator[str]:
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("command", ["export", "serve"])
+@pytest.mark.parametrize("command", [["serve", "--metrics-only"], ["serve"]], ids=len)
 def test_the_port_of_another_program(
-    command: str, broker: EmbeddedBroker, unique: Callable[[str], str], taken: str, tmp_path: Path
+    command: list[str], broker: EmbeddedBroker, unique: Callable[[str], str], taken: str, tmp_path: Path
 ) -> None:
     """The address is named, and how another one is chosen; the other program keeps it."""
     topics = {name: unique(name) for name in ("events", "states", "job")}
     make_topics(broker.bootstrap_servers, dict.fromkeys(topics.values(), 1))
     flags = [word for name, topic in topics.items() for word in (f"--{name}-topic", topic)]
-    words = [command, "--bootstrap-server", broker.bootstrap_servers, "--listen", taken, *flags]
+    words = [*command, "--bootstrap-server", broker.bootstrap_servers, "--listen", taken, *flags]
     assert refusal(words, tmp_path / "scratch") == (
         2,
         f"error: cannot listen: Address already in use ({taken})\n"

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from groupreplay.app.exporter.collector import measure
-from groupreplay.app.exporter.freshness import Limits
+from groupreplay.app.exporter.feed import Limits
 from groupreplay.app.text.event_text import line_of
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.config_file import load_defaults

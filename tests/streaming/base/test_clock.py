@@ -20,8 +20,7 @@ from support.paths import PACKAGE
 #: Who reads the clock of the machine, which somebody may set, and for which times.
 READERS = {
     "app/check/cluster_checks.py": "compares it with the brokers'",
-    "app/cli/commands/serving/export.py": "compares it with append times; scrapes have no other time",
-    "app/cli/commands/serving/serve.py": "compares it with append times; a board has no other time",
+    "app/cli/commands/serve.py": "compares it with append times; scrapes and a board have no other time",
     "app/cli/table_flags.py": "times of this year are written without it",
     "app/cli/time_range.py": "ages in flags of a live topic",
     "app/inspection/capture.py": "the time up to which a topic was read",

@@ -73,6 +73,6 @@ def test_an_error_that_does_not_pass() -> None:
     ],
 )
 def test_a_topic_that_is_missing(topic: str, fix: str) -> None:
-    """Who creates it depends on the topic: `export` reads the job's own."""
+    """Who creates it depends on the topic: `serve` reads the job's own."""
     error = explained(KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART), topic, "h:1")
     assert (error.exit_code, (error.fix or "").partition(";")[0]) == (ExitCode.DATA, fix)

@@ -15,12 +15,16 @@ from groupreplay.app.serve.application import serve_application
 from groupreplay.app.serve.watched_cluster import WatchedCluster
 from groupreplay.streaming.contract.job_document import JOB_KEY
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
-from support.job.sink_messages import job_document
+from support.job.sink_messages import SINCE_MS, document, events, job_document, stuck
 from support.pictures.report_pages import OpenedPage
 from support.serve.written_clusters import messages, served_cluster, states, take
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
+
+
+#: The conditions of a stuck group hold by then.
+STUCK_MS = SINCE_MS + 400_000
 
 
 @dataclass(slots=True)
@@ -132,6 +136,16 @@ def live_site(
             for cluster in clusters:
                 cluster.streams.close()
             site.close()
+
+
+@contextmanager
+def stuck_site(folder: Path, group_id: str, **heartbeat: Any) -> Iterator[LiveSite]:
+    """A site with a group that is stuck, whose job has written a heartbeat with these fields."""
+    with live_site(folder, STUCK_MS) as site:
+        group, emitted = stuck()
+        site.write(events(emitted, group_id), [(group_id, document(group, group_id))])
+        site.beat(**heartbeat)
+        yield site
 
 
 @contextmanager

@@ -11,11 +11,19 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from groupreplay.app.report.page import report_page
+
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
+    from groupreplay.timeline.document import TimelineDocument
+    from groupreplay.timeline.overview import GroupsOverview
+
 #: Names under which distributions install it.
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+#: In the page of a report: its document, and the shapes of its first view that have a tooltip.
+DATA = "JSON.parse(document.getElementById('data').textContent)"
+SHAPES = f"Picture.draw({DATA}, Picture.firstView({DATA}, 1300)).items.filter(item => item.tip)"
 NO_BROWSER = f"no browser: none of {', '.join(PROGRAMS)} is installed"
 
 
@@ -104,6 +112,17 @@ def opened_page(browser: Browser, path: Path, **settings: Any) -> Iterator[Opene
         opened.page.goto(path.as_uri())
         opened.page.wait_for_selector("html[data-ready]", state="attached")
         yield opened
+
+
+@contextmanager
+def opened_report(
+    browser: Browser, folder: Path, document: TimelineDocument | GroupsOverview, **settings: Any
+) -> Iterator[OpenedPage]:
+    """The page of a report, written into a folder and opened."""
+    path = folder / "report.html"
+    path.write_text(report_page(document), encoding="utf-8")
+    with opened_page(browser, path, **settings) as page:
+        yield page
 
 
 def _note_request(opened: OpenedPage, url: str) -> None:

@@ -11,7 +11,7 @@ import httpx
 from jsonschema import Draft202012Validator
 from starlette.testclient import TestClient
 
-from groupreplay.app.serve.application import PATHS, serve_application
+from groupreplay.app.serve.application import serve_application
 from groupreplay.app.serve.openapi import openapi_document
 from groupreplay.app.serve.watched_cluster import WatchedCluster
 
@@ -42,7 +42,7 @@ class AskedSite:
 
 def _schema(path: str, status: int) -> Mapping[str, Any]:
     """The schema of an answer, with the components of the document around it."""
-    document = openapi_document(PATHS)
+    document = openapi_document()
     if status != 200:
         return {"$ref": "#/components/schemas/Error", "components": document["components"]}
     pattern = re.sub(r"^/api/groups/[^/]+", "/api/groups/{id}", path)

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from groupreplay.app.exporter.freshness import Limits
+from groupreplay.app.exporter.feed import Limits
 from groupreplay.app.serve.history.writer import Bounds, TopicMessage
 from groupreplay.app.serve.watched_cluster import ClusterToServe, WatchedCluster
 from groupreplay.streaming.config.settings import Cluster, TopicNames

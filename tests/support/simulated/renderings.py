@@ -10,13 +10,14 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from groupreplay.app.inspection.history import history
 from groupreplay.app.inspection.state_history import state_rows
 from groupreplay.app.report.overview import all_strips
 from groupreplay.app.report.timelines import TimelineQuery, group_timelines
-from groupreplay.app.serve.history import overview
+from groupreplay.app.serve.history import event_queries
 from groupreplay.app.simulate.files import CLUSTER_ID, ERA, write_simulation
 from groupreplay.app.text.time_zone import event_ms
 from groupreplay.codecs import (
@@ -230,5 +231,5 @@ def _served(
     """The strips of the server, from the events as messages of the topic."""
     with served_cluster(Path(mkdtemp(dir=folder)), until_ms) as cluster:
         take(cluster, messages(texts, until_ms), until_ms)
-        found = cluster.ask(lambda db: overview.strips(db, since_ms, until_ms, labels, len(labels)))
-    return {one["group_id"]: one for one in found}
+        strips = cluster.ask(lambda db: event_queries.strips(db, since_ms, until_ms, labels, len(labels)))
+    return {strip.group_id: msgspec.to_builtins(strip) for strip in strips}

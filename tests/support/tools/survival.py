@@ -14,7 +14,7 @@ from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 from groupreplay.app.exporter.collector import measure
-from groupreplay.app.exporter.freshness import Limits
+from groupreplay.app.exporter.feed import Limits
 from groupreplay.app.text.event_text import line_of
 from groupreplay.state import Context, Group
 from groupreplay.state.output.schemas import json_schemas

@@ -167,7 +167,7 @@ def _belongs(folder: Path, subject: Subject) -> CheckResult:
 
 
 def pages(subject: Subject) -> Sequence[CheckResult]:
-    """Who can read what ``serve`` and ``export`` answer on their address.
+    """Who can read what ``serve`` answers on its address.
 
     Raises:
         GroupReplayError: the file of the token cannot be used, or ``serve`` would refuse to start without one.

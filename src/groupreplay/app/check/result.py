@@ -29,7 +29,7 @@ class Status(str, Enum):
 class CheckSettings:
     """The settings of the job to check; ``timeout_seconds`` limits each check.
 
-    ``listen`` is the address of ``serve`` or ``export`` (None: not checked).
+    ``listen`` is the address of ``serve`` (None: not checked).
     """
 
     source: Cluster

@@ -41,7 +41,6 @@ COMMANDS: Final[Mapping[str, str]] = {
     "events": "Print the events that the job has written; can follow.",
     "offsets-file": "Print the offsets before an event, for Kafka's --from-file.",
     "serve": "Serve live pages, an API and metrics from the job's topics.",
-    "export": "Serve metrics only, without pages.",
     "decode": "Print records as the JSON that Kafka's formatters print.",
     "capture": "Copy the offsets topic into a file.",
     "simulate": "Write a capture of simulated groups, and their true states.",
@@ -54,8 +53,6 @@ _PLACES: Final[Mapping[str, str]] = {
     "report": "pictures.report",
     "timeline": "pictures.timeline",
     "offsets-file": "remedies.offsets_file",
-    "serve": "serving.serve",
-    "export": "serving.export",
 }
 #: Other names of commands, which the overview leaves out.
 ALIASES: Final[Mapping[str, str]] = {"watch": "events"}

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 import click
 
 from groupreplay.app.cli.options import ENVIRONMENT_PREFIX
 from groupreplay.streaming.base.errors import did_you_mean
+
+#: What was a command of its own once.
+_REPLACED: Final[Mapping[str, str]] = {"export": "serve --metrics-only"}
 
 
 class ExplainedCommand(click.Command):
@@ -34,6 +38,8 @@ def _unexpected(words: Sequence[str], flags: Collection[str]) -> str:
 
 def unknown_command(name: str, known: Sequence[str]) -> str:
     """The error for a command that does not exist."""
+    if name in _REPLACED:
+        return f"No such command {name!r}: it is {_REPLACED[name]!r} now."
     near = did_you_mean(name, known).strip()
     return f"No such command {name!r}. {near[:1].upper()}{near[1:]}".strip()
 

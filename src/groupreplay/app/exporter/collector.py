@@ -13,7 +13,7 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, Final
 
 from groupreplay import __version__
-from groupreplay.app.exporter.freshness import Limits, heartbeat_age, is_fresh, is_up
+from groupreplay.app.exporter.feed import Limits, heartbeat_age, is_fresh, is_up
 from groupreplay.app.exporter.metric_catalog import PREFIX_GROUP, PREFIX_JOB, STATES, Sheet
 from groupreplay.state.conditions.rebalance_stuck import WEDGED
 from groupreplay.state.display.safe_text import safe_text
@@ -53,14 +53,20 @@ class ShownGroups:
     ill: int
 
 
-def measure(snapshot: TopicsSnapshot | None, now_ms: int, limits: Limits) -> list[Metric]:
-    """All metrics at this moment; without a snapshot only those about the exporter."""
+def measure(
+    snapshot: TopicsSnapshot | None, now_ms: int, limits: Limits, *, topics_up: bool = True
+) -> list[Metric]:
+    """All metrics at this moment; without a snapshot only those about the exporter.
+
+    ``topics_up``: whether the exporter can read the topics now.
+    """
     sheet = Sheet(
         blind=snapshot is None or not is_fresh(snapshot, now_ms, limits),
         groups_unknown=snapshot is None or not is_up(snapshot, now_ms, limits),
     )
     sheet.add("groupreplay_build_info", 1, component="exporter", version=__version__)
     sheet.add("groupreplay_exporter_ready", snapshot is not None)
+    sheet.add("groupreplay_exporter_topics_up", topics_up, cluster=_cluster(snapshot))
     if snapshot is not None:
         snapshot.roll(now_ms)
         sheet.add("groupreplay_exporter_unreadable_total", snapshot.unreadable)
@@ -128,7 +134,7 @@ def _measure_groups(sheet: Sheet, snapshot: TopicsSnapshot, now_ms: int, limits:
 
 
 def _measure_census(sheet: Sheet, snapshot: TopicsSnapshot) -> None:
-    census = Counter((one.cluster_id, one.type, one.state) for one in snapshot.groups.values())
+    census = Counter((group.cluster_id, group.type, group.state) for group in snapshot.groups.values())
     kinds = census.most_common()
     for (cluster, type_, state), count in kinds[:_MOST_KINDS]:
         sheet.add("groupreplay_groups", count, cluster=cluster, type=type_, state=state)
@@ -158,16 +164,16 @@ def _measure_conditions(
     sheet: Sheet, snapshot: TopicsSnapshot, label: str, cluster: str, group: KnownGroup | None
 ) -> None:
     """The conditions of one group: 1 for those that hold, 0 for those that fired since midnight and are over."""
-    held = set()
+    active = set()
     if group is not None:
         for holding in group.conditions:
-            held.add((holding.condition, holding.severity))
+            active.add((holding.condition, holding.severity))
             _condition(sheet, 1, cluster, label, holding, group.labels)
             if holding.condition_id:
                 _alerted(sheet, cluster, label, holding, group.labels)
     for holding, labels in snapshot.today.fired.get(label, {}).items():
         # Its labels may differ from those of the document, when rules have changed.
-        if (holding.condition, holding.severity) not in held:
+        if (holding.condition, holding.severity) not in active:
             _condition(sheet, 0, cluster, label, holding, labels)
 
 
@@ -286,12 +292,12 @@ def _measure_counters(sheet: Sheet, snapshot: TopicsSnapshot, job: JobDocument) 
 def _measure_bad_records(sheet: Sheet, snapshot: TopicsSnapshot, cluster: str) -> None:
     bad = Counter[str](dict.fromkeys((*_BAD_KINDS, *CORRECTED), 0))
     for counts in snapshot.bad_records.values():
-        for one in counts:
-            bad[one.kind] += one.records
+        for kind_count in counts:
+            bad[kind_count.kind] += kind_count.records
     for kind, count in bad.items():
         name = "corrected_records_total" if kind in CORRECTED else "dead_letters_total"
         sheet.add(PREFIX_JOB + name, count, cluster=cluster, kind=kind)
 
 
-def _cluster(snapshot: TopicsSnapshot) -> str:
-    return "" if snapshot.job is None else snapshot.job.cluster_id
+def _cluster(snapshot: TopicsSnapshot | None) -> str:
+    return "" if snapshot is None or snapshot.job is None else snapshot.job.cluster_id

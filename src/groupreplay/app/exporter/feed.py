@@ -1,16 +1,22 @@
-"""The thread of the exporter that reads the job's topics."""
+"""The thread of the exporter that reads the job's topics, and whether the job works by what it has read.
+
+For the second the time is an argument.
+"""
 
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.config.settings import Cluster, TopicNames
+from groupreplay.streaming.contract.job_document import STOPPED, JobDocument
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.topic_reader import consume
 from groupreplay.streaming.sinks.known_groups import DAY_MS
@@ -135,12 +141,12 @@ class SinkFeed:
                         return
 
     def _take_all(self, snapshot: TopicsSnapshot, messages: Sequence[Message]) -> None:
-        taken = [one for one in messages if one.error() is None]
+        readable = [message for message in messages if message.error() is None]
         with self._lock:
-            for message in taken:
+            for message in readable:
                 self._take(snapshot, message)
         if self._recorder is not None:
-            self._recorder.take(taken)
+            self._recorder.take(readable)
 
     def _take(self, snapshot: TopicsSnapshot, message: Message) -> None:
         from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME
@@ -161,8 +167,8 @@ class SinkFeed:
     def _topic_ids(self) -> dict[str, tuple[str, int]]:
         """Id and number of partitions of the topics, by name."""
         names = (self._topics.states, self._topics.job, self._topics.events)
-        found = {name: self._connection.identify(name) for name in names}
-        return {name: (one.era, one.partitions) for name, one in found.items()}
+        identities = {name: self._connection.identify(name) for name in names}
+        return {name: (identity.era, identity.partitions) for name, identity in identities.items()}
 
     def _starts(self, topics: TopicIds, recorded: Mapping[tuple[str, int], int]) -> list[TopicPartition]:
         """Documents from the beginning; events from the last midnight, or from where the recorder needs them."""
@@ -182,15 +188,70 @@ class SinkFeed:
             for number in range(count):
                 at = recorded.get((events, number))
                 # A position outside of the topic is one of another time: the broker would refuse it.
-                known = at is not None and first[number] <= at <= ends[number]
-                starts[number] = min(starts[number], at if known and at is not None else kept[number])
+                is_inside = at is not None and first[number] <= at <= ends[number]
+                starts[number] = min(starts[number], at if is_inside and at is not None else kept[number])
         assigned = [TopicPartition(*place, OFFSET_BEGINNING) for place in documents]
         return [*assigned, *(TopicPartition(events, number, at) for number, at in starts.items())]
 
     def _since(self, count: int, ends: Mapping[int, int], since_ms: int) -> dict[int, int]:
-        found = self._connection.offsets_since(self._topics.events, count, since_ms)
-        return {number: end if found[number] < 0 else found[number] for number, end in ends.items()}
+        offsets = self._connection.offsets_since(self._topics.events, count, since_ms)
+        return {number: end if offsets[number] < 0 else offsets[number] for number, end in ends.items()}
 
 
 def _partitions(topics: TopicIds) -> list[tuple[str, int]]:
     return [(topic, number) for topic, (_, count) in topics.items() for number in range(count)]
+
+
+#: A single run counts as fresh for this long after the time up to which it has read: schedules are shorter.
+_ONCE_TIMEOUT_SECONDS: Final = 7_200.0
+#: The least age at which a heartbeat is late, whatever the trigger: scrapes are not more frequent.
+_LEAST_TIMEOUT_SECONDS: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """``max_groups`` have series. Without a heartbeat for ``timeout_seconds`` the job is down; None: 3 triggers.
+
+    With single runs (``run --once``) the time counts from the last caught-up time; None: two hours.
+    """
+
+    max_groups: int = 5_000
+    timeout_seconds: float | None = None
+
+
+def heartbeat_age(snapshot: TopicsSnapshot, now_ms: int) -> float:
+    """Seconds since the broker appended the job's last document; 0 when its clock is ahead.
+
+    The clock of the job's machine does not count, unless clients date the messages of the topic.
+    """
+    return max(0, now_ms - snapshot.heartbeat_ms) / 1000
+
+
+def silence_seconds(job: JobDocument, limits: Limits) -> float:
+    """For how long a job that runs may write nothing until it is down."""
+    return limits.timeout_seconds or _timeout_seconds(job)
+
+
+def _timeout_seconds(job: JobDocument) -> float:
+    return max(3 * job.trigger_seconds, _LEAST_TIMEOUT_SECONDS)
+
+
+def is_fresh(snapshot: TopicsSnapshot, now_ms: int, limits: Limits) -> bool:
+    """Whether the job's heartbeat is not late; between single runs, whether one has caught up not long ago."""
+    job = snapshot.job
+    if job is None:
+        return False
+    timeout = _timeout_seconds(job)
+    if not job.once:
+        return heartbeat_age(snapshot, now_ms) <= silence_seconds(job, limits)
+    # Runs that fail write heartbeats, too: between runs only what they have read counts.
+    if job.phase != STOPPED and heartbeat_age(snapshot, now_ms) <= timeout:
+        return True
+    caught_up_ms = -math.inf if job.caught_up_ms is None else job.caught_up_ms
+    return now_ms - caught_up_ms <= 1_000 * (limits.timeout_seconds or _ONCE_TIMEOUT_SECONDS)
+
+
+def is_up(snapshot: TopicsSnapshot, now_ms: int, limits: Limits) -> bool:
+    """Whether the job follows the groups: its heartbeat is not late, and a query reads the log."""
+    job = snapshot.job
+    return job is not None and job.query.running and is_fresh(snapshot, now_ms, limits)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from socket import AF_INET, AF_INET6
 from typing import TYPE_CHECKING, Any, Final
 
-from groupreplay.app.exporter.connections import FIRST_LINE_SECONDS, LINE_SECONDS, Connections, DropLog
+from groupreplay.app.exporter.clients import FIRST_LINE_SECONDS, LINE_SECONDS, Connections, DropLog
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 
 if TYPE_CHECKING:

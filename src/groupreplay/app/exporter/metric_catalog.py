@@ -1,4 +1,4 @@
-"""Every metric of ``export`` in one table, and the collection of samples of one scrape."""
+"""Every metric of ``serve`` in one table, and the collection of samples of one scrape."""
 
 from __future__ import annotations
 
@@ -135,7 +135,10 @@ METERS: Final = (
         "condition_id",
     ),
     _of_job(
-        "job_up", "1 when the job's heartbeat is fresh and its query reads the log, else 0.", always=True
+        "job_up",
+        "1 when the job's heartbeat is fresh and its query reads the log, else 0; while "
+        "`groupreplay_exporter_topics_up` is 0 nobody knows whether the job is up.",
+        always=True,
     ),
     _of_job(
         "query_up", "1 when the query reads the log, by the job's last heartbeat; 0 while it is stopped."
@@ -198,6 +201,12 @@ METERS: Final = (
     _of_job("prober_restarts_total", "How often the prober's process was restarted."),
     _of_program("build_info", "Versions of the job and the exporter.", "component", "version"),
     _of_program("exporter_ready", "1 when the topics were read to their ends once."),
+    _of_job(
+        "exporter_topics_up",
+        "1 when the partitions of the job's topics have answered within seconds, 0 when the exporter cannot read them; "
+        "`cluster` is empty until the job's document was read.",
+        always=True,
+    ),
     _of_program("exporter_groups_left_out", "Groups beyond --max-groups, which have no series."),
     _of_program(
         "exporter_conditions_left_out", "Groups with an active condition among those that have no series."
@@ -217,18 +226,16 @@ class Sheet:
     def __init__(self, *, blind: bool, groups_unknown: bool) -> None:
         self._blind = blind
         self._groups_unknown = groups_unknown
-        self._samples: dict[str, dict[tuple[tuple[str, str], ...], float]] = {one.name: {} for one in METERS}
+        self._samples: dict[str, dict[tuple[tuple[str, str], ...], float]] = {
+            meter.name: {} for meter in METERS
+        }
 
     def add(self, name: str, value: float, /, **labels: str) -> None:
         """Adds a sample; NaN for a gauge while nothing is known about it."""
-        labels = {
-            one: text if len(text) <= 2 * LIMIT and is_safe(text) else safe_text(text)
-            for one, text in labels.items()
-        }
         is_unknown = self._blind or (self._groups_unknown and name.startswith(_ABOUT_GROUPS))
         if is_unknown and _METERS[name].kind is Kind.GAUGE:
             value = math.nan
-        samples, key = self._samples[name], tuple(labels.items())
+        samples, key = self._samples[name], tuple((label, _safe(text)) for label, text in labels.items())
         samples[key] = max(value, samples.get(key, value))
 
     def metrics(self) -> Iterator[Metric]:
@@ -245,7 +252,7 @@ class Sheet:
                 yield metric
 
 
-def _label(text: str) -> str:
+def _safe(text: str) -> str:
     # One that is safe already may be the label of a group, which ends in a hash that must not be cut off.
     return text if len(text) <= 2 * LIMIT and is_safe(text) else safe_text(text)
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from groupreplay.app.exporter.clients import Rates, client_network
 from groupreplay.app.exporter.collector import measure
-from groupreplay.app.exporter.feed import SinkFeed
-from groupreplay.app.exporter.freshness import Limits, is_fresh
-from groupreplay.app.exporter.rates import Rates, client_network
+from groupreplay.app.exporter.feed import Limits, SinkFeed, is_fresh
 from groupreplay.state.display.phrases import timestamp
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
@@ -30,6 +29,15 @@ _MOST_SCRAPES: Final = 2
 BURST: Final = 60.0
 A_SECOND: Final = 5.0
 _TEXT: Final = "text/plain; charset=utf-8"
+#: Metrics of which several clusters may have the same series -> how these are joined. Others have the largest value.
+_JOINED: Final[Mapping[str, Callable[[Sequence[float]], float]]] = {
+    "groupreplay_exporter_ready": min,
+    "groupreplay_exporter_topics_up": min,
+    "groupreplay_exporter_groups_left_out": sum,
+    "groupreplay_exporter_conditions_left_out": sum,
+    "groupreplay_exporter_counters_forgotten_total": sum,
+    "groupreplay_exporter_unreadable_total": sum,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +50,34 @@ class Page:
 
 
 class Exporter:
-    """The pages by path; they do not depend on the HTTP server."""
+    """The pages by path; they do not depend on the HTTP server.
 
-    def __init__(self, feed: SinkFeed, limits: Limits, clock: Callable[[], int]) -> None:
+    ``unanswered``: why Kafka does not answer now, None when it does. The feed itself may wait for minutes, as if nobody
+    wrote anything.
+    """
+
+    def __init__(
+        self,
+        feed: SinkFeed,
+        limits: Limits,
+        clock: Callable[[], int],
+        unanswered: Callable[[], str | None] = lambda: None,
+    ) -> None:
         self._feed = feed
         self._limits = limits
         self._clock = clock
+        self._unanswered = unanswered
 
     def collect(self) -> list[Metric]:
         """All metrics at one moment: the method that ``prometheus_client`` calls on a collector."""
-        return self._feed.evaluate(lambda snapshot: measure(snapshot, self._clock(), self._limits))
+        topics_up = not self._trouble()
+        return self._feed.evaluate(
+            lambda snapshot: measure(snapshot, self._clock(), self._limits, topics_up=topics_up)
+        )
+
+    def _trouble(self) -> str:
+        """Why the topics cannot be read now; empty when they can."""
+        return self._unanswered() or self._feed.trouble
 
     def page(self, path: str, accept: str) -> Page:
         """The page at a path."""
@@ -94,14 +120,15 @@ class Exporter:
         return self._feed.evaluate(self._missing)
 
     def _missing(self, snapshot: TopicsSnapshot | None) -> str | None:
+        trouble = self._trouble()
         if snapshot is None:
-            reason = f": {safe_text(self._feed.trouble, None)}" if self._feed.trouble else ""
+            reason = f": {safe_text(trouble, None)}" if trouble else ""
             return f"the job's topics have not been read to their ends yet{reason}"
         if snapshot.job is None:
             return "the job has written nothing about itself yet"
         if not is_fresh(snapshot, self._clock(), self._limits):
             # While the topics cannot be read nobody knows whether it writes.
-            unread = self._feed.trouble and f"the job's topics cannot be read now: {self._feed.trouble}"
+            unread = trouble and f"the job's topics cannot be read now: {trouble}"
             late = (
                 "no single run has caught up for too long"
                 if snapshot.job.once
@@ -113,6 +140,61 @@ class Exporter:
             since = "" if query.since_ms is None else f" since {timestamp(query.since_ms)}"
             return f"the query has been stopped{since}: {safe_text(query.error or 'it finishes no batch')}"
         return None
+
+
+class SeveralExporters(Exporter):
+    """The exporters of several clusters by name as one: each sample once, ready when one of them is."""
+
+    def __init__(self, by_name: Mapping[str, Exporter]) -> None:
+        self._by_name = dict(by_name)
+
+    def collect(self) -> list[Metric]:
+        """All metrics at one moment; a name occurs once, as Prometheus demands."""
+        return joined(metric for exporter in self._by_name.values() for metric in exporter.collect())
+
+    def alive(self) -> bool:
+        """Whether the threads of all clusters run."""
+        return all(exporter.alive() for exporter in self._by_name.values())
+
+    def not_ready(self) -> str | None:
+        """Why no cluster is ready; None when one is.
+
+        A balancer that asks must not take the pages of all clusters away because one of them cannot be reached.
+        """
+        reasons = []
+        for name, exporter in self._by_name.items():
+            reason = exporter.not_ready()
+            if reason is None:
+                return None
+            reasons.append(f"{safe_text(name)}: {reason}")
+        return "; ".join(reasons)
+
+
+def exporter_of(by_name: Mapping[str, Exporter]) -> Exporter:
+    """The exporter of all these clusters; with one cluster its own, which need not join samples."""
+    exporters = [*by_name.values()]
+    return exporters[0] if len(exporters) == 1 else SeveralExporters(by_name)
+
+
+def joined(metrics: Iterable[Metric]) -> list[Metric]:
+    """The metrics with each name once, and each set of labels once."""
+    from prometheus_client.core import Metric
+
+    families: dict[str, Metric] = {}
+    values: dict[str, dict[tuple[tuple[str, str], ...], list[float]]] = {}
+    for metric in metrics:
+        families.setdefault(metric.name, metric)
+        for sample in metric.samples:
+            labels = tuple(sample.labels.items())
+            values.setdefault(sample.name, {}).setdefault(labels, []).append(sample.value)
+    wholes = []
+    for family in families.values():
+        name = family.samples[0].name
+        whole = Metric(family.name, family.documentation, family.type)
+        for labels, samples in values[name].items():
+            whole.add_sample(name, dict(labels), _JOINED.get(name, max)(samples))
+        wholes.append(whole)
+    return wholes
 
 
 def _text(status: HTTPStatus, text: str) -> Page:
@@ -149,7 +231,7 @@ def exporter_routes(exporter: Exporter, seconds: Callable[[], float] = time.mono
 
 
 def exporter_application(exporter: Exporter) -> Starlette:
-    """The application of ``export``: those routes, and a page that names them."""
+    """The application of ``serve --metrics-only``: those routes, and a page that names them."""
     from starlette.applications import Starlette
     from starlette.routing import Route
 

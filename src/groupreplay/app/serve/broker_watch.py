@@ -8,7 +8,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Annotated, Final
+
+from msgspec import Meta
 
 from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.base.errors import GroupReplayError
@@ -27,14 +29,13 @@ Place = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """The last time at which everything that is read could be read, and since when without a gap.
+    """Whether the brokers answer, asked every few seconds; answered_ms null: they never did."""
 
-    ``error``: why it cannot be read now, None when it can; ``answered_ms`` None: nothing was ever answered.
-    """
-
-    answered_ms: int | None = None
-    since_ms: int | None = None
-    error: str | None = None
+    answered_ms: Annotated[
+        int | None, Meta(description="When everything that is read could be read last (ms since 1970, UTC).")
+    ] = None
+    since_ms: Annotated[int | None, Meta(description="Since when without a gap, up to answered_ms.")] = None
+    error: Annotated[str | None, Meta(description="Why not now; null: it can.")] = None
 
 
 class BrokerWatch:

@@ -1,24 +1,44 @@
-"""New events for those who follow them: the latest ones in memory, and a wake-up for every stream."""
+"""New events for those who follow them: the latest ones in memory, and what one stream of server-sent events sends.
+
+A stream goes on from a position after a lost connection.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from functools import partial
 from itertools import takewhile
-from typing import Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
+import msgspec
+from anyio import CapacityLimiter, to_thread
+
+from groupreplay.app.serve.history import event_queries
 from groupreplay.app.serve.history.rows import shown_event
 from groupreplay.app.serve.history.writer import NewEvent
+
+if TYPE_CHECKING:
+    from groupreplay.app.serve.watched_cluster import WatchedCluster
 
 #: What is kept in memory for streams; one that is further behind reads the history.
 _MOST_EVENTS: Final = 2_000
 _MOST_BYTES: Final = 16 << 20
 #: Streams are woken at most this often: many events in a row are sent together.
 _PAUSE_SECONDS: Final = 0.2
+#: A comment at least this often: proxies end connections on which nothing is sent.
+ALIVE_SECONDS: Final = 15.0
+#: How many events are read from the history at once.
+_BATCH: Final = 200
+_PLACE: Final = re.compile(r"([0-9a-f]{1,32})-(\d{1,18})")
+
+#: Incarnation of the history, and position in it.
+StreamPlace: TypeAlias = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,9 +88,9 @@ class EventStreams:
                 self.incarnation = incarnation
                 self._latest.clear()
                 self._bytes = 0
-            for one in events:
-                row, value = one.row, shown_event(one.value)
-                self._latest.append(SentEvent(one.position, row.label, row.name, row.severity, value))
+            for event in events:
+                row, value = event.row, _line(event.value)
+                self._latest.append(SentEvent(event.position, row.label, row.name, row.severity, value))
                 self._bytes += len(value)
             while self._latest and (len(self._latest) > _MOST_EVENTS or self._bytes > _MOST_BYTES):
                 self._bytes -= len(self._latest.popleft().value)
@@ -82,7 +102,7 @@ class EventStreams:
             if incarnation != self.incarnation or not self._latest or self._latest[0].position > position + 1:
                 return None
             # From the end: every stream asks at each event, and few of the events in memory are new.
-            new = takewhile(lambda one: one.position > position, reversed(self._latest))
+            new = takewhile(lambda event: event.position > position, reversed(self._latest))
             return [*new][::-1]
 
     def close(self) -> None:
@@ -119,3 +139,77 @@ class EventStreams:
             # The loop may be closed while the server ends.
             if not loop.is_closed():
                 loop.call_soon_threadsafe(event.set)
+
+
+def read_place(header: str | None) -> StreamPlace | None:
+    """The place that a ``Last-Event-ID`` names; None without one, or for one that this server did not send."""
+    place = None if header is None else _PLACE.fullmatch(header.strip())
+    return None if place is None else (place[1], int(place[2]))
+
+
+async def event_feed(
+    cluster: WatchedCluster, event_filter: EventFilter, last: StreamPlace | None, limiter: CapacityLimiter
+) -> AsyncIterator[bytes]:
+    """Lines of ``text/event-stream``; ends when the server ends.
+
+    Begins behind ``last``. Without one, or when the history was made anew since then, with an event ``reset``: what the
+    client has may not be all, and new events follow.
+    """
+    incarnation, position = await _now(cluster, limiter)
+    if last is not None and last[0] == incarnation and last[1] <= position:
+        position = last[1]
+        yield b": resumed\n\n"
+    else:
+        yield _reset(incarnation, position)
+    while not cluster.streams.closed:
+        if cluster.streams.incarnation not in ("", incarnation):
+            incarnation, position = await _now(cluster, limiter)
+            yield _reset(incarnation, position)
+        events = await _since(cluster, incarnation, position, limiter)
+        sent = [event for event in events if event_filter.wants(event.label, event.name, event.severity)]
+        if sent:
+            yield b"".join(_frame(incarnation, event) for event in sent)
+        if events:
+            position = events[-1].position
+            continue
+        if not await cluster.streams.wait(ALIVE_SECONDS, partial(_pending, cluster, (incarnation, position))):
+            yield f": alive\nid: {incarnation}-{position}\n\n".encode()
+
+
+async def _now(cluster: WatchedCluster, limiter: CapacityLimiter) -> StreamPlace:
+    def ask() -> StreamPlace:
+        return cluster.ask(lambda db: (event_queries.incarnation(db), event_queries.last_position(db)))
+
+    return await to_thread.run_sync(ask, limiter=limiter)
+
+
+async def _since(
+    cluster: WatchedCluster, incarnation: str, position: int, limiter: CapacityLimiter
+) -> list[SentEvent]:
+    events = cluster.streams.since(incarnation, position)
+    if events is not None:
+        return events
+
+    def ask() -> list[SentEvent]:
+        rows = cluster.ask(lambda db: event_queries.events_after(db, position, _BATCH))
+        return [SentEvent(*row[:-1], _line(row[-1])) for row in rows]
+
+    return await to_thread.run_sync(ask, limiter=limiter)
+
+
+def _line(value: bytes) -> bytes:
+    """One line of JSON: a message of the topic has no line end."""
+    return msgspec.json.encode(shown_event(value))
+
+
+def _pending(cluster: WatchedCluster, place: StreamPlace) -> bool:
+    streams = cluster.streams
+    return streams.incarnation not in ("", place[0]) or streams.last_position() > place[1]
+
+
+def _reset(incarnation: str, position: int) -> bytes:
+    return f"event: reset\nid: {incarnation}-{position}\ndata: {{}}\n\n".encode()
+
+
+def _frame(incarnation: str, event: SentEvent) -> bytes:
+    return f"id: {incarnation}-{event.position}\ndata: ".encode() + event.value + b"\n\n"

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import msgspec
+from starlette.responses import Response
 
-from groupreplay.app.exporter.rates import Rates, client_network
+from groupreplay.app.exporter.clients import Rates, client_network
+from groupreplay.app.serve.answers import Error
 from groupreplay.app.serve.pages import POLICY
 from groupreplay.streaming.base.errors import unusable
 from groupreplay.streaming.base.files import warn_readable
@@ -22,7 +24,7 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 Application = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-#: Open to everybody who can connect, as with ``export``: Prometheus and orchestrators have no token.
+#: Open to everybody who can connect, as with ``--metrics-only``: Prometheus and orchestrators have no token.
 OPEN_PATHS: Final = frozenset({"/metrics", "/healthz", "/readyz"})
 LEAST_TOKEN: Final = 16
 _MOST_TOKEN: Final = 4_096
@@ -115,14 +117,17 @@ class Guard:
         if refused is None:
             await self._application(scope, receive, guarded)
         else:
-            await _refuse(guarded, *refused, is_head=scope["method"] == "HEAD")
+            status, why, more = refused
+            headers = {"content-type": "application/json", "cache-control": "no-store", **more}
+            body = b"" if scope["method"] == "HEAD" else msgspec.json.encode(Error(why))
+            await Response(body, status, headers)(scope, receive, guarded)
 
     def _refusal(self, scope: Scope) -> tuple[int, str, Mapping[str, str]] | None:
         headers = _headers(scope)
         if refused := _bad_form(scope, headers):
             return refused
         if scope["path"] in OPEN_PATHS:
-            # These routes count by themselves, also with `export`.
+            # These routes count by themselves, also with `--metrics-only`.
             return None
         if not self._knows(headers.get("host", "")):
             return 400, "the Host header names another server; --allowed-host NAME allows a name", {}
@@ -133,10 +138,10 @@ class Guard:
         return None
 
     def _knows(self, header: str) -> bool:
-        found = _HOST.fullmatch(header)
-        if found is None:
+        host = _HOST.fullmatch(header)
+        if host is None:
             return False
-        name = found[1].strip("[]").lower().rstrip(".")
+        name = host[1].strip("[]").lower().rstrip(".")
         if name == "localhost" or name in self._hosts:
             return True
         try:
@@ -148,9 +153,9 @@ class Guard:
     def _is_authorised(self, header: str) -> bool:
         if self._token is None:
             return True
-        scheme, _, given = header.partition(" ")
+        scheme, _, token = header.partition(" ")
         # Digests have one length, so that the comparison takes the same time for every token.
-        same = hmac.compare_digest(_digest(given.strip().encode("utf-8", "replace")), self._token)
+        same = hmac.compare_digest(_digest(token.strip().encode("utf-8", "replace")), self._token)
         return same and scheme.lower() == "bearer"
 
 
@@ -168,38 +173,25 @@ def _digest(token: bytes) -> bytes:
 
 def _headers(scope: Scope) -> dict[str, str]:
     """The headers by name; of several with one name all values, so that none of them goes unseen."""
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     for name, value in scope["headers"]:
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
-        found[key] = f"{found[key]},{text}" if key in found else text
-    return found
+        headers[key] = f"{headers[key]},{text}" if key in headers else text
+    return headers
 
 
 def _with_headers(send: Send) -> Send:
     async def sending(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
-            known = {name.lower() for name, _ in message["headers"]}
+            names = {name.lower() for name, _ in message["headers"]}
             message["headers"] = [
                 *message["headers"],
                 *(
                     (name.encode(), text.encode())
                     for name, text in _HEADERS.items()
-                    if name.encode() not in known
+                    if name.encode() not in names
                 ),
             ]
         await send(message)
 
     return sending
-
-
-async def _refuse(send: Send, status: int, why: str, more: Mapping[str, str], *, is_head: bool) -> None:
-    body = msgspec.json.encode({"error": why})
-    headers = {
-        "content-type": "application/json",
-        "content-length": str(len(body)),
-        "cache-control": "no-store",
-        **more,
-    }
-    encoded = [(name.encode(), text.encode()) for name, text in headers.items()]
-    await send({"type": "http.response.start", "status": status, "headers": encoded})
-    await send({"type": "http.response.body", "body": b"" if is_head else body})

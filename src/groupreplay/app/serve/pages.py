@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 from importlib import resources
-from typing import Final
+from typing import Any, Final
+
+from starlette.requests import Request
+from starlette.responses import Response
 
 from groupreplay.app.report.assets import ECHARTS, PAGE_SCRIPTS, PICTURE_SCRIPTS, asset
 from groupreplay.app.report.page import filled
+from groupreplay.app.serve.requests import RequestError
 
 #: Packages with a folder ``web``; a name in the later one wins.
 _PACKAGES: Final = ("groupreplay.app.report", "groupreplay.app.serve")
+_TYPES: Final = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
 _KINDS: Final = (".js", ".css", ".svg")
 #: The policy of both pages: their own files only, and nothing inline.
 POLICY: Final = (
@@ -32,29 +45,29 @@ _GROUP: Final = (ECHARTS, *PAGE_SCRIPTS, "live.js", "knowledge.js", "group.js")
 
 def board_page() -> str:
     """The page at ``/``."""
-    return _shell(_web("board_head.html"), _web("board.html"), _BOARD)
+    return _page(_web("board_head.html"), _web("board.html"), _BOARD)
 
 
 def group_page() -> str:
     """The page at ``/groups/ID``, the same for every group; its view of the group is that of a report."""
     body = filled(_web("group.html"), {"GROUP": asset("group.html")})
-    return _shell(_web("group_head.html"), body, _GROUP)
+    return _page(_web("group_head.html"), body, _GROUP)
 
 
 @lru_cache(1)
 def static_files() -> dict[str, bytes]:
     """The files below ``/static/`` by name; nothing else is read from disk for a request."""
-    found: dict[str, bytes] = {}
+    files: dict[str, bytes] = {}
     for package in _PACKAGES:
         folder = resources.files(package).joinpath("web")
         if folder.is_dir():
-            found.update(
-                {one.name: one.read_bytes() for one in folder.iterdir() if one.name.endswith(_KINDS)}
+            files.update(
+                {file.name: file.read_bytes() for file in folder.iterdir() if file.name.endswith(_KINDS)}
             )
-    return found
+    return files
 
 
-def _shell(head: str, body: str, scripts: tuple[str, ...]) -> str:
+def _page(head: str, body: str, scripts: tuple[str, ...]) -> str:
     loaded = "\n".join(f'<script src="/static/{name}"></script>' for name in scripts)
     return filled(_web("frame.html"), {"HEAD": head, "BODY": body, "SCRIPTS": loaded})
 
@@ -62,3 +75,50 @@ def _shell(head: str, body: str, scripts: tuple[str, ...]) -> str:
 def _web(name: str) -> str:
     file = resources.files("groupreplay.app.serve").joinpath("web").joinpath(name)
     return file.read_text("utf-8")
+
+
+def shell_endpoint(page: Callable[[], str]) -> Callable[[Request], Any]:
+    """A page without data, the same for everybody."""
+    file = _file("shell.html", page().encode())
+
+    async def answer(request: Request) -> Response:
+        return _answer(request, file)
+
+    return answer
+
+
+async def static_endpoint(request: Request) -> Response:
+    """A file of ``static_files``.
+
+    Raises:
+        RequestError: there is none of this name.
+    """
+    file = _files().get(request.path_params["name"])
+    if file is None:
+        raise RequestError(404, "there is no such file")
+    return _answer(request, file)
+
+
+@dataclass(frozen=True, slots=True)
+class _File:
+    body: bytes
+    kind: str
+    etag: str
+
+
+@lru_cache(1)
+def _files() -> dict[str, _File]:
+    return {name: _file(name, body) for name, body in static_files().items()}
+
+
+def _file(name: str, body: bytes) -> _File:
+    return _File(body, _TYPES[name[name.rfind(".") :]], f'"{hashlib.sha256(body).hexdigest()[:32]}"')
+
+
+def _answer(request: Request, file: _File) -> Response:
+    # A browser asks each time, and gets nothing again that it has.
+    headers = {"ETag": file.etag, "Cache-Control": "no-cache"}
+    tags = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
+    if file.etag in tags or "*" in tags:
+        return Response(status_code=304, headers=headers)
+    return Response(file.body, headers={**headers, "Content-Type": file.kind})

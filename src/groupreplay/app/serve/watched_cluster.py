@@ -1,23 +1,22 @@
-"""One cluster that is served: its feed, its history, and its streams of events."""
+"""One cluster that is served: its feed, its history, its streams of events, and its clock."""
 
 from __future__ import annotations
 
 import logging
 import sqlite3
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from groupreplay.app.exporter.feed import SinkFeed, TopicIds
-from groupreplay.app.exporter.freshness import Limits
+from groupreplay.app.exporter.feed import Limits, SinkFeed, TopicIds
 from groupreplay.app.exporter.server import Exporter
 from groupreplay.app.serve.broker_watch import BrokerWatch
 from groupreplay.app.serve.event_streams import EventStreams
 from groupreplay.app.serve.history.file import HistoryFile
 from groupreplay.app.serve.history.writer import Bounds, HistoryWriter, TopicMessage
-from groupreplay.app.serve.server_clock import ServerClock
 from groupreplay.state.policy.redaction import Redaction
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 
@@ -33,6 +32,10 @@ _ATTEMPTS: Final = 4
 _PAUSE_SECONDS: Final = 0.05
 #: How often the topics are compared with those that are read.
 _CHECK_SECONDS: Final = 30.0
+#: Messages of a partition whose times are compared: one of them at least came without a delay.
+_MESSAGES: Final = 8
+#: A smaller difference is not corrected: so much is delay, or the clocks of two brokers.
+MOST_OFF_MS: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +46,30 @@ class ClusterToServe:
     source: Cluster
     sink: Cluster
     topics: TopicNames
+
+
+class ServerClock:
+    """Milliseconds since 1970 by the brokers' clock, as far as it is known; ``own`` is the clock of this machine."""
+
+    def __init__(self, own: Callable[[], int]) -> None:
+        self._own = own
+        #: How far the machine is ahead of all brokers, with the shortest delay of a message; None: not known.
+        self.off_ms: int | None = None
+        self._ahead: dict[tuple[str, int], deque[int]] = {}
+
+    def __call__(self) -> int:
+        """The present."""
+        off_ms = self.off_ms
+        return self._own() - (off_ms if off_ms is not None and abs(off_ms) > MOST_OFF_MS else 0)
+
+    def note(self, place: tuple[str, int], append_ms: int) -> None:
+        """A message has arrived that the leader of a partition appended at this time; one thread calls this.
+
+        Of several brokers that differ the nearest one counts: it may be another one whose clock is off.
+        """
+        delays_ms = self._ahead.setdefault(place, deque(maxlen=_MESSAGES))
+        delays_ms.append(self._own() - append_ms)
+        self.off_ms = min((min(delays) for delays in self._ahead.values()), key=abs)
 
 
 class TopicRecorder:
@@ -70,21 +97,21 @@ class TopicRecorder:
         """Stores events and documents."""
         from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME
 
-        for one in messages if self._follows else ():
-            kind, written_ms = one.timestamp()
+        for message in messages if self._follows else ():
+            kind, written_ms = message.timestamp()
             if kind == TIMESTAMP_LOG_APPEND_TIME:
-                self._clock.note((one.topic(), one.partition()), written_ms)
+                self._clock.note((message.topic(), message.partition()), written_ms)
         taken = [
             TopicMessage(
-                is_event=one.topic() == self._topics.events,
-                partition=one.partition(),
-                offset=one.offset(),
-                key=one.key() or b"",
-                value=one.value(),
-                written_ms=one.timestamp()[1],
+                is_event=message.topic() == self._topics.events,
+                partition=message.partition(),
+                offset=message.offset(),
+                key=message.key() or b"",
+                value=message.value(),
+                written_ms=message.timestamp()[1],
             )
-            for one in messages
-            if one.topic() != self._topics.job
+            for message in messages
+            if message.topic() != self._topics.job
         ]
         self._history.take(self._topics.events, taken, self._clock())
 
@@ -125,8 +152,8 @@ class WatchedCluster:
         self.feed = SinkFeed(
             served.sink, served.topics, self.clock, check_seconds=_CHECK_SECONDS, recorder=recorder
         )
-        self.exporter = Exporter(self.feed, limits, self.clock)
         self.watch = BrokerWatch(served.sink, lambda: self.feed.places, self.clock)
+        self.exporter = Exporter(self.feed, limits, self.clock, lambda: self.watch.answers.error)
         #: Of the offsets topic, where it is in another cluster.
         self.log_watch = self.watch
         if served.source != served.sink:
@@ -135,8 +162,8 @@ class WatchedCluster:
     def start(self) -> None:
         """Begins to read the topics."""
         self.feed.start()
-        for one in {self.watch, self.log_watch}:
-            one.start()
+        for watch in {self.watch, self.log_watch}:
+            watch.start()
 
     def close(self) -> None:
         """Ends reading, streams and the history."""

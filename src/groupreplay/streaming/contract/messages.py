@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 import msgspec
 
+from groupreplay.state.output import message_forms
+
 _Message = TypeVar("_Message")
 
-#: An integer of 64 bits: Python's own have no limit, and one of 400 digits cannot be divided.
-Integer: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Integer: TypeAlias = message_forms.Integer
 #: Besides msgspec's own errors: text that is not UTF-8 (a ValueError), JSON nested deeper than Python's stack, and
 #: numbers that fit into no type.
 _FAILURES: Final = (msgspec.MsgspecError, ValueError, RecursionError, OverflowError)

@@ -74,9 +74,7 @@ SETTINGS: Final = Right(
     "the brokers' offsets.retention.minutes: without it 7 days are assumed, unless --retention-minutes is given",
     needed=False,
 )
-_READERS: Final = (
-    "for groupreplay events, serve and export, unless they have another login; the job does not need it"
-)
+_READERS: Final = "for groupreplay events and serve, unless they have another login; the job does not need it"
 CREATE: Final = Right("Create", "cluster", "", "to create output topics that are missing")
 
 
@@ -89,7 +87,7 @@ def source_rights(*, probe: bool, ask_retention: bool) -> list[Right]:
 def sink_rights(topics: TopicNames) -> list[Right]:
     """The rights on the cluster of the job's topics, besides ``CREATE`` for those that are missing.
 
-    With them the same login may also run ``events``, ``serve`` and ``export``.
+    With them the same login may also run ``events`` and ``serve``.
     """
     written = [topics.events, topics.states, topics.dead_letters, topics.job]
     why = "to write the job's output"

@@ -20,6 +20,7 @@ from groupreplay.state.events.event import Severity
 from groupreplay.state.events.group_events import MemberLeft, RebalanceCompleted
 from groupreplay.state.events.offset_events import OffsetsExpired
 from groupreplay.state.output.envelope import event_type
+from groupreplay.state.output.message_forms import EventHead, GroupHead
 from groupreplay.streaming.contract.messages import Integer, MessageDecoder
 
 #: Characters of ``Holding.who`` and of ``Holding.runbook``: a label must not fill a page.
@@ -95,26 +96,10 @@ _SHARED: Final = 4_096
 _SEVERITIES: Final = ("ERROR", "WARN")
 
 
-class _NextExpiry(msgspec.Struct):
-    """When the first committed offset may be removed."""
+class _GroupDocument(GroupHead, kw_only=True):
+    """The fields of a document that become metrics."""
 
-    next_expiry_ms: Integer | None = None
-
-
-class _GroupDocument(msgspec.Struct):
-    """The fields of a document that become metrics, without the members, who may be many."""
-
-    group_id: str
-    cluster_id: str = ""
-    type: str = ""
-    state: str = ""
-    generation: Integer | None = None
-    group_epoch: Integer | None = None
-    since_ms: Integer | None = None
-    member_count: Integer = 0
-    conditions: list[HeldForm] = []
-    labels: dict[str, str] = {}
-    offsets: _NextExpiry = msgspec.field(default_factory=_NextExpiry)
+    conditions: list[HeldForm] = msgspec.field(default_factory=list)
 
 
 class KnownGroup(msgspec.Struct, frozen=True, gc=False):
@@ -164,7 +149,7 @@ def known_group(value: bytes) -> KnownGroup | None:
         cluster_id=sys.intern(document.cluster_id),
         type=sys.intern(document.type),
         state=sys.intern(document.state),
-        generation=document.generation if document.group_epoch is None else document.group_epoch,
+        generation=document.epoch,
         since_ms=document.since_ms,
         member_count=document.member_count,
         next_expiry_ms=document.offsets.next_expiry_ms,
@@ -213,14 +198,9 @@ class _EventData(msgspec.Struct):
     labels: dict[str, str] = {}
 
 
-class CountedEvent(msgspec.Struct):
+class CountedEvent(EventHead):
     """The fields of an event that are counted."""
 
-    id: str
-    type: str
-    time: str
-    severitynumber: Integer
-    severitytext: str
     data: _EventData
 
     @property

@@ -51,7 +51,7 @@ def _settings(
         metavar="SECONDS",
     ),
     listen=flag(
-        "Also check who can read what serve or export answer on this address.",
+        "Also check who can read what serve answers on this address.",
         type=listen_address,
         metavar="HOST:PORT",
     ),

@@ -158,9 +158,9 @@ def _checked(path: Path) -> sqlite3.Connection:
     """
     connection = _connected(path)
     try:
-        found = connection.execute("PRAGMA application_id").fetchone()[0]
+        application = connection.execute("PRAGMA application_id").fetchone()[0]
         version = connection.execute("PRAGMA user_version").fetchone()[0]
-        if (found, version) != (_APPLICATION_ID, SCHEMA_VERSION):
+        if (application, version) != (_APPLICATION_ID, SCHEMA_VERSION):
             raise sqlite3.DatabaseError(f"it has version {version}, not {SCHEMA_VERSION}")
         (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
         if verdict != "ok":

@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Iterator
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from groupreplay.app.serve.answers import Condition, Event
 from groupreplay.app.text.event_text import text_of
 from groupreplay.state.display.phrases import subject
 from groupreplay.state.events.event import Severity, name_of
 from groupreplay.state.output.envelope import event_type
+from groupreplay.state.output.message_forms import ConditionForm, EventHead, GroupHead, Integer
 from groupreplay.streaming.contract.messages import OBJECTS, Integer, MessageDecoder
 from groupreplay.streaming.sinks.known_groups import group_label
 from groupreplay.timeline.event_reading import moment_ms, read_events
@@ -30,19 +32,15 @@ Json = dict[str, Any]
 
 
 class _StoredData(msgspec.Struct):
+    """The fields of any event's ``data`` that are stored beside it."""
+
     group_id: str | None = None
     condition_id: str | None = None
     status: str | None = None
     since_ms: Integer | None = None
 
 
-class _StoredEvent(msgspec.Struct):
-    """The fields of a CloudEvent that are stored beside it."""
-
-    id: str
-    type: str
-    time: Annotated[str, msgspec.Meta(max_length=40)]
-    severitynumber: Integer
+class _StoredEvent(EventHead):
     data: _StoredData
 
 
@@ -53,35 +51,10 @@ class _StoredMember(msgspec.Struct):
     topics: list[str] | None = None
 
 
-class _HeldCondition(msgspec.Struct):
-    """An active condition in a document."""
-
-    condition: str
-    severity: str
-    condition_id: str = ""
-    since_ms: Integer | None = None
-
-
-class _OffsetSums(msgspec.Struct):
-    partitions: Integer = 0
-    next_expiry_ms: Integer | None = None
-
-
-class _StoredDocument(msgspec.Struct):
-    """The fields of a group's document that are stored beside it."""
-
-    group_id: str
-    type: str = ""
-    state: str = ""
-    simple: bool = False
-    generation: Integer | None = None
-    group_epoch: Integer | None = None
-    since_ms: Integer | None = None
-    member_count: Integer = 0
-    members: list[_StoredMember] = []
+class _StoredDocument(GroupHead, kw_only=True):
+    members: list[_StoredMember] = msgspec.field(default_factory=list)
     subscribed_topics: list[str] | None = None
-    conditions: list[_HeldCondition] = []
-    offsets: _OffsetSums = msgspec.field(default_factory=_OffsetSums)
+    conditions: list[ConditionForm] = msgspec.field(default_factory=list)
 
 
 _events: Final = MessageDecoder[_StoredEvent](_StoredEvent)
@@ -150,6 +123,8 @@ class CommitCounts(msgspec.Struct, frozen=True):
 
 
 COUNTS: Final = MessageDecoder[CommitCounts](CommitCounts)
+#: ``HistoryCondition.body``.
+CONDITIONS: Final = MessageDecoder[Condition](Condition)
 
 
 def event_row(value: bytes | None) -> HistoryEvent | None:
@@ -179,87 +154,86 @@ def event_row(value: bytes | None) -> HistoryEvent | None:
 
 def group_row(key: bytes, value: bytes) -> HistoryGroup | None:
     """The row of a message of ``group-states``; None when it is no document of the group that the key names."""
-    whole, found = OBJECTS.decode(value), _documents.decode(value)
-    if whole is None or found is None:
+    whole, document = OBJECTS.decode(value), _documents.decode(value)
+    if whole is None or document is None:
         return None
-    label = group_label(found.group_id)
+    label = group_label(document.group_id)
     if label != group_label(key.decode("utf-8", "replace")):
         return None
-    conditions = tuple(_condition_rows(found, whole))
-    worst = min(conditions, key=lambda one: (-one.severity, one.since_ms), default=None)
-    topics = tuple(sorted(_topics(found)))
+    conditions = tuple(_condition_rows(document, whole))
+    worst = min(conditions, key=lambda condition: (-condition.severity, condition.since_ms), default=None)
+    topics = tuple(sorted(_topics(document)))
     return HistoryGroup(
         label=label,
-        group_id=found.group_id,
-        type="simple" if found.simple else found.type,
-        state=found.state,
-        generation=found.generation if found.group_epoch is None else found.group_epoch,
-        members=found.member_count,
+        group_id=document.group_id,
+        type="simple" if document.simple else document.type,
+        state=document.state,
+        generation=document.epoch,
+        members=document.member_count,
         severity=0 if worst is None else worst.severity,
         risk="" if worst is None else worst.name,
-        since_ms=found.since_ms,
-        expires_ms=found.offsets.next_expiry_ms,
-        offsets=found.offsets.partitions,
-        searched=_searched(found, topics),
+        since_ms=document.since_ms,
+        expires_ms=document.offsets.next_expiry_ms,
+        offsets=document.offsets.partitions,
+        searched=_searched(document, topics),
         body=packed(value),
         topics=topics[:MOST_TOPICS],
         conditions=conditions,
     )
 
 
-def _topics(found: _StoredDocument) -> set[str]:
-    topics = set(found.subscribed_topics or ())
-    return topics.union(*(member.topics or () for member in found.members))
+def _topics(document: _StoredDocument) -> set[str]:
+    topics = set(document.subscribed_topics or ())
+    return topics.union(*(member.topics or () for member in document.members))
 
 
-def _searched(found: _StoredDocument, topics: tuple[str, ...]) -> str:
+def _searched(document: _StoredDocument, topics: tuple[str, ...]) -> str:
     """Everything in lower case: SQLite compares letters beyond ASCII as they are."""
     names = {
         name
-        for member in found.members
+        for member in document.members
         for name in (member.instance_id, member.client_id, member.client_host)
         if name
     }
-    return "\n".join((found.group_id, *topics, *sorted(names)))[:_SEARCHED].lower()
+    return "\n".join((document.group_id, *topics, *sorted(names)))[:_SEARCHED].lower()
 
 
-def _condition_rows(found: _StoredDocument, whole: Json) -> Iterator[HistoryCondition]:
-    for held, fields in zip(found.conditions, whole["conditions"] if found.conditions else (), strict=True):
-        shown = condition_of(fields, found.group_id)
+def _condition_rows(document: _StoredDocument, whole: Json) -> Iterator[HistoryCondition]:
+    for fields in whole["conditions"] if document.conditions else ():
+        condition = condition_of(fields, document.group_id)
         yield HistoryCondition(
-            condition_id=shown["condition_id"],
-            name=held.condition,
-            severity=_SEVERITIES.get(held.severity, int(Severity.INFO)),
-            since_ms=held.since_ms or 0,
-            body=msgspec.json.encode(shown),
+            condition_id=condition.condition_id,
+            name=condition.name,
+            severity=_SEVERITIES[condition.severity],
+            since_ms=condition.since_ms or 0,
+            body=msgspec.json.encode(condition),
         )
 
 
-def condition_of(fields: Json, group_id: str | None) -> Json:
+def condition_of(fields: Json, group_id: str | None) -> Condition:
     """An active condition of a document as the API shows it: with one sentence, and who blocks or is suspected."""
     name, severity = str(fields.get("condition", "")), fields.get("severity")
-    return {
-        "condition_id": str(fields.get("condition_id", "")),
-        "name": name,
-        "severity": severity if severity in _SEVERITIES else "INFO",
-        "group_id": group_id,
-        "since_ms": fields.get("since_ms"),
-        "subject": subject(fields),
-        "summary": text_of({"type": event_type(name), "data": {"group_id": group_id, **fields}}),
-        "blockers": _listed(fields.get("blockers")),
-        "suspects": _listed(fields.get("suspects")),
-        "runbook": str(fields.get("runbook", "")),
-    }
+    return Condition(
+        condition_id=str(fields.get("condition_id", "")),
+        name=name,
+        severity=severity if severity in _SEVERITIES else "INFO",
+        group_id=group_id,
+        since_ms=fields.get("since_ms"),
+        subject=subject(fields),
+        summary=text_of({"type": event_type(name), "data": {"group_id": group_id, **fields}}),
+        blockers=_objects(fields.get("blockers")),
+        suspects=_objects(fields.get("suspects")),
+        runbook=str(fields.get("runbook", "")),
+    )
 
 
-def shown_event(value: bytes) -> bytes:
-    """An event as the API sends it: the CloudEvent as the job wrote it, and its sentence. One line of JSON."""
-    text = msgspec.json.encode(text_of(OBJECTS.decode(value) or {}))
-    return b'{"event":' + value + b',"text":' + text + b"}"
+def shown_event(value: bytes) -> Event:
+    """An event as the API sends it: the CloudEvent as the job wrote it, and its sentence."""
+    return Event(msgspec.Raw(value), text_of(OBJECTS.decode(value) or {}))
 
 
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+def _objects(value: Any) -> list[Json]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def packed(value: bytes) -> bytes:

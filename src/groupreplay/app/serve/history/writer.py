@@ -90,17 +90,17 @@ class HistoryWriter:
 
         Another id is another topic: what is known of the former one is dropped.
         """
-        told = ",".join(f"{name}={topic_id}" for name, topic_id in sorted(topic_ids.items()))
+        topics = ",".join(f"{name}={topic_id}" for name, topic_id in sorted(topic_ids.items()))
         db = self.file.writer
-        known = dict(db.execute("SELECT name, value FROM about").fetchall())
-        if known.get("topics") not in (None, told):
+        about = dict(db.execute("SELECT name, value FROM about").fetchall())
+        if about.get("topics") not in (None, topics):
             log.warning("the topics of the history were made anew: it begins again")
             self.file.rebuild()
-            db, known = self.file.writer, {}
+            db, about = self.file.writer, {}
         self._incarnation = self.file.incarnation
-        self._pass = int(known.get("pass", 0)) + 1
+        self._pass = int(about.get("pass", 0)) + 1
         db.executemany(
-            "INSERT OR REPLACE INTO about VALUES (?, ?)", [("topics", told), ("pass", str(self._pass))]
+            "INSERT OR REPLACE INTO about VALUES (?, ?)", [("topics", topics), ("pass", str(self._pass))]
         )
         self.trouble = ""
         return {
@@ -289,7 +289,7 @@ def _put_group(db: sqlite3.Connection, row: HistoryGroup, number: int) -> None:
     db.executemany("INSERT INTO topics VALUES (?, ?)", [(topic, row.label) for topic in row.topics])
     db.executemany(
         "INSERT OR REPLACE INTO conditions VALUES (?, ?, ?, ?, ?, ?)",
-        [(row.label, *one) for one in row.conditions],
+        [(row.label, *condition) for condition in row.conditions],
     )
 
 

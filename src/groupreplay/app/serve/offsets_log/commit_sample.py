@@ -82,19 +82,19 @@ def count_commits(connection: Connection, since_ms: int) -> tuple[dict[str, int]
     partitions = connection.identify(OFFSETS_TOPIC).partitions
     ends = connection.end_offsets(OFFSETS_TOPIC, partitions)
     starts = connection.offsets_since(OFFSETS_TOPIC, partitions, since_ms)
-    found, records, began = dict[int, Counter[str]](), 0, time.monotonic()
+    by_partition, records, began = dict[int, Counter[str]](), 0, time.monotonic()
     complete = True
     for batch in read_messages(connection, OFFSETS_TOPIC, starts, ends):
         number = batch.column("partition")[0].as_py()
-        found.setdefault(number, Counter()).update(batch_commits(batch))
+        by_partition.setdefault(number, Counter()).update(batch_commits(batch))
         records += batch.num_rows
         if records > _MOST_RECORDS or time.monotonic() - began > _MOST_SECONDS:
             if batch.column("offset")[-1].as_py() + 1 < ends[number]:
-                del found[number]
+                del by_partition[number]
             complete = False
             break
     # All commits of a group are in one partition.
-    return {label: count for part in found.values() for label, count in part.items()}, complete
+    return {label: count for counts in by_partition.values() for label, count in counts.items()}, complete
 
 
 def batch_commits(batch: pa.RecordBatch) -> Counter[str]:
@@ -107,7 +107,7 @@ def batch_commits(batch: pa.RecordBatch) -> Counter[str]:
     kept = batch.filter(pc.is_valid(batch["value"]))
     keys, row_key = keys_of_rows(kept["key"])
     rows = row_key[keys.slot[row_key] >= 0]
-    found = Counter[str]()
+    commits = Counter[str]()
     for number, count in zip(*np.unique(keys.group[rows], return_counts=True), strict=True):
-        found[group_label(keys.groups[int(number)])] += int(count)
-    return found
+        commits[group_label(keys.groups[int(number)])] += int(count)
+    return commits

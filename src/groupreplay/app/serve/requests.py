@@ -1,8 +1,10 @@
-"""Parameters of requests: checked values, or an error with the answer's status and one sentence."""
+"""What a request asks for, as checked values; places that clients share; and the error that refuses a request."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 from urllib.parse import unquote
 
@@ -34,13 +36,13 @@ class Parameters:
         RequestError: one is not known, given twice, or too long.
     """
 
-    def __init__(self, given: Collection[tuple[str, str]], known: Collection[str]) -> None:
+    def __init__(self, query: Collection[tuple[str, str]], names: Collection[str]) -> None:
         self._values: dict[str, str] = {}
         self._lists: dict[str, list[str]] = {}
-        for name, value in given:
-            if name not in known:
+        for name, value in query:
+            if name not in names:
                 raise RequestError(
-                    400, f"there is no parameter {name[:40]!r} here; there are: {', '.join(known)}"
+                    400, f"there is no parameter {name[:40]!r} here; there are: {', '.join(names)}"
                 )
             if name in REPEATED:
                 self._lists.setdefault(name, []).append(value)
@@ -61,28 +63,28 @@ class Parameters:
         """A text; None where it is missing or empty."""
         return self._values.get(name) or None
 
-    def choice(self, name: str, known: Collection[str], default: str) -> str:
+    def choice(self, name: str, words: Collection[str], default: str) -> str:
         """One of these words."""
         word = self._values.get(name) or default
-        if word not in known:
-            raise RequestError(400, f"{name} is one of: {', '.join(known)}")
+        if word not in words:
+            raise RequestError(400, f"{name} is one of: {', '.join(words)}")
         return word
 
     def number(self, name: str, default: int, least: int, most: int) -> int:
         """A whole number between two bounds."""
-        found = self._read(name, int, f"a whole number from {least} to {most}")
-        if found is None:
+        value = self._read(name, int, f"a whole number from {least} to {most}")
+        if value is None:
             return default
-        if not least <= found <= most:
+        if not least <= value <= most:
             raise RequestError(400, f"{name} is a whole number from {least} to {most}")
-        return found
+        return value
 
     def time_ms(self, name: str) -> int | None:
         """Milliseconds since 1970; None without one."""
-        found = self._read(name, int, "in milliseconds since 1970")
-        if found is not None and not 0 <= found < _LATEST_MS:
+        moment_ms = self._read(name, int, "in milliseconds since 1970")
+        if moment_ms is not None and not 0 <= moment_ms < _LATEST_MS:
             raise RequestError(400, f"{name} is in milliseconds since 1970")
-        return found
+        return moment_ms
 
     def severity(self, name: str) -> int:
         """The number of a severity; 0 without one."""
@@ -125,3 +127,35 @@ def path_parts(scope: Mapping[str, Any], prefix: str) -> list[str]:
         return [unquote(part, errors="strict") for part in parts]
     except UnicodeDecodeError:
         raise RequestError(400, "the path is no UTF-8 text") from None
+
+
+class Shares:
+    """At most ``most`` places for ``what``. A client gets a further one while it has fewer than are free.
+
+    So a client alone, for example a proxy with all clients behind it, gets half of the places, and the next one half of
+    the rest.
+    """
+
+    def __init__(self, most: int, what: str) -> None:
+        self._most, self._what = most, what
+        self._held: Counter[str] = Counter()
+
+    @contextmanager
+    def place(self, client: str) -> Iterator[None]:
+        """A place for as long as the block lasts.
+
+        Raises:
+            RequestError: there is none (503), or none for this client (429).
+        """
+        free = self._most - self._held.total()
+        if free <= 0:
+            raise RequestError(503, f"too many {self._what}")
+        if self._held[client] >= free:
+            raise RequestError(429, f"too many {self._what} of this address")
+        self._held[client] += 1
+        try:
+            yield
+        finally:
+            self._held[client] -= 1
+            if not self._held[client]:
+                del self._held[client]

@@ -1,4 +1,4 @@
-"""``export`` and ``serve`` with the rights to read three topics and no others, on a broker that checks them."""
+"""``serve``, with pages and without, with the rights to read three topics only, on a broker that checks them."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def readiness(exporter: GuardedProcess) -> tuple[int, str]:
     return answer.status, answer.read().decode()
 
 
-@pytest.mark.parametrize("name_of_command", ["export", "serve"])
-def test_reading_is_enough(tmp_path: Path, name_of_command: str) -> None:
+@pytest.mark.parametrize("flags", [["--metrics-only"], []], ids=["metrics", "pages"])
+def test_reading_is_enough(tmp_path: Path, flags: list[str]) -> None:
     """Without one of the topics it says which; with all three it is ready, and no group had to be allowed."""
     with secured_broker(tmp_path) as guarded:
         servers = guarded.broker.bootstrap_servers
         make_topics(servers, dict.fromkeys(TOPICS.values(), 1))
         produce(servers, TOPICS["job"], [(JOB_KEY, job_document(now_ms(), trigger_seconds=3_600))])
-        command = [sys.executable, "-m", "groupreplay", name_of_command, "--listen", "127.0.0.1:0"]
+        command = [sys.executable, "-m", "groupreplay", "serve", *flags, "--listen", "127.0.0.1:0"]
         command += ["--bootstrap-server", guarded.checked, "--debug"]
         command += ["--command-config", str(guarded.properties(tmp_path))]
         for name, topic in TOPICS.items():

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from groupreplay.app.serve import application
-from groupreplay.app.serve.event_feed import read_place
+from groupreplay.app.serve.event_streams import read_place
 from groupreplay.app.serve.watched_cluster import WatchedCluster
 from support.job.sink_messages import SINCE_MS, events, stable, stuck
 from support.serve.http_streams import FollowedStream, asked, served_over_http

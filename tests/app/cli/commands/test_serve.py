@@ -2,21 +2,37 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 
-from groupreplay.app.cli.commands.serving import serve
+from groupreplay.app.cli.commands import serve
+from groupreplay.app.exporter.feed import Limits
 from groupreplay.app.serve.watched_cluster import ClusterToServe
 from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.kafka import clients
+from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.job.captures import invoke
 from support.kafka.waiting import wait_until
 from support.serve.http_streams import asked
+
+
+def test_limits_of_the_metrics() -> None:
+    """Milliseconds of the flag are seconds there; without the flag the job's own trigger decides."""
+    fields = {field.name: None for field in dataclasses.fields(serve.ServeSettings)}
+    timeouts = {30_500: 30.5, None: None}
+    for milliseconds, seconds in timeouts.items():
+        settings = serve.ServeSettings(**{**fields, "max_groups": 7, "heartbeat_timeout": milliseconds})
+        assert settings.limits() == Limits(max_groups=7, timeout_seconds=seconds)
 
 
 @pytest.fixture
@@ -28,8 +44,8 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[list[ClusterToServe]]:
         found.append(original(settings))
         raise KeyboardInterrupt
 
-    original = serve._served
-    monkeypatch.setattr(serve, "_served", keep)
+    original = serve._clusters
+    monkeypatch.setattr(serve, "_clusters", keep)
     return found
 
 
@@ -129,6 +145,17 @@ def test_clusters_in_the_configuration_file(
         (("--cluster", "a/b=FILE"), "is no name for a cluster"),
         (("--bootstrap-server", "a:1", "--history", "long"), "is not a duration"),
         (("--bootstrap-server", "a:1", "--listen", "9408"), "is not HOST:PORT"),
+        (("--bootstrap-server", "a:1", "--heartbeat-timeout", "5"), "is not a duration"),
+        (("--metrics-only",), "No cluster is named"),
+        (
+            ("--metrics-only", "--auth-token-file", "FILE"),
+            "--auth-token-file has no meaning with --metrics-only",
+        ),
+        (("--metrics-only", "--history", "1d"), "--history has no meaning with --metrics-only"),
+        (
+            ("--metrics-only", "--redact", "hosts", "--redact-key-file", "FILE"),
+            "--redact has no meaning with --metrics-only",
+        ),
     ],
 )
 def test_flags_that_do_not_fit(tmp_path: Path, flags: tuple[str, ...], says: str) -> None:
@@ -153,3 +180,21 @@ def test_a_token_that_is_none(tmp_path: Path) -> None:
     flags = ("--listen", "0.0.0.0:0", "--auth-token-file", str(tmp_path / "token"))
     result = invoke("serve", "--bootstrap-server", "a:1", *flags)
     assert (result.exit_code, "the token must have 16" in result.stderr) == (ExitCode.USAGE, True)
+
+
+@pytest.mark.broker
+def test_metrics_only(broker: EmbeddedBroker, unique: Callable[[str], str], tmp_path: Path) -> None:
+    """On any address without a token; answers before the job has ever run, and writes no file; ends on SIGTERM."""
+    command = [sys.executable, "-m", "groupreplay", "serve", "--metrics-only", "--listen", "0.0.0.0:0"]
+    command += ["--bootstrap-server", broker.bootstrap_servers, "--states-topic", unique("states")]
+    with GuardedProcess(command, tmp_path / "log") as process:
+        wait_until(lambda: "metrics on" in process.tail(5))
+        (port,) = re.findall(r"groupreplay: metrics on http://0\.0\.0\.0:(\d+)/metrics", process.tail(5))
+        with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30) as answer:
+            assert b"\ngroupreplay_exporter_ready 0.0\n" in answer.read()
+        statuses = [asked(int(port), path)[0] for path in ("/api/clusters", "/groups/g", "/readyz")]
+        assert statuses == [404, 404, 503]
+        wait_until(lambda: "the topic does not exist, or this login may not see it" in process.tail(5))
+        process.ask_to_end()
+        wait_until(lambda: process.exit_code is not None)
+        assert process.exit_code == 128 + signal.SIGTERM

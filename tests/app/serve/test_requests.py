@@ -6,8 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from groupreplay.app.serve.parameters import RequestError
-from groupreplay.app.serve.shares import Shares
+from groupreplay.app.serve.requests import RequestError, Shares
 
 
 def test_nobody_has_more_than_is_left() -> None:

@@ -1,8 +1,10 @@
-"""Which connection is dropped for a new one, and what the log says of it."""
+"""How often a client may ask, what counts as one client, and which of its connections is dropped for a new one."""
 
 from __future__ import annotations
 
-from groupreplay.app.exporter.connections import MOST_IDLE, Connections, DropLog
+import pytest
+
+from groupreplay.app.exporter.clients import MOST_IDLE, Connections, DropLog, Rates, client_network
 
 
 def test_the_longest_idle_one_of_the_client_with_most() -> None:
@@ -84,3 +86,36 @@ def test_the_line_is_bounded() -> None:
     assert len(log._counts) == 4_096
     assert "dropped or refused 5000 connections" in (line := log.line())
     assert " and 4093 or more other addresses" in line
+
+
+def test_rates() -> None:
+    """Each client has its own bucket, which fills again; the number of buckets is bounded."""
+    now = [0.0]
+    rates = Rates(lambda: now[0], burst=300, a_second=50)
+    assert [rates.allow("a") for _ in range(302)].count(True) == 300
+    assert rates.allow("b")
+    assert not rates.allow("a")
+    now[0] += 0.1
+    assert [rates.allow("a") for _ in range(10)].count(True) == 5
+    for number in range(10_000):
+        rates.allow(str(number))
+    assert len(rates._buckets) == 4_096
+
+
+@pytest.mark.parametrize(
+    ("host", "client"),
+    [
+        ("10.0.0.7", "10.0.0.7"),
+        ("127.0.0.2", "127.0.0.2"),
+        ("::ffff:10.0.0.7", "10.0.0.7"),
+        ("2001:db8:1:2:aaaa::1", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2:bbbb::2", "2001:db8:1:2::/64"),
+        ("fe80::1%eth0", "fe80::/64"),
+        ("::1", "::1"),
+        ("testclient", "testclient"),
+        ("", ""),
+    ],
+)
+def test_what_is_one_client(host: str, client: str) -> None:
+    """Somebody with a network of IPv6 has 2^64 addresses, and is one client."""
+    assert client_network(host) == client

@@ -1,0 +1,282 @@
+"""``groupreplay serve``: pages, an API and metrics from the job's topics, or metrics only."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import click
+
+from groupreplay.app.cli.cluster_flags import ClusterFlags, cluster_flags, sink_flags, topic_flags
+from groupreplay.app.cli.command import with_settings
+from groupreplay.app.cli.file_settings import is_typed
+from groupreplay.app.cli.flag_values import duration, listen_address
+from groupreplay.app.cli.options import file_flag, flag, pairs_flag, repeated_flag, switch
+from groupreplay.app.cli.policy_flags import redaction_flags
+
+if TYPE_CHECKING:
+    from groupreplay.app.exporter.feed import Limits
+    from groupreplay.app.exporter.server import Exporter
+    from groupreplay.app.serve.watched_cluster import ClusterToServe, WatchedCluster
+    from groupreplay.state.policy.redaction import Redaction
+    from groupreplay.streaming.config.settings import TopicNames
+
+#: The flags that name one cluster, in click.
+_CLUSTER: Final = (
+    "bootstrap_server",
+    "command_config",
+    "sink_bootstrap_server",
+    "sink_command_config",
+)
+#: The flags that have no meaning without pages, by their names in click.
+_OF_PAGES: Final[Mapping[str, str]] = {
+    "auth_token_file": "--auth-token-file",
+    "allowed_host": "--allowed-host",
+    "history": "--history",
+    "history_file": "--history-file",
+    "history_size": "--history-size",
+    "redact": "--redact",
+    "redact_key_file": "--redact-key-file",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServeSettings:
+    """The flags of ``serve``; ``history`` and ``heartbeat_timeout`` in milliseconds, ``history_size`` in MiB."""
+
+    source: ClusterFlags = cluster_flags()
+    sink: ClusterFlags = sink_flags()
+    topics: TopicNames = topic_flags("events", "states", "job", "probes")
+    clusters: Mapping[str, str] = pairs_flag(
+        "One of several clusters to serve: a name, and Kafka client properties with bootstrap.servers; may be "
+        "repeated.",
+        "--cluster",
+        metavar="NAME=FILE",
+    )
+    cluster_sinks: Mapping[str, str] = pairs_flag(
+        "Kafka client properties of the cluster of the job's topics, if that is another cluster; may be repeated.",
+        "--cluster-sink",
+        metavar="NAME=FILE",
+    )
+    cluster_prefixes: Mapping[str, str] = pairs_flag(
+        "Topic prefix of one of several clusters; may be repeated.", "--cluster-prefix", metavar="NAME=TEXT"
+    )
+    metrics_only: bool = switch("Serve /metrics, /healthz and /readyz only: no pages, no API, no history.")
+    listen: tuple[str, int] = flag(
+        "Address of the HTTP server; port 0 takes a free port. One that other machines reach needs "
+        "--auth-token-file or --metrics-only.",
+        type=listen_address,
+        default="127.0.0.1:9408",
+        metavar="HOST:PORT",
+    )
+    auth_token_file: Path | None = file_flag(
+        "File with the token that the API requires. Metrics and health need none."
+    )
+    allowed_hosts: Sequence[str] = repeated_flag(
+        "Name by which browsers reach the server, for example that of a proxy; may be repeated.",
+        "--allowed-host",
+        "NAME",
+    )
+    history: int = flag(
+        "How long events stay in the history.", type=duration, default="7d", metavar="DURATION"
+    )
+    history_file: Path | None = file_flag(
+        "SQLite file of the history, by default a temporary file; several clusters have one file each, with -NAME."
+    )
+    history_size: int = flag(
+        "Largest size of the history's file, in MiB; above it the oldest events are removed.",
+        type=click.IntRange(min=16, max=1_000_000),
+        default=1_024,
+        metavar="MIB",
+    )
+    max_groups: int = flag(
+        "Maximum number of groups with series of their own in the metrics; those with conditions come first.",
+        type=click.IntRange(min=0, max=200_000),
+        default=5_000,
+    )
+    heartbeat_timeout: int | None = flag(
+        "Report the job as down after this time without a heartbeat, for example 30s; by default three triggers of "
+        "the job.",
+        type=duration,
+        metavar="DURATION",
+    )
+    redaction: Redaction | None = redaction_flags()
+
+    def limits(self) -> Limits:
+        """What the metrics show."""
+        from groupreplay.app.exporter.feed import Limits
+
+        timeout = None if self.heartbeat_timeout is None else self.heartbeat_timeout / 1000
+        return Limits(max_groups=self.max_groups, timeout_seconds=timeout)
+
+
+class _Site(NamedTuple):
+    """What is served: an application, what makes its sources read, and what ends its streams."""
+
+    application: Any
+    start: Sequence[Callable[[], None]]
+    end_streams: Sequence[Callable[[], None]]
+
+
+@with_settings("serve", ServeSettings)
+def command(settings: ServeSettings) -> int:
+    """Serve a page of all groups and a page of each group, an API, /metrics, /healthz and /readyz.
+
+    Reads group-states, group-events and group-job, and __consumer_offsets for the page of a group, without joining a
+    consumer group; writes nothing to Kafka. With --metrics-only it reads those three topics alone and stores nothing.
+    docs/serve.md has the pages, the API, and who may read them; docs/monitoring.md lists the metrics.
+    """
+    from groupreplay.app.exporter.http_server import open_server
+    from groupreplay.streaming.base.process import stop_requests
+    from groupreplay.streaming.kafka.clients import Connection
+
+    token = _token(settings)
+    clusters = _clusters(settings)
+    with stop_requests() as stop, ExitStack() as parts:
+        if len(clusters) == 1:
+            # Asked once at the start, so that a wrong address or login is an error here. One of several clusters must
+            # not keep the others from being served: its part of the pages says why it cannot be read.
+            Connection(clusters[0].sink).cluster_id()
+        site = (
+            _metrics(settings, clusters, parts)
+            if settings.metrics_only
+            else _pages(settings, clusters, parts, token)
+        )
+        server = open_server(site.application, *settings.listen)
+        for start in (*site.start, server.start):
+            start()
+        pages = "" if settings.metrics_only else f"pages on http://{server.address}/ and "
+        click.echo(f"groupreplay: {pages}metrics on http://{server.address}/metrics", err=True)
+        if token is not None:
+            click.echo("groupreplay: to log in, append #token=TOKEN to the address of a page", err=True)
+        while not stop.wait(1.0):
+            pass
+        for end in (*site.end_streams, server.close):
+            end()
+    return stop.exit_code
+
+
+def _token(settings: ServeSettings) -> str | None:
+    """The token that the API requires; None: none is needed, or there is no API.
+
+    Raises:
+        UsageError: a flag that is typed has no meaning without pages.
+        GroupReplayError: the file has no token, or other machines could read pages without one.
+    """
+    from groupreplay.app.serve.guard import need_token
+
+    if not settings.metrics_only:
+        return need_token(settings.listen[0], settings.auth_token_file)
+    if useless := [name for parameter, name in _OF_PAGES.items() if is_typed(parameter)]:
+        raise click.UsageError(f"{useless[0]} has no meaning with --metrics-only.")
+    return None
+
+
+def _metrics(settings: ServeSettings, clusters: Sequence[ClusterToServe], parts: ExitStack) -> _Site:
+    """Metrics, health and readiness."""
+    from groupreplay.app.exporter.server import exporter_application, exporter_of
+
+    made = {cluster.name: _exporter(settings, cluster, parts) for cluster in clusters}
+    exporters = {name: exporter for name, (exporter, _) in made.items()}
+    starts = [start for _, begins in made.values() for start in begins]
+    return _Site(exporter_application(exporter_of(exporters)), starts, ())
+
+
+def _exporter(
+    settings: ServeSettings, cluster: ClusterToServe, parts: ExitStack
+) -> tuple[Exporter, Sequence[Callable[[], None]]]:
+    """The exporter of a cluster, and what makes it read; closed by ``parts``."""
+    from groupreplay.app.exporter.feed import SinkFeed
+    from groupreplay.app.exporter.server import Exporter
+    from groupreplay.app.serve.broker_watch import BrokerWatch
+    from groupreplay.streaming.base.clock import now_ms
+
+    feed = SinkFeed(cluster.sink, cluster.topics, now_ms)
+    watch = BrokerWatch(cluster.sink, lambda: feed.places, now_ms)
+    parts.callback(feed.close)
+    parts.callback(watch.close)
+    exporter = Exporter(feed, settings.limits(), now_ms, lambda: watch.answers.error)
+    return exporter, (feed.start, watch.start)
+
+
+def _pages(
+    settings: ServeSettings, clusters: Sequence[ClusterToServe], parts: ExitStack, token: str | None
+) -> _Site:
+    """Pages, API and metrics.
+
+    Raises:
+        GroupReplayError: the history's file cannot be used.
+    """
+    from groupreplay.app.serve.application import serve_application
+    from groupreplay.streaming.base.clock import now_ms
+
+    folder = Path(parts.enter_context(tempfile.TemporaryDirectory(prefix="groupreplay-serve-")))
+    watched = [_watched(settings, cluster, folder, alone=len(clusters) == 1) for cluster in clusters]
+    for cluster in watched:
+        parts.callback(cluster.close)
+    hosts = [*settings.allowed_hosts, settings.listen[0]]
+    application = serve_application(watched, now_ms, token=token, hosts=hosts)
+    return _Site(
+        application,
+        [cluster.start for cluster in watched],
+        [cluster.streams.close for cluster in watched],
+    )
+
+
+def _watched(
+    settings: ServeSettings, cluster: ClusterToServe, folder: Path, *, alone: bool
+) -> WatchedCluster:
+    from groupreplay.app.serve.history.writer import Bounds
+    from groupreplay.app.serve.watched_cluster import WatchedCluster
+    from groupreplay.streaming.base.clock import now_ms
+
+    path = settings.history_file or folder / "history.db"
+    if not alone:
+        path = path.with_name(f"{path.stem}-{cluster.name}{path.suffix}")
+    return WatchedCluster(
+        cluster,
+        path,
+        Bounds(age_ms=settings.history, size_bytes=settings.history_size << 20),
+        settings.limits(),
+        now_ms,
+        redaction=settings.redaction,
+    )
+
+
+def _clusters(settings: ServeSettings) -> list[ClusterToServe]:
+    """The clusters, in the order of the flags.
+
+    Raises:
+        UsageError: none is named, one is named in both ways, or a flag is about a cluster that is not served.
+        GroupReplayError: a properties file cannot be used.
+    """
+    from groupreplay.app.serve.watched_cluster import ClusterToServe
+    from groupreplay.streaming.config.settings import TopicNames
+
+    named = [name for name in _CLUSTER if is_typed(name)]
+    if not settings.clusters or (named and not is_typed("cluster")):
+        source = settings.source.find()
+        sink = settings.sink.find() or settings.source.need()
+        return [ClusterToServe(name="kafka", source=source or sink, sink=sink, topics=settings.topics)]
+    if named:
+        raise click.UsageError("Give either --cluster NAME=FILE or --bootstrap-server, not both.")
+    if strangers := ({*settings.cluster_sinks} | {*settings.cluster_prefixes}) - settings.clusters.keys():
+        raise click.UsageError(f"There is no --cluster {min(strangers)}=FILE.")
+    clusters = []
+    for name, file in settings.clusters.items():
+        if not name.replace("-", "").replace("_", "").replace(".", "").isalnum() or len(name) > 64:
+            raise click.UsageError(f"{name!r} is no name for a cluster: use letters, digits, . _ and -.")
+        source = ClusterFlags(command_config=Path(file)).need()
+        elsewhere = settings.cluster_sinks.get(name)
+        sink = source if elsewhere is None else ClusterFlags(command_config=Path(elsewhere)).need()
+        topics = settings.topics
+        if prefix := settings.cluster_prefixes.get(name):
+            topics = TopicNames(
+                **{kind: f"{prefix}{getattr(TopicNames(), kind)}" for kind in TopicNames.__dataclass_fields__}
+            )
+        clusters.append(ClusterToServe(name=name, source=source, sink=sink, topics=topics))
+    return clusters

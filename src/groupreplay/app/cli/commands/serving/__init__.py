@@ -1,1 +1,0 @@
-"""Commands that serve over HTTP what the job writes."""
