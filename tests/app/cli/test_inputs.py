@@ -15,7 +15,7 @@ from groupreplay.app.cli.table_flags import TableFlags
 from groupreplay.app.inspection.capture_file import read_captures
 from groupreplay.app.inspection.capture_files.context import CaptureContext
 from groupreplay.app.inspection.groups import live_groups
-from groupreplay.app.text.given_time import given_time
+from groupreplay.app.text.times import given_time
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.time_zones import UTC
 from groupreplay.streaming.config.rules_file import RulesSource

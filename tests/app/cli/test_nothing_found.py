@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from groupreplay.app.cli.nothing_found import LogRead, no_event, no_record, no_such
-from groupreplay.app.text.time_zone import UTC
+from groupreplay.app.text.times import UTC
 from groupreplay.streaming.engine.event_tally import EventTally
 from groupreplay.streaming.engine.replay import EventHead
 from groupreplay.streaming.kafka.topic_reader import LogExtent

@@ -6,7 +6,7 @@ import click
 import pytest
 
 from groupreplay.app.cli.time_range import DataEnd, TimeRange, live_end, point_ms, time_range
-from groupreplay.app.text.given_time import GivenTime, given_time
+from groupreplay.app.text.times import GivenTime, given_time
 from groupreplay.streaming.base.time_zones import UTC, time_zone
 
 DAY = 1_767_225_600_000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from groupreplay.app.inspection.active_conditions import conditions_cell, risk
-from groupreplay.app.text.cells import cell_text, whole_clock
+from groupreplay.app.text.tables import cell_text, whole_clock
 
 
 def test_the_worst_is_the_risk() -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from groupreplay.app.inspection.group_list import expiring, expiring_table, list_table, summary
-from groupreplay.app.text.cells import Moment
-from groupreplay.app.text.terminal import Table
+from groupreplay.app.text.tables import Moment, Table
 from support.histories.modern_builders import first_join
 from support.job.described_groups import AT, of_kind, stable
 

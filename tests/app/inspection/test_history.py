@@ -10,8 +10,7 @@ import pytest
 
 from groupreplay.app.inspection.capture_file import read_captures
 from groupreplay.app.inspection.history import history, history_between, history_table
-from groupreplay.app.text.cells import cell_text, whole_clock
-from groupreplay.app.text.terminal import Table
+from groupreplay.app.text.tables import Table, cell_text, whole_clock
 from groupreplay.codecs import GroupMetadataKey, encode_key
 from groupreplay.state import Context
 from groupreplay.state.events.event import Severity

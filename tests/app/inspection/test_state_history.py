@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from groupreplay.app.inspection.state_history import state_table
-from groupreplay.app.text.cells import Cell, Moment
+from groupreplay.app.text.tables import Cell, Moment
 
 AT = 1_767_225_600_000
 

@@ -19,8 +19,7 @@ import pyspark
 import pytest
 
 from groupreplay.app.bundle.builder import Bundle, build_bundle
-from groupreplay.app.bundle.lines import spark_release
-from groupreplay.app.bundle.target import BundleTarget, bundle_target
+from groupreplay.app.bundle.target import BundleTarget, bundle_target, spark_release
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.java import java_environment

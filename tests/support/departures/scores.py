@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from groupreplay.app.inspection.capture_file import read_captures
-from groupreplay.app.text.time_zone import event_ms
+from groupreplay.app.text.times import event_ms
 from groupreplay.state import Context
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from support.departures.player import Departed

@@ -15,7 +15,7 @@ from typing import Any
 from groupreplay.app.inspection.capture_file import read_captures
 from groupreplay.app.simulate.files import CLUSTER_ID, ERA, write_simulation
 from groupreplay.app.simulate.scenario_files import load_scenario
-from groupreplay.app.text.time_zone import event_ms
+from groupreplay.app.text.times import event_ms
 from groupreplay.coordinator.simulation.scenario_file import milliseconds
 from groupreplay.coordinator.simulation.script import ClientAction
 from groupreplay.coordinator.simulation.simulation import BEGIN_MS, SimulationPlan

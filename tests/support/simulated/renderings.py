@@ -20,7 +20,7 @@ from groupreplay.app.report.timelines import TimelineQuery, group_timelines
 from groupreplay.app.serve.history import overview
 from groupreplay.app.simulate.files import CLUSTER_ID, ERA, write_simulation
 from groupreplay.app.simulate.scenario_files import load_scenario
-from groupreplay.app.text.time_zone import event_ms
+from groupreplay.app.text.times import event_ms
 from groupreplay.codecs import (
     GroupMetadataKey,
     GroupMetadataValue,

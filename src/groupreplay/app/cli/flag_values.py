@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import click
 
-from groupreplay.app.text.given_time import GivenTime, duration_ms, given_time
+from groupreplay.app.text.times import GivenTime, duration_ms, given_time
 from groupreplay.streaming.base.errors import did_you_mean
 from groupreplay.streaming.base.time_zones import TimeZone, time_zone
 

@@ -36,13 +36,13 @@ from groupreplay.app.cli.options import (
 from groupreplay.app.cli.policy_flags import rules_file_flag
 from groupreplay.app.cli.table_flags import TableFlags, table_flags
 from groupreplay.app.cli.time_range import DataEnd, TimeRange, live_end, time_range
-from groupreplay.app.text.given_time import GivenTime
+from groupreplay.app.text.times import GivenTime
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.time_zones import TimeZone
 
 if TYPE_CHECKING:
     from groupreplay.app.cli.nothing_found import LogRead, Nothing
-    from groupreplay.app.text.terminal import OutputFormat
+    from groupreplay.app.text.tables import OutputFormat
     from groupreplay.state import Context
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags

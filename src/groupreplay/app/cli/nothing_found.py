@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from groupreplay.app.text.time_zone import date_time, event_time
+from groupreplay.app.text.times import date_time, event_time
 from groupreplay.state.display.phrases import counted
 from groupreplay.streaming.base.time_zones import TimeZone
 from groupreplay.streaming.engine.event_tally import EventTally

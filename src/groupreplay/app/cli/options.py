@@ -16,7 +16,7 @@ from groupreplay.app.cli.flag_values import moment, names_of, pair, zone
 from groupreplay.app.cli.flag_values import names as comma_separated
 
 if TYPE_CHECKING:
-    from groupreplay.app.text.terminal import OutputFormat
+    from groupreplay.app.text.tables import OutputFormat
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 Decorator = Callable[[_F], _F]

@@ -28,7 +28,7 @@ from groupreplay.app.cli.inputs import (
 from groupreplay.app.cli.options import file_flag, time_flag, time_zone_flag
 from groupreplay.app.cli.policy_flags import redaction_flags, rules_flags
 from groupreplay.app.cli.time_range import TimeRange, given_flags, point_ms, time_range
-from groupreplay.app.text.given_time import GivenTime
+from groupreplay.app.text.times import GivenTime
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.time_zones import TimeZone
 

@@ -19,7 +19,7 @@ from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.time_zones import UTC, TimeZone
 
 if TYPE_CHECKING:
-    from groupreplay.app.text.terminal import OutputFormat, Table, TableStyle
+    from groupreplay.app.text.tables import OutputFormat, Table, TableStyle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class TableFlags:
         Raises:
             UsageError: no table has one of the columns.
         """
-        from groupreplay.app.text.terminal import merged, print_table, show
+        from groupreplay.app.text.tables import merged, print_table, show
 
         if self.columns and output not in ("table", "csv") and is_typed("columns"):
             raise click.UsageError(
@@ -64,7 +64,8 @@ class TableFlags:
     def _style(self, columns: Sequence[str], *, zone: TimeZone, by_group: bool, stacks: bool) -> TableStyle:
         import sys
 
-        from groupreplay.app.text.terminal import TableStyle, terminal_width
+        from groupreplay.app.text.tables import TableStyle
+        from groupreplay.app.text.terminal import terminal_width
 
         return TableStyle(
             colour=display().colour,

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import click
 
-from groupreplay.app.text.given_time import GivenTime
-from groupreplay.app.text.time_zone import date_time
+from groupreplay.app.text.times import GivenTime, date_time
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.time_zones import UTC, TimeZone
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from groupreplay.app.text.cells import Cell, Moment
+from groupreplay.app.text.tables import Cell, Moment
 from groupreplay.state.display.phrases import timestamp
 from groupreplay.state.events.event import Severity
 

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from groupreplay.app.inspection.describe_columns import COLUMNS, DescribeLine, DescribeView, KafkaTool
 from groupreplay.app.inspection.groups import Description
-from groupreplay.app.text.terminal import Table
+from groupreplay.app.text.tables import Table
 from groupreplay.streaming.kafka.clients import TopicIdentity
 
 

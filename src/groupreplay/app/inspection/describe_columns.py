@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from groupreplay.app.inspection.active_conditions import conditions_cell
 from groupreplay.app.inspection.groups import Description
-from groupreplay.app.text.cells import Cell, Moment, moment
+from groupreplay.app.text.tables import Cell, Moment, moment
 from groupreplay.state.display.phrases import milliseconds
 from groupreplay.state.plausible_times import LATEST_MS
 from groupreplay.streaming.kafka.clients import TopicIdentity

@@ -8,8 +8,7 @@ from typing import Any
 from groupreplay.app.inspection.active_conditions import risk
 from groupreplay.app.inspection.groups import Description
 from groupreplay.app.inspection.lag import REPLAYED, SKIPPED
-from groupreplay.app.text.cells import Cell, Moment, moment
-from groupreplay.app.text.terminal import Table
+from groupreplay.app.text.tables import Cell, Moment, Table, moment
 
 
 def summary(group: Description) -> dict[str, Any]:

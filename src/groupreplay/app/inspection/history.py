@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from groupreplay.app.inspection.groups import existing
-from groupreplay.app.text.cells import Cell, Moment
 from groupreplay.app.text.event_text import event_name, text_of
-from groupreplay.app.text.terminal import Table
-from groupreplay.app.text.time_zone import event_ms
+from groupreplay.app.text.tables import Cell, Moment, Table
+from groupreplay.app.text.times import event_ms
 from groupreplay.state.display.phrases import timestamp
 from groupreplay.state.display.rebalance_length import rebalance_length
 from groupreplay.state.events.event import Severity

@@ -8,8 +8,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from groupreplay.app.inspection.records.group_rows import rows_of_groups
-from groupreplay.app.text.cells import Cell, Moment
-from groupreplay.app.text.terminal import Table
+from groupreplay.app.text.tables import Cell, Moment, Table
 from groupreplay.codecs import Malformed, Skipped, decode_key, decode_value
 from groupreplay.state.display.phrases import interval, milliseconds
 from groupreplay.state.snapshot.observations import GroupRecord

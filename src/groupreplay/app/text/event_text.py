@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from groupreplay.app.text.time_zone import event_time, heading
+from groupreplay.app.text.times import event_time, heading
 from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import NAMES_SHOWN, Data, clock_time, counted, milliseconds

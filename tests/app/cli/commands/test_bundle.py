@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from groupreplay.app.bundle.lines import spark_release
-from groupreplay.app.bundle.submission import Submission
-from groupreplay.app.bundle.target import BundleTarget
+from groupreplay.app.bundle.builder import Submission
+from groupreplay.app.bundle.target import BundleTarget, spark_release
 from groupreplay.streaming.base.errors import ExitCode
 from support.job.captures import invoke
 from support.tools.small_wheels import no_index, small_wheel

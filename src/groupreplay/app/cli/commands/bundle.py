@@ -39,8 +39,7 @@ def command(settings: BundleSettings) -> None:
     settings.
     """
     from groupreplay.app.bundle.builder import build_bundle
-    from groupreplay.app.bundle.lines import spark_release
-    from groupreplay.app.bundle.target import bundle_target
+    from groupreplay.app.bundle.target import bundle_target, spark_release
 
     spark = spark_release(settings.spark, settings.scala)
     target = bundle_target(settings.python, settings.platform, spark)

@@ -21,7 +21,7 @@ from groupreplay.app.cli.options import TABLE_FORMATS, file_flag, flag, output_f
 
 if TYPE_CHECKING:
     from groupreplay.app.check.result import CheckResult, CheckSettings
-    from groupreplay.app.text.terminal import OutputFormat
+    from groupreplay.app.text.tables import OutputFormat
 
 _COLOURS: Final = {"ok": "green", "warning": "yellow", "failed": "red", "skipped": "cyan"}
 
@@ -66,7 +66,7 @@ def command(given: tuple[CheckSettings, OutputFormat]) -> int:
     nothing. Exits with 0 if the job can run, even if there are warnings.
     """
     from groupreplay.app.check.checklist import exit_code, run_checks
-    from groupreplay.app.text.terminal import Table, show
+    from groupreplay.app.text.tables import Table, show
 
     settings, output = given
     if output == "table":

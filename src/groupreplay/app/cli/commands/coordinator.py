@@ -13,7 +13,7 @@ from groupreplay.app.cli.options import TABLE_FORMATS, declared_as, flag, output
 from groupreplay.app.cli.table_flags import TableFlags, table_flags
 
 if TYPE_CHECKING:
-    from groupreplay.app.text.terminal import OutputFormat
+    from groupreplay.app.text.tables import OutputFormat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +36,7 @@ def command(settings: CoordinatorSettings) -> None:
 
     The leader of that partition is the group's coordinator.
     """
-    from groupreplay.app.text.terminal import Table
+    from groupreplay.app.text.tables import Table
     from groupreplay.streaming.kafka.group_partition import locate
 
     found = locate(settings.group, settings.source.find(), settings.partitions)

@@ -20,7 +20,7 @@ from groupreplay.app.cli.options import (
 )
 from groupreplay.app.cli.policy_flags import redaction_flags
 from groupreplay.app.cli.time_range import TimeRange, given_flags, time_range
-from groupreplay.app.text.given_time import GivenTime
+from groupreplay.app.text.times import GivenTime
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.time_zones import TimeZone
 

@@ -30,14 +30,14 @@ from groupreplay.app.cli.options import (
     time_flag,
 )
 from groupreplay.app.cli.time_range import TimeRange, given_flags, print_heading, time_range
-from groupreplay.app.text.given_time import GivenTime
+from groupreplay.app.text.times import GivenTime
 from groupreplay.streaming.base.errors import GroupReplayError
 
 if TYPE_CHECKING:
     from groupreplay.app.cli.nothing_found import Nothing
     from groupreplay.app.inspection.groups import Description
     from groupreplay.app.inspection.lag import LogBounds
-    from groupreplay.app.text.terminal import Table
+    from groupreplay.app.text.tables import Table
     from groupreplay.streaming.engine.group_choice import GroupChoice
     from groupreplay.streaming.kafka.topic_reader import Rows
 

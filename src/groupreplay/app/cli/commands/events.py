@@ -24,7 +24,7 @@ from groupreplay.app.cli.options import (
 )
 from groupreplay.app.cli.policy_flags import need_event_types
 from groupreplay.app.cli.time_range import TimeRange, event_headings, given_flags, live_end, time_range
-from groupreplay.app.text.given_time import GivenTime
+from groupreplay.app.text.times import GivenTime
 from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.base.time_zones import TimeZone
 

@@ -16,7 +16,7 @@ from groupreplay.streaming.base.errors import ExitCode
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from groupreplay.app.text.terminal import OutputFormat, Table
+    from groupreplay.app.text.tables import OutputFormat, Table
     from groupreplay.streaming.config.settings import TopicNames
     from groupreplay.streaming.contract.probe_messages import GroupAnswer
 
@@ -58,7 +58,7 @@ def command(settings: ProbeSettings) -> int:
 
 def answers_table(answers: Iterable[GroupAnswer]) -> Table:
     """The answers of one round, a row for each group that is rebalancing."""
-    from groupreplay.app.text.terminal import Table
+    from groupreplay.app.text.tables import Table
 
     rows = []
     for answer in answers:

@@ -39,7 +39,7 @@ from groupreplay.app.cli.policy_flags import (
     rules_flags,
 )
 from groupreplay.app.cli.time_range import TimeRange, event_headings, given_flags, point_ms, time_range
-from groupreplay.app.text.given_time import GivenTime
+from groupreplay.app.text.times import GivenTime
 from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.base.time_zones import TimeZone
 

@@ -19,8 +19,7 @@ from groupreplay.app.inspection.capture_files.context import (
 from groupreplay.app.inspection.capture_files.extents import ExtentCounter
 from groupreplay.app.inspection.capture_files.log_order import open_capture
 from groupreplay.app.inspection.capture_files.places import capture_places
-from groupreplay.app.text.cells import moment
-from groupreplay.app.text.terminal import Table
+from groupreplay.app.text.tables import Table, moment
 from groupreplay.state.display.phrases import timestamp
 from groupreplay.streaming.kafka.topic_reader import ProgressCallback, no_progress
 
