@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from groupreplay.app.cli import inputs
-from groupreplay.app.cli.cluster_flags import ClusterFlags, ProbesFlags
+from groupreplay.app.cli.flags import ClusterFlags, ProbesFlags
 from groupreplay.app.cli.table_flags import TableFlags
 from groupreplay.app.inspection.capture_file import read_captures
 from groupreplay.app.inspection.capture_files.context import CaptureContext

@@ -28,7 +28,6 @@ COMMANDS = {
     "history": ("describe", "--history"),
     "states": ("describe", "--states"),
     "report": ("report", "-o", "{out}"),
-    "timeline": ("timeline",),
     "decode": ("decode",),
 }
 #: Those that print the past, and those that print a point in time.
@@ -80,7 +79,7 @@ def test_an_empty_capture(name: str, empty: Path, tmp_path: Path) -> None:
     nothing(run(name, empty, tmp_path), line)
     if name == "report":
         nothing(run(name, empty, tmp_path, group=None), line)
-    elif name != "timeline":
+    else:
         all_quiet(run(name, empty, tmp_path, group=None), line)
 
 
@@ -151,7 +150,7 @@ def test_before_the_first_record(name: str, capture: Path, tmp_path: Path) -> No
     nothing(found, f"no group for --at 2025-12-31 00:00:00.000 in {capture}: none existed then; {EXTENT}")
 
 
-@pytest.mark.parametrize("name", [*PAST, "report", "timeline"])
+@pytest.mark.parametrize("name", [*PAST, "report"])
 def test_an_end_before_the_begin(name: str, capture: Path, tmp_path: Path) -> None:
     """A wrong command line, and not an empty answer."""
     code, stdout, stderr = run(name, capture, tmp_path, "--since", "2026-01-02", "--until", "2026-01-01")
@@ -271,12 +270,11 @@ def test_a_glob_that_matches_several(tmp_path: Path) -> None:
     lives = [raw([generation(1, member("a", [0]), at=AT)], partition=number) for number in (0, 1)]
     renamed = [one._replace(key=one.key.replace(b"\0\1g", b"\0\1h")) for one in lives[1] if one.key]
     capture = write_capture(tmp_path / "a.parquet", [*lives[0], *renamed])
-    for name in ("report", "timeline"):
-        code, stdout, stderr = run(name, capture, tmp_path, group="[gh]")
-        assert (code, stdout) == (2, "")
-        assert unassumed(stderr) == [
-            "error: 2 groups match '[gh]': g, h; give one of them, or report --all-groups"
-        ]
+    code, stdout, stderr = run("report", capture, tmp_path, group="[gh]")
+    assert (code, stdout) == (2, "")
+    assert unassumed(stderr) == [
+        "error: 2 groups match '[gh]': g, h; give one of them, or report --all-groups"
+    ]
 
 
 @pytest.mark.parametrize("name", ["list", "offsets", "state"])

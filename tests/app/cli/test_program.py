@@ -47,9 +47,9 @@ def test_version() -> None:
 def test_every_command_is_there() -> None:
     """Each name of the overview leads to a command of that name with help of its own."""
     overview = invoke("--help").stdout
-    for name, summary in COMMANDS.items():
+    for name, entry in COMMANDS.items():
         assert f"  {name} " in overview
-        assert summary in " ".join(overview.split())
+        assert entry.line in " ".join(overview.split())
         result = invoke(name, "--help")
         assert (result.exit_code, result.stdout.startswith(f"Usage: groupreplay {name} ")) == (0, True)
 

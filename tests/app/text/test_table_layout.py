@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupreplay.app.inspection.describe_columns import COLUMNS
+from groupreplay.app.inspection.describe import COLUMNS
 from groupreplay.app.text.table_layout import Cut, Shape, TextColumn, fitted, shape_of, shortened
 from groupreplay.app.text.tables import Cell, Moment, Table, TableStyle, table_lines
 

@@ -12,9 +12,8 @@ from py_mini_racer import MiniRacer
 
 from groupreplay.app.inspection.capture_file import read_captures
 from groupreplay.app.report.assets import PICTURE_SCRIPTS, asset
-from groupreplay.app.report.overview import all_strips
 from groupreplay.app.report.page import data_island
-from groupreplay.app.report.timelines import TimelineQuery, group_timelines
+from groupreplay.app.report.timelines import TimelineQuery, all_strips, group_timelines
 from groupreplay.state import Context
 from groupreplay.timeline.timeline_schema import timeline_schema
 from support.job.captures import CLUSTER_ID, ERA, write_capture

@@ -180,7 +180,6 @@ def test_a_second_signal_ends_at_once(deaf_server: str, tmp_path: Path) -> None:
         ["replay", "--from-file", "FILE"],
         ["decode", "--from-file", "FILE"],
         ["describe", "--all-groups", "-o", "json", "--from-file", "FILE"],
-        ["timeline", "--group", "g", "--from-file", "FILE"],
     ],
     ids=" ".join,
 )

@@ -14,7 +14,7 @@ from zlib import crc32
 import pytest
 
 from groupreplay.app.inspection.capture_file import read_captures
-from groupreplay.app.inspection.records.decode import DecodeCounts, decode_rows
+from groupreplay.app.inspection.records import DecodeCounts, decode_rows
 from groupreplay.app.simulate.files import CLUSTER_ID, ERA, write_simulation
 from groupreplay.app.simulate.scenario_files import load_scenario
 from groupreplay.coordinator.simulation.simulation import SimulationPlan

@@ -14,7 +14,7 @@ import click
 import pytest
 from msgspec import structs
 
-from groupreplay.app.cli.commands.probe import answers_table
+from groupreplay.app.cli.commands.run import answers_table
 from groupreplay.app.cli.program import COMMANDS, cli
 from groupreplay.app.text.event_text import line_of
 from groupreplay.app.text.screen import Screen

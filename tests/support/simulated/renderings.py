@@ -15,8 +15,7 @@ import pyarrow as pa
 from groupreplay.app.inspection.capture_file import read_captures
 from groupreplay.app.inspection.history import history
 from groupreplay.app.inspection.state_history import state_rows
-from groupreplay.app.report.overview import all_strips
-from groupreplay.app.report.timelines import TimelineQuery, group_timelines
+from groupreplay.app.report.timelines import TimelineQuery, all_strips, group_timelines
 from groupreplay.app.serve.history import overview
 from groupreplay.app.simulate.files import CLUSTER_ID, ERA, write_simulation
 from groupreplay.app.simulate.scenario_files import load_scenario

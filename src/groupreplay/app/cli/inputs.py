@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from groupreplay.app.cli.cluster_flags import (
+from groupreplay.app.cli.file_settings import is_typed
+from groupreplay.app.cli.flags import (
     ClusterFlags,
     ProbesFlags,
     cluster_flags,
     probes_flags,
     retention_flags,
+    rules_file_flag,
 )
-from groupreplay.app.cli.file_settings import is_typed
 from groupreplay.app.cli.options import (
     TABLE_FORMATS,
     file_flag,
@@ -33,7 +34,6 @@ from groupreplay.app.cli.options import (
     time_flag,
     time_zone_flag,
 )
-from groupreplay.app.cli.policy_flags import rules_file_flag
 from groupreplay.app.cli.table_flags import TableFlags, table_flags
 from groupreplay.app.cli.time_range import DataEnd, TimeRange, live_end, time_range
 from groupreplay.app.text.times import GivenTime

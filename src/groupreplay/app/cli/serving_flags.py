@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from groupreplay.app.cli.flag_values import duration, listen_address
-from groupreplay.app.cli.options import flag, group
+from groupreplay.app.cli.options import duration, flag, group, listen_address
 
 if TYPE_CHECKING:
     from groupreplay.app.exporter.freshness import Limits

@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
-from groupreplay.app.inspection.records.group_rows import rows_of_groups
+from groupreplay.app.inspection.records import rows_of_groups
 from groupreplay.app.text.tables import Cell, Moment, Table
 from groupreplay.codecs import Malformed, Skipped, decode_key, decode_value
 from groupreplay.state.display.phrases import interval, milliseconds

@@ -1,29 +1,38 @@
-"""The timelines of groups from the rows of a capture or of a live topic."""
+"""The timelines of groups, and the overview of all groups, from the rows of a capture or of a live topic."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from groupreplay.app.inspection.capture_files.log_order import not_opened
 from groupreplay.app.inspection.state_history import group_answers
-from groupreplay.app.report.fitting import fitted
 from groupreplay.app.report.group_log import GroupLogs
+from groupreplay.app.report.page import fitted, island_bytes
 from groupreplay.app.text.event_text import text_of
 from groupreplay.state import Context
+from groupreplay.state.display.phrases import counted
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.contract.output import Output
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.kafka.topic_reader import Rows
-from groupreplay.timeline.document import TimelineDocument, TimelineSource
+from groupreplay.timeline.document import Remark, TimelineDocument, TimelineSource
 from groupreplay.timeline.group_timeline import TimelineInput, timeline_document
 from groupreplay.timeline.limits import TimelineLimits
+from groupreplay.timeline.overview import (
+    OVERVIEW_FORM,
+    GroupsOverview,
+    GroupStrip,
+    OverviewTally,
+    strip_bucket_ms,
+)
 from groupreplay.timeline.states import ProbedState
 
 
@@ -159,4 +168,98 @@ def _no_trace(path: Path, what: str) -> GroupReplayError:
         where=str(path),
         fix="give a file that groupreplay simulate --trace has written",
         exit_code=ExitCode.DATA,
+    )
+
+
+#: Rows of the table; more would make the page slow.
+_MOST_STRIPS: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllStrips:
+    """The strips of all groups between two points in time, the worst first."""
+
+    since_ms: int
+    until_ms: int
+    strips: Sequence[GroupStrip]
+
+
+def all_strips(
+    rows: Rows, context: Context, since_ms: int | None, until_ms: int | None, end_ms: int | None
+) -> AllStrips:
+    """The strips of all groups in the rows; ``end_ms`` is the time up to which a live log is complete."""
+    replay, tally = Replay(context, until_ms=until_ms, now_ms=end_ms), OverviewTally()
+    for row in replay.feed(rows):
+        if row.output is Output.EVENTS and row.value is not None:
+            tally.add(json.loads(row.value))
+    ends_ms = replay.latest_ms + 1 if until_ms is None else until_ms
+    begins_ms = min(tally.first_ms or ends_ms - 1, ends_ms - 1) if since_ms is None else since_ms
+    others = [group.group_id for group in replay.groups()]
+    return AllStrips(
+        since_ms=begins_ms,
+        until_ms=ends_ms,
+        strips=tally.strips(begins_ms, max(ends_ms, begins_ms + 1), others),
+    )
+
+
+def that_fit(timelines: Sequence[TimelineDocument], most_bytes: int) -> list[TimelineDocument]:
+    """The first documents, without those that do not fit into what the ones before them leave of so many bytes."""
+    kept = []
+    for one in timelines:
+        size = island_bytes(one)
+        if size <= most_bytes:
+            most_bytes -= size
+            kept.append(one)
+    return kept
+
+
+def _remarks(rows: int, full: int, too_large: int, left_out: int) -> list[Remark]:
+    """What the overview leaves out, by numbers of groups."""
+    summed = [
+        (
+            rows - full,
+            f"{counted(rows - full, 'group')} have a row only: the worst {full} are shown in full.",
+        ),
+        (
+            too_large,
+            f"{counted(too_large, 'group')} did not fit in full; groupreplay report --group draws each alone.",
+        ),
+        (left_out, f"{counted(left_out, 'group')} without a problem are left out."),
+    ]
+    return [
+        Remark(
+            kind="strips",
+            text="Strips are made from events; a group in full also has its states, owners and commits.",
+        ),
+        *(Remark(kind="summed_groups", text=text) for number, text in summed if number > 0),
+    ]
+
+
+def groups_overview(
+    found: AllStrips,
+    timelines: Sequence[TimelineDocument],
+    source: TimelineSource,
+    in_full: Collection[str] = (),
+    *,
+    too_large: int = 0,
+) -> GroupsOverview:
+    """The document of the overview; groups shown in full keep their strip, the others their numbers.
+
+    ``in_full`` are groups that keep their strip without a timeline. ``too_large``: so many groups were meant to be
+    shown in full, and do not fit.
+    """
+    full = {one.group_id for one in timelines} | set(in_full)
+    strips = [
+        replace(one, in_full=True) if one.group_id in full else replace(one, rebalances=(), spans=())
+        for one in found.strips[:_MOST_STRIPS]
+    ]
+    return GroupsOverview(
+        form=OVERVIEW_FORM,
+        since_ms=found.since_ms,
+        until_ms=found.until_ms,
+        bucket_ms=strip_bucket_ms(found.since_ms, found.until_ms),
+        source=source,
+        remarks=tuple(_remarks(len(strips), len(full), too_large, len(found.strips) - len(strips))),
+        strips=tuple(strips),
+        timelines=tuple(timelines),
     )

@@ -35,8 +35,7 @@ from groupreplay.streaming.base.errors import GroupReplayError
 
 if TYPE_CHECKING:
     from groupreplay.app.cli.nothing_found import Nothing
-    from groupreplay.app.inspection.groups import Description
-    from groupreplay.app.inspection.lag import LogBounds
+    from groupreplay.app.inspection.groups import Description, LogBounds
     from groupreplay.app.text.tables import Table
     from groupreplay.streaming.engine.group_choice import GroupChoice
     from groupreplay.streaming.kafka.topic_reader import Rows
@@ -119,11 +118,8 @@ class _Shown:
 
 def _current(settings: DescribeSettings) -> _Shown:
     """The groups in the chosen view, and what ``--fail-on`` finds."""
-    from groupreplay.app.inspection.describe import describe_tables
-    from groupreplay.app.inspection.describe_columns import DescribeView
-    from groupreplay.app.inspection.fail_on import Findings
-    from groupreplay.app.inspection.groups import absent, choose, live_groups, remains
-    from groupreplay.app.inspection.lag import with_lag
+    from groupreplay.app.inspection.describe import DescribeView, describe_tables
+    from groupreplay.app.inspection.groups import Findings, absent, choose, live_groups, remains, with_lag
     from groupreplay.app.text.terminal import safe_line
     from groupreplay.streaming.engine.group_choice import GroupChoice
 
@@ -163,7 +159,7 @@ def _log_bounds(
 
     Ends of now say nothing about the offsets of an earlier time.
     """
-    from groupreplay.app.inspection.lag import NO_BOUNDS, log_bounds
+    from groupreplay.app.inspection.groups import NO_BOUNDS, log_bounds
     from groupreplay.app.text.terminal import safe_line
 
     if lag_asked_for(settings, rows):

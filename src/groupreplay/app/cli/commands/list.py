@@ -11,7 +11,6 @@ import click
 
 from groupreplay.app.cli.command import with_settings
 from groupreplay.app.cli.file_settings import is_typed
-from groupreplay.app.cli.flag_values import duration
 from groupreplay.app.cli.inputs import (
     GroupsQuery,
     exit_code,
@@ -21,7 +20,7 @@ from groupreplay.app.cli.inputs import (
     replaying,
     warn_of_assumptions,
 )
-from groupreplay.app.cli.options import flag, groups_flag, known_names_flag
+from groupreplay.app.cli.options import duration, flag, groups_flag, known_names_flag
 from groupreplay.app.cli.time_range import TimeRange, given_flags, print_heading
 
 if TYPE_CHECKING:
@@ -65,11 +64,9 @@ def command(settings: ListSettings) -> int:
     first; with --with-lag also how many records a consumer would then read again, or skip, depending on
     auto.offset.reset. If nothing expires within that time, it says so and exits with 5.
     """
-    from groupreplay.app.inspection import group_list
-    from groupreplay.app.inspection.fail_on import Findings
-    from groupreplay.app.inspection.groups import choose, live_groups
-    from groupreplay.app.inspection.lag import log_bounds, with_lag
-    from groupreplay.app.inspection.records.group_rows import noting_groups
+    from groupreplay.app.inspection import groups as group_list
+    from groupreplay.app.inspection.groups import Findings, choose, live_groups, log_bounds, with_lag
+    from groupreplay.app.inspection.records import noting_groups
     from groupreplay.streaming.engine.group_choice import GroupChoice
 
     if settings.with_lag and settings.expiring is None and is_typed("with_lag"):

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groupreplay.app.cli.cluster_flags import ClusterFlags, cluster_flags, sink_flags, topic_flags
 from groupreplay.app.cli.command import with_settings
+from groupreplay.app.cli.flags import ClusterFlags, cluster_flags, sink_flags, topic_flags
 from groupreplay.app.cli.serving_flags import MetricFlags, listen_flag, metric_flags
 
 if TYPE_CHECKING:

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from groupreplay.app.cli.cluster_flags import ClusterFlags, cluster_flags, sink_flags, topic_flags
 from groupreplay.app.cli.command import with_settings
 from groupreplay.app.cli.file_settings import is_typed
-from groupreplay.app.cli.flag_values import duration
-from groupreplay.app.cli.options import file_flag, flag, pairs_flag, repeated_flag
-from groupreplay.app.cli.policy_flags import redaction_flags
+from groupreplay.app.cli.flags import ClusterFlags, cluster_flags, redaction_flags, sink_flags, topic_flags
+from groupreplay.app.cli.options import duration, file_flag, flag, pairs_flag, repeated_flag
 from groupreplay.app.cli.serving_flags import MetricFlags, listen_flag, metric_flags
 
 if TYPE_CHECKING:

@@ -1,24 +1,31 @@
-"""``groupreplay decode``: records as JSON."""
+"""``groupreplay decode``, ``capture`` and ``coordinator``: records of the offsets topic, and where a group's are."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from groupreplay.app.cli.command import with_settings
-from groupreplay.app.cli.inputs import LogInput, log_flags, log_read, nothing_found, open_rows
+from groupreplay.app.cli.file_settings import giving_way
+from groupreplay.app.cli.flags import ClusterFlags, ProbesFlags, cluster_flags, probes_flags, redaction_flags
+from groupreplay.app.cli.inputs import LogInput, columns_flag, log_flags, log_read, nothing_found, open_rows
 from groupreplay.app.cli.options import (
+    TABLE_FORMATS,
+    declared_as,
+    file_flag,
     flag,
+    force_flag,
     groups_flag,
     output_flag,
     switch,
     time_flag,
     time_zone_flag,
 )
-from groupreplay.app.cli.policy_flags import redaction_flags
+from groupreplay.app.cli.table_flags import TableFlags, table_flags
 from groupreplay.app.cli.time_range import TimeRange, given_flags, time_range
 from groupreplay.app.text.times import GivenTime
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
@@ -26,7 +33,8 @@ from groupreplay.streaming.base.time_zones import TimeZone
 
 if TYPE_CHECKING:
     from groupreplay.app.cli.nothing_found import Nothing
-    from groupreplay.app.inspection.records.decode import DecodeCounts
+    from groupreplay.app.inspection.records import DecodeCounts
+    from groupreplay.app.text.tables import OutputFormat
     from groupreplay.state.policy.redaction import Redaction
     from groupreplay.streaming.engine.group_choice import GroupChoice
     from groupreplay.streaming.kafka.topic_reader import Rows
@@ -60,7 +68,7 @@ class DecodeSettings:
 
 
 @with_settings("decode", DecodeSettings)
-def command(settings: DecodeSettings) -> int:
+def decode_command(settings: DecodeSettings) -> int:
     """Print records as the JSON that Kafka's own formatters print, one object per line.
 
     Records that cannot be decoded are counted on stderr. With --members, subscriptions and assignments have the
@@ -77,7 +85,7 @@ def command(settings: DecodeSettings) -> int:
 
 
 def _decode_log(settings: DecodeSettings) -> int:
-    from groupreplay.app.inspection.records.decode import DecodeCounts, RecordChoice, decode_rows
+    from groupreplay.app.inspection.records import DecodeCounts, RecordChoice, decode_rows
     from groupreplay.app.text.terminal import Progress, json_line, print_json_array, safe_line
     from groupreplay.state.policy.redaction import redacted
     from groupreplay.streaming.engine.group_choice import GroupChoice
@@ -105,12 +113,12 @@ def _decode_log(settings: DecodeSettings) -> int:
                 click.echo(json_line(record))
     for line in counts.lines():
         click.echo(safe_line(line), err=True)
-    nothing = _nothing(settings, times, rows, choice, counts)
+    nothing = _nothing_decoded(settings, times, rows, choice, counts)
     found = ExitCode.OK if nothing is None else nothing_found(nothing)
     return ExitCode.DATA if settings.strict and not counts.clean else found
 
 
-def _nothing(
+def _nothing_decoded(
     settings: DecodeSettings, times: TimeRange, rows: Rows, choice: GroupChoice, counts: DecodeCounts
 ) -> Nothing | None:
     """The line about what was not found; None if everything was."""
@@ -138,7 +146,7 @@ def _nothing(
 
 
 def _decode_hex(key_hex: str | None, value_hex: str | None, *, members: bool) -> dict[str, Any]:
-    from groupreplay.app.inspection.records.decode import bytes_of_hex, decode_record
+    from groupreplay.app.inspection.records import bytes_of_hex, decode_record
 
     if key_hex is None:
         raise click.UsageError("--value-hex needs --key-hex: the key defines the type of the value.")
@@ -148,3 +156,113 @@ def _decode_hex(key_hex: str | None, value_hex: str | None, *, members: bool) ->
     if not isinstance(decoded, dict):
         raise GroupReplayError(f"the record cannot be decoded: {decoded.reason}", exit_code=ExitCode.DATA)
     return decoded
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaptureSettings:
+    """The flags of ``capture``; ``duration`` in seconds."""
+
+    source: ClusterFlags = cluster_flags()
+    output_file: Path | None = file_flag("Capture file to write.", "-o")
+    force: bool = force_flag()
+    duration: float = flag(
+        "After the copy, continue for this long with new records.",
+        type=click.FloatRange(min=0),
+        default=0.0,
+        show_default=False,
+        metavar="SECONDS",
+    )
+    probes: ProbesFlags = probes_flags()
+    show: Path | None = file_flag("Print the metadata of this capture, or of a folder of captures, and end.")
+    column_names: Mapping[str, str] = columns_flag()
+    table: TableFlags = table_flags()
+    output: Literal["table", "json"] = flag(
+        "Output format of --show.", "--output", type=click.Choice(("table", "json")), default="table"
+    )
+
+
+@with_settings("capture", CaptureSettings)
+def capture_command(settings: CaptureSettings) -> None:
+    """Copy the current content of the offsets topic into a Parquet file.
+
+    Includes the prober's answers if there are any, and what the cluster says about itself: retention, release,
+    configuration of the topic, names of topics. The file appears when it is complete. With --duration the copy
+    continues with new records; Ctrl-C then ends it early and keeps the records read so far.
+    """
+    settings = replace(settings, **giving_way({"output_file": None, "show": None}))
+    if (settings.output_file is None) == (settings.show is None):
+        raise click.UsageError("Give either -o FILE or --show FILE.")
+    if settings.output_file is None:
+        assert settings.show is not None
+        _show(settings.show, settings)
+        return
+    from groupreplay.app.inspection.capture import CapturePlan, capture
+    from groupreplay.app.text.terminal import Progress
+
+    cluster = settings.source.need()
+    plan = CapturePlan(
+        cluster=cluster,
+        path=settings.output_file,
+        probes=settings.probes.place(cluster),
+        follow_seconds=settings.duration,
+        force=settings.force,
+    )
+    with Progress("records copied") as progress:
+        count = capture(plan, progress=progress)
+    click.echo(f"{count:,} records in {settings.output_file}", err=True)
+
+
+def _show(path: Path, settings: CaptureSettings) -> None:
+    import json
+
+    import msgspec
+
+    from groupreplay.app.inspection.capture_files.description import describe_capture
+    from groupreplay.app.text.terminal import Progress, escape_json, safe_line
+
+    with Progress("records read") as progress:
+        found = describe_capture(path, settings.column_names, progress)
+    if settings.output == "json":
+        click.echo(escape_json(json.dumps(msgspec.to_builtins(found), ensure_ascii=False, indent=2)))
+        return
+    for name, value in found.rows():
+        click.echo(safe_line(f"{name:35}  {value}"))
+    click.echo()
+    settings.table.print([found.extents_table()], [], "table")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoordinatorSettings:
+    """The argument and the flags of ``coordinator``; ``partitions`` of the offsets topic."""
+
+    group: str = declared_as(click.argument("group"))
+    source: ClusterFlags = cluster_flags()
+    partitions: int | None = flag(
+        "Number of partitions of the offsets topic; by default that of the cluster, or 50.",
+        type=click.IntRange(min=1),
+    )
+    output: OutputFormat = output_flag(*TABLE_FORMATS)
+    table: TableFlags = table_flags()
+
+
+@with_settings("coordinator", CoordinatorSettings)
+def coordinator_command(settings: CoordinatorSettings) -> None:
+    """Print the partition of the offsets topic that holds GROUP and, given a cluster, its leader.
+
+    The leader of that partition is the group's coordinator.
+    """
+    from groupreplay.app.text.tables import Table
+    from groupreplay.streaming.kafka.group_partition import locate
+
+    found = locate(settings.group, settings.source.find(), settings.partitions)
+    table = Table(
+        ("GROUP", "PARTITION", "COORDINATOR (ID)"),
+        [tuple(found[name] for name in ("group_id", "partition", "coordinator"))],
+    )
+    settings.table.print([table], [found], settings.output)
+    if found["assumed"]:
+        count = found["partitions"]
+        what = f"assumed: {count} partitions, Kafka's default of offsets.topic.num.partitions"
+        click.echo(f"{what}; --bootstrap-server asks a cluster, --partitions gives the number", err=True)
+    if found["coordinator"] is None and settings.source.find() is not None:
+        click.echo(f"partition {found['partition']} has no leader now", err=True)

@@ -1,29 +1,118 @@
-"""Records as JSON objects, equal to those of Kafka's own formatters, and counts of undecodable records."""
+"""Records as people read them: which ones, decoded, with what is inside of them.
+
+Kafka's formatters print the subscription and the assignment of classic members as base64, because only the protocol
+type of the group says what they are.
+"""
 
 from __future__ import annotations
 
+import base64
 import binascii
 from collections import Counter
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupreplay.app.inspection.records.group_rows import rows_of_groups
-from groupreplay.app.inspection.records.member_blobs import with_members
 from groupreplay.codecs import (
+    Assignment,
+    ConnectAssignment,
+    ConnectMetadata,
+    GroupMetadataValue,
     LegacyOffsetCommitKey,
     Malformed,
     OffsetCommitKey,
     Skipped,
+    Subscription,
+    decode_blob,
     decode_key,
     decode_value,
 )
-from groupreplay.codecs.kafka_json import to_json
+from groupreplay.codecs.kafka_json import blob_json, to_json
+from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE
+from groupreplay.codecs.schema import Versioned
+from groupreplay.state.snapshot.connect import CONNECT_PROTOCOL_TYPE
 from groupreplay.streaming.base.errors import unusable
+from groupreplay.streaming.engine.group_choice import GroupChoice
+from groupreplay.streaming.engine.packing.binary_columns import numbers
+from groupreplay.streaming.engine.packing.key_columns import decode_keys
 from groupreplay.streaming.kafka.topic_reader import Rows
+
+
+def noting_groups(batches: Iterator[pa.RecordBatch], seen: GroupChoice) -> Iterator[pa.RecordBatch]:
+    """The same batches; ``seen`` is asked about the group of each of their records."""
+    for batch in batches:
+        rows_of_groups(batch, seen)
+        yield batch
+
+
+def rows_of_groups(batch: pa.RecordBatch, groups: Container[str]) -> pa.RecordBatch:
+    """The rows whose key can be read and names one of the groups, in order."""
+    encoded = pc.dictionary_encode(batch["key"].cast(pa.large_binary()), null_encoding="encode")
+    keys = decode_keys(encoded.dictionary)
+    wanted = np.array([name in groups for name in keys.groups] + [False], bool)[keys.group]
+    for place in keys.odd:
+        # A commit for a partition below zero is no usable key, and names a group all the same.
+        key = decode_key(keys.raw.at(place))
+        wanted[place] = not isinstance(key, Skipped | Malformed) and key.group in groups
+    rows = np.flatnonzero(wanted[numbers(encoded.indices).astype(np.int64)])
+    return batch if len(rows) == batch.num_rows else batch.take(pa.array(rows))
+
+
+#: Protocol type -> for each of the two fields, Kafka's name of its schema and our class.
+_SCHEMAS: Final[Mapping[str, Mapping[str, tuple[str, type[Versioned]]]]] = {
+    CONSUMER_PROTOCOL_TYPE: {
+        "subscription": ("ConsumerProtocolSubscription", Subscription),
+        "assignment": ("ConsumerProtocolAssignment", Assignment),
+    },
+    CONNECT_PROTOCOL_TYPE: {
+        "subscription": ("ConnectProtocol.WorkerState", ConnectMetadata),
+        "assignment": ("ConnectProtocol.Assignment", ConnectAssignment),
+    },
+}
+FIELDS: Final = ("subscription", "assignment")
+
+
+def with_members(record: Mapping[str, Any], value: object) -> dict[str, Any]:
+    """The JSON of a record; if it is one of a classic group, its members' subscriptions and assignments are decoded.
+
+    Each of them becomes ``{"schema", "version", "data"}``; bytes that cannot be decoded become ``{"schema",
+    "undecodable", "bytes"}`` with the reason and the base64; zero bytes, which brokers store for a member without an
+    assignment, become None. Bytes after the end of the schema are ignored, as Kafka does.
+    """
+    if not isinstance(value, GroupMetadataValue):
+        return dict(record)
+    data = record["value"]["data"]
+    members = [
+        {**shown, **{name: _decoded(value.protocol_type, name, getattr(member, name)) for name in FIELDS}}
+        for shown, member in zip(data["members"], value.members, strict=True)
+    ]
+    return {**record, "value": {**record["value"], "data": {**data, "members": members}}}
+
+
+def _decoded(protocol_type: str, name: str, raw: bytes) -> dict[str, Any] | None:
+    if not raw:
+        return None
+    if protocol_type not in _SCHEMAS:
+        reason = f"the protocol type {protocol_type!r} has a format of its own"
+        return {"schema": None, "undecodable": reason, "bytes": _base64(raw)}
+    schema, kind = _SCHEMAS[protocol_type][name]
+    blob = decode_blob(kind, raw)
+    if isinstance(blob, Malformed):
+        reason = f"field {blob.field} at byte {blob.at}: {blob.reason}"
+        return {"schema": schema, "undecodable": reason, "bytes": _base64(raw)}
+    data = blob_json(blob)
+    if isinstance(blob, ConnectMetadata) and blob.allocation is not None:
+        data["allocation"] = _decoded(protocol_type, "assignment", blob.allocation)
+    return {"schema": schema, "version": blob.version, "data": data}
+
+
+def _base64(raw: bytes) -> str:
+    return base64.b64encode(raw).decode("ascii")
+
 
 _SHOWN = 20
 

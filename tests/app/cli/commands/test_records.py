@@ -1,13 +1,17 @@
-"""``groupreplay decode`` on the command line."""
+"""``groupreplay decode``, ``capture`` and ``coordinator`` on the command line."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from groupreplay.app.inspection import capture as module
+from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.prober.probes_topic import ProbesPlace
 from support.histories.builders import asked_for, generation, gone, member
 from support.histories.raw_records import commit as raw_commit
 from support.job.captures import invoke, raw, write_capture
@@ -67,3 +71,49 @@ def test_decode_of_hexadecimal() -> None:
     bad = invoke("decode", "--key-hex", key.hex(), "--value-hex", "0004")
     assert (bad.exit_code, bad.stdout) == (5, "")
     assert bad.stderr.startswith("error: the record cannot be decoded: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "probes"),
+    [
+        ([], ProbesPlace(Cluster(bootstrap_servers="h:1"), "group-probes", asked_for=False)),
+        (["--probes-topic", "p"], ProbesPlace(Cluster(bootstrap_servers="h:1"), "p")),
+        (["--sink-bootstrap-server", "s:1"], ProbesPlace(Cluster(bootstrap_servers="s:1"), "group-probes")),
+    ],
+)
+def test_flags(monkeypatch: pytest.MonkeyPatch, words: list[str], probes: ProbesPlace) -> None:
+    """The probes topic must exist only if a flag names it or its cluster."""
+    calls: list[object] = []
+
+    def capture(plan: module.CapturePlan, **_: Any) -> int:
+        calls.append(plan)
+        return 1_234
+
+    monkeypatch.setattr(module, "capture", capture)
+    result = invoke("capture", "--bootstrap-server", "h:1", "-o", "x.parquet", "--duration", "2", *words)
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "1,234 records in x.parquet\n")
+    cluster = Cluster(bootstrap_servers="h:1")
+    assert calls == [
+        module.CapturePlan(cluster=cluster, path=Path("x.parquet"), probes=probes, follow_seconds=2.0)
+    ]
+
+
+def test_coordinator() -> None:
+    """The partition of a group, in every format; without a broker nobody knows the leader."""
+    assumed = invoke("coordinator", "testgroup")
+    assert assumed.stdout == "GROUP\tPARTITION\tCOORDINATOR (ID)\ntestgroup\t27\t-\n"
+    assert assumed.stderr == (
+        "assumed: 50 partitions, Kafka's default of offsets.topic.num.partitions; "
+        "--bootstrap-server asks a cluster, --partitions gives the number\n"
+    )
+    given = invoke("coordinator", "my-group", "--partitions", "7", "-o", "jsonl")
+    assert given.stderr == ""
+    assert json.loads(given.stdout) == {
+        "group_id": "my-group",
+        "partition": 1,
+        "coordinator": None,
+        "partitions": 7,
+        "assumed": False,
+    }
+    assert invoke("coordinator", "=x", "-o", "csv").stdout.splitlines()[1].startswith("'=x,")
+    assert invoke("coordinator", "x", "--partitions", "0").exit_code == 2
