@@ -22,7 +22,7 @@ from support.histories.builders import generation, member
 from support.job.captures import invoke, raw, write_capture
 from support.paths import ROOT
 
-HEAVY = ("pyspark", "pandas", "pyarrow", "numpy", "confluent_kafka", "rich")
+HEAVY = ("pyspark", "pandas", "pyarrow", "numpy", "confluent_kafka")
 
 
 @pytest.mark.parametrize("words", [["--help"], ["--version"], ["replay", "--help"], ["run", "--help"]])

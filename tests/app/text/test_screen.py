@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import io
 import re
+import sys
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from groupreplay.app.text.event_text import Line, line_of
 from groupreplay.app.text.screen import ConditionLines, Screen
-from groupreplay.streaming.base.status_line import StatusLine
 
 
 def event(
@@ -97,29 +96,38 @@ def test_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3}  >>>    a starts", second)
 
 
-def test_on_a_terminal() -> None:
-    """In colour the words are the same: nothing in them is taken for markup, and long lines are not cut."""
-    screen = Screen(colour=True)
-    output = io.StringIO()
-    screen._console = Console(
-        file=output, force_terminal=True, highlight=False, markup=False, emoji=False, width=40
-    )
-    with screen.busy("starting [red]"):
-        screen.status("still")
-        screen.line(LINE)
-    screen.note("aside")
-    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|\r", "", output.getvalue())
-    assert LINE.plain() in text
-    assert text.endswith("aside\n")
-    assert "\x1b[33m" in output.getvalue()
-
-
 class Terminal(io.StringIO):
     """A stream that says it is a terminal."""
 
     def isatty(self) -> bool:
         """Always."""
         return True
+
+
+def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Stdout and stderr, as on a terminal both are the same; not a fixture, because pytest sets its own after those."""
+    output = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(sys, "stdout", output)
+    monkeypatch.setattr(sys, "stderr", output)
+    return output
+
+
+def test_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In colour the words are the same, long lines are not cut, and the activity stands below until it is over."""
+    terminal = on_a_terminal(monkeypatch)
+    screen = Screen(colour=True)
+    with screen.busy("starting [red]"):
+        assert terminal.getvalue() == "\r\x1b[Kstarting [red] ...\r"
+        screen.status("still")
+        screen.line(LINE)
+        assert terminal.getvalue().endswith("\n\r\x1b[Kstill ...\r")
+    screen.note("aside")
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|\r", "", terminal.getvalue())
+    assert LINE.plain() in text
+    assert text.endswith("still ...aside\n")
+    assert "\x1b[33m" in terminal.getvalue()
 
 
 def condition(status: str, second: int) -> dict[str, object]:
@@ -135,22 +143,18 @@ def condition(status: str, second: int) -> dict[str, object]:
 
 def test_following_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
     """While a condition fires, the line below all others says so; its end is green, beside its begin once more."""
-    output = Terminal()
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "200")
+    terminal = on_a_terminal(monkeypatch)
     screen = Screen(colour=True, follows=True)
-    screen._console = Console(file=output, force_terminal=True, highlight=False, markup=False, width=200)
-    screen._footer = StatusLine(output)
     begin, end = condition("firing", 1), condition("resolved", 2)
     screen.event(begin, line_of(begin))
-    assert output.getvalue().endswith(
+    assert terminal.getvalue().endswith(
         "\r\x1b[K1 condition firing: payments rebalance.stuck since 02:00:01.000\r"
     )
     screen.event({}, LINE)
-    before = len(output.getvalue())
+    before = len(terminal.getvalue())
     screen.event(end, line_of(end))
     screen.close()
-    ended = output.getvalue()[before:]
+    ended = terminal.getvalue()[before:]
     echo, resolved = (line for line in ended.split("\n") if "rebalance stuck" in line)
     assert "\x1b[2m" in echo
     assert "\x1b[32m└ rebalance stuck: resolved after 1.0 s, fired 02:00:01.000 (ERROR)" in resolved

@@ -83,7 +83,7 @@ def test_the_archive_alone_is_enough(bundle: Bundle, bare_python: Path, tmp_path
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert [line.split(",")[0] for line in done.stdout.splitlines()] == ["GROUP", "g"], done.stderr
     libraries = (
-        "import confluent_kafka, msgspec, numpy, pandas, pyarrow.compute, rich, prometheus_client, packaging"
+        "import confluent_kafka, msgspec, numpy, pandas, pyarrow.compute, prometheus_client, packaging"
     )
     loaded = subprocess.run(
         [bare_python, "-c", libraries],

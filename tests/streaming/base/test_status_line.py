@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from groupreplay.streaming.base.status_line import StatusLine, can_redraw
+from groupreplay.streaming.base.status_line import StatusLine, beginning, can_redraw, cells
 
 
 class Terminal(io.StringIO):
@@ -60,3 +60,25 @@ def test_a_terminal_that_is_gone() -> None:
     stream.close()
     line.show("x")
     line.clear()
+
+
+@pytest.mark.parametrize(
+    ("text", "width"),
+    [
+        ("", 0),
+        ("payments", 8),
+        ("日本", 4),
+        ("グループ", 8),
+        ("한국어", 6),
+        ("\uff57", 2),
+        ("e\u0301", 1),
+        ("🚀", 2),
+        ("🇩🇪", 2),
+        ("❤\ufe0f", 2),
+    ],
+)
+def test_cells(text: str, width: int) -> None:
+    """The width of a text on a terminal; one cell less never has room for all of it."""
+    assert (cells(text), beginning(text, width)) == (width, text)
+    if width:
+        assert cells(beginning(text, width - 1)) < width

@@ -26,7 +26,6 @@ LIBRARIES: Final[Mapping[str, str]] = {
     "pandas": ">=2.2,<3",
     "prometheus-client": ">=0.21",
     "pyarrow": ">=18,<26",
-    "rich": ">=13.9",
     "starlette": ">=0.41",
     "tomli": ">=2; python_version < '3.11'",
     "tzdata": ">=2024.1",

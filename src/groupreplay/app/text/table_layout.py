@@ -13,7 +13,8 @@ from enum import IntEnum
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from rich.cells import cell_len, set_cell_size
+from groupreplay.streaming.base.status_line import beginning
+from groupreplay.streaming.base.status_line import cells as cell_len
 
 #: No cell that can be shortened becomes narrower than this, unless nothing else is left.
 LEAST_WIDTH: Final = 12
@@ -116,19 +117,10 @@ def shortened(text: str, width: int, cut: Cut = Cut.END) -> str:
     if width < 1:
         return ""
     head = (width - 1) // 2 if cut is Cut.MIDDLE else width - 1
-    begin = set_cell_size(text, head).rstrip()
+    begin = beginning(text, head).rstrip()
     if cut is not Cut.MIDDLE:
         return begin + _ELLIPSIS
-    return begin + _ELLIPSIS + _end(text, width - 1 - cell_len(begin))
-
-
-def _end(text: str, width: int) -> str:
-    """The last characters that fit."""
-    place = len(text)
-    # A sign that joins its neighbours is as wide as both only together: measure what is taken.
-    while place and cell_len(text[place - 1 :]) <= width:
-        place -= 1
-    return text[place:]
+    return begin + _ELLIPSIS + beginning(text[::-1], width - 1 - cell_len(begin))[::-1]
 
 
 GAP: Final = "  "

@@ -1,11 +1,17 @@
-"""One line at the bottom of a terminal that is renewed in place; other lines are printed above it."""
+"""One line at the bottom of a terminal that is renewed in place; other lines are printed above it.
+
+Also the cells that a text takes there, by Unicode's tables: East Asian characters and most emoji take two.
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
 import threading
+import unicodedata
 from contextlib import suppress
+from functools import lru_cache
+from itertools import accumulate, takewhile
 from typing import Final, TextIO
 
 #: Removes what is in the line of the cursor.
@@ -15,6 +21,27 @@ ERASE: Final = "\r\x1b[K"
 def can_redraw(stream: TextIO) -> bool:
     """Whether a line of the stream can be renewed: it is a terminal that knows control sequences."""
     return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def cells(text: str) -> int:
+    """The cells that a text takes: those of its characters, none for combining marks."""
+    return len(text) if text.isascii() else sum(map(_cells_of, text))
+
+
+def beginning(text: str, width: int) -> str:
+    """The first characters that take at most so many cells."""
+    widths = accumulate(map(_cells_of, text))
+    return text[: sum(1 for _ in takewhile(lambda total: total <= width, widths))]
+
+
+@lru_cache(maxsize=4096)
+def _cells_of(char: str) -> int:
+    # What makes an emoji of a sign makes it wider, too.
+    if char == "\ufe0f":
+        return 1
+    if unicodedata.category(char) in ("Mn", "Me"):
+        return 0
+    return 2 if unicodedata.east_asian_width(char) in ("W", "F") else 1
 
 
 class StatusLine:
@@ -47,14 +74,11 @@ class StatusLine:
 
     def redraw(self) -> None:
         """Draw the line again."""
-        # Imported here because every --help loads this module.
-        from rich.cells import cell_len, set_cell_size
-
         with self._lock:
             if not self._text:
                 return
             room = max(shutil.get_terminal_size().columns - 1, 1)
-            text = self._text if cell_len(self._text) <= room else set_cell_size(self._text, room - 1) + "…"
+            text = self._text if cells(self._text) <= room else beginning(self._text, room - 1) + "…"
             # The cursor goes back: a line of another writer, such as Spark's JVM, covers this one.
             self._write(f"{ERASE}{text}\r")
             self._drawn = True
