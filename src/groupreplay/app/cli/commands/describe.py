@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -148,7 +148,8 @@ def _current(settings: DescribeSettings) -> _Shown:
         order=settings.sort,
         log_ends=bounds.ends,
     )
-    nothing = _nothing(settings, at, rows, choice, missing, groups, chosen)
+    kinds = (f"{group['type']} {group['state']}" for group in groups)
+    nothing = _nothing(settings, at, rows, choice, missing, kinds, chosen)
     return _Shown(tables=tables, documents=chosen, findings=found, nothing=nothing, times=at)
 
 
@@ -179,19 +180,20 @@ def _nothing(
     rows: Rows,
     choice: GroupChoice,
     missing: Sequence[str],
-    groups: Sequence[Mapping[str, Any]],
+    kinds: Iterable[str],
     shown: Sequence[object],
 ) -> Nothing | None:
     """The line about what was not found; None if everything was."""
-    from groupreplay.app.cli.nothing_found import no_group, no_such
+    from groupreplay.app.cli.nothing_found import groups_read, no_group, no_such
 
     log = log_read(settings.log, rows, settings.zone)
     if missing:
-        return no_group(missing, choice, log)
+        return no_group(missing, choice, log.where, log.text())
     if shown:
         return None
     asked = given_flags({"--group": settings.groups, "--type": settings.types}, times, settings.min_severity)
-    return no_such({"history": "event", "states": "state"}.get(settings.view, "group"), asked, groups, log)
+    what = {"history": "event", "states": "state"}.get(settings.view, "group")
+    return no_such(what, asked, log.where, groups_read(kinds, log))
 
 
 def _history(settings: DescribeSettings) -> _Shown:
@@ -243,8 +245,7 @@ def _past(
     from groupreplay.app.inspection.groups import absent
 
     types = {row["group_id"]: row["group_type"] for row in found}
-    groups = [{"type": kind} for kind in types.values()]
-    nothing = _nothing(settings, times, rows, choice, absent(choice, types), groups, chosen)
+    nothing = _nothing(settings, times, rows, choice, absent(choice, types), types.values(), chosen)
     return _Shown(tables=[table], documents=chosen, nothing=nothing, times=times)
 
 

@@ -58,7 +58,7 @@ from groupreplay.app.cli.time_range import (
     point_ms,
     time_range,
 )
-from groupreplay.app.text.times import GivenTime
+from groupreplay.app.text.times import GivenTime, event_time
 from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.base.time_zones import TimeZone
 
@@ -146,16 +146,20 @@ def _wanted(settings: EventsSettings, times: TimeRange) -> Wanted:
 
 def _topic_exit_code(settings: EventsSettings, times: TimeRange, topic: EventTopic) -> int:
     """Say what was not found; 5 if anything was not."""
-    from groupreplay.app.cli.nothing_found import no_event_in_topic, no_group_in_events
+    from groupreplay.app.cli.nothing_found import events_read, no_group, no_such
 
     choice, name = topic.choice, settings.topics.events
     if choice.unmatched and topic.tally.seen:
-        return nothing_found(no_group_in_events(choice.unmatched, choice, topic.tally, name))
+        return nothing_found(no_group(choice.unmatched, choice, f"the events of {name}", topic.tally.text()))
     if topic.tally.shown:
         return ExitCode.OK
     asked = given_flags({"--group": settings.groups, "--type": settings.types}, times, settings.min_severity)
-    latest = None if topic.tally.seen or times.since_ms is None else topic.latest_time()
-    return nothing_found(no_event_in_topic(asked, topic.tally, name, settings.zone, latest))
+    contents = "no events"
+    if topic.tally.seen:
+        contents = events_read(topic.tally, settings.zone)
+    elif times.since_ms is not None and (latest := topic.latest_time()) is not None:
+        contents = f"older events, the latest of {event_time(latest, settings.zone)} ({settings.zone.name})"
+    return nothing_found(no_such("event", asked, name, contents))
 
 
 _COLOURS: Final = {"WARN": "yellow", "ERROR": "red", "OK": "green"}
@@ -237,14 +241,20 @@ def _replay_exit_code(
     settings: ReplaySettings, times: TimeRange, choice: GroupChoice, tally: EventTally, log: LogRead
 ) -> int:
     """Say what was not found; 5 if anything was not."""
-    from groupreplay.app.cli.nothing_found import no_event, no_group
+    from groupreplay.app.cli.nothing_found import events_read, no_group, no_such
 
     if choice.unmatched:
-        return nothing_found(no_group(choice.unmatched, choice, log))
+        return nothing_found(no_group(choice.unmatched, choice, log.where, log.text()))
     if tally.shown:
         return ExitCode.OK
     asked = given_flags({"--group": settings.groups, "--type": settings.types}, times, settings.min_severity)
-    return nothing_found(no_event(asked, tally, log))
+    if tally.seen:
+        return nothing_found(no_such("event", asked, log.where, events_read(tally, settings.zone)))
+    nothing = no_such("event", asked, log.where, log.text())
+    if log.extent.records:
+        # The groups are there: that no event follows from their records is a whole answer about them.
+        nothing = replace(nothing, is_selection=any(not flag.startswith("--group ") for flag in asked))
+    return nothing_found(nothing)
 
 
 def _print_jsonl(events: Iterable[bytes], before: Callable[[], None]) -> None:

@@ -105,13 +105,13 @@ def _nothing(
     log: LogRead,
 ) -> Nothing | None:
     """The line about what was not found; None if everything was."""
-    from groupreplay.app.cli.nothing_found import no_group, no_such
+    from groupreplay.app.cli.nothing_found import groups_read, no_group, no_such
     from groupreplay.app.inspection.groups import absent
     from groupreplay.state.display.phrases import milliseconds
 
     missing = absent(choice, [group["group_id"] for group in existing])
     if missing:
-        return no_group(missing, choice, log)
+        return no_group(missing, choice, log.where, log.text())
     if shown:
         return None
     asked = given_flags(
@@ -124,4 +124,5 @@ def _nothing(
         at,
     )
     asked += [] if settings.expiring is None else [f"--expiring {milliseconds(settings.expiring)}"]
-    return no_such("group", asked, existing, log)
+    kinds = (f"{group['type']} {group['state']}" for group in existing)
+    return no_such("group", asked, log.where, groups_read(kinds, log))

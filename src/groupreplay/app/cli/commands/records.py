@@ -122,7 +122,7 @@ def _nothing_decoded(
     settings: DecodeSettings, times: TimeRange, rows: Rows, choice: GroupChoice, counts: DecodeCounts
 ) -> Nothing | None:
     """The line about what was not found; None if everything was."""
-    from groupreplay.app.cli.nothing_found import no_group, no_record
+    from groupreplay.app.cli.nothing_found import no_group, no_such
     from groupreplay.codecs.kafka_terms import partition_for
     from groupreplay.streaming.kafka.group_partition import group_names
 
@@ -133,7 +133,7 @@ def _nothing_decoded(
         log = replace(log, where=f"partition {', '.join(map(str, held))} of {log.where}")
         choice.learn(group_names(rows.connection) if rows.connection and choice.unmatched else ())
     if choice.unmatched:
-        return no_group(choice.unmatched, choice, log)
+        return no_group(choice.unmatched, choice, log.where, log.text())
     if counts.chosen:
         return None
     asked = {
@@ -142,7 +142,7 @@ def _nothing_decoded(
         "--group": settings.groups,
         "--kind": [settings.kind] if settings.kind else [],
     }
-    return no_record(given_flags(asked, times), log)
+    return no_such("record", given_flags(asked, times), log.where, log.text())
 
 
 def _decode_hex(key_hex: str | None, value_hex: str | None, *, members: bool) -> dict[str, Any]:

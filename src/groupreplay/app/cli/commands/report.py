@@ -160,9 +160,10 @@ def _overview(settings: ReportSettings, times: TimeRange) -> str | ExitCode:
         source = replace(source, cluster_id=log.rows.cluster_id, topic_id=log.rows.era)
         overview = all_strips(log.rows, log.context, times.since_ms, times.until_ms, log.end_ms)
     if not overview.strips:
-        where = log_read(settings.log, log.rows, settings.zone)
+        read = log_read(settings.log, log.rows, settings.zone)
         # No file is written, which was asked for.
-        return nothing_found(replace(no_such("group", given_flags({}, times), [], where), is_selection=True))
+        nothing = no_such("group", given_flags({}, times), read.where, read.text())
+        return nothing_found(replace(nothing, is_selection=True))
     worst = [strip.group_id for strip in overview.strips[: settings.worst]]
     times = replace(times, until_ms=times.until_ms or overview.until_ms)
     limits = TimelineLimits().of_many(len(worst))
@@ -246,20 +247,23 @@ def _need_timeline(
     Raises:
         GroupReplayError: the log cannot be read.
     """
-    from groupreplay.app.cli.nothing_found import no_group, no_such, several_groups
+    from groupreplay.app.cli.nothing_found import names_of, no_group, no_such
     from groupreplay.streaming.engine.group_choice import GroupChoice
 
     choice = GroupChoice([group])
     timelines, rows = _timelines(settings, times, _FirstGroup(choice), source, most_bytes=most_bytes)
     log = log_read(settings.log, rows, settings.zone)
     if len(choice.matched) > 1:
-        what = f"{several_groups(group, choice.matched)}; give one of them, or report --all-groups"
-        raise GroupReplayError(what, exit_code=ExitCode.USAGE)
+        raise GroupReplayError(
+            f"{len(choice.matched)} groups match {group!r}: {names_of(choice.matched)}; give one of them, or report "
+            "--all-groups",
+            exit_code=ExitCode.USAGE,
+        )
     if choice.unmatched:
-        return nothing_found(no_group(choice.unmatched, choice, log))
+        return nothing_found(no_group(choice.unmatched, choice, log.where, log.text()))
     if not timelines:
         asked = given_flags({"--group": [group]}, times)
-        return nothing_found(no_such("record that can be read", asked, [{}], log))
+        return nothing_found(no_such("record that can be read", asked, log.where, log.text()))
     return timelines[0]
 
 
