@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 from confluent_kafka import KafkaException
+from msgspec import structs
 
 from groupreplay.app.inspection.groups import (
     Findings,
@@ -15,11 +16,12 @@ from groupreplay.app.inspection.groups import (
     choose,
     conditions_cell,
     expiring,
+    expiring_row,
     expiring_table,
+    group_row,
     list_table,
     log_bounds,
     risk,
-    summary,
     with_lag,
 )
 from groupreplay.app.text.tables import Moment, Table, cell_text, whole_clock
@@ -198,7 +200,7 @@ GROUPS = [
 
 def test_list(tmp_path: Path) -> None:
     """Every living group, by name; what is not known is missing."""
-    assert list_table(stable(tmp_path)) == Table(
+    assert list_table(map(group_row, stable(tmp_path))) == Table(
         ("GROUP", "TYPE", "PROTOCOL", "STATE", "#MEMBERS", "GENERATION", "SINCE", "RISK"),
         [
             ("g", "classic", "consumer", "Stable", 2, 4, Moment(AT), None),
@@ -209,13 +211,13 @@ def test_list(tmp_path: Path) -> None:
 
 def test_list_shows_the_epoch_of_newer_kinds(tmp_path: Path) -> None:
     """They have a group epoch in the place of a generation."""
-    rows = list_table(of_kind(tmp_path, first_join(at=AT, epoch=2))).rows
+    rows = list_table(map(group_row, of_kind(tmp_path, first_join(at=AT, epoch=2)))).rows
     assert rows == [("g", "consumer", "consumer", "Stable", 1, 2, Moment(AT), None)]
 
 
 def test_summary(tmp_path: Path) -> None:
     """What list -o json says of a group."""
-    assert summary(stable(tmp_path)[0]) == {
+    assert structs.asdict(group_row(stable(tmp_path)[0])) == {
         "group_id": "g",
         "type": "classic",
         "protocol_type": "consumer",
@@ -237,6 +239,6 @@ def test_the_first_one_first_with_what_it_loses() -> None:
 def test_the_table() -> None:
     """Nobody was asked for the ends."""
     columns = ("GROUP", "TYPE", "STATE", "#PARTITIONS", "EXPIRES", "EARLIEST-REPLAYS", "LATEST-SKIPS")
-    assert expiring_table(expiring(GROUPS, DAY - 1)) == Table(
+    assert expiring_table(map(expiring_row, expiring(GROUPS, DAY - 1))) == Table(
         columns, [("first", "classic", "Empty", 1, Moment(DAY - 1), None, None)]
     )

@@ -11,6 +11,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 import pyarrow as pa
+from msgspec import structs
 
 from groupreplay.app.inspection.capture_file import read_captures
 from groupreplay.app.inspection.history import history
@@ -189,8 +190,8 @@ def renderings(folder: Path, log: SimulatedLog) -> Iterator[GroupRenderings]:
             events=events[group_id],
             report=report,
             strip=strip_of[group_id],
-            history=[row for row in rows if row["group_id"] == group_id],
-            states=[row for row in states if row["group_id"] == group_id],
+            history=[structs.asdict(row) for row in rows if row.group_id == group_id],
+            states=[structs.asdict(row) for row in states if row.group_id == group_id],
             served=served.get(group_id, {"spans": [], "rebalances": []}),
             described=described.get(group_id),
             is_whole=log.context.complete_since_ms is not None,

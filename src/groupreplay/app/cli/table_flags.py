@@ -5,7 +5,7 @@ Imports nothing heavy at the top: ``--help`` loads this module.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
@@ -32,7 +32,7 @@ class TableFlags:
     def print(
         self,
         tables: Sequence[Table],
-        documents: Iterable[Mapping[str, Any]],
+        documents: Iterable[object],
         output: OutputFormat,
         *,
         zone: TimeZone = UTC,

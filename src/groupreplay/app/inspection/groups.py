@@ -1,9 +1,9 @@
-"""The groups of a replay: a selection of them, their worst conditions, their lag, and the tables of ``list``."""
+"""The groups of a replay: a selection of them, their conditions, what ``--fail-on`` finds, their lag, and ``list``."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import msgspec
@@ -21,88 +21,6 @@ from groupreplay.streaming.engine.group_choice import GroupChoice
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.topic_reader import Rows
-
-
-def risk(group: Mapping[str, Any]) -> str | None:
-    """The last word of the name of the worst active condition, by severity, then age: ``stuck``."""
-    return next((short_name(one["condition"]) for one in worst_first(group)), None)
-
-
-def conditions_cell(group: Mapping[str, Any]) -> Cell:
-    """All active conditions: ``rebalance.stuck (ERROR) since 2026-01-31T02:00:00.000Z; …``."""
-    parts: list[str | Moment] = []
-    for one in worst_first(group):
-        separator = "; " if parts else ""
-        parts += [f"{separator}{one['condition']} ({one['severity']}) since ", Moment(one["since_ms"])]
-    return tuple(parts) or None
-
-
-def worst_first(group: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The active conditions, the most severe first, among equals the oldest."""
-    return sorted(group["conditions"], key=lambda one: (-Severity[one["severity"]], one["since_ms"]))
-
-
-def condition_text(condition: Mapping[str, Any]) -> str:
-    """``rebalance.stuck (ERROR) since 2026-01-31T02:00:00.000Z``."""
-    return f"{condition['condition']} ({condition['severity']}) since {timestamp(condition['since_ms'])}"
-
-
-def short_name(name: str) -> str:
-    """The last word of a condition's name."""
-    return name.rpartition(".")[2]
-
-
-#: Names that ``--fail-on`` accepts: all conditions, and expired offsets, which are an event and not a condition.
-_NAMES: Final = (*(kind.NAME for kind in CONDITIONS), OffsetsExpired.NAME)
-_EXPIRED: Final = event_type(OffsetsExpired.NAME)
-_RESET: Final = event_type(OffsetsReset.NAME)
-
-
-class Findings:
-    """Finds conditions and expired offsets by last words or full names (``stuck`` or ``rebalance.stuck``).
-
-    Expired offsets count while the log still shows that they expired, and no later commit of the group.
-
-    Raises:
-        GroupReplayError: there is no condition of such a name.
-    """
-
-    def __init__(self, asked: Collection[str]) -> None:
-        known = {spelling: name for name in _NAMES for spelling in (name, short_name(name))}
-        for name in asked:
-            if name not in known:
-                names = ", ".join(map(short_name, _NAMES))
-                fix = f"known: {names}; or their full names, for example rebalance.stuck"
-                raise unusable(f"{name!r} is not a condition", "--fail-on", fix)
-        self.names = frozenset(known[name] for name in asked)
-        self._expired: dict[str, str] = {}
-
-    def observe(self, rows: Iterable[OutputRow]) -> Iterator[OutputRow]:
-        """Pass the rows through, and remember the events about expired offsets."""
-        for row in rows:
-            if row.output is Output.EVENTS and row.value is not None and OffsetsExpired.NAME in self.names:
-                self._take(msgspec.json.decode(row.value))
-            yield row
-
-    def lines(self, groups: Sequence[Mapping[str, Any]], replay: Replay) -> dict[str, list[str]]:
-        """Group -> one line per finding; of ``groups``, and of deleted groups with expired offsets."""
-        found: dict[str, list[str]] = {}
-        for group in groups:
-            for one in worst_first(group):
-                if one["condition"] in self.names:
-                    found.setdefault(group["group_id"], []).append(condition_text(one))
-        for group_id, time in self._expired.items():
-            if replay.wants(group_id):
-                found.setdefault(group_id, []).append(f"{OffsetsExpired.NAME} at {time}")
-        return found
-
-    def _take(self, event: dict[str, Any]) -> None:
-        group_id = event["data"].get("group_id")
-        if group_id is not None and event["type"] == _EXPIRED:
-            self._expired[group_id] = event["time"]
-        elif event["type"] == _RESET:
-            self._expired.pop(group_id, None)
-
 
 #: What ``Group.describe()`` returns.
 Description = Mapping[str, Any]
@@ -161,27 +79,137 @@ def _plain(name: str) -> str:
 
 def absent(choice: GroupChoice, present: Collection[str]) -> list[str]:
     """Those of the texts of a choice that match none of the groups that are present."""
-    single = {one: GroupChoice([one]) for one in choice.patterns}
-    return [text for text, one in single.items() if not any(name in one for name in present)]
+    single = {pattern: GroupChoice([pattern]) for pattern in choice.patterns}
+    return [
+        pattern for pattern, groups in single.items() if not any(group_id in groups for group_id in present)
+    ]
 
 
-#: Records that a consumer reads again from the log's start, or skips, if it loses the committed offset and starts
-#: at ``auto.offset.reset``. Of a partition, and summed up for a group.
-REPLAYED: Final = "earliest_replays"
-SKIPPED: Final = "latest_skips"
-#: Types of groups whose members own partitions of topics; those of streams groups own tasks.
-_OWN_PARTITIONS: Final = ("classic", "consumer")
+def worst_first(group: Description) -> list[Mapping[str, Any]]:
+    """The active conditions, the most severe first, among equals the oldest."""
+    return sorted(
+        group["conditions"], key=lambda condition: (-Severity[condition["severity"]], condition["since_ms"])
+    )
+
+
+def risk(group: Description) -> str | None:
+    """The last word of the name of the worst active condition, by severity, then age: ``stuck``."""
+    return next((short_name(condition["condition"]) for condition in worst_first(group)), None)
+
+
+def conditions_cell(group: Description) -> Cell:
+    """All active conditions: ``rebalance.stuck (ERROR) since 2026-01-31T02:00:00.000Z; …``."""
+    parts: list[str | Moment] = []
+    for condition in worst_first(group):
+        parts += [f"{'; ' if parts else ''}{_named(condition)}", Moment(condition["since_ms"])]
+    return tuple(parts) or None
+
+
+def condition_text(condition: Mapping[str, Any]) -> str:
+    """``rebalance.stuck (ERROR) since 2026-01-31T02:00:00.000Z``."""
+    return f"{_named(condition)}{timestamp(condition['since_ms'])}"
+
+
+def _named(condition: Mapping[str, Any]) -> str:
+    return f"{condition['condition']} ({condition['severity']}) since "
+
+
+def short_name(name: str) -> str:
+    """The last word of a condition's name."""
+    return name.rpartition(".")[2]
+
+
+#: Names that ``--fail-on`` accepts: all conditions, and expired offsets, which are an event and not a condition.
+_FAIL_ON: Final = (*(kind.NAME for kind in CONDITIONS), OffsetsExpired.NAME)
+_EXPIRED: Final = event_type(OffsetsExpired.NAME)
+_RESET: Final = event_type(OffsetsReset.NAME)
+
+
+class Findings:
+    """Finds conditions and expired offsets by last words or full names (``stuck`` or ``rebalance.stuck``).
+
+    Expired offsets count while the log still shows that they expired, and no later commit of the group.
+
+    Raises:
+        GroupReplayError: there is no condition of such a name.
+    """
+
+    def __init__(self, asked: Collection[str]) -> None:
+        spellings = {spelling: name for name in _FAIL_ON for spelling in (name, short_name(name))}
+        for name in asked:
+            if name not in spellings:
+                names = ", ".join(map(short_name, _FAIL_ON))
+                fix = f"known: {names}; or their full names, for example rebalance.stuck"
+                raise unusable(f"{name!r} is not a condition", "--fail-on", fix)
+        self.names = frozenset(spellings[name] for name in asked)
+        self._expired: dict[str, str] = {}
+
+    def observe(self, rows: Iterable[OutputRow]) -> Iterator[OutputRow]:
+        """Pass the rows through, and remember the events about expired offsets."""
+        for row in rows:
+            if row.output is Output.EVENTS and row.value is not None and OffsetsExpired.NAME in self.names:
+                self._take(msgspec.json.decode(row.value))
+            yield row
+
+    def lines(self, groups: Sequence[Description], replay: Replay) -> dict[str, list[str]]:
+        """Group -> one line per finding; of ``groups``, and of deleted groups with expired offsets."""
+        lines: dict[str, list[str]] = {}
+        for group in groups:
+            for condition in worst_first(group):
+                if condition["condition"] in self.names:
+                    lines.setdefault(group["group_id"], []).append(condition_text(condition))
+        for group_id, time in self._expired.items():
+            if replay.wants(group_id):
+                lines.setdefault(group_id, []).append(f"{OffsetsExpired.NAME} at {time}")
+        return lines
+
+    def _take(self, event: dict[str, Any]) -> None:
+        group_id = event["data"].get("group_id")
+        if group_id is not None and event["type"] == _EXPIRED:
+            self._expired[group_id] = event["time"]
+        elif event["type"] == _RESET:
+            self._expired.pop(group_id, None)
 
 
 @dataclass(frozen=True, slots=True)
 class LogBounds:
     """First and end offset of partitions; a partition that was deleted, or that the login may not see, has none."""
 
-    starts: Mapping[tuple[str, int], int]
-    ends: Mapping[tuple[str, int], int]
+    starts: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    ends: Mapping[tuple[str, int], int] = field(default_factory=dict)
+
+    def lag(self, topic: str, partition: int, offset: int) -> PartitionLag | None:
+        """That of a committed offset; None for a partition without bounds."""
+        place = (topic, partition)
+        if place not in self.starts or place not in self.ends:
+            return None
+        start, end = self.starts[place], self.ends[place]
+        lag = max(0, end - offset)
+        return PartitionLag(
+            log_start_offset=start,
+            log_end_offset=end,
+            lag=lag,
+            earliest_replays=max(0, min(offset, end) - start),
+            latest_skips=lag,
+        )
 
 
-NO_BOUNDS: Final = LogBounds({}, {})
+class PartitionLag(msgspec.Struct, frozen=True, kw_only=True):
+    """The log of a partition beside a committed offset, as fields of the offset.
+
+    ``earliest_replays`` and ``latest_skips``: records that a consumer reads again from the log's start, or skips, if it
+    loses the committed offset and starts at ``auto.offset.reset``.
+    """
+
+    log_start_offset: int
+    log_end_offset: int
+    lag: int
+    earliest_replays: int
+    latest_skips: int
+
+
+#: Types of groups whose members own partitions of topics; those of streams groups own tasks.
+_OWN_PARTITIONS: Final = ("classic", "consumer")
 
 
 def log_bounds(groups: Sequence[Description], connection: Connection) -> LogBounds:
@@ -190,7 +218,7 @@ def log_bounds(groups: Sequence[Description], connection: Connection) -> LogBoun
     Raises:
         GroupReplayError: the cluster does not answer.
     """
-    partitions = {(one["topic"], one["partition"]) for group in groups for one in group["offsets"]}
+    partitions = {(offset["topic"], offset["partition"]) for group in groups for offset in group["offsets"]}
     partitions |= {
         (topic, number)
         for group in groups
@@ -209,60 +237,58 @@ def log_bounds(groups: Sequence[Description], connection: Connection) -> LogBoun
 
 
 def with_lag(groups: Sequence[Description], bounds: LogBounds) -> list[dict[str, Any]]:
-    """The same groups; each offset gets the start and end of its partition's log, and what follows from them.
-
-    Offsets of partitions without bounds get no such fields.
-    """
+    """The same groups; each offset of a partition with bounds has also the fields of its ``PartitionLag``."""
     return [
-        {**group, "offsets": [_measured(one, bounds.starts, bounds.ends) for one in group["offsets"]]}
-        for group in groups
+        {**group, "offsets": [_measured(offset, bounds) for offset in group["offsets"]]} for group in groups
     ]
 
 
-def _measured(
-    offset: Description, starts: Mapping[tuple[str, int], int], ends: Mapping[tuple[str, int], int]
-) -> dict[str, Any]:
-    partition = (offset["topic"], offset["partition"])
-    if partition not in starts or partition not in ends:
-        return dict(offset)
-    lag = max(0, ends[partition] - offset["offset"])
-    return {
-        **offset,
-        "log_start_offset": starts[partition],
-        "log_end_offset": ends[partition],
-        "lag": lag,
-        REPLAYED: max(0, min(offset["offset"], ends[partition]) - starts[partition]),
-        SKIPPED: lag,
-    }
+def _measured(offset: Description, bounds: LogBounds) -> dict[str, Any]:
+    lag = bounds.lag(offset["topic"], offset["partition"], offset["offset"])
+    return dict(offset) if lag is None else {**offset, **msgspec.structs.asdict(lag)}
 
 
-def summary(group: Description) -> dict[str, Any]:
-    """The JSON document of a group in ``list``."""
-    return {
-        "group_id": group["group_id"],
-        "type": group["type"],
-        "protocol_type": group["protocol_type"],
-        "state": group["state"],
-        "members": len(group["members"]),
-        "generation": group["generation"],
-        "since_ms": group["since_ms"],
-        "group_epoch": group["group_epoch"],
-        "risk": risk(group),
-    }
+class GroupRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A group in ``list``; ``risk`` is the worst active condition."""
+
+    group_id: str
+    type: str
+    protocol_type: str | None
+    state: str
+    members: int
+    generation: int | None
+    since_ms: int | None
+    group_epoch: int | None
+    risk: str | None
 
 
-def list_table(groups: Sequence[Description]) -> Table:
+def group_row(group: Description) -> GroupRow:
+    """The row of a group in ``list``."""
+    return GroupRow(
+        group_id=group["group_id"],
+        type=group["type"],
+        protocol_type=group["protocol_type"],
+        state=group["state"],
+        members=len(group["members"]),
+        generation=group["generation"],
+        since_ms=group["since_ms"],
+        group_epoch=group["group_epoch"],
+        risk=risk(group),
+    )
+
+
+def list_table(rows: Iterable[GroupRow]) -> Table:
     """One row per group; GENERATION is the group epoch for groups of the newer types."""
-    rows = [
+    cells = [
         (
-            *(one[name] for name in ("group_id", "type", "protocol_type", "state", "members")),
-            one["group_epoch"] if one["generation"] is None else one["generation"],
-            moment(one["since_ms"]),
-            one["risk"],
+            *(row.group_id, row.type, row.protocol_type, row.state, row.members),
+            row.group_epoch if row.generation is None else row.generation,
+            moment(row.since_ms),
+            row.risk,
         )
-        for one in map(summary, groups)
+        for row in rows
     ]
-    return Table(("GROUP", "TYPE", "PROTOCOL", "STATE", "#MEMBERS", "GENERATION", "SINCE", "RISK"), rows)
+    return Table(("GROUP", "TYPE", "PROTOCOL", "STATE", "#MEMBERS", "GENERATION", "SINCE", "RISK"), cells)
 
 
 def expiring(groups: Sequence[Description], until_ms: int) -> list[dict[str, Any]]:
@@ -270,41 +296,57 @@ def expiring(groups: Sequence[Description], until_ms: int) -> list[dict[str, Any
     chosen = []
     for group in groups:
         offsets = [
-            one
-            for one in group["offsets"]
-            if one["expires_at_ms"] is not None and one["expires_at_ms"] <= until_ms
+            offset
+            for offset in group["offsets"]
+            if offset["expires_at_ms"] is not None and offset["expires_at_ms"] <= until_ms
         ]
         if offsets:
             chosen.append({**group, "offsets": offsets})
-    return sorted(chosen, key=_first_ms)
+    return sorted(chosen, key=_first_expiry_ms)
 
 
-def _first_ms(group: Description) -> int:
-    return min(int(one["expires_at_ms"]) for one in group["offsets"])
+def _first_expiry_ms(group: Description) -> int:
+    return min(int(offset["expires_at_ms"]) for offset in group["offsets"])
 
 
-def expiring_summary(group: Description) -> dict[str, Any]:
-    """The JSON document of a group from ``expiring``; the sums are None without ``--with-lag``."""
-    return {
-        "group_id": group["group_id"],
-        "type": group["type"],
-        "state": group["state"],
-        "partitions": len(group["offsets"]),
-        "expires_at_ms": _first_ms(group),
-        **{name: _sum(group["offsets"], name) for name in (REPLAYED, SKIPPED)},
-    }
+class ExpiringRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A group in ``list --expiring``: its offsets that expire; the sums are None without ``--with-lag``."""
+
+    group_id: str
+    type: str
+    state: str
+    partitions: int
+    expires_at_ms: int
+    earliest_replays: int | None
+    latest_skips: int | None
+
+
+def expiring_row(group: Description) -> ExpiringRow:
+    """The row of a group from ``expiring``."""
+    return ExpiringRow(
+        group_id=group["group_id"],
+        type=group["type"],
+        state=group["state"],
+        partitions=len(group["offsets"]),
+        expires_at_ms=_first_expiry_ms(group),
+        earliest_replays=_sum(group["offsets"], "earliest_replays"),
+        latest_skips=_sum(group["offsets"], "latest_skips"),
+    )
 
 
 def _sum(offsets: Sequence[Description], name: str) -> int | None:
-    known = [one[name] for one in offsets if one.get(name) is not None]
-    return sum(known) if known else None
+    counts = [offset[name] for offset in offsets if offset.get(name) is not None]
+    return sum(counts) if counts else None
 
 
-def expiring_table(groups: Sequence[Description]) -> Table:
+def expiring_table(rows: Iterable[ExpiringRow]) -> Table:
     """One row per group."""
     columns = ("GROUP", "TYPE", "STATE", "#PARTITIONS", "EXPIRES", "EARLIEST-REPLAYS", "LATEST-SKIPS")
-    rows: list[tuple[Cell, ...]] = []
-    for one in map(expiring_summary, groups):
-        head = (one["group_id"], one["type"], one["state"], one["partitions"])
-        rows.append((*head, Moment(one["expires_at_ms"]), one[REPLAYED], one[SKIPPED]))
-    return Table(columns, rows)
+    cells = [
+        (
+            *(row.group_id, row.type, row.state, row.partitions, Moment(row.expires_at_ms)),
+            *(row.earliest_replays, row.latest_skips),
+        )
+        for row in rows
+    ]
+    return Table(columns, cells)

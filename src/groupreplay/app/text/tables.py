@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import click
+import msgspec
 
 from groupreplay.app.text.table_layout import MISSING, Cut, TextColumn, fitted, shortened, stacked, whole
 from groupreplay.app.text.terminal import escape_json, json_line
@@ -116,21 +117,23 @@ class TableStyle:
 
 def show(
     table: Table,
-    documents: Iterable[Mapping[str, Any]],
+    documents: Iterable[object],
     output: OutputFormat,
     style: TableStyle | None = None,
 ) -> None:
-    """Print a result: as a table, as CSV, or its documents as JSON."""
+    """Print a result: as a table, as CSV, or its documents (structs or dicts) as JSON."""
     style = style or TableStyle()
     if output == "table":
         print_table(table, style)
     elif output == "csv":
         print_csv(chosen_columns(table, style.columns), style.zone)
     elif output == "json":
-        click.echo(escape_json(json.dumps(list(documents), ensure_ascii=False, indent=2)))
+        click.echo(
+            escape_json(json.dumps(msgspec.to_builtins(list(documents)), ensure_ascii=False, indent=2))
+        )
     else:
         for document in documents:
-            click.echo(json_line(document))
+            click.echo(json_line(msgspec.to_builtins(document)))
 
 
 def merged(tables: Sequence[Table]) -> Table:

@@ -25,6 +25,7 @@ from groupreplay.app.cli.time_range import TimeRange, given_flags, print_heading
 
 if TYPE_CHECKING:
     from groupreplay.app.cli.nothing_found import LogRead, Nothing
+    from groupreplay.app.text.tables import Table
     from groupreplay.streaming.engine.group_choice import GroupChoice
 
 
@@ -64,31 +65,40 @@ def command(settings: ListSettings) -> int:
     first; with --with-lag also how many records a consumer would then read again, or skip, depending on
     auto.offset.reset. If nothing expires within that time, it says so and exits with 5.
     """
-    from groupreplay.app.inspection import groups as group_list
-    from groupreplay.app.inspection.groups import Findings, choose, live_groups, log_bounds, with_lag
+    from groupreplay.app.inspection import groups as inspected
     from groupreplay.app.inspection.records import noting_groups
     from groupreplay.streaming.engine.group_choice import GroupChoice
 
     if settings.with_lag and settings.expiring is None and is_typed("with_lag"):
         raise click.UsageError("--with-lag needs --expiring: it measures the groups that --expiring selects.")
-    findings, choice, at = Findings(settings.fail_on), GroupChoice(settings.groups), settings.at_range()
+    findings, choice, at = (
+        inspected.Findings(settings.fail_on),
+        GroupChoice(settings.groups),
+        settings.at_range(),
+    )
     with replaying(settings, at, choice, partitions=settings.partitions) as (replay, rows):
         # A prober's answers are about groups of all partitions.
-        held = GroupChoice()
-        batches = noting_groups(rows.batches, held) if settings.partitions else rows.batches
-        found = live_groups(replay, dataclasses.replace(rows, batches=batches), findings)
-    in_partitions = set(held.seen)
-    existing = [one for one in found if not settings.partitions or one["group_id"] in in_partitions]
-    groups = choose(existing, types=settings.types, states=settings.states)
+        noted = GroupChoice()
+        batches = noting_groups(rows.batches, noted) if settings.partitions else rows.batches
+        existing = inspected.live_groups(replay, dataclasses.replace(rows, batches=batches), findings)
+    if settings.partitions:
+        in_partitions = set(noted.seen)
+        existing = [group for group in existing if group["group_id"] in in_partitions]
+    groups = inspected.choose(existing, types=settings.types, states=settings.states)
+    table: Table
+    documents: Sequence[object]
     if settings.expiring is None:
-        table, documents = group_list.list_table(groups), map(group_list.summary, groups)
+        group_rows = list(map(inspected.group_row, groups))
+        table, documents = inspected.list_table(group_rows), group_rows
     else:
-        groups = group_list.expiring(groups, replay.latest_ms + settings.expiring)
+        groups = inspected.expiring(groups, replay.latest_ms + settings.expiring)
         if groups:
             warn_of_assumptions(replay.context, rows, history=False)
         if lag_asked_for(settings, rows):
-            groups = with_lag(groups, log_bounds(groups, need_connection(rows)))
-        table, documents = group_list.expiring_table(groups), map(group_list.expiring_summary, groups)
+            bounds = inspected.log_bounds(groups, need_connection(rows))
+            groups = inspected.with_lag(groups, bounds)
+        expiring_rows = list(map(inspected.expiring_row, groups))
+        table, documents = inspected.expiring_table(expiring_rows), expiring_rows
     if groups or settings.output != "table":
         print_heading(at, settings.output)
         settings.table.print([table], documents, settings.output, zone=settings.zone)
