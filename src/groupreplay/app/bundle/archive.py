@@ -63,7 +63,7 @@ def download_wheels(requirements: Sequence[str], target: BundleTarget, folder: P
             "install it: python -m ensurepip, or uv pip install pip",
         )
     roots = [Requirement(text) for text in requirements]
-    wanted = [one for one in roots if _applies(one, (), target)]
+    wanted = [root for root in roots if _applies(root, (), target)]
     for number in range(_ROUNDS):
         wheels = _download(wanted, target, folder / str(number))
         needed, unmet = closure(roots, wheels, target)
@@ -82,7 +82,7 @@ def closure(
     from packaging.requirements import Requirement
     from packaging.utils import canonicalize_name
 
-    queue = [one for one in roots if _applies(one, (), target)]
+    queue = [root for root in roots if _applies(root, (), target)]
     seen: set[tuple[str, frozenset[str]]] = set()
     needed: set[str] = set()
     unmet: dict[str, Requirement] = {}
@@ -99,7 +99,7 @@ def closure(
             continue
         seen.add(key)
         further = map(Requirement, wheel.requires)
-        queue += [one for one in further if _applies(one, requirement.extras, target)]
+        queue += [need for need in further if _applies(need, requirement.extras, target)]
     return needed, [unmet[text] for text in sorted(unmet)]
 
 
@@ -123,7 +123,7 @@ def _download(wanted: Sequence[Requirement], target: BundleTarget, folder: Path)
     command = [
         *(sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check"),
         *("--dest", str(folder), *target.pip_flags),
-        *(str(_without_marker(one)) for one in wanted),
+        *(str(_without_marker(requirement)) for requirement in wanted),
     ]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if done.returncode != 0:
@@ -137,16 +137,18 @@ def _wheels(folder: Path) -> Iterator[Wheel]:
     for path in sorted(folder.glob("*.whl")):
         name, version, _, _ = parse_wheel_filename(path.name)
         with zipfile.ZipFile(path) as archive:
-            (member,) = [one for one in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", one)]
+            (member,) = [
+                entry for entry in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", entry)
+            ]
             headers = BytesHeaderParser().parsebytes(archive.read(member))
         yield Wheel(path, str(name), str(version), tuple(headers.get_all("Requires-Dist") or ()))
 
 
 def _failure(said: str, target: BundleTarget) -> GroupReplayError:
     place = f"Python {target.python} on {target.machine}"
-    if found := _NO_WHEEL.search(said):
+    if match := _NO_WHEEL.search(said):
         return GroupReplayError(
-            f"pip found no wheel of {found[1]} for this target",
+            f"pip found no wheel of {match[1]} for this target",
             where=place,
             fix="use another --python; or build the wheel and name its folder in PIP_FIND_LINKS; or, if pip reaches "
             "no package index here, set PIP_INDEX_URL to one that it reaches",
@@ -184,10 +186,10 @@ def wheel_files(wheel: Wheel, opened: ExitStack) -> Iterator[tuple[str, ArchiveF
     archive = opened.enter_context(zipfile.ZipFile(wheel.path))
     for member in archive.infolist():
         path = member.filename
-        if found := _DATA.fullmatch(path):
-            if found["kind"] not in _LIBRARY_KINDS:
+        if match := _DATA.fullmatch(path):
+            if match["kind"] not in _LIBRARY_KINDS:
                 continue
-            path = found["path"]
+            path = match["path"]
         if not member.is_dir():
             yield path, ArchiveFile(partial(archive.read, member), bool(member.external_attr >> 16 & 0o111))
 

@@ -83,14 +83,14 @@ class Submission:
     def script(self) -> str:
         """What ``groupreplay bundle`` prints: comments and commands for a shell."""
         release = f"Spark {self.spark.release} (Scala {self.spark.scala})"
-        given = (
+        advice = (
             [] if self.spark.exact else ["# If your Spark is another release of this line, name it: --spark"]
         )
         return "\n".join(
             [
                 f"# groupreplay {__version__} for {release}, Python {self.target.python}, Linux on "
                 f"{self.target.machine}",
-                *given,
+                *advice,
                 "# Kafka's connector of this release:",
                 f"#   --packages {self.spark.connector}",
                 "",

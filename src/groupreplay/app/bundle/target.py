@@ -69,20 +69,20 @@ def spark_release(text: str, scala: str | None = None) -> SparkRelease:
         GroupReplayError: the line is unknown, or is not built for this Scala.
     """
     # Platforms add a name of their own: 3.5.6-amzn-1.
-    found = re.fullmatch(r"(\d+\.\d+)(\.\d+)?(?:[-+.][\w.-]+)?", text)
-    if found is None or found[1] not in LINES:
+    match = re.fullmatch(r"(\d+\.\d+)(\.\d+)?(?:[-+.][\w.-]+)?", text)
+    if match is None or match[1] not in LINES:
         raise _unknown(text)
-    line = LINES[found[1]]
+    line = LINES[match[1]]
     scala = scala or line.scala
     if scala not in line.scalas:
         raise unusable(
-            f"Spark {found[1]} is not built for Scala {scala}",
+            f"Spark {match[1]} is not built for Scala {scala}",
             None,
             f"use --scala {' or '.join(line.scalas)}",
         )
-    exact = found[2] is not None
-    release = f"{found[1]}{found[2]}" if exact else line.connector
-    return SparkRelease(line=found[1], release=release, scala=scala, exact=exact)
+    exact = match[2] is not None
+    release = f"{match[1]}{match[2]}" if exact else line.connector
+    return SparkRelease(line=match[1], release=release, scala=scala, exact=exact)
 
 
 def _unknown(text: str) -> GroupReplayError:
@@ -141,12 +141,12 @@ def bundle_target(python: str | None, machine: str | None, spark: SparkRelease) 
         GroupReplayError: the Spark line does not support this Python, or the machine is unknown.
     """
     python = python or f"{sys.version_info.major}.{sys.version_info.minor}"
-    known = spark.supported.pythons
-    if python not in known:
+    pythons = spark.supported.pythons
+    if python not in pythons:
         raise unusable(
             f"groupreplay with Spark {spark.line} does not run on Python {python}",
             None,
-            f"use --python {', '.join(known)}",
+            f"use --python {', '.join(pythons)}",
         )
     machine = machine or platform.machine()
     machine = _ALIASES.get(machine, machine)

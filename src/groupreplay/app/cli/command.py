@@ -98,19 +98,21 @@ def _unexpected(words: Sequence[str], flags: Collection[str]) -> str:
     return f"{what}."
 
 
-def unknown_command(name: str, known: Sequence[str]) -> str:
+def unknown_command(name: str, names: Sequence[str]) -> str:
     """The error for a command that does not exist."""
-    near = did_you_mean(name, known).strip()
+    near = did_you_mean(name, names).strip()
     return f"No such command {name!r}. {near[:1].upper()}{near[1:]}".strip()
 
 
-def misspelt_variables(names: Collection[str], known: Callable[[], Collection[str]]) -> list[str]:
+def misspelt_variables(
+    names: Collection[str], settings_of_commands: Callable[[], Collection[str]]
+) -> list[str]:
     """A line for each environment variable that is nearly the name of a setting: it has no effect.
 
     Others are left alone: Kubernetes makes variables of the names of services.
     """
     ours = [name for name in sorted(names) if name.startswith(ENVIRONMENT_PREFIX)]
-    settings = known() if ours else ()
+    settings = settings_of_commands() if ours else ()
     return [
         f"warning: {name} has no effect: {near.strip()}"
         for name in ours

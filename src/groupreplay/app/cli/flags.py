@@ -119,13 +119,13 @@ def _topic_names(prefix: str, **names: str) -> TopicNames:
 def _all_names(prefix: str, **names: str) -> dict[str, str]:
     """The names of all five topics; the prefix applies to those that no flag names."""
     ctx = click.get_current_context()
-    given = {
+    named = {
         kind: name
         for kind, name in names.items()
         if ctx.get_parameter_source(f"{kind}_topic") is not ParameterSource.DEFAULT
     }
     defaults = {kind: f"{prefix}group-{kind.replace('_', '-')}" for kind in _TOPIC_HELP}
-    return {**defaults, **given}
+    return {**defaults, **named}
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,10 +253,12 @@ def need_event_types(names: Sequence[str]) -> frozenset[str] | None:
     from groupreplay.state.output.catalogue import EVENTS
     from groupreplay.state.output.envelope import event_type
 
-    known = [event.NAME for event in EVENTS]
+    names_of_events = [event.NAME for event in EVENTS]
     for name in names:
-        if name not in known:
-            near = [one for one in known if name in one.split(".")]
-            hint = f"did you mean {' or '.join(near)}? " if near else did_you_mean(name, known)
-            raise click.UsageError(f"There is no event {name!r}; {hint}there are {', '.join(known)}.")
+        if name not in names_of_events:
+            near = [event for event in names_of_events if name in event.split(".")]
+            hint = f"did you mean {' or '.join(near)}? " if near else did_you_mean(name, names_of_events)
+            raise click.UsageError(
+                f"There is no event {name!r}; {hint}there are {', '.join(names_of_events)}."
+            )
     return frozenset(map(event_type, names)) or None

@@ -62,15 +62,15 @@ def names_of(known: Callable[[], Sequence[str]]) -> Callable[[str], tuple[str, .
     """
 
     def read(value: str) -> tuple[str, ...]:
-        given = comma_separated_names(value)
-        spelled = {plain_name(one): one for one in known()} if given else {}
-        for one in given:
-            if plain_name(one) not in spelled:
-                hint = did_you_mean(one, list(spelled.values()))
+        typed = comma_separated_names(value)
+        spelled = {plain_name(name): name for name in known()} if typed else {}
+        for name in typed:
+            if plain_name(name) not in spelled:
+                hint = did_you_mean(name, list(spelled.values()))
                 raise click.BadParameter(
-                    f"unknown name {one!r}; {hint}known are {', '.join(spelled.values())}"
+                    f"unknown name {name!r}; {hint}known are {', '.join(spelled.values())}"
                 )
-        return tuple(spelled[plain_name(one)] for one in given)
+        return tuple(spelled[plain_name(name)] for name in typed)
 
     return read
 
@@ -223,7 +223,7 @@ def group(make: Callable[..., Any], **parts: Any) -> Any:
     def declare(_: str) -> Declared:
         declared = {name: part.metadata[_DECLARE](name) for name, part in parts.items()}
         return Declared(
-            tuple(one for part in declared.values() for one in part.options),
+            tuple(declare for part in declared.values() for declare in part.options),
             lambda values: make(**{name: part.take(values) for name, part in declared.items()}),
         )
 

@@ -135,8 +135,8 @@ class Program(click.Group):
     def _variables(self, ctx: click.Context) -> set[str]:
         """The environment variables of all settings; imports every command."""
         commands = [self, *filter(None, (self.get_command(ctx, name) for name in COMMANDS))]
-        found = {str(param.envvar) for command in commands for param in command.params}
-        return {*found, "GROUPREPLAY_CACHE"}
+        variables = {str(param.envvar) for command in commands for param in command.params}
+        return {*variables, "GROUPREPLAY_CACHE"}
 
     def main(self, args: Sequence[str] | None = None, *_: Any, **extra: Any) -> NoReturn:
         """Parse, run, and exit with the exit code."""

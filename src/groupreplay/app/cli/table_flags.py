@@ -55,7 +55,7 @@ class TableFlags:
         if output != "table":
             show(merged(tables), documents, output, style)
             return
-        shown = [one for one in tables if not style.columns or set(style.columns) & set(one.columns)]
+        shown = [table for table in tables if not style.columns or set(style.columns) & set(table.columns)]
         for number, table in enumerate(shown):
             if number:
                 click.echo()
@@ -94,25 +94,25 @@ def table_flags() -> Any:
 
 def _columns(names: Sequence[str], tables: Sequence[Table]) -> list[str]:
     """The headings that are meant; those of other tables are left out if the names were not typed."""
-    found = []
+    headings = []
     for name in names:
         try:
-            found.append(_column(name, tables))
+            headings.append(_column(name, tables))
         except click.UsageError:
             if is_typed("columns"):
                 raise
-    return found
+    return headings
 
 
 def _column(name: str, tables: Sequence[Table]) -> str:
     """The heading that is meant: ``members`` is ``#MEMBERS``, ``coordinator`` is ``COORDINATOR (ID)``."""
     plain = _plain(name)
-    known = dict.fromkeys(heading for table in tables for heading in table.columns)
+    headings = dict.fromkeys(heading for table in tables for heading in table.columns)
     # A whole heading wins: one table may have both MEMBERS and #MEMBERS.
-    for heading in sorted(known, key=lambda heading: heading.lower() != name.lower()):
+    for heading in sorted(headings, key=lambda heading: heading.lower() != name.lower()):
         if _plain(heading) == plain:
             return heading
-    raise click.UsageError(f"There is no column {name!r}; there are {', '.join(known).lower()}.")
+    raise click.UsageError(f"There is no column {name!r}; there are {', '.join(headings).lower()}.")
 
 
 def _plain(heading: str) -> str:

@@ -262,7 +262,7 @@ def _draw(servers: str, report: Path) -> str:
 def _unused(path: Path) -> Path:
     """The path, or one with a number if that file exists: the next demo replaces no page of an earlier one."""
     numbered = (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in count(2))
-    return next(one for one in chain([path], numbered) if not os.path.lexists(one))
+    return next(name for name in chain([path], numbered) if not os.path.lexists(name))
 
 
 def _program() -> str:

@@ -32,20 +32,22 @@ def last_record_ms(
         GroupReplayError: a file is missing, not a capture or damaged.
     """
     topics = frozenset({OFFSETS_TOPIC, probes_topic})
-    found = list[int]()
+    times = list[int]()
     for place in capture_places(paths):
         opened = open_capture(place, columns or {})
         with reading_capture(opened.path):
             for index in range(opened.file.num_row_groups):
-                found += _latest(opened, index, topics)
-    return max(found, default=None)
+                times += _latest(opened, index, topics)
+    return max(times, default=None)
 
 
 def _latest(opened: OpenedFile, index: int, topics: Collection[str]) -> list[int]:
     """The latest time of a row group in a list, or nothing."""
     group = opened.file.metadata.row_group(index)
     stored, constants = opened.layout.stored, opened.layout.constants
-    statistics = {one.path_in_schema: one.statistics for one in map(group.column, range(group.num_columns))}
+    statistics = {
+        column.path_in_schema: column.statistics for column in map(group.column, range(group.num_columns))
+    }
     topic = (constants["topic"],) * 2 if "topic" in constants else _bounds(statistics[stored["topic"]])
     times = _bounds(statistics[stored["timestamp"]])
     if topic is not None and topic[0] == topic[1] and times is not None:
@@ -63,8 +65,8 @@ def _latest(opened: OpenedFile, index: int, topics: Collection[str]) -> list[int
             at_ms = at_ms.filter(is_one_of(table["topic"], topics))
         elif constants["topic"] not in topics:
             return []
-        if (found := plausible_bounds(at_ms)) is not None:
-            latest = found[1] if latest is None else max(latest, found[1])
+        if (bounds := plausible_bounds(at_ms)) is not None:
+            latest = bounds[1] if latest is None else max(latest, bounds[1])
     return [] if latest is None else [latest]
 
 

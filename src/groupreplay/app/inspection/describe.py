@@ -55,15 +55,19 @@ class Column(NamedTuple):
     verbose: bool | None = None
 
 
-def _partitions(held: Mapping[str, Sequence[int]] | None) -> str | None:
+def _partitions(partitions: Mapping[str, Sequence[int]] | None) -> str | None:
     """``orders:0,1;payments:0``."""
-    return ";".join(f"{topic}:{','.join(map(str, held[topic]))}" for topic in sorted(held)) if held else None
+    return (
+        ";".join(f"{topic}:{','.join(map(str, partitions[topic]))}" for topic in sorted(partitions))
+        if partitions
+        else None
+    )
 
 
-def _tasks(held: Mapping[str, Sequence[int]] | None, before: str = "") -> str:
+def _tasks(tasks: Mapping[str, Sequence[int]] | None, before: str = "") -> str:
     """``ACTIVE:0:[0,1];STANDBY:1:[0];``; names of standby and warm-up tasks contain their role."""
     roles: dict[str, str] = {}
-    for name, numbers in sorted((held or {}).items()):
+    for name, numbers in sorted((tasks or {}).items()):
         subtopology, _, role = name.removesuffix(")").partition(" (")
         role = role.upper() or "ACTIVE"
         roles[role] = roles.get(role, f"{before}{role}:") + f"{subtopology}:[{','.join(map(str, numbers))}];"
@@ -290,13 +294,13 @@ def _ordered(lines: Sequence[DescribeLine], order: str) -> Sequence[DescribeLine
         return sorted(lines, key=_expiry_order)
     if order == "topic":
         return lines
-    owned = Counter((one.group["group_id"], one.member.get("member_id")) for one in lines)
+    owned = Counter((line.group["group_id"], line.member.get("member_id")) for line in lines)
     places = dict[tuple[str, str | None], int]()
     for key in _members(lines):
         places[key] = len(places)
 
-    def by_member(one: DescribeLine) -> tuple[str, bool, int, int]:
-        group_id, member_id = one.group["group_id"], one.member.get("member_id")
+    def by_member(line: DescribeLine) -> tuple[str, bool, int, int]:
+        group_id, member_id = line.group["group_id"], line.member.get("member_id")
         count = owned[group_id, member_id]
         return group_id, member_id is None, -count, places.get((group_id, member_id), 0)
 
@@ -305,7 +309,7 @@ def _ordered(lines: Sequence[DescribeLine], order: str) -> Sequence[DescribeLine
 
 def _members(lines: Sequence[DescribeLine]) -> Iterator[tuple[str, str]]:
     """Group and member id, in the order of the groups' members."""
-    for group in {one.group["group_id"]: one.group for one in lines}.values():
+    for group in {line.group["group_id"]: line.group for line in lines}.values():
         for member in group["members"]:
             yield group["group_id"], member["member_id"]
 

@@ -52,10 +52,10 @@ def echarts() -> str:
         GroupReplayError: the file is not the one that was shipped.
     """
     text = asset(ECHARTS)
-    found, expected = hashlib.sha256(text.encode()).hexdigest(), json.loads(asset(_LOCK))["files"][ECHARTS]
-    if found != expected:
+    digest, expected = hashlib.sha256(text.encode()).hexdigest(), json.loads(asset(_LOCK))["files"][ECHARTS]
+    if digest != expected:
         raise GroupReplayError(
-            f"the file of ECharts has the SHA-256 {found}, expected {expected}",
+            f"the file of ECharts has the SHA-256 {digest}, expected {expected}",
             where=ECHARTS,
             fix="install groupreplay again",
             exit_code=ExitCode.DATA,

@@ -107,11 +107,11 @@ def fitted(
     ``remake`` makes the document with a number again, within limits. One that does not fit at the least limits is
     returned as it is then.
     """
-    sizes = [island_bytes(one) for one in documents]
+    sizes = [island_bytes(document) for document in documents]
     most = _largest(sizes, most_bytes)
     return [
-        one if size <= most else _smaller(one, number, remake, limits, most)
-        for number, (one, size) in enumerate(zip(documents, sizes, strict=True))
+        document if size <= most else _smaller(document, number, remake, limits, most)
+        for number, (document, size) in enumerate(zip(documents, sizes, strict=True))
     ]
 
 

@@ -77,8 +77,8 @@ def group_timelines(
         return timeline_document(inputs[number], text_of, within)
 
     limits = limits or TimelineLimits()
-    found = [make(number, limits) for number in range(len(inputs))]
-    return found if most_bytes is None else fitted(found, make, limits, most_bytes), replay
+    documents = [make(number, limits) for number in range(len(inputs))]
+    return documents if most_bytes is None else fitted(documents, make, limits, most_bytes), replay
 
 
 def _inputs(
@@ -91,7 +91,9 @@ def _inputs(
 ) -> Iterator[TimelineInput]:
     """What the timeline of each group that was found is made from."""
     offsets = {group.group_id: group.describe()["offsets"] for group in replay.groups()}
-    for group_id in sorted(one for one in {*logs.logs, *events} if one is not None and one in query.groups):
+    for group_id in sorted(
+        name for name in {*logs.logs, *events} if name is not None and name in query.groups
+    ):
         log = logs.logs[group_id]
         yield TimelineInput(
             group_id=group_id,
@@ -121,17 +123,17 @@ def digest_of(paths: Iterable[Path]) -> str:
     Raises:
         GroupReplayError: a file cannot be read.
     """
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in paths:
         files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
         for file in files:
             try:
                 with file.open("rb") as stream:
                     while block := stream.read(1 << 20):
-                        found.update(block)
+                        digest.update(block)
             except OSError as error:
                 raise not_opened(file, error) from None
-    return found.hexdigest()
+    return digest.hexdigest()
 
 
 def read_trace(paths: Iterable[Path], groups: Container[str]) -> dict[str, list[dict[str, Any]]]:
@@ -140,7 +142,7 @@ def read_trace(paths: Iterable[Path], groups: Container[str]) -> dict[str, list[
     Raises:
         GroupReplayError: a file cannot be read or a line is no step of a trace.
     """
-    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    entries: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for path in paths:
         for number, line in _trace_lines(path):
             try:
@@ -150,8 +152,8 @@ def read_trace(paths: Iterable[Path], groups: Container[str]) -> dict[str, list[
             if not isinstance(entry, dict) or "group_id" not in entry:
                 raise _no_trace(path, f"line {number} has no group_id")
             if str(entry["group_id"]) in groups:
-                found[entry["group_id"]].append(entry)
-    return found
+                entries[entry["group_id"]].append(entry)
+    return entries
 
 
 def _trace_lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -205,11 +207,11 @@ def all_strips(
 def that_fit(timelines: Sequence[TimelineDocument], most_bytes: int) -> list[TimelineDocument]:
     """The first documents, without those that do not fit into what the ones before them leave of so many bytes."""
     kept = []
-    for one in timelines:
-        size = island_bytes(one)
+    for timeline in timelines:
+        size = island_bytes(timeline)
         if size <= most_bytes:
             most_bytes -= size
-            kept.append(one)
+            kept.append(timeline)
     return kept
 
 
@@ -236,7 +238,7 @@ def _remarks(rows: int, full: int, too_large: int, left_out: int) -> list[Remark
 
 
 def groups_overview(
-    found: AllStrips,
+    overview: AllStrips,
     timelines: Sequence[TimelineDocument],
     source: TimelineSource,
     in_full: Collection[str] = (),
@@ -248,18 +250,18 @@ def groups_overview(
     ``in_full`` are groups that keep their strip without a timeline. ``too_large``: so many groups were meant to be
     shown in full, and do not fit.
     """
-    full = {one.group_id for one in timelines} | set(in_full)
+    full = {timeline.group_id for timeline in timelines} | set(in_full)
     strips = [
-        replace(one, in_full=True) if one.group_id in full else replace(one, rebalances=(), spans=())
-        for one in found.strips[:_MOST_STRIPS]
+        replace(strip, in_full=True) if strip.group_id in full else replace(strip, rebalances=(), spans=())
+        for strip in overview.strips[:_MOST_STRIPS]
     ]
     return GroupsOverview(
         form=OVERVIEW_FORM,
-        since_ms=found.since_ms,
-        until_ms=found.until_ms,
-        bucket_ms=strip_bucket_ms(found.since_ms, found.until_ms),
+        since_ms=overview.since_ms,
+        until_ms=overview.until_ms,
+        bucket_ms=strip_bucket_ms(overview.since_ms, overview.until_ms),
         source=source,
-        remarks=tuple(_remarks(len(strips), len(full), too_large, len(found.strips) - len(strips))),
+        remarks=tuple(_remarks(len(strips), len(full), too_large, len(overview.strips) - len(strips))),
         strips=tuple(strips),
         timelines=tuple(timelines),
     )

@@ -182,15 +182,15 @@ class FittedTable:
     def headings(self) -> list[str]:
         """The headings that fit."""
         return [
-            one.heading if cell_len(one.heading) <= width else shortened(one.short, width)
-            for one, width in zip(self.columns, self.widths, strict=True)
+            column.heading if cell_len(column.heading) <= width else shortened(column.short, width)
+            for column, width in zip(self.columns, self.widths, strict=True)
         ]
 
     def lines(self) -> list[str]:
         """The line of headings, and one for each row."""
         cells = [
-            [shortened(cell, width, one.shape.cut) for cell in one.cells]
-            for one, width in zip(self.columns, self.widths, strict=True)
+            [shortened(cell, width, column.shape.cut) for cell in column.cells]
+            for column, width in zip(self.columns, self.widths, strict=True)
         ]
         rows = [self.headings(), *map(list, zip(*cells, strict=True))]
         return [aligned(row, self.widths) for row in rows]
@@ -204,7 +204,7 @@ def aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 def whole(columns: Sequence[TextColumn]) -> FittedTable:
     """The table as wide as it is."""
-    return FittedTable(columns, [max(one.cells_width, cell_len(one.heading)) for one in columns], ())
+    return FittedTable(columns, [max(column.cells_width, cell_len(column.heading)) for column in columns], ())
 
 
 def fitted(columns: Sequence[TextColumn], width: int) -> FittedTable:
@@ -213,13 +213,15 @@ def fitted(columns: Sequence[TextColumn], width: int) -> FittedTable:
     if _total(table.widths) <= width:
         return table
     kept = list(columns)
-    if _total([one.natural for one in kept]) > width:
-        kept = [one for one in kept if not one.is_empty or one.shape.keep is Keep.ALWAYS] or kept[:1]
+    if _total([column.natural for column in kept]) > width:
+        kept = [column for column in kept if not column.is_empty or column.shape.keep is Keep.ALWAYS] or kept[
+            :1
+        ]
     for keep in Keep:
-        for one in [one for one in reversed(kept) if one.shape.keep is keep]:
+        for column in [column for column in reversed(kept) if column.shape.keep is keep]:
             if len(kept) > 1 and _total([each.least for each in kept]) > width:
-                kept.remove(one)
-    left_out = [one.name for one in columns if one not in kept]
+                kept.remove(column)
+    left_out = [column.name for column in columns if column not in kept]
     return FittedTable(kept, _widths(kept, width), left_out)
 
 
@@ -231,14 +233,14 @@ def _widths(columns: Sequence[TextColumn], width: int) -> list[int]:
     """The widest cells are shortened first; what is left over goes to headings, from the left."""
     if len(columns) == 1 and columns[0].least > width:
         return [width]
-    cap = max(one.natural for one in columns)
-    while _total(widths := [_capped(one, cap) for one in columns]) > width:
+    cap = max(column.natural for column in columns)
+    while _total(widths := [_capped(column, cap) for column in columns]) > width:
         cap -= 1
     spare = width - _total(widths)
-    for number, one in enumerate(columns):
+    for number, column in enumerate(columns):
         # The cells first: of those that were shortened as far as the others, some can have one more character.
-        more = min(spare, max(one.natural - widths[number], 0))
-        wanted = max(cell_len(one.heading) - widths[number], 0)
+        more = min(spare, max(column.natural - widths[number], 0))
+        wanted = max(cell_len(column.heading) - widths[number], 0)
         more = wanted if more < wanted <= spare else more
         widths[number] += more
         spare -= more
@@ -251,14 +253,16 @@ def _capped(column: TextColumn, cap: int) -> int:
 
 def stacked(columns: Sequence[TextColumn], width: int) -> list[str]:
     """One line per value, the rows below each other with a blank line between; values that are missing are left out."""
-    label = min(max(cell_len(one.name) for one in columns), max(width // 3, 1))
+    label = min(max(cell_len(column.name) for column in columns), max(width // 3, 1))
     room = width - label - len(GAP)
     lines: list[str] = []
     for number in range(len(columns[0].cells)):
         lines += [""] if lines else []
-        for one in columns:
-            cell = one.cells[number]
+        for column in columns:
+            cell = column.cells[number]
             if cell != MISSING and room > 0:
-                cut = Cut.MIDDLE if one.shape.cut is Cut.MIDDLE else Cut.END
-                lines.append(aligned([shortened(one.name, label), shortened(cell, room, cut)], [label, room]))
+                cut = Cut.MIDDLE if column.shape.cut is Cut.MIDDLE else Cut.END
+                lines.append(
+                    aligned([shortened(column.name, label), shortened(cell, room, cut)], [label, room])
+                )
     return lines

@@ -185,12 +185,14 @@ def _fitted_lines(
 ) -> list[tuple[str, Mapping[str, Any]]]:
     layout = fitted(columns, width)
     left_out, headings = layout.left_out, layout.headings()
-    if style.stacks and any(one.name in left_out and not one.is_empty for one in columns):
+    if style.stacks and any(column.name in left_out and not column.is_empty for column in columns):
         lines: list[tuple[str, Mapping[str, Any]]] = [(line, {}) for line in stacked(columns, width)]
         left_out, headings = [], []
     else:
         lines = _emphasised(layout.lines())
-    timed = [one.heading for one in columns if one.heading != one.name and one.name not in left_out]
+    timed = [
+        column.heading for column in columns if column.heading != column.name and column.name not in left_out
+    ]
     notes = _notes(left_out, style.zone, any(heading not in headings for heading in timed), width)
     return lines + [(line, _NOTE) for line in notes]
 

@@ -27,9 +27,9 @@ _LINE_SECONDS: Final = 60.0
 
 def terminal_width(stream: TextIO) -> int | None:
     """The width of a terminal; that of ``COLUMNS`` if it is set, as ``watch`` does; None for a pipe or a file."""
-    given = os.environ.get("COLUMNS", "")
-    if given.isdecimal() and int(given) > 0:
-        return int(given)
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns) > 0:
+        return int(columns)
     if not stream.isatty():
         return None
     try:

@@ -181,33 +181,33 @@ def duration_ms(text: str) -> int:
     Raises:
         ValueError: another text.
     """
-    found = _DURATION.fullmatch(text.strip())
-    if found is None:
+    match = _DURATION.fullmatch(text.strip())
+    if match is None:
         raise ValueError(f"{text!r} is not a duration; write 24h, 1.5h, 7d, 30m or 90s")
-    return round(float(found[1]) * UNITS_MS[found[2]])
+    return round(float(match[1]) * UNITS_MS[match[2]])
 
 
-def _dated(text: str, found: re.Match[str]) -> GivenTime:
-    day = date.fromisoformat(found["date"])
+def _dated(text: str, match: re.Match[str]) -> GivenTime:
+    day = date.fromisoformat(match["date"])
     if day.year not in _YEARS:
         raise ValueError
-    wall = datetime.combine(day, _clock(found) if found["clock"] else time())
-    info = _written_zone(found)
+    wall = datetime.combine(day, _clock(match) if match["clock"] else time())
+    info = _written_zone(match)
     if info is None:
         return GivenTime(text, wall=wall)
     return GivenTime(text, absolute_ms=_ms(wall.replace(tzinfo=info)))
 
 
-def _clock(found: re.Match[str]) -> time:
+def _clock(match: re.Match[str]) -> time:
     """The time of day, cut to milliseconds: that is what Kafka's times have."""
-    whole = found["clock"].removesuffix(found["fraction"] or "")
+    whole = match["clock"].removesuffix(match["fraction"] or "")
     hour, minute, second = (*map(int, whole.split(":")), 0)[:3]
-    milliseconds = int((found["fraction"] or ".0")[1:4].ljust(3, "0"))
+    milliseconds = int((match["fraction"] or ".0")[1:4].ljust(3, "0"))
     return time(hour, minute, second, microsecond=milliseconds * 1000)
 
 
-def _written_zone(found: re.Match[str]) -> tzinfo | None:
-    return time_zone(found["zone"]).info if found["zone"] else None
+def _written_zone(match: re.Match[str]) -> tzinfo | None:
+    return time_zone(match["zone"]).info if match["zone"] else None
 
 
 def _ms(at: datetime) -> int:
@@ -224,11 +224,11 @@ def _on(day: date, clock: time, info: tzinfo) -> int:
 
 def _latest(clock: time, end_ms: int, info: tzinfo) -> int:
     day = _day(end_ms, info)
-    found = _on(day, clock, info)
-    return found if found <= end_ms else _on(day - timedelta(days=1), clock, info)
+    at_ms = _on(day, clock, info)
+    return at_ms if at_ms <= end_ms else _on(day - timedelta(days=1), clock, info)
 
 
 def _first_after(clock: time, since_ms: int, info: tzinfo) -> int:
     day = _day(since_ms, info)
-    found = _on(day, clock, info)
-    return found if found > since_ms else _on(day + timedelta(days=1), clock, info)
+    at_ms = _on(day, clock, info)
+    return at_ms if at_ms > since_ms else _on(day + timedelta(days=1), clock, info)

@@ -114,8 +114,8 @@ def _decode_log(settings: DecodeSettings) -> int:
     for line in counts.lines():
         click.echo(safe_line(line), err=True)
     nothing = _nothing_decoded(settings, times, rows, choice, counts)
-    found = ExitCode.OK if nothing is None else nothing_found(nothing)
-    return ExitCode.DATA if settings.strict and not counts.clean else found
+    code = ExitCode.OK if nothing is None else nothing_found(nothing)
+    return ExitCode.DATA if settings.strict and not counts.clean else code
 
 
 def _nothing_decoded(
@@ -129,8 +129,8 @@ def _nothing_decoded(
     log = log_read(settings.log, rows, settings.zone)
     if rows.identity is not None and choice.ids:
         # Only the partitions of these groups were read: the brokers know the ids of the others.
-        held = sorted({partition_for(group, rows.identity.partitions) for group in choice.ids})
-        log = replace(log, where=f"partition {', '.join(map(str, held))} of {log.where}")
+        partitions = sorted({partition_for(group, rows.identity.partitions) for group in choice.ids})
+        log = replace(log, where=f"partition {', '.join(map(str, partitions))} of {log.where}")
         choice.learn(group_names(rows.connection) if rows.connection and choice.unmatched else ())
     if choice.unmatched:
         return no_group(choice.unmatched, choice, log.where, log.text())
@@ -221,14 +221,14 @@ def _show(path: Path, settings: CaptureSettings) -> None:
     from groupreplay.app.text.terminal import Progress, escape_json, safe_line
 
     with Progress("records read") as progress:
-        found = describe_capture(path, settings.column_names, progress)
+        description = describe_capture(path, settings.column_names, progress)
     if settings.output == "json":
-        click.echo(escape_json(json.dumps(msgspec.to_builtins(found), ensure_ascii=False, indent=2)))
+        click.echo(escape_json(json.dumps(msgspec.to_builtins(description), ensure_ascii=False, indent=2)))
         return
-    for name, value in found.rows():
+    for name, value in description.rows():
         click.echo(safe_line(f"{name:35}  {value}"))
     click.echo()
-    settings.table.print([found.extents_table()], [], "table")
+    settings.table.print([description.extents_table()], [], "table")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,15 +254,15 @@ def coordinator_command(settings: CoordinatorSettings) -> None:
     from groupreplay.app.text.tables import Table
     from groupreplay.streaming.kafka.group_partition import locate
 
-    found = locate(settings.group, settings.source.find(), settings.partitions)
+    place = locate(settings.group, settings.source.find(), settings.partitions)
     table = Table(
         ("GROUP", "PARTITION", "COORDINATOR (ID)"),
-        [tuple(found[name] for name in ("group_id", "partition", "coordinator"))],
+        [tuple(place[name] for name in ("group_id", "partition", "coordinator"))],
     )
-    settings.table.print([table], [found], settings.output)
-    if found["assumed"]:
-        count = found["partitions"]
+    settings.table.print([table], [place], settings.output)
+    if place["assumed"]:
+        count = place["partitions"]
         what = f"assumed: {count} partitions, Kafka's default of offsets.topic.num.partitions"
         click.echo(f"{what}; --bootstrap-server asks a cluster, --partitions gives the number", err=True)
-    if found["coordinator"] is None and settings.source.find() is not None:
-        click.echo(f"partition {found['partition']} has no leader now", err=True)
+    if place["coordinator"] is None and settings.source.find() is not None:
+        click.echo(f"partition {place['partition']} has no leader now", err=True)

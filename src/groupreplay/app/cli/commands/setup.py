@@ -69,7 +69,7 @@ def _settings(
     auth_token_file=file_flag("File with the token of serve, for --listen."),
     output=output_flag(*TABLE_FORMATS),
 )
-def check_command(given: tuple[CheckSettings, OutputFormat]) -> int:
+def check_command(answer: tuple[CheckSettings, OutputFormat]) -> int:
     """Check everything that `run` needs, with the same flags, and print how to fix what is missing.
 
     Checks the connection, rights (with the kafka-acls.sh check_command for each missing one), the offsets topic,
@@ -79,14 +79,14 @@ def check_command(given: tuple[CheckSettings, OutputFormat]) -> int:
     from groupreplay.app.check.checklist import exit_code, run_checks
     from groupreplay.app.text.tables import Table, show
 
-    settings, output = given
+    settings, output = answer
     if output == "table":
         results = list(_printed(run_checks(settings), colour=display().colour))
     else:
         results = list(run_checks(settings))
-        cells = [(one.status.value, one.check, one.found, one.fix) for one in results]
+        cells = [(result.status.value, result.check, result.found, result.fix) for result in results]
         table = Table(("STATUS", "CHECK", "FOUND", "FIX"), cells)
-        show(table, [one.document() for one in results], output)
+        show(table, [result.document() for result in results], output)
     return exit_code(results)
 
 
@@ -103,14 +103,14 @@ def _printed(results: Iterable[CheckResult], *, colour: bool) -> Iterable[CheckR
         click.echo(f"{click.style(label, fg=_COLOURS[status]) if colour else label} {safe_line(text)}")
 
     skipped: dict[str, list[str]] = {}
-    for one in results:
-        if one.status is Status.SKIPPED:
-            skipped.setdefault(one.found, []).append(one.check)
+    for result in results:
+        if result.status is Status.SKIPPED:
+            skipped.setdefault(result.found, []).append(result.check)
         else:
-            line(one.status.value, f"{one.check}: {one.found}")
-        for check_command in (one.fix or "").splitlines():
-            click.echo(f"         {safe_line(check_command)}")
-        yield one
+            line(result.status.value, f"{result.check}: {result.found}")
+        for fix_line in (result.fix or "").splitlines():
+            click.echo(f"         {safe_line(fix_line)}")
+        yield result
     for reason, names in skipped.items():
         line(Status.SKIPPED.value, f"{_together(names)}: {reason}")
 
@@ -121,7 +121,7 @@ def _together(names: Iterable[str]) -> str:
     for name in names:
         operation, on, resource = name.partition(" on ")
         operations.setdefault(on + resource, []).append(operation)
-    return "; ".join(f"{', '.join(found)}{resource}" for resource, found in operations.items())
+    return "; ".join(f"{', '.join(names)}{resource}" for resource, names in operations.items())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
