@@ -25,8 +25,11 @@ from groupreplay.app.cli.time_range import TimeRange, given_flags, print_heading
 
 if TYPE_CHECKING:
     from groupreplay.app.cli.nothing_found import LogRead, Nothing
+    from groupreplay.app.inspection.groups import Description
     from groupreplay.app.text.tables import Table
     from groupreplay.streaming.engine.group_choice import GroupChoice
+    from groupreplay.streaming.engine.replay import Replay
+    from groupreplay.streaming.kafka.topic_reader import Rows
 
 
 def _group_states() -> list[str]:
@@ -71,11 +74,8 @@ def command(settings: ListSettings) -> int:
 
     if settings.with_lag and settings.expiring is None and is_typed("with_lag"):
         raise click.UsageError("--with-lag needs --expiring: it measures the groups that --expiring selects.")
-    findings, choice, at = (
-        inspected.Findings(settings.fail_on),
-        GroupChoice(settings.groups),
-        settings.at_range(),
-    )
+    findings, at = inspected.Findings(settings.fail_on), settings.at_range()
+    choice = GroupChoice(settings.groups)
     with replaying(settings, at, choice, partitions=settings.partitions) as (replay, rows):
         # A prober's answers are about groups of all partitions.
         noted = GroupChoice()
@@ -86,24 +86,33 @@ def command(settings: ListSettings) -> int:
         existing = [group for group in existing if group["group_id"] in in_partitions]
     groups = inspected.choose(existing, types=settings.types, states=settings.states)
     table: Table
-    documents: Sequence[object]
+    listed: Sequence[object]
     if settings.expiring is None:
         group_rows = list(map(inspected.group_row, groups))
-        table, documents = inspected.list_table(group_rows), group_rows
+        table, listed = inspected.list_table(group_rows), group_rows
     else:
-        groups = inspected.expiring(groups, replay.latest_ms + settings.expiring)
-        if groups:
-            warn_of_assumptions(replay.context, rows, history=False)
-        if lag_asked_for(settings, rows):
-            bounds = inspected.log_bounds(groups, need_connection(rows))
-            groups = inspected.with_lag(groups, bounds)
+        groups = _expiring(settings, groups, replay.latest_ms + settings.expiring, replay, rows)
         expiring_rows = list(map(inspected.expiring_row, groups))
-        table, documents = inspected.expiring_table(expiring_rows), expiring_rows
+        table, listed = inspected.expiring_table(expiring_rows), expiring_rows
     if groups or settings.output != "table":
         print_heading(at, settings.output)
-        settings.table.print([table], documents, settings.output, zone=settings.zone)
+        settings.table.print([table], listed, settings.output, zone=settings.zone)
     nothing = _nothing(settings, at, choice, existing, groups, log_read(settings.log, rows, settings.zone))
     return exit_code(findings.lines(groups, replay), nothing)
+
+
+def _expiring(
+    settings: ListSettings, groups: Sequence[Description], until_ms: int, replay: Replay, rows: Rows
+) -> list[dict[str, Any]]:
+    """The groups with offsets that expire until then, with their lag if it is asked for."""
+    from groupreplay.app.inspection.groups import expiring, log_bounds, with_lag
+
+    chosen = expiring(groups, until_ms)
+    if chosen:
+        warn_of_assumptions(replay.context, rows, history=False)
+    if lag_asked_for(settings, rows):
+        chosen = with_lag(chosen, log_bounds(chosen, need_connection(rows)))
+    return chosen
 
 
 def _nothing(
