@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -96,17 +94,12 @@ def test_both_places(words: list[str], env: dict[str, str], level: str, log_form
         ("-x", ["Error: No such option '-x'."]),
     ],
 )
-def test_hints(words: str, lines: list[str], tmp_path: Path) -> None:
+def test_hints(words: str, lines: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Below the usage of the command; nothing is guessed where nothing is likely."""
     (tmp_path / "a.parquet").write_bytes(b"")
-    done = subprocess.run(
-        [sys.executable, "-m", "groupreplay", *words.split()],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (ExitCode.USAGE, "")
+    monkeypatch.chdir(tmp_path)
+    done = invoke(*words.split())
+    assert (done.exit_code, done.stdout) == (ExitCode.USAGE, "")
     # Other releases of click put other quotes around names.
     assert done.stderr.replace('"', "'").splitlines()[3:] == lines
 

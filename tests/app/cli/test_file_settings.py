@@ -31,7 +31,6 @@ LINES: Final = (
     "decode --from-file CAPTURE",
     "decode --key-hex 0002000167",
     "report --from-file CAPTURE --group g -o NEW.html --force",
-    "report --from-file CAPTURE --group g -o NEW.svg --force",
     "report --from-file CAPTURE --group g -o NEW.json --force",
     "report --from-file CAPTURE --all-groups -o NEW.html --force",
     "capture --show CAPTURE",
