@@ -40,10 +40,10 @@ def page() -> str:
 def _sections() -> Iterator[str]:
     ctx = click.Context(cli)
     yield from _section("groupreplay", "Before or after the name of any command:", cli)
-    for name, summary in COMMANDS.items():
+    for name, entry in COMMANDS.items():
         command = cli.get_command(ctx, name)
         assert command is not None
-        yield from _section(name, summary, command)
+        yield from _section(name, entry.line, command)
 
 
 def _section(name: str, summary: str, command: click.Command) -> Iterator[str]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from groupreplay.app.bundle.lines import LIBRARIES, LINES, spark_release
-from groupreplay.app.bundle.submission import Submission
-from groupreplay.app.bundle.target import BundleTarget
+from groupreplay.app.bundle.builder import Submission
+from groupreplay.app.bundle.target import LIBRARIES, LINES, BundleTarget, spark_release
 
 #: The example of the page.
 EXAMPLE = Submission(

@@ -37,7 +37,7 @@ def broken(root: Path) -> set[str]:
         (
             {
                 "codecs/upwards.py": "from groupreplay.state import Group",
-                "timeline/package.py": "def f():\n    import rich",
+                "timeline/package.py": "def f():\n    import click",
                 "state/without_place/__init__.py": "",
                 "streaming/without_place/__init__.py": "",
                 "app/without_place/__init__.py": "",

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from groupreplay.app.cli.commands.run import command as run
+from groupreplay.app.cli.commands.run import run_command as run
 from groupreplay.app.cli.commands.serve import command as serve
 from support.paths import ROOT
 

@@ -5,13 +5,99 @@ from __future__ import annotations
 import platform
 import re
 import sys
+from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 from packaging.markers import default_environment
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
-from groupreplay.app.bundle.lines import LINES, spark_release
-from groupreplay.app.bundle.target import MACHINES, BundleTarget, bundle_target
+from groupreplay.app.bundle.target import (
+    LIBRARIES,
+    LINES,
+    MACHINES,
+    BundleTarget,
+    SparkRelease,
+    bundle_target,
+    spark_release,
+)
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from support.paths import ROOT
+
+
+def project() -> dict[str, Any]:
+    """The table of the project in pyproject.toml."""
+    table: dict[str, Any] = msgspec.toml.decode(Path(ROOT, "pyproject.toml").read_bytes())["project"]
+    return table
+
+
+def test_the_libraries_are_those_of_the_project() -> None:
+    """An archive has each dependency of the wheel, in the same range."""
+    declared = {Requirement(text).name: Requirement(text) for text in project()["dependencies"]}
+    assert {name: Requirement(f"{name}{LIBRARIES[name]}") for name in LIBRARIES} == declared
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_ranges_of_a_line_are_within_those_of_the_project(line: str) -> None:
+    """A line narrows the range of a library that the project has, and raises no lower bound that is excluded there."""
+    for name, text in LINES[line].libraries.items():
+        tried = {str(one) for one in SpecifierSet(text)}
+        assert {str(one) for one in SpecifierSet(LIBRARIES[name].partition(";")[0])} < tried
+
+
+def test_a_line_is_the_release_that_was_tried() -> None:
+    """Without a release the line's is used, and the result says that it is a guess."""
+    assert spark_release("3.5") == SparkRelease(line="3.5", release="3.5.7", scala="2.12", exact=False)
+    assert spark_release("4.2") == SparkRelease(line="4.2", release="4.2.0", scala="2.13", exact=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "scala", "coordinate"),
+    [
+        ("3.5.4", None, "org.apache.spark:spark-sql-kafka-0-10_2.12:3.5.4"),
+        ("3.5.4", "2.13", "org.apache.spark:spark-sql-kafka-0-10_2.13:3.5.4"),
+        ("3.5.6-amzn-1", None, "org.apache.spark:spark-sql-kafka-0-10_2.12:3.5.6"),
+        ("4.0.2", None, "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.2"),
+    ],
+)
+def test_the_connector_is_of_the_users_own_release(text: str, scala: str | None, coordinate: str) -> None:
+    """Release and Scala of the coordinate are those of the platform; a vendor's suffix is left out."""
+    release = spark_release(text, scala)
+    assert (release.connector, release.exact) == (coordinate, True)
+
+
+def test_numpy_2_is_left_out_of_archives_for_spark_3_5() -> None:
+    """PySpark 3.5 declares numpy<2; other lines have the project's range."""
+    numpy = {
+        line: [one for one in spark_release(line).requirements if one.startswith("numpy")] for line in LINES
+    }
+    assert numpy == {
+        "3.5": ["numpy>=1.26,<2"],
+        "4.0": ["numpy>=1.26"],
+        "4.1": ["numpy>=1.26"],
+        "4.2": ["numpy>=1.26"],
+    }
+
+
+@pytest.mark.parametrize("text", ["3.4", "5.0.0", "4", "four", "3.5.", ""])
+def test_an_unknown_line_is_refused(text: str) -> None:
+    """The error names what was given and the lines that there are."""
+    with pytest.raises(GroupReplayError) as failed:
+        spark_release(text)
+    assert (str(failed.value), failed.value.exit_code) == (
+        f"{text!r} is not a Spark line that groupreplay supports: "
+        "use --spark 3.5, 4.0, 4.1, 4.2, or a release of these such as 3.5.4",
+        ExitCode.USAGE,
+    )
+
+
+def test_a_scala_of_another_line_is_refused() -> None:
+    """Spark 4 has no build for Scala 2.12."""
+    with pytest.raises(GroupReplayError) as failed:
+        spark_release("4.1.2", "2.12")
+    assert str(failed.value) == "Spark 4.1 is not built for Scala 2.12: use --scala 2.13"
 
 
 def test_the_default_is_this_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,11 +12,11 @@ from typing import Any, cast
 import pytest
 
 from groupreplay.app.cli import inputs
-from groupreplay.app.cli.cluster_flags import ClusterFlags, ProbesFlags
+from groupreplay.app.cli.flags import ClusterFlags, ProbesFlags
 from groupreplay.app.cli.options import file_flag
 from groupreplay.app.cli.table_flags import TableFlags
 from groupreplay.app.inspection.groups import live_groups
-from groupreplay.app.text.given_time import given_time
+from groupreplay.app.text.times import given_time
 from groupreplay.streaming.base.clock import UTC, now_ms
 from groupreplay.streaming.config.rules_file import RulesSource
 from groupreplay.streaming.config.settings import RetentionFlags

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from groupreplay.app.cli.nothing_found import LogRead, no_event, no_record, no_such
-from groupreplay.app.text.time_zone import UTC
+from groupreplay.app.cli.nothing_found import LogRead, events_read, groups_read, no_such
+from groupreplay.app.text.times import UTC
 from groupreplay.streaming.contract.rows import LogExtent
 from groupreplay.streaming.engine.replay import EventHead, EventTally
 from support.histories.builders import commit, generation, member
@@ -27,7 +27,6 @@ COMMANDS = {
     "history": ("describe", "--history"),
     "states": ("describe", "--states"),
     "report": ("report", "-o", "{out}"),
-    "timeline": ("timeline",),
     "decode": ("decode",),
 }
 #: Those that print the past, and those that print a point in time.
@@ -75,12 +74,10 @@ def empty(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("name", COMMANDS)
 def test_an_empty_capture(name: str, empty: Path, tmp_path: Path) -> None:
     """It says that there are no records: an empty answer if no group is asked for, and a picture is not drawn."""
-    line = f"there are no records in {empty}, and so no group"
-    nothing(run(name, empty, tmp_path), line)
-    if name == "report":
-        nothing(run(name, empty, tmp_path, group=None), line)
-    elif name != "timeline":
-        all_quiet(run(name, empty, tmp_path, group=None), line)
+    nothing(run(name, empty, tmp_path), f"there is no group 'g' in {empty}: no records")
+    what = {"replay": "event", "history": "event", "states": "state", "decode": "record"}.get(name, "group")
+    answer = run(name, empty, tmp_path, group=None)
+    (nothing if name == "report" else all_quiet)(answer, f"no {what} in {empty}: there are no records")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -147,10 +144,10 @@ def test_no_such_time(name: str, flag: str, text: str, shown: str, capture: Path
 def test_before_the_first_record(name: str, capture: Path, tmp_path: Path) -> None:
     """At that time there was no group."""
     found = run(name, capture, tmp_path, "--at", "2025-12-31", group=None)
-    nothing(found, f"no group for --at 2025-12-31 00:00:00.000 in {capture}: none existed then; {EXTENT}")
+    nothing(found, f"no group for --at 2025-12-31 00:00:00.000 in {capture}: there are {EXTENT}")
 
 
-@pytest.mark.parametrize("name", [*PAST, "report", "timeline"])
+@pytest.mark.parametrize("name", [*PAST, "report"])
 def test_an_end_before_the_begin(name: str, capture: Path, tmp_path: Path) -> None:
     """A wrong command line, and not an empty answer."""
     code, stdout, stderr = run(name, capture, tmp_path, "--since", "2026-01-02", "--until", "2026-01-01")
@@ -211,15 +208,15 @@ def test_one_and_several_of_a_kind(count: int, there: str) -> None:
     for _ in range(count):
         tally(EventHead("groupreplay.group.created.v1", "2026-01-01T00:00:00.000Z", "0", 9))
     log = LogRead("night", extent, UTC)
-    groups = [{"type": "classic", "state": "Stable"}] * count
     at = "2026-01-01 00:00:00.000"
-    assert no_such("group", [], groups, log).text == (
+    groups = groups_read(["classic Stable"] * count, log)
+    assert no_such("group", [], "night", groups).text == (
         f"no group in night: {there.format('group')} (classic Stable {count}); {log.text()}"
     )
-    assert no_record(["--offset", "9"], log).text == (
+    assert no_such("record", ["--offset", "9"], "night", log.text()).text == (
         f"no record for --offset 9 in night: {there.format('record')}"
     )
-    assert no_event(["--type", "a.b"], tally, log).text == (
+    assert no_such("event", ["--type", "a.b"], "night", events_read(tally, UTC)).text == (
         f"no event for --type a.b in night: {there.format('event')}: group.created {count}; INFO {count}; "
         f"from {at} to {at} (UTC)"
     )
@@ -233,15 +230,15 @@ def test_a_deleted_group(tmp_path: Path) -> None:
     capture = write_capture(tmp_path / "a.parquet", raw(life))
     code, stdout, stderr = run("offsets", capture, tmp_path, "-o", "json")
     assert (code, stdout) == (5, "[]\n")
-    assert "the group 'g' does not exist at the end of the data" in stderr
-    assert "describe --history shows what happened" in stderr
+    assert "there is no group 'g'" in stderr
+    assert "it was deleted, and describe --history shows what happened" in stderr
     assert run("history", capture, tmp_path)[0] == 0
 
 
 def test_records_without_events(tmp_path: Path) -> None:
     """A commit whose group may be older is no event: a healthy log, also of one group; 5 for an event or a time."""
     capture = write_capture(tmp_path / "a.parquet", raw([commit("t", 0, 5, at=AT)]))
-    why = "none follows from 1 record from 2026-01-01 00:00:00.000 to 2026-01-01 00:00:00.000 (UTC)"
+    why = "there is 1 record from 2026-01-01 00:00:00.000 to 2026-01-01 00:00:00.000 (UTC)"
     all_quiet(run("replay", capture, tmp_path, group=None), f"no event in {capture}: {why}")
     all_quiet(run("replay", capture, tmp_path), f"no event for --group g in {capture}: {why}")
     for flag, value in (("--type", "rebalance.stuck"), ("--since", "2025-12-31")):
@@ -259,7 +256,7 @@ def test_all_groups_are_gone(tmp_path: Path) -> None:
     capture = write_capture(tmp_path / "a.parquet", raw(life))
     for name in PRESENT:
         code, _, stderr = run(name, capture, tmp_path, group=None)
-        assert (code, stderr.startswith(f"no group in {capture}: none exists at the end; 3 records")) == (
+        assert (code, stderr.startswith(f"no group in {capture}: there are 3 records")) == (
             0,
             True,
         )
@@ -270,12 +267,11 @@ def test_a_glob_that_matches_several(tmp_path: Path) -> None:
     lives = [raw([generation(1, member("a", [0]), at=AT)], partition=number) for number in (0, 1)]
     renamed = [one._replace(key=one.key.replace(b"\0\1g", b"\0\1h")) for one in lives[1] if one.key]
     capture = write_capture(tmp_path / "a.parquet", [*lives[0], *renamed])
-    for name in ("report", "timeline"):
-        code, stdout, stderr = run(name, capture, tmp_path, group="[gh]")
-        assert (code, stdout) == (2, "")
-        assert unassumed(stderr) == [
-            "error: 2 groups match '[gh]': g, h; give one of them, or report --all-groups"
-        ]
+    code, stdout, stderr = run("report", capture, tmp_path, group="[gh]")
+    assert (code, stdout) == (2, "")
+    assert unassumed(stderr) == [
+        "error: 2 groups match '[gh]': g, h; give one of them, or report --all-groups"
+    ]
 
 
 @pytest.mark.parametrize("name", ["list", "offsets", "state"])

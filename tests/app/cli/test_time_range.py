@@ -6,7 +6,7 @@ import click
 import pytest
 
 from groupreplay.app.cli.time_range import TimeRange, live_end, point_ms, time_range
-from groupreplay.app.text.given_time import GivenTime, given_time
+from groupreplay.app.text.times import GivenTime, given_time
 from groupreplay.streaming.base.clock import UTC, time_zone
 from groupreplay.streaming.sources.source import DataEnd
 

@@ -6,10 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from groupreplay.app.inspection.describe import describe_tables
-from groupreplay.app.inspection.describe_columns import DescribeView
-from groupreplay.app.text.cells import Moment
-from groupreplay.app.text.terminal import Table, merged
+from groupreplay.app.inspection.describe import DescribeView, describe_tables
+from groupreplay.app.text.tables import Moment, Table, merged
 from groupreplay.streaming.kafka.clients import TopicIdentity
 from support.histories.builders import commit, generation, member
 from support.histories.connect_blobs import OFFSET, URL, assignment, metadata, tasks

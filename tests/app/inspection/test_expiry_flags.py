@@ -152,4 +152,4 @@ def test_a_deleted_group_with_an_offset_left(tmp_path: Path) -> None:
     assert "perhaps" in row.stdout
     assert row.stdout.split()[-2:] == ["deleted", "commit"]
     state = invoke("describe", "--from-file", path, "--group", "g", "--state")
-    assert "does not exist at the end of the data" in state.stderr
+    assert "it was deleted" in state.stderr

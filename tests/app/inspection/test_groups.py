@@ -1,14 +1,102 @@
-"""Which groups are described."""
+"""``app/inspection/groups.py``."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
+from confluent_kafka import KafkaException
+from msgspec import structs
 
-from groupreplay.app.inspection.groups import choose
+from groupreplay.app.inspection.groups import (
+    Findings,
+    LogBounds,
+    choose,
+    conditions_cell,
+    expiring,
+    expiring_row,
+    expiring_table,
+    group_row,
+    list_table,
+    log_bounds,
+    risk,
+    with_lag,
+)
+from groupreplay.app.text.tables import Moment, Table, cell_text, whole_clock
+from groupreplay.state import Context
+from groupreplay.state.conditions.registry import CONDITIONS
+from groupreplay.streaming.contract.messages import Output, OutputRow
+from groupreplay.streaming.engine.replay import Replay
 from support.histories.builders import emptied, generation, gone, member
-from support.job.described_groups import AT, found, stable
+from support.histories.modern_builders import first_join
+from support.job.described_groups import AT, found, of_kind, stable
+
+
+def test_the_worst_is_the_risk() -> None:
+    """By severity, and among equals the oldest."""
+    names = (("member.idle", "INFO", 1), ("rebalance.storm", "WARN", 3), ("rebalance.slow", "WARN", 2))
+    group = {
+        "conditions": [
+            {"condition": name, "severity": severity, "since_ms": 1_000 * second}
+            for name, severity, second in names
+        ]
+    }
+    assert (risk(group), risk({"conditions": []})) == ("slow", None)
+    assert conditions_cell({"conditions": []}) is None
+    assert cell_text(conditions_cell(group), whole_clock()) == (
+        "rebalance.slow (WARN) since 1970-01-01T00:00:02.000Z; "
+        "rebalance.storm (WARN) since 1970-01-01T00:00:03.000Z; "
+        "member.idle (INFO) since 1970-01-01T00:00:01.000Z"
+    )
+
+
+def described(*conditions: tuple[str, str, int]) -> dict[str, Any]:
+    """A group with conditions: name, severity and second of their start."""
+    held = [
+        {"condition": name, "severity": severity, "since_ms": 1_000 * since}
+        for name, severity, since in conditions
+    ]
+    return {"group_id": "g", "conditions": held}
+
+
+def event(name: str, group: str | None, second: int) -> OutputRow:
+    """An event among the rows of a replay."""
+    content = {
+        "type": f"groupreplay.{name}.v1",
+        "time": f"1970-01-01T00:00:0{second}.000Z",
+        "data": {"group_id": group},
+    }
+    return OutputRow(Output.EVENTS, b"", json.dumps(content).encode())
+
+
+def test_names() -> None:
+    """The last word is enough, as no two conditions share one."""
+    names = [kind.NAME for kind in CONDITIONS]
+    short = [name.rpartition(".")[2] for name in names]
+    assert Findings(short).names == set(names) == Findings(names).names
+    assert Findings(["expired", "offsets.expired", "stuck"]).names == {"offsets.expired", "rebalance.stuck"}
+
+
+def test_lost_offsets() -> None:
+    """They count until the group commits again, also when it is gone; of the groups that were asked for."""
+    rows = [
+        event("offsets.expired", "gone", 1),
+        event("offsets.expired", "back", 2),
+        event("offsets.expired", "other", 3),
+        event("offsets.reset", "back", 4),
+        event("record.skipped", None, 5),
+        OutputRow(Output.STATES, b"g", None),
+    ]
+    findings = Findings(["expired", "slow"])
+    assert list(findings.observe(rows)) == rows
+    replay = Replay(Context(cluster_id="c"), ["gone", "back", "g"])
+    describeds = [described(("rebalance.slow", "WARN", 2), ("rebalance.storm", "WARN", 3))]
+    assert findings.lines(describeds, replay) == {
+        "g": ["rebalance.slow (WARN) since 1970-01-01T00:00:02.000Z"],
+        "gone": ["offsets.expired at 1970-01-01T00:00:01.000Z"],
+    }
 
 
 def test_deleted_groups_are_not_listed(tmp_path: Path) -> None:
@@ -32,3 +120,125 @@ def test_choice(tmp_path: Path, states: tuple[str, ...], types: tuple[str, ...],
     """States and types are compared as Kafka's tools do, whatever their case."""
     chosen = choose(stable(tmp_path), types=types, states=states)
     assert [group["group_id"] for group in chosen] == expected
+
+
+DAY = 86_400_000
+
+
+#: One partition with a lag, one whose log was truncated below the committed offset, and one that does not exist.
+GROUP: dict[str, Any] = {
+    "group_id": "g",
+    "type": "classic",
+    "members": [{"partitions": {"t": [1], "u": [0]}}],
+    "offsets": [
+        {"topic": "t", "partition": 0, "offset": 5},
+        {"topic": "t", "partition": 1, "offset": 7},
+        {"topic": "t", "partition": 2, "offset": 9},
+    ],
+}
+
+
+class Cluster:
+    """A connection with the log start and end offsets of two partitions."""
+
+    ends: ClassVar = {("t", 0): (0, 8), ("t", 1): (6, 6), ("u", 0): (1, 4)}
+
+    def partition_offsets(self, places: Any, *, first: bool) -> dict[tuple[str, int], int]:
+        """Like ``Connection``: unknown partitions are left out."""
+        return {place: self.ends[place][0 if first else 1] for place in places if place in self.ends}
+
+
+def test_lag_and_what_a_reset_would_cost() -> None:
+    """Replays count from the log's start to the offset, skips from there to its end; neither is negative."""
+    cut = {"log_start_offset": 6, "log_end_offset": 6, "lag": 0, "earliest_replays": 0, "latest_skips": 0}
+    whole = {"log_start_offset": 0, "log_end_offset": 8, "lag": 3, "earliest_replays": 5, "latest_skips": 3}
+    first, second, third = GROUP["offsets"]
+    bounds = log_bounds([GROUP], Cluster())  # type: ignore[arg-type]
+    assert with_lag([GROUP], bounds) == [{**GROUP, "offsets": [{**first, **whole}, {**second, **cut}, third]}]
+
+
+def test_partitions_that_are_owned() -> None:
+    """Partitions with an owner but without a commit are asked for, too; members of a streams group own none."""
+    starts, ends = {("t", 0): 0, ("t", 1): 6}, {("t", 0): 8, ("t", 1): 6}
+    owned = LogBounds({**starts, ("u", 0): 1}, {**ends, ("u", 0): 4})
+    assert log_bounds([GROUP], Cluster()) == owned  # type: ignore[arg-type]
+    streams = {**GROUP, "type": "streams"}
+    assert log_bounds([streams], Cluster()) == LogBounds(starts, ends)  # type: ignore[arg-type]
+
+
+def test_a_cluster_that_does_not_answer() -> None:
+    """The client error becomes a message that names what was asked."""
+
+    class Silent:
+        def partition_offsets(self, places: Any, *, first: bool) -> Any:
+            raise KafkaException("no")
+
+        def explain(self, error: KafkaException, where: str) -> Exception:
+            return RuntimeError(where)
+
+    with pytest.raises(RuntimeError, match="ends of partitions"):
+        log_bounds([GROUP], Silent())  # type: ignore[arg-type]
+
+
+def offset(topic: str, partition: int, committed: int, expires_at_ms: int | None) -> dict[str, Any]:
+    """The fields of a committed offset in ``describe`` that these tests need."""
+    return {"topic": topic, "partition": partition, "offset": committed, "expires_at_ms": expires_at_ms}
+
+
+def group(name: str, *offsets: dict[str, Any]) -> dict[str, Any]:
+    """A group."""
+    return {"group_id": name, "type": "classic", "state": "Empty", "offsets": list(offsets)}
+
+
+GROUPS = [
+    group("later", offset("t", 0, 5, 9 * DAY)),
+    group("stays", offset("t", 0, 5, None)),
+    group("second", offset("t", 1, 7, DAY), offset("t", 2, 9, 5 * DAY)),
+    group("first", offset("t", 0, 5, DAY - 1), offset("u", 0, 1, None)),
+]
+
+
+def test_list(tmp_path: Path) -> None:
+    """Every living group, by name; what is not known is missing."""
+    assert list_table(map(group_row, stable(tmp_path))) == Table(
+        ("GROUP", "TYPE", "PROTOCOL", "STATE", "#MEMBERS", "GENERATION", "SINCE", "RISK"),
+        [
+            ("g", "classic", "consumer", "Stable", 2, 4, Moment(AT), None),
+            ("simple", "classic", None, "Empty", 0, None, Moment(AT), None),
+        ],
+    )
+
+
+def test_list_shows_the_epoch_of_newer_kinds(tmp_path: Path) -> None:
+    """They have a group epoch in the place of a generation."""
+    rows = list_table(map(group_row, of_kind(tmp_path, first_join(at=AT, epoch=2)))).rows
+    assert rows == [("g", "consumer", "consumer", "Stable", 1, 2, Moment(AT), None)]
+
+
+def test_summary(tmp_path: Path) -> None:
+    """What list -o json says of a group."""
+    assert structs.asdict(group_row(stable(tmp_path)[0])) == {
+        "group_id": "g",
+        "type": "classic",
+        "protocol_type": "consumer",
+        "state": "Stable",
+        "members": 2,
+        "generation": 4,
+        "since_ms": AT,
+        "group_epoch": None,
+        "risk": None,
+    }
+
+
+def test_the_first_one_first_with_what_it_loses() -> None:
+    """Only the offsets that expire by then; at that moment is by then."""
+    found = expiring(GROUPS, DAY)
+    assert [(one["group_id"], len(one["offsets"])) for one in found] == [("first", 1), ("second", 1)]
+
+
+def test_the_table() -> None:
+    """Nobody was asked for the ends."""
+    columns = ("GROUP", "TYPE", "STATE", "#PARTITIONS", "EXPIRES", "EARLIEST-REPLAYS", "LATEST-SKIPS")
+    assert expiring_table(map(expiring_row, expiring(GROUPS, DAY - 1))) == Table(
+        columns, [("first", "classic", "Empty", 1, Moment(DAY - 1), None, None)]
+    )

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
-from groupreplay.app.inspection.history import history, history_between, history_table
-from groupreplay.app.text.cells import cell_text, whole_clock
-from groupreplay.app.text.terminal import Table
+from groupreplay.app.inspection.history import HistoryRow, history, history_between, history_table
+from groupreplay.app.text.tables import Table, cell_text, whole_clock
 from groupreplay.codecs import GroupMetadataKey, encode_key
 from groupreplay.state import Context
 from groupreplay.state.events.event import Severity
@@ -39,14 +39,14 @@ HOLE = "compacted away"
 
 def life(
     tmp_path: Path, *records: Any, bad: Sequence[Raw] = (), groups: list[str] | None = None
-) -> list[dict[str, Any]]:
+) -> list[HistoryRow]:
     """What the history of these records says."""
     path = write_capture(tmp_path / "a.parquet", [*raw(records), *bad])
     replay = Replay(Context(cluster_id=CLUSTER_ID, era=ERA, member_events=True), groups)
     return history(replay, read_captures([path]))
 
 
-def told(rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+def told(rows: list[HistoryRow]) -> list[tuple[Any, ...]]:
     """The table, without the group, with the seconds of the time only."""
     return [(cell_text(row[1], whole_clock())[17:23] or None, *row[2:]) for row in history_table(rows).rows]
 
@@ -82,7 +82,7 @@ def test_a_classic_life(tmp_path: Path) -> None:
         ("30.000", 4, "group.deleted", None, None),
         ("40.000", 0, "group.created", None, None),
     ]
-    assert rows[3] == {
+    assert structs.asdict(rows[3]) == {
         "group_id": "g",
         "group_type": "classic",
         "time": "2026-01-01T00:00:09.000Z",
@@ -139,7 +139,7 @@ def test_skipped_generations_are_no_hole(tmp_path: Path) -> None:
 
 def test_a_life_that_begins_with_members(tmp_path: Path) -> None:
     """Old brokers begin with generation 1 and write nothing before it: that is no hole."""
-    assert [row["event"] for row in life(tmp_path, generation(1, A, at=AT))] == ["rebalance.completed"]
+    assert [row.event for row in life(tmp_path, generation(1, A, at=AT))] == ["rebalance.completed"]
 
 
 def test_a_static_member(tmp_path: Path) -> None:
@@ -229,9 +229,9 @@ def test_a_conversion(tmp_path: Path) -> None:
         generation(1, member("a", [0, 1], host="/h"), at=AT + 1_000),
         *operation(AT + 5_000, gone(), first_join(epoch=3)),
     )
-    assert HOLE not in {row["event"] for row in rows}
+    assert HOLE not in {row.event for row in rows}
     assert ("05.000", 3, "group.converted", None, "classic to consumer") in told(rows)
-    assert [row["group_type"] for row in rows[:3]] == ["classic", "classic", "consumer"]
+    assert [row.group_type for row in rows[:3]] == ["classic", "classic", "consumer"]
 
 
 def test_bad_records_have_their_row(tmp_path: Path) -> None:
@@ -239,23 +239,33 @@ def test_bad_records_have_their_row(tmp_path: Path) -> None:
     mine, others = (encode_key(GroupMetadataKey(group=group)) for group in (GROUP, "other"))
     bad = [Raw(0, place, AT + 2_000 + place, key, b"\0\3rubbish") for place, key in enumerate((mine, others))]
     rows = life(tmp_path, asked_for(at=AT), generation(1, A, at=AT + 1_000), bad=bad, groups=[GROUP])
-    assert [(row["group_id"], row["generation"], row["event"]) for row in rows] == [
+    assert [(row.group_id, row.generation, row.event) for row in rows] == [
         ("g", 0, "group.created"),
         ("g", 1, "rebalance.completed"),
         ("g", 1, "record.malformed"),
     ]
-    assert rows[2]["why"] == "needs 29301 bytes, 5 are left"
+    assert rows[2].why == "needs 29301 bytes, 5 are left"
 
 
 def test_many_members_are_shortened() -> None:
     """Alike names are counted, and eight are enough for a table; JSON has them all."""
-    row: dict[str, Any] = {"group_id": "g", "time": None, "generation": 1, "event": "e", "why": None}
-    row |= {"joined": ["x", "x", *(f"m{place}" for place in range(12))], "left": [], "kept": []}
-    row["members"] = []
+    row = HistoryRow(
+        group_id="g",
+        group_type="classic",
+        time=None,
+        generation=1,
+        event="e",
+        severity=None,
+        joined=["x", "x", *(f"m{place}" for place in range(12))],
+        left=[],
+        kept=[],
+        members=[],
+        why=None,
+    )
     shown = "joined m0, m1, m10, m11, m2, m3, m4, m5 and 6 more"
     columns = ("GROUP", "TIME", "GENERATION", "EVENT", "WHO", "WHY")
     assert history_table([row]) == Table(columns, [("g", None, 1, "e", shown, None)])
-    twice = {**row, "joined": ["x", "x"]}
+    twice = structs.replace(row, joined=["x", "x"])
     assert history_table([twice]).rows[0][4] == "joined x (2)"
 
 
@@ -271,7 +281,7 @@ def test_a_part_of_the_time(tmp_path: Path) -> None:
     def generations(
         since_ms: int | None, until_ms: int | None, severity: Severity = Severity.INFO
     ) -> list[object]:
-        return [row["generation"] for row in history_between(rows, since_ms, until_ms, severity)]
+        return [row.generation for row in history_between(rows, since_ms, until_ms, severity)]
 
     assert generations(None, None) == [None, 5, None, 9, 10]
     assert generations(AT + 2_000, None) == [None, 9, 10]

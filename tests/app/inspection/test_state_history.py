@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from groupreplay.app.inspection.state_history import state_table
-from groupreplay.app.text.cells import Cell, Moment
+from groupreplay.app.inspection.state_history import StateRow, state_table
+from groupreplay.app.text.tables import Cell, Moment
 
 AT = 1_767_225_600_000
 
@@ -23,17 +23,20 @@ AT = 1_767_225_600_000
 def test_bounds_in_words(bounds: tuple[int | None, ...], since: Cell, lasted: str) -> None:
     """An interval has both ends, a duration goes from the latest begin to the earliest end or the other way round."""
     earliest, latest, next_earliest, next_latest = (one if one is None else AT + one for one in bounds)
-    row = {
-        "group_id": "g",
-        "group_type": "classic",
-        "state": "PreparingRebalance",
-        "generation": 1,
-        "earliest_ms": earliest,
-        "since_ms": latest,
-        "until_earliest_ms": next_earliest,
-        "until_ms": next_latest,
-        "evidence": "probe",
-    }
+    assert latest is not None
+    row = StateRow(
+        group_id="g",
+        group_type="classic",
+        state="PreparingRebalance",
+        generation=1,
+        earliest_ms=earliest,
+        since_ms=latest,
+        until_earliest_ms=next_earliest,
+        until_ms=next_latest,
+        evidence="probe",
+        partition=0,
+        offset=0,
+    )
     assert state_table([row]).rows == [
         ("g", "classic", "PreparingRebalance", since, lasted, 1, "probe"),
     ]

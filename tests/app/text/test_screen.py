@@ -1,16 +1,80 @@
-"""The live view, in a pipe and on a terminal."""
+"""``app/text/screen.py``."""
 
 from __future__ import annotations
 
 import io
 import re
+import sys
+from dataclasses import replace
+from typing import Any
 
 import pytest
-from rich.console import Console
 
 from groupreplay.app.text.event_text import Line, line_of
-from groupreplay.app.text.screen import Screen
-from groupreplay.streaming.base.process import StatusLine
+from groupreplay.app.text.screen import ConditionLines, Screen
+
+
+def event(
+    second: int, status: str | None, condition_id: str = "c", group: str = "payments"
+) -> dict[str, Any]:
+    """An event of a condition, or another one."""
+    data = {"group_id": group, "status": status, "condition_id": condition_id, "elapsed_ms": 30_000}
+    return {
+        "type": f"groupreplay.{'rebalance.stuck' if status else 'group.emptied'}.v1",
+        "time": f"2026-01-31T02:00:{second:02d}.000Z",
+        "severitytext": "ERROR" if status else "INFO",
+        "subject": group,
+        "data": data if status else {"group_id": group, "generation": 1},
+    }
+
+
+def test_an_end_names_its_begin() -> None:
+    """The end is OK, not an error, and stands below its begin."""
+    lines, begin, end = ConditionLines(), event(1, "firing"), event(31, "resolved")
+    assert lines.related(begin, line_of(begin)) == [line_of(begin)]
+    assert lines.firing() == "1 condition firing: payments rebalance.stuck since 02:00:01.000"
+    (shown,) = lines.related(end, line_of(end))
+    assert shown.plain() == (
+        "02:00:31.000  OK     payments        └ rebalance stuck: resolved after 30.0 s, fired 02:00:01.000 (ERROR)"
+    )
+    assert lines.firing() == ""
+
+
+def test_a_begin_is_shown_again_beside_its_end() -> None:
+    """If other events came between, the begin is printed once more; one of another condition stays apart."""
+    lines = ConditionLines()
+    events = [event(1, "firing"), event(2, "firing", "d", "search"), event(3, None), event(4, "resolved")]
+    shown = [[(one.time, one.is_echo) for one in lines.related(each, line_of(each))] for each in events]
+    assert shown[:3] == [[(line_of(each).time, False)] for each in events[:3]]
+    assert shown[3] == [("02:00:01.000", True), ("02:00:04.000", False)]
+    assert lines.firing() == "1 condition firing: search rebalance.stuck since 02:00:02.000"
+
+
+def test_an_end_without_a_begin() -> None:
+    """What began before the first event shown is told by its end alone; it is green all the same."""
+    end = event(31, "resolved")
+    (shown,) = ConditionLines().related(end, line_of(end))
+    assert (shown, shown.label) == (line_of(end), "OK")
+
+
+def test_many() -> None:
+    """The newest are named, the others counted; a condition that gets worse is one."""
+    lines = ConditionLines()
+    for number in (0, 0, 1, 2, 3):
+        one = event(number, "firing", str(number), f"g{number}")
+        lines.related(one, line_of(one))
+    assert lines.firing() == (
+        "4 conditions firing: g3 rebalance.stuck since 02:00:03.000, g2 rebalance.stuck since 02:00:02.000, "
+        "g1 rebalance.stuck since 02:00:01.000, 1 more"
+    )
+
+
+def test_events_of_others() -> None:
+    """Others may write to the topic: a status that no condition has means nothing."""
+    odd = event(1, "firing")
+    odd["data"]["status"] = ["firing"]
+    assert ConditionLines().related(odd, line_of(odd)) == [replace(line_of(odd), status="")]
+
 
 LINE = Line(
     time="02:03:04.567", severity="WARN", group="shipping", text="[bold]not markup[/bold] :smile: 12 ms"
@@ -32,29 +96,38 @@ def test_in_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
     assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3}  >>>    a starts", second)
 
 
-def test_on_a_terminal() -> None:
-    """In colour the words are the same: nothing in them is taken for markup, and long lines are not cut."""
-    screen = Screen(colour=True)
-    output = io.StringIO()
-    screen._console = Console(
-        file=output, force_terminal=True, highlight=False, markup=False, emoji=False, width=40
-    )
-    with screen.busy("starting [red]"):
-        screen.status("still")
-        screen.line(LINE)
-    screen.note("aside")
-    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|\r", "", output.getvalue())
-    assert LINE.plain() in text
-    assert text.endswith("aside\n")
-    assert "\x1b[33m" in output.getvalue()
-
-
 class Terminal(io.StringIO):
     """A stream that says it is a terminal."""
 
     def isatty(self) -> bool:
         """Always."""
         return True
+
+
+def on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
+    """Stdout and stderr, as on a terminal both are the same; not a fixture, because pytest sets its own after those."""
+    output = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(sys, "stdout", output)
+    monkeypatch.setattr(sys, "stderr", output)
+    return output
+
+
+def test_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In colour the words are the same, long lines are not cut, and the activity stands below until it is over."""
+    terminal = on_a_terminal(monkeypatch)
+    screen = Screen(colour=True)
+    with screen.busy("starting [red]"):
+        assert terminal.getvalue() == "\r\x1b[Kstarting [red] ...\r"
+        screen.status("still")
+        screen.line(LINE)
+        assert terminal.getvalue().endswith("\n\r\x1b[Kstill ...\r")
+    screen.note("aside")
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]|\r", "", terminal.getvalue())
+    assert LINE.plain() in text
+    assert text.endswith("still ...aside\n")
+    assert "\x1b[33m" in terminal.getvalue()
 
 
 def condition(status: str, second: int) -> dict[str, object]:
@@ -70,22 +143,18 @@ def condition(status: str, second: int) -> dict[str, object]:
 
 def test_following_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
     """While a condition fires, the line below all others says so; its end is green, beside its begin once more."""
-    output = Terminal()
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setenv("COLUMNS", "200")
+    terminal = on_a_terminal(monkeypatch)
     screen = Screen(colour=True, follows=True)
-    screen._console = Console(file=output, force_terminal=True, highlight=False, markup=False, width=200)
-    screen._footer = StatusLine(output)
     begin, end = condition("firing", 1), condition("resolved", 2)
     screen.event(begin, line_of(begin))
-    assert output.getvalue().endswith(
+    assert terminal.getvalue().endswith(
         "\r\x1b[K1 condition firing: payments rebalance.stuck since 02:00:01.000\r"
     )
     screen.event({}, LINE)
-    before = len(output.getvalue())
+    before = len(terminal.getvalue())
     screen.event(end, line_of(end))
     screen.close()
-    ended = output.getvalue()[before:]
+    ended = terminal.getvalue()[before:]
     echo, resolved = (line for line in ended.split("\n") if "rebalance stuck" in line)
     assert "\x1b[2m" in echo
     assert "\x1b[32m└ rebalance stuck: resolved after 1.0 s, fired 02:00:01.000 (ERROR)" in resolved

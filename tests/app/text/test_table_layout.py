@@ -1,16 +1,52 @@
-"""Tables in the width of a terminal: no line is wider, and what cannot be shortened is whole."""
+"""``app/text/table_layout.py``."""
 
 from __future__ import annotations
 
 import unicodedata
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupreplay.app.inspection.describe_columns import COLUMNS
-from groupreplay.app.text.cells import Cell, Moment
-from groupreplay.app.text.table_layout import TextColumn, fitted
-from groupreplay.app.text.terminal import Table, TableStyle, table_lines
+from groupreplay.app.inspection.describe import COLUMNS
+from groupreplay.app.text.table_layout import Cut, Shape, TextColumn, fitted, shape_of, shortened
+from groupreplay.app.text.tables import Cell, Moment, Table, TableStyle, table_lines
+
+UUID = "consumer-1-b6e0c7a4-98a1-4f5c-9d5c-0f0b7a1c2d3e"
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "cut", "expected"),
+    [
+        (UUID, 47, Cut.MIDDLE, UUID),
+        (UUID, 12, Cut.MIDDLE, "consu…1c2d3e"),
+        (UUID, 12, Cut.END, "consumer-1-…"),
+        (UUID, 1, Cut.MIDDLE, "…"),
+        (UUID, 0, Cut.END, ""),
+        ("日本語のグループ", 9, Cut.MIDDLE, "日本…ープ"),
+        ("日本語のグループ", 8, Cut.MIDDLE, "日…ープ"),
+        ("日本語のグループ", 8, Cut.END, "日本語…"),
+    ],
+)
+def test_shortened(text: str, width: int, cut: Cut, expected: str) -> None:
+    """An id keeps both ends; a character of two cells is never halved."""
+    assert shortened(text, width, cut) == expected
+
+
+def test_short_headings() -> None:
+    """A short heading is shorter, and no two columns of one view have the same."""
+    for columns in COLUMNS.values():
+        for verbose in (False, True):
+            names = [one.heading for one in columns if one.verbose in (None, verbose)]
+            short = [shape_of(name).short or name for name in names]
+            assert len(set(short)) == len(names)
+            assert all(len(one) <= len(name) for one, name in zip(short, names, strict=True))
+
+
+def test_a_column_that_is_not_listed() -> None:
+    """It is a text that may be left out."""
+    assert shape_of("NEW-COLUMN") == Shape(Cut.END)
+
 
 HEADINGS = sorted({column.heading for columns in COLUMNS.values() for column in columns})
 #: Letters of one and of two cells, digits, signs, combining marks, and characters that are escaped.

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from groupreplay.app.inspection.records.member_blobs import with_members
+from groupreplay.app.inspection.records import with_members
 from groupreplay.codecs import (
     Assignment,
     GroupMetadataKey,

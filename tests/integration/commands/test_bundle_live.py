@@ -19,8 +19,7 @@ import pyspark
 import pytest
 
 from groupreplay.app.bundle.builder import Bundle, build_bundle
-from groupreplay.app.bundle.lines import spark_release
-from groupreplay.app.bundle.target import BundleTarget, bundle_target
+from groupreplay.app.bundle.target import BundleTarget, bundle_target, spark_release
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.java import java_environment
@@ -84,7 +83,7 @@ def test_the_archive_alone_is_enough(bundle: Bundle, bare_python: Path, tmp_path
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert [line.split(",")[0] for line in done.stdout.splitlines()] == ["GROUP", "g"], done.stderr
     libraries = (
-        "import confluent_kafka, msgspec, numpy, pandas, pyarrow.compute, rich, prometheus_client, packaging"
+        "import confluent_kafka, msgspec, numpy, pandas, pyarrow.compute, prometheus_client, packaging"
     )
     loaded = subprocess.run(
         [bare_python, "-c", libraries],

@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from groupreplay.app.inspection.records.member_blobs import FIELDS, with_members
+from groupreplay.app.inspection.records import FIELDS, with_members
 from groupreplay.codecs import (
     GroupMetadataValue,
     Key,

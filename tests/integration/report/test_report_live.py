@@ -61,11 +61,11 @@ def test_owners_of_real_groups(
         left = {"a": members["a"]}
         wait_until(lambda: len(polled(left)) == 4, 120)
 
-        document = json.loads(invoke("timeline", "--bootstrap-server", server, "--group", group).stdout)
-        page, picture = tmp_path / "live.html", tmp_path / "live.svg"
-        for path in (page, picture):
+        page, picture, data = (tmp_path / f"live{kind}" for kind in (".html", ".svg", ".json"))
+        for path in (page, picture, data):
             done = invoke("report", "--bootstrap-server", server, "--group", group, "-o", path)
             assert done.exit_code == 0, done.output
+    document = json.loads(data.read_text(encoding="utf-8"))
     names = [lane["name"] for lane in document["slots"]]
     (found,) = document["topics"]
     spans = {row["partition"]: [names[span[2]] for span in row["owners"]] for row in found["partitions"]}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.broker
 SLEPT_MS = 8_000
 
 
-def test_a_slow_leader(broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
+def test_a_slow_leader(broker: EmbeddedBroker, unique: Callable[[str], str], tmp_path: Path) -> None:
     """A second member joins, and the leader sleeps in its assignor: event, flag, lane, history and verdict agree."""
     server, topic, group = broker.bootstrap_servers, unique("t"), unique("g")
     make_topics(server, {topic: 4})
@@ -32,9 +33,11 @@ def test_a_slow_leader(broker: EmbeddedBroker, unique: Callable[[str], str]) -> 
         leader.join(server, group, "sleepy-b", topic, 60_000)
         wait_until(lambda: (leader.owned("sleepy-a"), leader.owned("sleepy-b")) == (2, 2), 120)
         where = ("--bootstrap-server", server, "--group", group)
-        document = json.loads(invoke("timeline", *where).stdout)
+        path = tmp_path / "slow.json"
+        assert invoke("report", *where, "-o", path).exit_code == 0
         rows = json.loads(invoke("describe", *where, "--history", "-o", "json").stdout)
         leader.stop()
+    document = json.loads(path.read_text(encoding="utf-8"))
     (slow,) = [flag for flag in document["generations"] if flag["slow_leader"]]
     assert slow["slow_leader"] == "sleepy-a on 127.0.0.1"
     assert document["slots"][slow["leader_slot"]]["name"] == "sleepy-a"

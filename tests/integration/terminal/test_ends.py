@@ -173,14 +173,10 @@ def test_a_second_signal_ends_at_once(deaf_server: str, tmp_path: Path) -> None:
     "words",
     [
         ["--help"],
-        ["--version"],
-        ["schema"],
-        ["list", "--from-file", "FILE"],
         ["list", "-o", "csv", "--from-file", "FILE"],
         ["replay", "--from-file", "FILE"],
         ["decode", "--from-file", "FILE"],
         ["describe", "--all-groups", "-o", "json", "--from-file", "FILE"],
-        ["timeline", "--group", "g", "--from-file", "FILE"],
     ],
     ids=" ".join,
 )

@@ -13,7 +13,7 @@ from zlib import crc32
 
 import pytest
 
-from groupreplay.app.inspection.records.decode import DecodeCounts, decode_rows
+from groupreplay.app.inspection.records import DecodeCounts, decode_rows
 from groupreplay.app.simulate.files import CLUSTER_ID, ERA, write_simulation
 from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.simulation import SimulationPlan

@@ -14,11 +14,11 @@ import click
 import pytest
 from msgspec import structs
 
-from groupreplay.app.cli.commands.probe import answers_table
+from groupreplay.app.cli.commands.run import answers_table
 from groupreplay.app.cli.program import COMMANDS, cli
 from groupreplay.app.text.event_text import line_of
 from groupreplay.app.text.screen import Screen
-from groupreplay.app.text.terminal import show
+from groupreplay.app.text.tables import show
 from groupreplay.codecs import Malformed, Skipped, decode_key, encode_key
 from groupreplay.state.output.envelope import MAX_BYTES
 from groupreplay.streaming.contract.probe_messages import MemberAnswer

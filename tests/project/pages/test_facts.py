@@ -7,8 +7,7 @@ import re
 import pytest
 
 from groupreplay.app.exporter.metric_catalog import STATES
-from groupreplay.app.text.given_time import given_time
-from groupreplay.app.text.time_zone import date_time
+from groupreplay.app.text.times import date_time, given_time
 from groupreplay.streaming.base.clock import UTC, time_zone
 from support.paths import ROOT
 

@@ -64,7 +64,7 @@ def test_the_lock_has_what_the_project_needs(python: str) -> None:
     needed = [
         one for one in project_requirements("spark") if one.marker is None or one.marker.evaluate(environment)
     ]
-    assert len(needed) >= 13
+    assert len(needed) >= 12
     missing = [
         str(one)
         for one in needed

@@ -26,7 +26,7 @@ COMMANDS = {
         "members": FileSetting("view", {True: "members"}),
         "states": FileSetting("view", {True: "states"}),
     },
-    "timeline": {"output": FileSetting("output", choices=frozenset({"json"}))},
+    "capture": {"output": FileSetting("output", choices=frozenset({"json"}))},
 }
 
 
@@ -51,7 +51,7 @@ def test_defaults_of_each_command(tmp_path: Path) -> None:
         "run": {"bootstrap_server": "b:1", "probe_interval_seconds": "30"},
         "list": {"bootstrap_server": "a:1", "output": "csv"},
         "describe": {},
-        "timeline": {},
+        "capture": {},
     }
 
 
@@ -65,7 +65,7 @@ def test_defaults_of_each_command(tmp_path: Path) -> None:
         ("[describe]\nsince = 02:00:00", "describe", {"since": "02:00:00"}),
         ("[describe]\ngroup = ['a', 7]", "describe", {"group": ["a", "7"]}),
         ("output = 'csv'", "list", {"output": "csv"}),
-        ("output = 'csv'", "timeline", {}),
+        ("output = 'csv'", "capture", {}),
         ("output = 'json'", "list", {}),
     ],
 )

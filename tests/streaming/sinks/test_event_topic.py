@@ -100,7 +100,8 @@ def test_what_is_there(topic: Topic, words: list[object], ids: list[str]) -> Non
     [
         (
             ["--since", "0s"],
-            "no event for --since {now} in {topic}: the latest is of 2026-01-01 00:03:20.000 (UTC)",
+            "no event for --since {now} in {topic}: there are older events, "
+            "the latest of 2026-01-01 00:03:20.000 (UTC)",
         ),
         (
             ["--group", "serch"],
@@ -127,12 +128,12 @@ def test_an_empty_topic(broker: EmbeddedBroker, unique: Callable[[str], str]) ->
     made = Topic(Cluster(bootstrap_servers=broker.bootstrap_servers), unique("events"))
     result = made.command()
     assert (result.exit_code, result.stdout) == (0, "")
-    assert result.stderr == f"no event in {made.name}: the job has written none\n"
+    assert result.stderr == f"no event in {made.name}: there are no events\n"
     for words in (["--group", "g"], ["--since", "2h"]):
         result = made.command(*words)
         assert (result.exit_code, result.stdout) == (5, "")
         assert re.fullmatch(
-            rf"nothing found: no event for {words[0]} .* in {made.name}: the job has written none\n",
+            rf"nothing found: no event for {words[0]} .* in {made.name}: there are no events\n",
             result.stderr,
         )
 

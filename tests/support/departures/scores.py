@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from groupreplay.app.text.time_zone import event_ms
+from groupreplay.app.text.times import event_ms
 from groupreplay.state import Context
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.sources.capture import read_captures

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from groupreplay.app.simulate.files import CLUSTER_ID, ERA, write_simulation
-from groupreplay.app.text.time_zone import event_ms
+from groupreplay.app.text.times import event_ms
 from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.script import ClientAction
 from groupreplay.coordinator.simulation.simulation import BEGIN_MS, SimulationPlan

@@ -12,14 +12,14 @@ from typing import Any
 
 import msgspec
 import pyarrow as pa
+from msgspec import structs
 
 from groupreplay.app.inspection.history import history
 from groupreplay.app.inspection.state_history import state_rows
-from groupreplay.app.report.overview import all_strips
-from groupreplay.app.report.timelines import TimelineQuery, group_timelines
+from groupreplay.app.report.timelines import TimelineQuery, all_strips, group_timelines
 from groupreplay.app.serve.history import event_queries
 from groupreplay.app.simulate.files import CLUSTER_ID, ERA, write_simulation
-from groupreplay.app.text.time_zone import event_ms
+from groupreplay.app.text.times import event_ms
 from groupreplay.codecs import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -191,8 +191,8 @@ def renderings(folder: Path, log: SimulatedLog) -> Iterator[GroupRenderings]:
             events=events[group_id],
             report=report,
             strip=strip_of[group_id],
-            history=[row for row in rows if row["group_id"] == group_id],
-            states=[row for row in states if row["group_id"] == group_id],
+            history=[structs.asdict(row) for row in rows if row.group_id == group_id],
+            states=[structs.asdict(row) for row in states if row.group_id == group_id],
             served=served.get(group_id, {"spans": [], "rebalances": []}),
             described=described.get(group_id),
             is_whole=log.context.complete_since_ms is not None,

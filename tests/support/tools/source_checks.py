@@ -25,7 +25,7 @@ EVERYTHING = (*ROOMS, "benchmarks", "docs", "release", "tests")
 MOST_MODULE_LINES = 400
 MOST_FUNCTION_LINES = 40
 #: Packages that importing a pure room must not load, not even through another package.
-HEAVY = ("pyspark", "pandas", "pyarrow", "confluent_kafka", "rich", "click")
+HEAVY = ("pyspark", "pandas", "pyarrow", "confluent_kafka", "click")
 #: Functions outside the module ``time`` that read a clock.
 CLOCKS = {
     "datetime.date.today",

@@ -55,30 +55,30 @@ def run_checks(settings: CheckSettings) -> Iterator[CheckResult]:
     """The results as they arrive, each within ``timeout_seconds``. Failures are results, not exceptions."""
     subject = Subject(settings)
     blocked: set[str] = set()
-    for one in _CHECKS:
-        if not one.when(settings):
+    for check in _CHECKS:
+        if not check.when(settings):
             continue
-        missing = [name for name in one.needs if name in blocked]
+        missing = [name for name in check.needs if name in blocked]
         results = (
-            [unknown(one.name, f"needs this check to be ok first: {missing[0]}")]
+            [unknown(check.name, f"needs this check to be ok first: {missing[0]}")]
             if missing
-            else _within(one, subject, settings.timeout_seconds)
+            else _within(check, subject, settings.timeout_seconds)
         )
         if any(result.status in (Status.FAILED, Status.SKIPPED) for result in results):
-            blocked.add(one.name)
+            blocked.add(check.name)
         yield from results
 
 
 def exit_code(results: Sequence[CheckResult]) -> ExitCode:
     """The exit code of the first failure; 0 without a failure. Warnings do not count."""
-    return next((one.exit_code for one in results if one.status is Status.FAILED), ExitCode.OK)
+    return next((result.exit_code for result in results if result.status is Status.FAILED), ExitCode.OK)
 
 
-def _within(one: _Check, subject: Subject, seconds: float) -> Sequence[CheckResult]:
+def _within(check: _Check, subject: Subject, seconds: float) -> Sequence[CheckResult]:
     """The results of a check, or a failure if it exceeds the time limit; its thread is then abandoned."""
     answers: list[Sequence[CheckResult]] = []
     thread = threading.Thread(
-        target=lambda: answers.append(_answered(one, subject)), name=f"check-{one.name}", daemon=True
+        target=lambda: answers.append(_answered(check, subject)), name=f"check-{check.name}", daemon=True
     )
     thread.start()
     thread.join(seconds)
@@ -89,15 +89,15 @@ def _within(one: _Check, subject: Subject, seconds: float) -> Sequence[CheckResu
         fix="check the brokers and the network, or raise --timeout",
         exit_code=ExitCode.CONNECTION,
     )
-    return [failed(one.name, error)]
+    return [failed(check.name, error)]
 
 
-def _answered(one: _Check, subject: Subject) -> Sequence[CheckResult]:
+def _answered(check: _Check, subject: Subject) -> Sequence[CheckResult]:
     try:
-        return one.ask(subject)
+        return check.ask(subject)
     except GroupReplayError as error:
-        return [failed(one.name, error)]
+        return [failed(check.name, error)]
     except Exception as error:  # an error in one check must not hide the results of the others
-        log.debug("check %s", one.name, exc_info=True)
+        log.debug("check %s", check.name, exc_info=True)
         what = f"{type(error).__name__}: {error}"
-        return [failed(one.name, GroupReplayError(what, fix="run it again with --debug for the traceback"))]
+        return [failed(check.name, GroupReplayError(what, fix="run it again with --debug for the traceback"))]

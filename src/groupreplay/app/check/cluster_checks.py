@@ -61,7 +61,7 @@ def sink_rights(subject: Subject) -> Sequence[CheckResult]:
     """Each right on the cluster of the job's topics that ``source_rights`` does not cover."""
     wanted = all_rights.sink_rights(subject.settings.topics)
     if subject.sink is subject.source:
-        wanted = [one for one in wanted if one.kind == "topic"]
+        wanted = [right for right in wanted if right.kind == "topic"]
     return list(_rights(subject.sink, wanted))
 
 
@@ -88,13 +88,16 @@ def transactions(subject: Subject) -> Sequence[CheckResult]:
     """Whether open transactions hold back records from the job; their age is that of their first record."""
     topic = subject.offsets_topic
     ends = GroupAdmin(subject.source).ends(topic.partitions)
-    held = {number: stable for number, (high, stable) in ends.items() if stable < high}
-    ages = {number: _age_ms(subject.source, number, held[number]) for number in sorted(held)[:_LOOKED_AT]}
+    stable_ends = {number: stable for number, (high, stable) in ends.items() if stable < high}
+    ages = {
+        number: _age_ms(subject.source, number, stable_ends[number])
+        for number in sorted(stable_ends)[:_LOOKED_AT]
+    }
     if not ages:
         return [ok("transactions", "none open")]
     oldest = max(ages, key=lambda number: ages[number])
     where = f"partition {oldest}, leader {topic.leaders.get(oldest, '-')}"
-    found = f"open in {len(held)} partitions, the oldest for {ages[oldest] / 1000:.0f} s ({where})"
+    found = f"open in {len(stable_ends)} partitions, the oldest for {ages[oldest] / 1000:.0f} s ({where})"
     if ages[oldest] <= _LONG_MS:
         return [ok("transactions", found)]
     fix = _find_hanging(subject, topic.leaders.get(oldest, ""))
@@ -106,10 +109,10 @@ def transactions(subject: Subject) -> Sequence[CheckResult]:
 
 def clock(subject: Subject) -> Sequence[CheckResult]:
     """Difference between the brokers' clocks and this machine's, from records written during the check."""
-    found = _skew(subject)
-    if found is None:
+    skew = _skew(subject)
+    if skew is None:
         return [unknown("clock", f"unknown: no record was written to {OFFSETS_TOPIC} in the last seconds")]
-    least_ms, most_ms = found
+    least_ms, most_ms = skew
     text = f"according to the newest record the brokers' clocks are {_span(least_ms, most_ms)} this machine's"
     if least_ms > _SKEW_MS or most_ms < -_SKEW_MS:
         fix = "synchronise the clocks of the brokers and of this machine (NTP): deadlines are off by as much"
@@ -120,20 +123,22 @@ def clock(subject: Subject) -> Sequence[CheckResult]:
 def retention(subject: Subject) -> Sequence[CheckResult]:
     """The brokers' retention of offsets, from which the job computes when offsets expire."""
     flags = subject.settings.retention
-    known = effective_retention(flags, subject.source)
-    if known.retention_ms is None:
+    kept = effective_retention(flags, subject.source)
+    if kept.retention_ms is None:
         rights = all_rights.source_rights(probe=False, ask_retention=True)
-        grant = next(grant_line(one, subject.settings.source) for one in rights if one.kind == "cluster")
+        grant = next(
+            grant_line(right, subject.settings.source) for right in rights if right.kind == "cluster"
+        )
         fix = f"{grant}\nor give it: --retention-minutes"
         found = "offsets.retention.minutes is unknown; 7 days are assumed, events about expiry are inferred"
         return [warning("retention", found, fix)]
     source = "--retention-minutes" if flags.retention_minutes is not None else "a broker"
     found = (
-        f"offsets are kept for {known.retention_ms // 60_000:,} minutes (from {source}), "
-        f"checked every {(known.check_interval_ms or DEFAULT_CHECK_INTERVAL_MS) / 1000:g} s"
+        f"offsets are kept for {kept.retention_ms // 60_000:,} minutes (from {source}), "
+        f"checked every {(kept.check_interval_ms or DEFAULT_CHECK_INTERVAL_MS) / 1000:g} s"
     )
-    if odd := contradiction(known.retention_ms, known.check_interval_ms):
-        fix = f"set offsets.retention.check.interval.ms of the brokers to at most {known.retention_ms}"
+    if odd := contradiction(kept.retention_ms, kept.check_interval_ms):
+        fix = f"set offsets.retention.check.interval.ms of the brokers to at most {kept.retention_ms}"
         return [warning("retention", odd, fix)]
     return [ok("retention", found)]
 
@@ -150,20 +155,20 @@ def output_topics(subject: Subject) -> Sequence[CheckResult]:
         except GroupReplayError as error:
             results = [failed("output topics", error)]
     for topic in there.values():
-        found = list(topic_problems(topic))
+        problems = list(topic_problems(topic))
         about = f"topic {topic.name}"
-        if not found:
+        if not problems:
             seen = _settings_text(topic.settings)
             results.append(ok(about, f"{topic.partitions} partitions, {topic.replicas} replicas, {seen}"))
             continue
-        what = "; ".join(one.what for one in found)
+        what = "; ".join(problem.what for problem in problems)
         fix = "\n".join(
-            change_line(subject.sink, topic, one.setting)
-            if one.setting
+            change_line(subject.sink, topic, problem.setting)
+            if problem.setting
             else "delete the topic and create it again with one partition"
-            for one in found
+            for problem in problems
         )
-        if any(one.fatal for one in found):
+        if any(problem.fatal for problem in problems):
             results.append(failed(about, GroupReplayError(what, fix=fix, exit_code=ExitCode.DATA)))
         else:
             results.append(warning(about, what, fix))
@@ -201,8 +206,8 @@ def _find_hanging(subject: Subject, leader: str) -> str:
 
 
 def _broker_id(leader: str) -> str:
-    found = re.search(r"\((\d+)\)$", leader)
-    return found[1] if found else "ID"
+    match = re.search(r"\((\d+)\)$", leader)
+    return match[1] if match else "ID"
 
 
 def _skew(subject: Subject) -> tuple[int, int] | None:
@@ -221,7 +226,7 @@ def _skew(subject: Subject) -> tuple[int, int] | None:
         asking_ms = now_ms()
         later = source.high_watermarks(OFFSETS_TOPIC, partitions)
         answered_ms = now_ms()
-        for number in (one for one, end in later.items() if end > ends[one]):
+        for number in (place for place, end in later.items() if end > ends[place]):
             message = preflight.record_at(source, number, ends[number], "read_uncommitted")
             # Where only control records were written, the next record may be a later one.
             if message is not None and message.offset() < later[number]:

@@ -27,8 +27,8 @@ def java(_: Subject) -> Sequence[CheckResult]:
     """The Java that ``run`` would start; with spark-submit the cluster's Java is used instead."""
     from groupreplay.streaming.local.java import find_java
 
-    found = find_java(javas_of(_version("pyspark")))
-    return [ok("java", f"Java {found.version} ({found.source}): {found.home}")]
+    java_home = find_java(javas_of(_version("pyspark")))
+    return [ok("java", f"Java {java_home.version} ({java_home.source}): {java_home.home}")]
 
 
 def versions(_: Subject) -> Sequence[CheckResult]:
@@ -36,23 +36,25 @@ def versions(_: Subject) -> Sequence[CheckResult]:
     from groupreplay.streaming.local.ivy import JarError
     from groupreplay.streaming.local.jars import locked_jars
 
-    found = {name: version for name in _PACKAGES if (version := _version(name)) is not None}
-    listed = ", ".join(f"{name} {version}" for name, version in found.items())
+    installed = {name: version for name in _PACKAGES if (version := _version(name)) is not None}
+    listed = ", ".join(f"{name} {version}" for name, version in installed.items())
     listed = f"groupreplay {__version__}, Python {platform.python_version()}, {listed}"
-    wrong = [f"{name} {version}" for name, version in found.items() if not _fits(name, version)]
+    wrong = [f"{name} {version}" for name, version in installed.items() if not _fits(name, version)]
     if wrong:
         fix = "pip install --upgrade 'groupreplay[spark]'"
         return [warning("versions", f"{', '.join(wrong)} was not tested with this release; {listed}", fix)]
     try:
         locked_jars("spark-connector")
     except JarError as error:
-        if "pyspark" not in found:
+        if "pyspark" not in installed:
             fix = f"{error.fix} (on a cluster: use the platform's Spark)"
             return [failed("versions", GroupReplayError(error.what, fix=fix, exit_code=ExitCode.USAGE))]
         return [warning("versions", f"{error.what}; {listed}", str(error.fix))]
-    line = find_line(found["pyspark"])
-    if line is not None and not line.was_run(found["pyspark"]):
-        what = f"pyspark {found['pyspark']} was not run with the Kafka connector {line.connector}; {listed}"
+    line = find_line(installed["pyspark"])
+    if line is not None and not line.was_run(installed["pyspark"]):
+        what = (
+            f"pyspark {installed['pyspark']} was not run with the Kafka connector {line.connector}; {listed}"
+        )
         return [
             warning("versions", what, f"pip install 'pyspark=={line.run_with[-1]}', with which it was run")
         ]
@@ -95,10 +97,17 @@ def _version(package: str) -> str | None:
 
 def _fits(package: str, version: str) -> bool:
     """Whether a version satisfies this package's requirement."""
-    needed = next((one for one in metadata.requires("groupreplay") or () if _name(one) == package), "")
+    needed = next(
+        (
+            requirement
+            for requirement in metadata.requires("groupreplay") or ()
+            if _name(requirement) == package
+        ),
+        "",
+    )
     bounds = re.findall(r"(>=|<|==)([\d.]+)", needed.partition(";")[0])
-    found = _numbers(version)
-    tests = {">=": found.__ge__, "<": found.__lt__, "==": found.__eq__}
+    numbers = _numbers(version)
+    tests = {">=": numbers.__ge__, "<": numbers.__lt__, "==": numbers.__eq__}
     return all(tests[sign](_numbers(bound)) for sign, bound in bounds)
 
 
@@ -112,7 +121,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 def _nearest(folder: Path) -> Path:
     """The folder itself, or its nearest parent that exists."""
-    return next(one for one in (folder, *folder.absolute().parents) if one.exists())
+    return next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
 
 
 def _try_to_write(folder: Path) -> None:
@@ -130,8 +139,12 @@ def _try_to_write(folder: Path) -> None:
 
 def _latest(folder: Path) -> Path:
     """The subfolder in which the state was last rebuilt; otherwise the folder itself."""
-    inside = [one for one in folder.glob(f"{checkpoints.ANEW}-*") if (one / identity.IDENTITY_FILE).exists()]
-    return max(inside, key=lambda one: _numbers(one.name), default=folder)
+    inside = [
+        subfolder
+        for subfolder in folder.glob(f"{checkpoints.ANEW}-*")
+        if (subfolder / identity.IDENTITY_FILE).exists()
+    ]
+    return max(inside, key=lambda subfolder: _numbers(subfolder.name), default=folder)
 
 
 def _belongs(folder: Path, subject: Subject) -> CheckResult:

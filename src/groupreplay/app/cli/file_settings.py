@@ -55,7 +55,7 @@ def _name(flags: list[str]) -> str:
 
 def _choices(param: click.Option) -> frozenset[str] | None:
     return (
-        frozenset(str(one).lower() for one in param.type.choices)
+        frozenset(str(choice).lower() for choice in param.type.choices)
         if isinstance(param.type, click.Choice)
         else None
     )

@@ -13,8 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from groupreplay.app.cli.cluster_flags import ProbesFlags, cluster_flags, probes_flags, retention_flags
 from groupreplay.app.cli.file_settings import is_typed
+from groupreplay.app.cli.flags import (
+    ProbesFlags,
+    cluster_flags,
+    probes_flags,
+    retention_flags,
+    rules_file_flag,
+)
 from groupreplay.app.cli.options import (
     TABLE_FORMATS,
     file_flag,
@@ -27,16 +33,16 @@ from groupreplay.app.cli.options import (
     time_flag,
     time_zone_flag,
 )
-from groupreplay.app.cli.policy_flags import rules_file_flag
 from groupreplay.app.cli.table_flags import TableFlags, table_flags
 from groupreplay.app.cli.time_range import TimeRange, time_range
-from groupreplay.app.text.given_time import GivenTime
+from groupreplay.app.text.times import GivenTime
 from groupreplay.streaming.base.clock import TimeZone
 from groupreplay.streaming.base.errors import ExitCode
+from groupreplay.streaming.sources.source import DataEnd
 
 if TYPE_CHECKING:
     from groupreplay.app.cli.nothing_found import LogRead, Nothing
-    from groupreplay.app.text.terminal import OutputFormat
+    from groupreplay.app.text.tables import OutputFormat
     from groupreplay.state import Context
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags

@@ -7,11 +7,11 @@ must not read like "all is quiet". Without such flags an empty answer is the who
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
 
-from groupreplay.app.text.time_zone import date_time, event_time
+from groupreplay.app.text.times import date_time, event_time
 from groupreplay.state.display.phrases import counted
 from groupreplay.streaming.base.clock import TimeZone
 from groupreplay.streaming.contract.rows import LogExtent
@@ -31,8 +31,10 @@ class LogRead:
     zone: TimeZone
 
     def text(self) -> str:
-        """``3 records from 2026-01-01 00:00:00.000 to 2026-01-01 00:00:03.000 (UTC)``."""
+        """``3 records from 2026-01-01 00:00:00.000 to 2026-01-01 00:00:03.000 (UTC)``, or ``no records``."""
         extent = self.extent
+        if not extent.records:
+            return "no records"
         records = "1 record" if extent.records == 1 else f"{extent.records:,} records"
         if extent.first_ms is None or extent.last_ms is None:
             return records
@@ -52,126 +54,47 @@ class Nothing:
         return f"nothing found: {self.text}" if self.is_selection else self.text
 
 
-def _nothing(what: str, asked: Sequence[str], where: str, there: str) -> Nothing:
-    """``no event for --group g in night.parquet: there are 3 events``; ``there`` is what there is instead."""
+def no_group(patterns: Sequence[str], choice: GroupChoice, where: str, contents: str) -> Nothing:
+    """``there is no group 'g' in night.parquet: did you mean G? 1 group; 3 records``; ``contents`` is what was read."""
+    what = "no group matches" if all(map(is_glob, patterns)) else "there is no group"
+    missing = names_of([repr(pattern) for pattern in patterns])
+    return Nothing(f"{what} {missing} in {where}: {_instead(patterns, choice)}{contents}", is_selection=True)
+
+
+def no_such(what: str, asked: Sequence[str], where: str, contents: str) -> Nothing:
+    """``no event for --type a.b in night.parquet: there are 3 events``; ``contents`` is what is there instead."""
     words = f" for {' '.join(asked)}" if asked else ""
-    return Nothing(f"no {what}{words} in {where}: {there}", bool(asked))
+    there = "there is" if contents.startswith("1 ") else "there are"
+    return Nothing(f"no {what}{words} in {where}: {there} {contents}", bool(asked))
 
 
-def no_group(patterns: Sequence[str], choice: GroupChoice, log: LogRead) -> Nothing:
-    """Of patterns that match no group: the nearest ids, or those that there are."""
-    known = choice.seen
-    missing = GroupChoice(patterns)
-    deleted = [one for one in choice.matched if one in missing]
-    if not log.extent.records and not known:
-        return _no_records(patterns, log)
-    if deleted:
-        has = "has" if len(deleted) == 1 else "have"
-        return Nothing(
-            f"the group {_quoted(deleted)} does not exist at the end of the data in {log.where}, but {has} records: "
-            f"describe --history shows what happened; {log.text()}",
-            is_selection=True,
-        )
-    text = f"{_unmatched(patterns)} in {log.where}: {_instead(patterns, known)}; {log.text()}"
-    return Nothing(text, is_selection=True)
+def groups_read(kinds: Iterable[str], log: LogRead) -> str:
+    """The groups of a log for ``no_such``, by kinds such as ``classic Stable``, one for each group."""
+    count = Counter(kinds)
+    of_kinds = ", ".join(f"{kind} {number}" for kind, number in count.most_common(_NAMED) if kind)
+    groups = counted(count.total(), "group") + (f" ({of_kinds})" if of_kinds else "")
+    return f"{groups}; {log.text()}" if count else log.text()
 
 
-def no_group_in_events(
-    patterns: Sequence[str], choice: GroupChoice, tally: EventTally, where: str
-) -> Nothing:
-    """The same of a topic of events."""
-    text = (
-        f"{_unmatched(patterns)} in the events of {where}: {_instead(patterns, choice.seen)}; {tally.text()}"
-    )
-    return Nothing(text, is_selection=True)
+def events_read(tally: EventTally, zone: TimeZone) -> str:
+    """The events that a filter has seen, for ``no_such``."""
+    times = [event_time(text, zone) for text in (tally.first, tally.last)]
+    return f"{tally.text()}; from {times[0]} to {times[1]} ({zone.name})"
 
 
-def no_event(asked: Sequence[str], tally: EventTally, log: LogRead) -> Nothing:
-    """Of a log from which no event follows, or no event that flags select."""
-    if not log.extent.records:
-        return _no_records(asked, log)
-    if not tally.seen:
-        # The groups are there: that no event follows from their records is a whole answer about them.
-        others = [flag for flag in asked if not flag.startswith("--group ")]
-        nothing = _nothing("event", asked, log.where, f"none follows from {log.text()}")
-        return replace(nothing, is_selection=bool(others))
-    return _nothing("event", asked, log.where, _events(tally, log.zone))
-
-
-def no_event_in_topic(
-    asked: Sequence[str], tally: EventTally, topic: str, zone: TimeZone, latest: str | None = None
-) -> Nothing:
-    """Of a topic without events, or with no event that flags select.
-
-    ``latest`` is the time of its latest event, where no event was read.
-    """
-    if tally.seen:
-        return _nothing("event", asked, topic, _events(tally, zone))
-    if latest is not None:
-        there = f"the latest is of {event_time(latest, zone)} ({zone.name})"
-        return _nothing("event", asked, topic, there)
-    return _nothing("event", asked, topic, "the job has written none")
-
-
-def no_such(what: str, asked: Sequence[str], groups: Sequence[Mapping[str, Any]], log: LogRead) -> Nothing:
-    """Of filters that leave nothing of these groups (with ``type`` and ``state``, as far as they are known)."""
-    if not log.extent.records:
-        return _no_records(asked, log)
-    if not groups:
-        when = "none existed then" if asked else "none exists at the end"
-        return _nothing("group", asked, log.where, f"{when}; {log.text()}")
-    kinds = Counter(
-        " ".join(str(group[name]) for name in ("type", "state") if name in group) for group in groups
-    )
-    of_kinds = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common(_NAMED) if kind)
-    found = counted(len(groups), "group") + (f" ({of_kinds})" if of_kinds else "")
-    return _nothing(what, asked, log.where, f"{_there(len(groups))} {found}; {log.text()}")
-
-
-def no_record(asked: Sequence[str], log: LogRead) -> Nothing:
-    """Of flags that select no record."""
-    if not log.extent.records:
-        return _no_records(asked, log)
-    return _nothing("record", asked, log.where, f"{_there(log.extent.records)} {log.text()}")
-
-
-def _no_records(asked: Sequence[str], log: LogRead) -> Nothing:
-    return Nothing(f"there are no records in {log.where}, and so no group", bool(asked))
-
-
-def several_groups(pattern: str, matched: Collection[str]) -> str:
-    """Of a glob that must match one group and matches several."""
-    return f"{len(matched)} groups match {pattern!r}: {_names(sorted(matched))}"
-
-
-def _there(count: int) -> str:
-    return "there is" if count == 1 else "there are"
-
-
-def _events(tally: EventTally, zone: TimeZone) -> str:
-    there = _there(tally.seen.total())
-    times = [event_time(one, zone) for one in (tally.first, tally.last)]
-    return f"{there} {tally.text()}; from {times[0]} to {times[1]} ({zone.name})"
-
-
-def _unmatched(patterns: Sequence[str]) -> str:
-    only_globs = all(map(is_glob, patterns))
-    return f"no group matches {_quoted(patterns)}" if only_globs else f"there is no group {_quoted(patterns)}"
-
-
-def _instead(patterns: Sequence[str], known: Sequence[str]) -> str:
-    if not known:
-        return "there are no groups"
-    close = list(dict.fromkeys(one for pattern in patterns for one in nearest(pattern, known)))
-    if close:
-        return f"did you mean {_names(close)}? {counted(len(known), 'group')}"
-    return f"{counted(len(known), 'group')}: {_names(known)}"
-
-
-def _names(names: Sequence[str]) -> str:
+def names_of(names: Sequence[str]) -> str:
+    """The first of the names, and how many more there are."""
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
 
 
-def _quoted(names: Sequence[str]) -> str:
-    return _names([repr(one) for one in names])
+def _instead(patterns: Sequence[str], choice: GroupChoice) -> str:
+    """The nearest ids, or those that there are; that the group was deleted, if it has records."""
+    missing = GroupChoice(patterns)
+    if any(group_id in missing for group_id in choice.matched):
+        return "it was deleted, and describe --history shows what happened; "
+    if not choice.seen:
+        return ""
+    groups = counted(len(choice.seen), "group")
+    close = list(dict.fromkeys(name for pattern in patterns for name in nearest(pattern, choice.seen)))
+    return f"did you mean {names_of(close)}? {groups}; " if close else f"{groups}: {names_of(choice.seen)}; "

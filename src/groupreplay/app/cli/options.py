@@ -1,6 +1,7 @@
 """Declarations of flags: click options that also read an environment variable, as fields of a command's settings.
 
-Imports nothing heavy: ``--help`` loads this module.
+First the values of flags: points in time, durations, lists of names, pairs, addresses. Imports nothing heavy:
+``--help`` loads this module.
 """
 
 from __future__ import annotations
@@ -12,11 +13,88 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
-from groupreplay.app.cli.flag_values import moment, names_of, pair, zone
-from groupreplay.app.cli.flag_values import names as comma_separated
+from groupreplay.app.text.times import GivenTime, duration_ms, given_time
+from groupreplay.streaming.base.clock import TimeZone, time_zone
+from groupreplay.streaming.base.errors import did_you_mean
 
 if TYPE_CHECKING:
-    from groupreplay.app.text.terminal import OutputFormat
+    from groupreplay.app.text.tables import OutputFormat
+
+
+def moment(value: str | GivenTime) -> GivenTime:
+    """A point in time; ``cli/time_range.py`` makes milliseconds of it when the end of the data is known."""
+    if isinstance(value, GivenTime):
+        return value
+    try:
+        return given_time(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def zone(value: str | TimeZone) -> TimeZone:
+    """The zone of ``--time-zone``: a name of the IANA database or an offset."""
+    if isinstance(value, TimeZone):
+        return value
+    try:
+        return time_zone(value)
+    except ValueError as error:
+        what = f"{error}; write UTC, a name such as Europe/Berlin, or an offset such as +02:00"
+        raise click.BadParameter(what) from None
+
+
+def duration(value: str) -> int:
+    """A duration such as ``90s``, ``30m``, ``1.5h`` or ``7d``, in milliseconds."""
+    try:
+        return duration_ms(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def comma_separated_names(value: str) -> tuple[str, ...]:
+    """Names separated by commas, as Kafka's tools take them."""
+    return tuple(name.strip() for name in value.split(",") if name.strip())
+
+
+def names_of(known: Callable[[], Sequence[str]]) -> Callable[[str], tuple[str, ...]]:
+    """Names separated by commas that are all ``known``, which is called only if one is given.
+
+    Case, hyphens and underscores do not matter; the names are returned as they are known.
+    """
+
+    def read(value: str) -> tuple[str, ...]:
+        typed = comma_separated_names(value)
+        spelled = {plain_name(name): name for name in known()} if typed else {}
+        for name in typed:
+            if plain_name(name) not in spelled:
+                hint = did_you_mean(name, list(spelled.values()))
+                raise click.BadParameter(
+                    f"unknown name {name!r}; {hint}known are {', '.join(spelled.values())}"
+                )
+        return tuple(spelled[plain_name(name)] for name in typed)
+
+    return read
+
+
+def plain_name(name: str) -> str:
+    """``NotReady``, ``notready`` and ``not_ready`` are the same."""
+    return name.lower().replace("_", "").replace("-", "")
+
+
+def pair(value: str) -> tuple[str, str]:
+    """``KEY=VALUE``."""
+    key, equals, text = value.partition("=")
+    if not key or not equals:
+        raise click.BadParameter(f"{value!r} is not KEY=VALUE")
+    return key, text
+
+
+def listen_address(value: str) -> tuple[str, int]:
+    """``127.0.0.1:9408`` or ``[::1]:9408``."""
+    host, colon, port = value.rpartition(":")
+    if not colon or not port.isdecimal() or not host:
+        raise click.BadParameter(f"{value!r} is not HOST:PORT; write 127.0.0.1:9408")
+    return host.removeprefix("[").removesuffix("]"), int(port)
+
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 Decorator = Callable[[_F], _F]
@@ -90,7 +168,7 @@ def time_zone_flag() -> Any:
 
 def names_flag(text: str, *names: str) -> Any:
     """A field with names that are given separated by commas."""
-    return flag(text, *names, type=comma_separated, default="", show_default=False, metavar="NAMES")
+    return flag(text, *names, type=comma_separated_names, default="", show_default=False, metavar="NAMES")
 
 
 def known_names_flag(text: str, *names: str, known: Callable[[], Sequence[str]]) -> Any:
@@ -145,7 +223,7 @@ def group(make: Callable[..., Any], **parts: Any) -> Any:
     def declare(_: str) -> Declared:
         declared = {name: part.metadata[_DECLARE](name) for name, part in parts.items()}
         return Declared(
-            tuple(one for part in declared.values() for one in part.options),
+            tuple(declare for part in declared.values() for declare in part.options),
             lambda values: make(**{name: part.take(values) for name, part in declared.items()}),
         )
 

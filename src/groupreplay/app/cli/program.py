@@ -13,47 +13,70 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 import click
 
 from groupreplay import __version__
-from groupreplay.app.cli.display import Display, display_options
+from groupreplay.app.cli.command import Display, display_options, hint, misspelt_variables, unknown_command
 from groupreplay.app.cli.options import option
-from groupreplay.app.cli.usage_hints import hint, misspelt_variables, unknown_command
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
 from groupreplay.streaming.base.process import StoppedBySignal, has_begun, present, watch_signals
 
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
 
-#: Name -> line in the overview, in its order. The command is ``command`` in the module of its name.
-COMMANDS: Final[Mapping[str, str]] = {
-    "demo": "Run a broker, consumers and the job on this machine.",
-    "run": "Run the job: read the offsets topic, write events and states.",
-    "check": "Check whether the job can run: rights, topics, Java, clocks.",
-    "probe": "Ask the brokers which classic groups are rebalancing now.",
-    "replay": "Print the events of a capture or a live topic, without Spark.",
-    "list": "List groups and their states, from the offsets topic alone.",
-    "describe": "Describe offsets, members, state or history of groups.",
-    "report": "Draw what happened to a group, or to all, as one HTML file.",
-    "timeline": "Print what happened to a group as one JSON document.",
-    "events": "Print the events that the job has written; can follow.",
-    "offsets-file": "Print the offsets before an event, for Kafka's --from-file.",
-    "serve": "Serve live pages, an API and metrics from the job's topics.",
-    "decode": "Print records as the JSON that Kafka's formatters print.",
-    "capture": "Copy the offsets topic into a file.",
-    "simulate": "Write a capture of simulated groups, and their true states.",
-    "coordinator": "Print a group's partition of the offsets topic and its leader.",
-    "schema": "Print the JSON Schemas of the events.",
-    "bundle": "Write an archive of groupreplay for spark-submit.",
+
+class Entry(NamedTuple):
+    """A command: ``place`` is its module below ``commands`` and its name there; ``line`` that of the overview."""
+
+    place: str
+    line: str
+
+
+#: The sections of the overview by what a person wants, each with its commands; both in the order of the overview.
+SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
+    "Run the job": {
+        "run": Entry("run:run_command", "Run the job: read the offsets topic, write events and states."),
+        "serve": Entry("serve:command", "Serve live pages, an API and metrics from the job's topics."),
+        "events": Entry("events:events_command", "Print the events that the job has written; can follow."),
+    },
+    "Look now": {
+        "list": Entry("list:command", "List groups and their states, from the offsets topic alone."),
+        "describe": Entry("describe:command", "Describe offsets, members, state or history of groups."),
+        "probe": Entry("run:probe_command", "Ask the brokers which classic groups are rebalancing now."),
+        "coordinator": Entry(
+            "records:coordinator_command", "Print a group's partition of the offsets topic and its leader."
+        ),
+    },
+    "Look back": {
+        "replay": Entry(
+            "events:replay_command", "Print the events of a capture or a live topic, without Spark."
+        ),
+        "report": Entry(
+            "report:report_command", "Draw what happened to a group, or to all, as one HTML file; or as JSON."
+        ),
+        "decode": Entry("records:decode_command", "Print records as the JSON that Kafka's formatters print."),
+        "capture": Entry("records:capture_command", "Copy the offsets topic into a file."),
+        "offsets-file": Entry(
+            "events:offsets_file_command", "Print the offsets before an event, for Kafka's --from-file."
+        ),
+    },
+    "Try out": {
+        "demo": Entry("demo:command", "Run a broker, consumers and the job on this machine."),
+        "simulate": Entry("simulate:command", "Write a capture of simulated groups, and their true states."),
+    },
+    "Set up": {
+        "check": Entry("setup:check_command", "Check whether the job can run: rights, topics, Java, clocks."),
+        "bundle": Entry("setup:bundle_command", "Write an archive of groupreplay for spark-submit."),
+        "schema": Entry("setup:schema_command", "Print the JSON Schemas of the events."),
+    },
 }
-#: Commands whose module has another name, or is in a package of its own below ``commands``.
-_PLACES: Final[Mapping[str, str]] = {
-    "report": "pictures.report",
-    "timeline": "pictures.timeline",
-    "offsets-file": "remedies.offsets_file",
+#: All commands, by name.
+COMMANDS: Final[Mapping[str, Entry]] = {
+    name: entry for entries in SECTIONS.values() for name, entry in entries.items()
 }
+_NAME_WIDTH: Final = max(map(len, COMMANDS))
 #: Other names of commands, which the overview leaves out.
 ALIASES: Final[Mapping[str, str]] = {"watch": "events"}
 
@@ -69,9 +92,10 @@ class Program(click.Group):
         """The command; imports its module."""
         if cmd_name not in COMMANDS:
             return None
-        place = _PLACES.get(cmd_name, cmd_name)
-        module = importlib.import_module(f"groupreplay.app.cli.commands.{place}")
-        command: click.Command = module.command
+        module, _, name = COMMANDS[cmd_name].place.partition(":")
+        command: click.Command = getattr(
+            importlib.import_module(f"groupreplay.app.cli.commands.{module}"), name
+        )
         return command
 
     def resolve_command(
@@ -86,8 +110,9 @@ class Program(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The overview; imports no command."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        for title, entries in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(f"{name:{_NAME_WIDTH}}", entry.line) for name, entry in entries.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, with log lines on stderr."""
@@ -107,8 +132,8 @@ class Program(click.Group):
     def _variables(self, ctx: click.Context) -> set[str]:
         """The environment variables of all settings; imports every command."""
         commands = [self, *filter(None, (self.get_command(ctx, name) for name in COMMANDS))]
-        found = {str(param.envvar) for command in commands for param in command.params}
-        return {*found, "GROUPREPLAY_CACHE"}
+        variables = {str(param.envvar) for command in commands for param in command.params}
+        return {*variables, "GROUPREPLAY_CACHE"}
 
     def main(self, args: Sequence[str] | None = None, *_: Any, **extra: Any) -> NoReturn:
         """Parse, run, and exit with the exit code."""

@@ -5,20 +5,20 @@ Imports nothing heavy at the top: ``--help`` loads this module.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from groupreplay.app.cli.display import display
+from groupreplay.app.cli.command import display
 from groupreplay.app.cli.file_settings import is_typed
 from groupreplay.app.cli.options import group, names_flag, switch
 from groupreplay.streaming.base.clock import UTC, TimeZone, now_ms
 
 if TYPE_CHECKING:
-    from groupreplay.app.text.terminal import OutputFormat, Table, TableStyle
+    from groupreplay.app.text.tables import OutputFormat, Table, TableStyle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class TableFlags:
     def print(
         self,
         tables: Sequence[Table],
-        documents: Iterable[Mapping[str, Any]],
+        documents: Iterable[object],
         output: OutputFormat,
         *,
         zone: TimeZone = UTC,
@@ -43,7 +43,7 @@ class TableFlags:
         Raises:
             UsageError: no table has one of the columns.
         """
-        from groupreplay.app.text.terminal import merged, print_table, show
+        from groupreplay.app.text.tables import merged, print_table, show
 
         if self.columns and output not in ("table", "csv") and is_typed("columns"):
             raise click.UsageError(
@@ -54,7 +54,7 @@ class TableFlags:
         if output != "table":
             show(merged(tables), documents, output, style)
             return
-        shown = [one for one in tables if not style.columns or set(style.columns) & set(one.columns)]
+        shown = [table for table in tables if not style.columns or set(style.columns) & set(table.columns)]
         for number, table in enumerate(shown):
             if number:
                 click.echo()
@@ -63,7 +63,8 @@ class TableFlags:
     def _style(self, columns: Sequence[str], *, zone: TimeZone, by_group: bool, stacks: bool) -> TableStyle:
         import sys
 
-        from groupreplay.app.text.terminal import TableStyle, terminal_width
+        from groupreplay.app.text.tables import TableStyle
+        from groupreplay.app.text.terminal import terminal_width
 
         return TableStyle(
             colour=display().colour,
@@ -92,25 +93,25 @@ def table_flags() -> Any:
 
 def _columns(names: Sequence[str], tables: Sequence[Table]) -> list[str]:
     """The headings that are meant; those of other tables are left out if the names were not typed."""
-    found = []
+    headings = []
     for name in names:
         try:
-            found.append(_column(name, tables))
+            headings.append(_column(name, tables))
         except click.UsageError:
             if is_typed("columns"):
                 raise
-    return found
+    return headings
 
 
 def _column(name: str, tables: Sequence[Table]) -> str:
     """The heading that is meant: ``members`` is ``#MEMBERS``, ``coordinator`` is ``COORDINATOR (ID)``."""
     plain = _plain(name)
-    known = dict.fromkeys(heading for table in tables for heading in table.columns)
+    headings = dict.fromkeys(heading for table in tables for heading in table.columns)
     # A whole heading wins: one table may have both MEMBERS and #MEMBERS.
-    for heading in sorted(known, key=lambda heading: heading.lower() != name.lower()):
+    for heading in sorted(headings, key=lambda heading: heading.lower() != name.lower()):
         if _plain(heading) == plain:
             return heading
-    raise click.UsageError(f"There is no column {name!r}; there are {', '.join(known).lower()}.")
+    raise click.UsageError(f"There is no column {name!r}; there are {', '.join(headings).lower()}.")
 
 
 def _plain(heading: str) -> str:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groupreplay.app.text.given_time import GivenTime
-from groupreplay.app.text.time_zone import date_time
+from groupreplay.app.text.times import GivenTime, date_time
 from groupreplay.streaming.base.clock import UTC, TimeZone, now_ms
 
 if TYPE_CHECKING:
@@ -67,16 +66,16 @@ def given_flags(
     names: Mapping[str, Iterable[str]], times: TimeRange, min_severity: str = "info"
 ) -> list[str]:
     """Flags with their values, as far as they were given, for a line that nothing was found for them."""
-    given = [f"{flag} {value}" for flag, values in names.items() for value in values]
+    flags = [f"{flag} {value}" for flag, values in names.items() for value in values]
     severity = [] if min_severity == "info" else [f"--min-severity {min_severity}"]
-    return [*given, *severity, *times.flags()]
+    return [*flags, *severity, *times.flags()]
 
 
 def event_headings(times: TimeRange) -> list[str]:
     """The lines above the lines of events."""
     from groupreplay.app.text.event_text import line_heading
 
-    return [one for one in (times.heading(), line_heading(times.zone)) if one is not None]
+    return [heading for heading in (times.heading(), line_heading(times.zone)) if heading is not None]
 
 
 def print_heading(times: TimeRange, output: str) -> None:
@@ -86,11 +85,11 @@ def print_heading(times: TimeRange, output: str) -> None:
         click.echo(heading)
 
 
-def point_ms(given: GivenTime | None, zone: TimeZone, end: Callable[[], DataEnd]) -> int | None:
+def point_ms(moment: GivenTime | None, zone: TimeZone, end: Callable[[], DataEnd]) -> int | None:
     """What one flag means, in milliseconds; None without it. ``end`` is called only if the flag counts from it."""
-    if given is None:
+    if moment is None:
         return None
-    return given.at_ms(end().at_ms if given.needs_end else 0, zone)
+    return moment.at_ms(end().at_ms if moment.needs_end else 0, zone)
 
 
 def time_range(
@@ -104,8 +103,8 @@ def time_range(
         UsageError: the time ends before it begins.
     """
     until = None if until is not None and until.age_ms == 0 else until
-    found = end() if any(one is not None and one.needs_end for one in (since, until)) else None
-    end_ms = 0 if found is None else found.at_ms
+    data_end = end() if any(moment is not None and moment.needs_end for moment in (since, until)) else None
+    end_ms = 0 if data_end is None else data_end.at_ms
     since_ms = None if since is None else since.at_ms(end_ms, zone)
     if until is None:
         until_ms = None
@@ -123,7 +122,8 @@ def time_range(
     return TimeRange(
         since_ms=since_ms,
         until_ms=until_ms,
-        counted_from=found,
+        counted_from=data_end,
         zone=zone,
-        is_time_of_day=found is not None and all(one is None or one.age_ms is None for one in (since, until)),
+        is_time_of_day=data_end is not None
+        and all(moment is None or moment.age_ms is None for moment in (since, until)),
     )

@@ -1,4 +1,4 @@
-"""The demo: an embedded broker, real consumer groups, the Spark job, and its events read back from the sink."""
+"""The demo: an embedded broker, real consumer groups, the Spark job, its events from the sink, and live pages."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from urllib.error import URLError
+from urllib.request import urlopen
 
 import click
 
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.base.process import at_the_end
+from groupreplay.streaming.local.broker import HOST, free_ports
 
 if TYPE_CHECKING:
     from groupreplay.app.demo.scenario import Stage
@@ -27,6 +31,42 @@ if TYPE_CHECKING:
     from groupreplay.streaming.local.broker import EmbeddedBroker
     from groupreplay.streaming.local.process_guard import GuardedProcess
     from groupreplay.streaming.sinks.event_topic import SinkReader
+
+
+_START_SECONDS: Final = 20.0
+
+
+@contextmanager
+def live_pages(bootstrap_servers: str, folder: Path) -> Iterator[str]:
+    """Says where the pages are, which are up inside the block; or that they could not be started.
+
+    The demo goes on without them: its events are printed, too. All files are below ``folder``.
+    """
+    from groupreplay.streaming.local.process_guard import GuardedProcess
+
+    (port,) = free_ports(1)
+    command = [sys.executable, "-m", "groupreplay", "serve"]
+    command += ["--bootstrap-server", bootstrap_servers, "--listen", f"{HOST}:{port}"]
+    environment = {**os.environ, "TMPDIR": str(folder)}
+    with GuardedProcess(command, folder / "pages.log", environment=environment) as server:
+        address = f"http://{HOST}:{port}/"
+        if _answers(server, address):
+            yield f"Live pages of the groups, as long as the demo runs: {address}"
+        else:
+            yield "The live pages could not be started."
+
+
+def _answers(server: GuardedProcess, address: str) -> bool:
+    """Whether the server has answered in time."""
+    deadline = time.monotonic() + _START_SECONDS
+    while server.exit_code is None and time.monotonic() < deadline:
+        try:
+            with urlopen(f"{address}healthz", timeout=2):  # noqa: S310 - an address of this module
+                return True
+        except (URLError, OSError):
+            time.sleep(0.1)
+    return False
+
 
 _JOB_START_SECONDS: Final = 180.0
 _LAST_EVENTS_SECONDS: Final = 60.0
@@ -41,7 +81,6 @@ def run_demo(story: Story, seconds: int | None, screen: Screen, *, keep: bool, r
     Raises:
         GroupReplayError: the broker or the job could not be started, or ended early.
     """
-    from groupreplay.app.demo.pages import live_pages
     from groupreplay.app.demo.scenario import Stage
     from groupreplay.streaming.local.broker import EmbeddedBroker
     from groupreplay.streaming.sinks.event_topic import SinkReader
@@ -176,7 +215,8 @@ def _known_to_job(reader: SinkReader) -> dict[str, tuple[str, int]]:
 
 def _summarise(stage: Stage, reader: SinkReader, screen: Screen) -> None:
     """Print the groups of the compacted topic group-states, and compare them with the broker's answer."""
-    from groupreplay.app.text.terminal import Table, TableStyle, print_table, terminal_width
+    from groupreplay.app.text.tables import Table, TableStyle, print_table
+    from groupreplay.app.text.terminal import terminal_width
 
     columns = ("GROUP", "TYPE", "STATE", "#MEMBERS", "GENERATION", "PROTOCOL", "MEMBERS")
     rows = [_summary_row(reader.documents[group]) for group in sorted(reader.documents)]
@@ -222,7 +262,7 @@ def _draw(servers: str, report: Path) -> str:
 def _unused(path: Path) -> Path:
     """The path, or one with a number if that file exists: the next demo replaces no page of an earlier one."""
     numbered = (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in count(2))
-    return next(one for one in chain([path], numbered) if not os.path.lexists(one))
+    return next(name for name in chain([path], numbered) if not os.path.lexists(name))
 
 
 def _program() -> str:

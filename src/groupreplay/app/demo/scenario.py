@@ -157,11 +157,11 @@ class Stage:
     def groups(self) -> dict[str, tuple[str, int]]:
         """State and number of members of every group, as the broker describes them."""
         names = [
-            found.group_id for found in self._admin.list_consumer_groups().result(_REQUEST_SECONDS).valid
+            group.group_id for group in self._admin.list_consumer_groups().result(_REQUEST_SECONDS).valid
         ]
         answers = self._admin.describe_consumer_groups(names) if names else {}
-        found = [answer.result(_REQUEST_SECONDS) for answer in answers.values()]
-        return {group.group_id: (group.state.name.capitalize(), len(group.members)) for group in found}
+        groups = [answer.result(_REQUEST_SECONDS) for answer in answers.values()]
+        return {group.group_id: (group.state.name.capitalize(), len(group.members)) for group in groups}
 
     def _do(self, step: Step) -> None:
         actor = self._actors[step.actor]

@@ -15,8 +15,7 @@ import pyarrow as pa
 from confluent_kafka import KafkaException
 
 from groupreplay import __version__
-from groupreplay.app.text.cells import moment
-from groupreplay.app.text.terminal import Table
+from groupreplay.app.text.tables import Table, moment
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.display.phrases import timestamp
 from groupreplay.streaming.base.clock import now_ms

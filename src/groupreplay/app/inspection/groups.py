@@ -1,14 +1,25 @@
-"""The groups of a replay as ``Group.describe()`` returns them, and the selection of some of them."""
+"""The groups of a replay: a selection of them, their conditions, what ``--fail-on`` finds, their lag, and ``list``."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
 
-from groupreplay.app.inspection.fail_on import Findings
-from groupreplay.state.display.phrases import counted
+import msgspec
+from confluent_kafka import KafkaException
+
+from groupreplay.app.text.tables import Cell, Moment, Table, moment
+from groupreplay.state.conditions.registry import CONDITIONS
+from groupreplay.state.display.phrases import counted, timestamp
+from groupreplay.state.events.event import Severity
+from groupreplay.state.events.offset_events import OffsetsExpired, OffsetsReset
+from groupreplay.state.output.envelope import event_type
+from groupreplay.streaming.base.errors import unusable
+from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.engine.group_choice import GroupChoice
 from groupreplay.streaming.engine.replay import Replay
+from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.sources.source import Rows
 
 #: What ``Group.describe()`` returns.
@@ -68,5 +79,274 @@ def _plain(name: str) -> str:
 
 def absent(choice: GroupChoice, present: Collection[str]) -> list[str]:
     """Those of the texts of a choice that match none of the groups that are present."""
-    single = {one: GroupChoice([one]) for one in choice.patterns}
-    return [text for text, one in single.items() if not any(name in one for name in present)]
+    single = {pattern: GroupChoice([pattern]) for pattern in choice.patterns}
+    return [
+        pattern for pattern, groups in single.items() if not any(group_id in groups for group_id in present)
+    ]
+
+
+def worst_first(group: Description) -> list[Mapping[str, Any]]:
+    """The active conditions, the most severe first, among equals the oldest."""
+    return sorted(
+        group["conditions"], key=lambda condition: (-Severity[condition["severity"]], condition["since_ms"])
+    )
+
+
+def risk(group: Description) -> str | None:
+    """The last word of the name of the worst active condition, by severity, then age: ``stuck``."""
+    return next((short_name(condition["condition"]) for condition in worst_first(group)), None)
+
+
+def conditions_cell(group: Description) -> Cell:
+    """All active conditions: ``rebalance.stuck (ERROR) since 2026-01-31T02:00:00.000Z; …``."""
+    parts: list[str | Moment] = []
+    for condition in worst_first(group):
+        parts += [f"{'; ' if parts else ''}{_named(condition)}", Moment(condition["since_ms"])]
+    return tuple(parts) or None
+
+
+def condition_text(condition: Mapping[str, Any]) -> str:
+    """``rebalance.stuck (ERROR) since 2026-01-31T02:00:00.000Z``."""
+    return f"{_named(condition)}{timestamp(condition['since_ms'])}"
+
+
+def _named(condition: Mapping[str, Any]) -> str:
+    return f"{condition['condition']} ({condition['severity']}) since "
+
+
+def short_name(name: str) -> str:
+    """The last word of a condition's name."""
+    return name.rpartition(".")[2]
+
+
+#: Names that ``--fail-on`` accepts: all conditions, and expired offsets, which are an event and not a condition.
+_FAIL_ON: Final = (*(kind.NAME for kind in CONDITIONS), OffsetsExpired.NAME)
+_EXPIRED: Final = event_type(OffsetsExpired.NAME)
+_RESET: Final = event_type(OffsetsReset.NAME)
+
+
+class Findings:
+    """Finds conditions and expired offsets by last words or full names (``stuck`` or ``rebalance.stuck``).
+
+    Expired offsets count while the log still shows that they expired, and no later commit of the group.
+
+    Raises:
+        GroupReplayError: there is no condition of such a name.
+    """
+
+    def __init__(self, asked: Collection[str]) -> None:
+        spellings = {spelling: name for name in _FAIL_ON for spelling in (name, short_name(name))}
+        for name in asked:
+            if name not in spellings:
+                names = ", ".join(map(short_name, _FAIL_ON))
+                fix = f"known: {names}; or their full names, for example rebalance.stuck"
+                raise unusable(f"{name!r} is not a condition", "--fail-on", fix)
+        self.names = frozenset(spellings[name] for name in asked)
+        self._expired: dict[str, str] = {}
+
+    def observe(self, rows: Iterable[OutputRow]) -> Iterator[OutputRow]:
+        """Pass the rows through, and remember the events about expired offsets."""
+        for row in rows:
+            if row.output is Output.EVENTS and row.value is not None and OffsetsExpired.NAME in self.names:
+                self._take(msgspec.json.decode(row.value))
+            yield row
+
+    def lines(self, groups: Sequence[Description], replay: Replay) -> dict[str, list[str]]:
+        """Group -> one line per finding; of ``groups``, and of deleted groups with expired offsets."""
+        lines: dict[str, list[str]] = {}
+        for group in groups:
+            for condition in worst_first(group):
+                if condition["condition"] in self.names:
+                    lines.setdefault(group["group_id"], []).append(condition_text(condition))
+        for group_id, time in self._expired.items():
+            if replay.wants(group_id):
+                lines.setdefault(group_id, []).append(f"{OffsetsExpired.NAME} at {time}")
+        return lines
+
+    def _take(self, event: dict[str, Any]) -> None:
+        group_id = event["data"].get("group_id")
+        if group_id is not None and event["type"] == _EXPIRED:
+            self._expired[group_id] = event["time"]
+        elif event["type"] == _RESET:
+            self._expired.pop(group_id, None)
+
+
+@dataclass(frozen=True, slots=True)
+class LogBounds:
+    """First and end offset of partitions; a partition that was deleted, or that the login may not see, has none."""
+
+    starts: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    ends: Mapping[tuple[str, int], int] = field(default_factory=dict)
+
+    def lag(self, topic: str, partition: int, offset: int) -> PartitionLag | None:
+        """That of a committed offset; None for a partition without bounds."""
+        place = (topic, partition)
+        if place not in self.starts or place not in self.ends:
+            return None
+        start, end = self.starts[place], self.ends[place]
+        lag = max(0, end - offset)
+        return PartitionLag(
+            log_start_offset=start,
+            log_end_offset=end,
+            lag=lag,
+            earliest_replays=max(0, min(offset, end) - start),
+            latest_skips=lag,
+        )
+
+
+class PartitionLag(msgspec.Struct, frozen=True, kw_only=True):
+    """The log of a partition beside a committed offset, as fields of the offset.
+
+    ``earliest_replays`` and ``latest_skips``: records that a consumer reads again from the log's start, or skips, if it
+    loses the committed offset and starts at ``auto.offset.reset``.
+    """
+
+    log_start_offset: int
+    log_end_offset: int
+    lag: int
+    earliest_replays: int
+    latest_skips: int
+
+
+#: Types of groups whose members own partitions of topics; those of streams groups own tasks.
+_OWN_PARTITIONS: Final = ("classic", "consumer")
+
+
+def log_bounds(groups: Sequence[Description], connection: Connection) -> LogBounds:
+    """The bounds of all partitions that have a committed offset or an owner.
+
+    Raises:
+        GroupReplayError: the cluster does not answer.
+    """
+    partitions = {(offset["topic"], offset["partition"]) for group in groups for offset in group["offsets"]}
+    partitions |= {
+        (topic, number)
+        for group in groups
+        if group["type"] in _OWN_PARTITIONS
+        for member in group["members"]
+        for topic, numbers in member["partitions"].items()
+        for number in numbers
+    }
+    try:
+        return LogBounds(
+            connection.partition_offsets(partitions, first=True),
+            connection.partition_offsets(partitions, first=False),
+        )
+    except KafkaException as error:
+        raise connection.explain(error, "ends of partitions") from None
+
+
+def with_lag(groups: Sequence[Description], bounds: LogBounds) -> list[dict[str, Any]]:
+    """The same groups; each offset of a partition with bounds has also the fields of its ``PartitionLag``."""
+    return [
+        {**group, "offsets": [_measured(offset, bounds) for offset in group["offsets"]]} for group in groups
+    ]
+
+
+def _measured(offset: Description, bounds: LogBounds) -> dict[str, Any]:
+    lag = bounds.lag(offset["topic"], offset["partition"], offset["offset"])
+    return dict(offset) if lag is None else {**offset, **msgspec.structs.asdict(lag)}
+
+
+class GroupRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A group in ``list``; ``risk`` is the worst active condition."""
+
+    group_id: str
+    type: str
+    protocol_type: str | None
+    state: str
+    members: int
+    generation: int | None
+    since_ms: int | None
+    group_epoch: int | None
+    risk: str | None
+
+
+def group_row(group: Description) -> GroupRow:
+    """The row of a group in ``list``."""
+    return GroupRow(
+        group_id=group["group_id"],
+        type=group["type"],
+        protocol_type=group["protocol_type"],
+        state=group["state"],
+        members=len(group["members"]),
+        generation=group["generation"],
+        since_ms=group["since_ms"],
+        group_epoch=group["group_epoch"],
+        risk=risk(group),
+    )
+
+
+def list_table(rows: Iterable[GroupRow]) -> Table:
+    """One row per group; GENERATION is the group epoch for groups of the newer types."""
+    cells = [
+        (
+            *(row.group_id, row.type, row.protocol_type, row.state, row.members),
+            row.group_epoch if row.generation is None else row.generation,
+            moment(row.since_ms),
+            row.risk,
+        )
+        for row in rows
+    ]
+    return Table(("GROUP", "TYPE", "PROTOCOL", "STATE", "#MEMBERS", "GENERATION", "SINCE", "RISK"), cells)
+
+
+def expiring(groups: Sequence[Description], until_ms: int) -> list[dict[str, Any]]:
+    """The groups with offsets that expire until then, with only those offsets; the earliest expiry first."""
+    chosen = []
+    for group in groups:
+        offsets = [
+            offset
+            for offset in group["offsets"]
+            if offset["expires_at_ms"] is not None and offset["expires_at_ms"] <= until_ms
+        ]
+        if offsets:
+            chosen.append({**group, "offsets": offsets})
+    return sorted(chosen, key=_first_expiry_ms)
+
+
+def _first_expiry_ms(group: Description) -> int:
+    return min(int(offset["expires_at_ms"]) for offset in group["offsets"])
+
+
+class ExpiringRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A group in ``list --expiring``: its offsets that expire; the sums are None without ``--with-lag``."""
+
+    group_id: str
+    type: str
+    state: str
+    partitions: int
+    expires_at_ms: int
+    earliest_replays: int | None
+    latest_skips: int | None
+
+
+def expiring_row(group: Description) -> ExpiringRow:
+    """The row of a group from ``expiring``."""
+    return ExpiringRow(
+        group_id=group["group_id"],
+        type=group["type"],
+        state=group["state"],
+        partitions=len(group["offsets"]),
+        expires_at_ms=_first_expiry_ms(group),
+        earliest_replays=_sum(group["offsets"], "earliest_replays"),
+        latest_skips=_sum(group["offsets"], "latest_skips"),
+    )
+
+
+def _sum(offsets: Sequence[Description], name: str) -> int | None:
+    counts = [offset[name] for offset in offsets if offset.get(name) is not None]
+    return sum(counts) if counts else None
+
+
+def expiring_table(rows: Iterable[ExpiringRow]) -> Table:
+    """One row per group."""
+    columns = ("GROUP", "TYPE", "STATE", "#PARTITIONS", "EXPIRES", "EARLIEST-REPLAYS", "LATEST-SKIPS")
+    cells = [
+        (
+            *(row.group_id, row.type, row.state, row.partitions, Moment(row.expires_at_ms)),
+            *(row.earliest_replays, row.latest_skips),
+        )
+        for row in rows
+    ]
+    return Table(columns, cells)

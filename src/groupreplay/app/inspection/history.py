@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import msgspec
+
 from groupreplay.app.inspection.groups import existing
-from groupreplay.app.text.cells import Cell, Moment
 from groupreplay.app.text.event_text import event_name, text_of
-from groupreplay.app.text.terminal import Table
-from groupreplay.app.text.time_zone import event_ms
+from groupreplay.app.text.tables import Cell, Moment, Table
+from groupreplay.app.text.times import event_ms
 from groupreplay.state.display.phrases import timestamp
 from groupreplay.state.display.rebalance_length import rebalance_length
 from groupreplay.state.events.event import Severity
@@ -31,14 +32,13 @@ COMPACTED_AWAY: Final = "compacted away"
 FIRST_SEEN: Final = "first seen"
 
 _NAMES_SHOWN: Final = 8
-_CHANGES: Final = ("joined", "left", "kept")
 #: Events whose rows include the members that joined and left in the same broker operation.
 _HAS_MEMBERS: Final = frozenset({"rebalance.completed", "rebalance.started", "group.emptied"})
 
 
 @dataclass(slots=True)
-class _Row:
-    """One row; members by id; ``reasons`` has the reasons of members that left."""
+class _OpenRow:
+    """One row as events add to it; members by id; ``reasons`` has the reasons of members that left."""
 
     event: str
     group_type: str
@@ -54,15 +54,36 @@ class _Row:
     assumed: dict[str, int] = field(default_factory=dict)
 
 
+class HistoryRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of ``describe --history``; members by name.
+
+    ``time``: RFC 3339, None for a gap. ``generation``: that, or the group epoch of the newer types. ``severity``: None
+    for a gap. ``members``: all of them, if the event contains them.
+    """
+
+    group_id: str
+    group_type: str
+    time: str | None
+    generation: int | None
+    event: str
+    severity: str | None
+    joined: list[str]
+    left: list[str]
+    kept: list[str]
+    members: list[str]
+    why: str | None
+    assumed: dict[str, int]
+
+
 class _GroupHistory:
     """The rows of one group, in order."""
 
     def __init__(self) -> None:
-        self.rows: list[_Row] = []
+        self.rows: list[_OpenRow] = []
         self._names: dict[str, str] = {}
         self._generation: int | None = None
         self._gaps = GapFinder()
-        self._open: tuple[Any, _Row] | None = None
+        self._open: tuple[Any, _OpenRow] | None = None
 
     def add(self, event: Data) -> None:
         """Add one CloudEvent."""
@@ -78,10 +99,10 @@ class _GroupHistory:
         # A condition has the generation that the group had; only operations make a new one.
         if data.get("generation") is not None and "condition_id" not in data:
             self._generation = data["generation"]
-        row = _Row(name, data["group_type"], event["severitytext"], event["time"], self._generation)
+        row = _OpenRow(name, data["group_type"], event["severitytext"], event["time"], self._generation)
         row.why = _why(event)
         row.assumed = dict(data.get("assumed", {}))
-        row.joined, row.left, row.kept = (list(data.get(part) or ()) for part in _CHANGES)
+        row.joined, row.left, row.kept = (list(data.get(part) or ()) for part in ("joined", "left", "kept"))
         row.members = _ids(data)
         if "member_id" in data:
             self._add_member(name, data, row)
@@ -98,26 +119,31 @@ class _GroupHistory:
         self._learn_names(group)
         self._generation = _generation(group)
         self._add_gap(EVERYTHING_BEFORE, group["type"])
-        seen = _Row(FIRST_SEEN, group["type"], generation=self._generation, why=[f"it is {group['state']}"])
+        seen = _OpenRow(
+            FIRST_SEEN, group["type"], generation=self._generation, why=[f"it is {group['state']}"]
+        )
         seen.time = None if group["since_ms"] is None else timestamp(group["since_ms"])
         seen.members = _ids(group)
         self.rows.append(seen)
 
-    def documents(self, group_id: str) -> Iterable[dict[str, Any]]:
-        """The rows as JSON documents, with names of members."""
+    def named(self, group_id: str) -> Iterable[HistoryRow]:
+        """The rows, with names of members."""
         for row in self.rows:
-            left_why = [f"{self._named(one)}: {reason}" for one, reason in row.reasons.items()]
-            yield {
-                "group_id": group_id,
-                "group_type": row.group_type,
-                "time": row.time,
-                "generation": row.generation,
-                "event": row.event,
-                "severity": row.severity,
-                **{part: [*map(self._named, getattr(row, part))] for part in (*_CHANGES, "members")},
-                "why": ", ".join([*row.why, *left_why]) or None,
-                "assumed": row.assumed,
-            }
+            left_why = [f"{self._named(member_id)}: {reason}" for member_id, reason in row.reasons.items()]
+            yield HistoryRow(
+                group_id=group_id,
+                group_type=row.group_type,
+                time=row.time,
+                generation=row.generation,
+                event=row.event,
+                severity=row.severity,
+                joined=[*map(self._named, row.joined)],
+                left=[*map(self._named, row.left)],
+                kept=[*map(self._named, row.kept)],
+                members=[*map(self._named, row.members)],
+                assumed=row.assumed,
+                why=", ".join([*row.why, *left_why]) or None,
+            )
 
     def _named(self, member_id: str) -> str:
         return self._names.get(member_id, member_id)
@@ -129,7 +155,7 @@ class _GroupHistory:
         if "new_member_id" in data:
             self._names[data["new_member_id"]] = self._names[data["old_member_id"]] = data["instance_id"]
 
-    def _add_member(self, name: str, data: Data, row: _Row) -> None:
+    def _add_member(self, name: str, data: Data, row: _OpenRow) -> None:
         part = {"member.joined": row.joined, "member.left": row.left}.get(name, row.kept)
         if data["member_id"] not in part:
             part.append(data["member_id"])
@@ -138,7 +164,7 @@ class _GroupHistory:
         row.assumed |= data.get("assumed", {})
 
     def _add_gap(self, what: str, group_type: str) -> None:
-        self.rows.append(_Row(COMPACTED_AWAY, group_type, why=[what]))
+        self.rows.append(_OpenRow(COMPACTED_AWAY, group_type, why=[what]))
 
 
 def _ids(data: Data) -> list[str]:
@@ -174,13 +200,10 @@ def _why(event: Data) -> list[str]:
     return why
 
 
-def history(replay: Replay, rows: Rows) -> list[dict[str, Any]]:
+def history(replay: Replay, rows: Rows) -> list[HistoryRow]:
     """The history of every group of the replay: rows by group, in order.
 
-    The replay's context must enable member events. A row has ``group_id``, ``group_type``, ``time`` (RFC 3339, None
-    for a gap), ``generation`` (the group epoch for groups of the newer types), ``event``, its ``severity`` (None for a
-    gap), the names of members that ``joined``, ``left`` and were ``kept``, all ``members`` if the event contains them,
-    ``why``, and the numbers that are ``assumed``.
+    The replay's context must enable member events.
     """
     histories: dict[str, _GroupHistory] = {}
     for text in events_in_order(replay.feed(rows), Filter()):
@@ -190,12 +213,12 @@ def history(replay: Replay, rows: Rows) -> list[dict[str, Any]]:
             histories.setdefault(group_id, _GroupHistory()).add(event)
     for group in existing(replay):
         histories.setdefault(group["group_id"], _GroupHistory()).end(group)
-    return [row for group_id in sorted(histories) for row in histories[group_id].documents(group_id)]
+    return [row for group_id in sorted(histories) for row in histories[group_id].named(group_id)]
 
 
 def history_between(
-    rows: Iterable[Data], since_ms: int | None, until_ms: int | None, least_severity: int
-) -> list[Data]:
+    rows: Iterable[HistoryRow], since_ms: int | None, until_ms: int | None, least_severity: int
+) -> list[HistoryRow]:
     """The rows of events from one time on, before another (None: no bound), and of a least severity.
 
     A gap has neither a time nor a severity: it stays where the row of its group before or behind it stays and
@@ -204,28 +227,23 @@ def history_between(
     bounded = Filter(since_ms=since_ms, until_ms=until_ms)
     if bounded == Filter() and least_severity <= Severity.INFO:
         return list(rows)
-    kept = list[Data]()
-    gaps = list[Data]()
+    kept = list[HistoryRow]()
+    gaps = list[HistoryRow]()
     for row in rows:
-        if row["time"] is None:
+        if row.time is None:
             gaps.append(row)
             continue
-        severity = Severity.INFO if row["severity"] is None else Severity[row["severity"]]
-        if bounded(EventHead("", row["time"], "", severity)) and severity >= least_severity:
-            kept += (
-                gap for gap in gaps if least_severity <= Severity.INFO and gap["group_id"] == row["group_id"]
-            )
+        severity = Severity.INFO if row.severity is None else Severity[row.severity]
+        if bounded(EventHead("", row.time, "", severity)) and severity >= least_severity:
+            kept += (gap for gap in gaps if least_severity <= Severity.INFO and gap.group_id == row.group_id)
             kept.append(row)
         gaps = []
     return kept
 
 
-def history_table(rows: Iterable[Data]) -> Table:
+def history_table(rows: Iterable[HistoryRow]) -> Table:
     """The rows as a table."""
-    cells = [
-        (row["group_id"], _time(row["time"]), row["generation"], row["event"], _who(row), row["why"])
-        for row in rows
-    ]
+    cells = [(row.group_id, _time(row.time), row.generation, row.event, _who(row), row.why) for row in rows]
     return Table(("GROUP", "TIME", "GENERATION", "EVENT", "WHO", "WHY"), cells)
 
 
@@ -235,11 +253,12 @@ def _time(text: str | None) -> Cell:
     return text if at_ms is None else Moment(at_ms)
 
 
-def _who(row: Data) -> str | None:
+def _who(row: HistoryRow) -> str | None:
     """``joined a@h, b@h; left c@h; kept d@h (3)``; all members if the changes are unknown."""
-    parts = [f"{part} {_listed(row[part])}" for part in _CHANGES if row[part]]
-    if not parts and row["members"]:
-        parts = [f"members {_listed(row['members'])}"]
+    changes = (("joined", row.joined), ("left", row.left), ("kept", row.kept))
+    parts = [f"{change} {_listed(names)}" for change, names in changes if names]
+    if not parts and row.members:
+        parts = [f"members {_listed(row.members)}"]
     return "; ".join(parts) or None
 
 

@@ -116,10 +116,10 @@ def _plan(value: bytes, event_id: str) -> OffsetsPlan:
             exit_code=ExitCode.DATA,
         )
     lines, unknown = list[str](), list[str]()
-    for one in partitions:
-        offset = getattr(one, _BEFORE[name])
+    for partition in partitions:
+        offset = getattr(partition, _BEFORE[name])
         if offset is None or offset < 0:
-            unknown.append(f"{one.topic}-{one.partition}")
+            unknown.append(f"{partition.topic}-{partition.partition}")
         else:
-            lines.append(f"{one.topic},{one.partition},{offset}")
+            lines.append(f"{partition.topic},{partition.partition},{offset}")
     return OffsetsPlan(group_id=event.data.group_id, lines=tuple(lines), unknown=tuple(unknown))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, Final
+from typing import Final
 
-from groupreplay.app.inspection.records.group_rows import rows_of_groups
-from groupreplay.app.text.cells import Cell, Moment
-from groupreplay.app.text.terminal import Table
+import msgspec
+
+from groupreplay.app.inspection.records import rows_of_groups
+from groupreplay.app.text.tables import Cell, Moment, Table
 from groupreplay.codecs import Malformed, Skipped, decode_key, decode_value
 from groupreplay.state.display.phrases import interval, milliseconds
 from groupreplay.state.snapshot.observations import GroupRecord
@@ -21,15 +22,31 @@ from groupreplay.timeline.states import ProbedState, StateSpan, state_spans
 _NEEDED: Final = ("partition", "offset", "timestamp", "key", "value")
 
 
-def state_rows(
-    rows: Rows, groups: Container[str] | None, *, until_ms: int | None = None
-) -> list[dict[str, Any]]:
+class StateRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A state of a group in ``describe --states``.
+
+    ``generation``: the group epoch for groups of the newer types. ``earliest_ms`` and ``since_ms``: the bounds of its
+    begin (``earliest_ms`` None: not known). ``until_earliest_ms`` and ``until_ms``: those of the next state's begin
+    (None: it holds at the end). ``partition`` and ``offset``: those of the record.
+    """
+
+    group_id: str
+    group_type: str
+    state: str
+    generation: int | None
+    since_ms: int
+    earliest_ms: int | None
+    until_ms: int | None
+    until_earliest_ms: int | None
+    evidence: str
+    partition: int
+    offset: int | None
+
+
+def state_rows(rows: Rows, groups: Container[str] | None, *, until_ms: int | None = None) -> list[StateRow]:
     """The states of these groups (None: of all) in the rows up to a time, by group, in order.
 
-    A row has ``group_id``, ``group_type``, ``state``, ``generation`` (the group epoch for groups of the newer types),
-    ``since_ms`` and ``earliest_ms`` (the bounds of the begin; ``earliest_ms`` None: not known), ``until_ms`` and
-    ``until_earliest_ms`` (those of the next state's; None: it holds at the end), ``evidence``, ``partition`` and
-    ``offset`` of the record. Records that cannot be decoded are left out.
+    Records that cannot be decoded are left out.
     """
     answers = group_answers(rows, groups, until_ms)
     records: dict[str, list[GroupRecord]] = defaultdict(list)
@@ -38,43 +55,38 @@ def state_rows(
     return [
         row
         for group_id in sorted(records)
-        for row in _documents(group_id, records[group_id], answers.get(group_id, ()))
+        for row in _rows_of(group_id, records[group_id], answers.get(group_id, ()))
     ]
 
 
-def _documents(
+def _rows_of(
     group_id: str, records: Sequence[GroupRecord], answers: Sequence[ProbedState]
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[StateRow]:
     spans: list[StateSpan | None] = [*state_spans(records, answers), None]
     for span, after in pairwise(spans):
         assert span is not None
-        yield {
-            "group_id": group_id,
-            "group_type": span.group_type,
-            "state": span.state,
-            "generation": span.generation,
-            "since_ms": span.since_ms,
-            "earliest_ms": span.earliest_ms,
-            "until_ms": None if after is None else after.since_ms,
-            "until_earliest_ms": None if after is None else after.earliest_ms,
-            "evidence": span.evidence,
-            "partition": records[0].partition,
-            "offset": span.offset,
-        }
+        yield StateRow(
+            group_id=group_id,
+            group_type=span.group_type,
+            state=span.state,
+            generation=span.generation,
+            since_ms=span.since_ms,
+            earliest_ms=span.earliest_ms,
+            until_ms=None if after is None else after.since_ms,
+            until_earliest_ms=None if after is None else after.earliest_ms,
+            evidence=span.evidence,
+            partition=records[0].partition,
+            offset=span.offset,
+        )
 
 
-def states_between(
-    rows: Iterable[Mapping[str, Any]], since_ms: int | None, until_ms: int | None
-) -> list[Mapping[str, Any]]:
+def states_between(rows: Iterable[StateRow], since_ms: int | None, until_ms: int | None) -> list[StateRow]:
     """The states that held at some time from one time on and before another; None: no bound."""
     return [
         row
         for row in rows
-        if (since_ms is None or row["until_ms"] is None or row["until_ms"] > since_ms)
-        and (
-            until_ms is None
-            or (row["since_ms"] if row["earliest_ms"] is None else row["earliest_ms"]) < until_ms
-        )
+        if (since_ms is None or row.until_ms is None or row.until_ms > since_ms)
+        and (until_ms is None or (row.since_ms if row.earliest_ms is None else row.earliest_ms) < until_ms)
     ]
 
 
@@ -97,7 +109,7 @@ def group_answers(
     rows: Rows, groups: Container[str] | None, until_ms: int | None
 ) -> dict[str, list[ProbedState]]:
     """The prober's answers about these groups (None: all) up to a time, in order, by group id."""
-    found: dict[str, list[ProbedState]] = defaultdict(list)
+    answers: dict[str, list[ProbedState]] = defaultdict(list)
     probe_filter = ProbeFilter(topic=rows.probes_topic, cluster_id=rows.cluster_id)
     for batch in rows.probes:
         for message, place, append_ms in placed_messages(batch, probe_filter.topic):
@@ -107,41 +119,33 @@ def group_answers(
             assert isinstance(message, GroupAnswer)
             if groups is None or message.group_id in groups:
                 answer = ProbedState(probe.asked_ms, probe.answered_ms, probe.state, message.unseen_ms)
-                found[message.group_id].append(answer)
-    return {group_id: sorted(answers) for group_id, answers in found.items()}
+                answers[message.group_id].append(answer)
+    return {group_id: sorted(states) for group_id, states in answers.items()}
 
 
-def state_table(rows: Iterable[Mapping[str, Any]]) -> Table:
+def state_table(rows: Iterable[StateRow]) -> Table:
     """The rows as a table; an interval is ``earliest .. latest``."""
     columns = ("GROUP", "TYPE", "STATE", "SINCE", "LASTED", "GENERATION", "EVIDENCE")
     cells = [
-        (
-            row["group_id"],
-            row["group_type"],
-            row["state"],
-            _since(row),
-            _lasted(row),
-            row["generation"],
-            row["evidence"],
-        )
+        (*(row.group_id, row.group_type, row.state), _since(row), _lasted(row), row.generation, row.evidence)
         for row in rows
     ]
     return Table(columns, cells)
 
 
-def _since(row: Mapping[str, Any]) -> Cell:
-    latest = Moment(row["since_ms"])
-    if row["earliest_ms"] is None:
+def _since(row: StateRow) -> Cell:
+    latest = Moment(row.since_ms)
+    if row.earliest_ms is None:
         return "before ", latest
-    return latest if row["earliest_ms"] == row["since_ms"] else (Moment(row["earliest_ms"]), " .. ", latest)
+    return latest if row.earliest_ms == row.since_ms else (Moment(row.earliest_ms), " .. ", latest)
 
 
-def _lasted(row: Mapping[str, Any]) -> str:
+def _lasted(row: StateRow) -> str:
     """From the latest begin to the earliest end, up to the other way round."""
-    if row["until_ms"] is None:
+    if row.until_ms is None:
         return "holds at the end"
-    ends = (row["until_earliest_ms"], row["until_ms"])
-    least = max((row["until_ms"] if ends[0] is None else ends[0]) - row["since_ms"], 0)
-    if row["earliest_ms"] is None:
+    end_ms = row.until_ms if row.until_earliest_ms is None else row.until_earliest_ms
+    least = max(end_ms - row.since_ms, 0)
+    if row.earliest_ms is None:
         return f"at least {milliseconds(least)}"
-    return interval(least, row["until_ms"] - row["earliest_ms"])
+    return interval(least, row.until_ms - row.earliest_ms)

@@ -1,6 +1,6 @@
 """The files of a report: its page, its scripts, and ECharts, which is shipped with its licence and checksum.
 
-ECharts is the unchanged file of its npm package. ``python -m groupreplay.report.assets fetch`` gets it again,
+ECharts is the unchanged file of its npm package. ``python -m groupreplay.app.report.assets fetch`` gets it again,
 ``verify`` compares the file with the checksum in ``echarts.json``.
 """
 
@@ -52,10 +52,10 @@ def echarts() -> str:
         GroupReplayError: the file is not the one that was shipped.
     """
     text = asset(ECHARTS)
-    found, expected = hashlib.sha256(text.encode()).hexdigest(), json.loads(asset(_LOCK))["files"][ECHARTS]
-    if found != expected:
+    digest, expected = hashlib.sha256(text.encode()).hexdigest(), json.loads(asset(_LOCK))["files"][ECHARTS]
+    if digest != expected:
         raise GroupReplayError(
-            f"the file of ECharts has the SHA-256 {found}, expected {expected}",
+            f"the file of ECharts has the SHA-256 {digest}, expected {expected}",
             where=ECHARTS,
             fix="install groupreplay again",
             exit_code=ExitCode.DATA,
@@ -87,12 +87,12 @@ def write_files(archive: bytes, version: str, folder: Path) -> None:
 
 def main() -> None:
     """`verify` compares the file of ECharts with its checksum; `fetch` writes a release (for maintainers)."""
-    parser = argparse.ArgumentParser(prog="python -m groupreplay.report.assets", description=main.__doc__)
+    parser = argparse.ArgumentParser(prog="python -m groupreplay.app.report.assets", description=main.__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("verify", help="compare the shipped file with its checksum")
     get = commands.add_parser("fetch", help="download a release with npm, in a checkout")
     get.add_argument("version")
-    get.add_argument("--output", type=Path, default=Path("streaming", "report", FOLDER))
+    get.add_argument("--output", type=Path, default=Path("src", "groupreplay", "app", "report", FOLDER))
     arguments = parser.parse_args()
     try:
         if arguments.command == "fetch":

@@ -93,7 +93,10 @@ class GroupLog:
         numbers_of: dict[tuple[str, int], int] = {}
         parts = []
         for places, place, _ in self._commits:
-            renumbered = np.array([numbers_of.setdefault(one, len(numbers_of)) for one in places], np.int64)
+            renumbered = np.array(
+                [numbers_of.setdefault(topic_partition, len(numbers_of)) for topic_partition in places],
+                np.int64,
+            )
             parts.append(renumbered[place])
         empty = np.zeros(0, np.int64)
         return CommitLog(

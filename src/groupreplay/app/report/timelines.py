@@ -1,27 +1,36 @@
-"""The timelines of groups from the rows of a capture or of a live topic."""
+"""The timelines of groups, and the overview of all groups, from the rows of a capture or of a live topic."""
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from groupreplay.app.inspection.state_history import group_answers
-from groupreplay.app.report.fitting import fitted
 from groupreplay.app.report.group_log import GroupLogs
+from groupreplay.app.report.page import fitted, island_bytes
 from groupreplay.app.text.event_text import text_of
 from groupreplay.state import Context
+from groupreplay.state.display.phrases import counted
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.contract.messages import Output
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.sources.source import Rows
-from groupreplay.timeline.document import TimelineDocument, TimelineSource
+from groupreplay.timeline.document import Remark, TimelineDocument, TimelineSource
 from groupreplay.timeline.group_timeline import TimelineInput, timeline_document
 from groupreplay.timeline.limits import TimelineLimits
+from groupreplay.timeline.overview import (
+    OVERVIEW_FORM,
+    GroupsOverview,
+    GroupStrip,
+    OverviewTally,
+    strip_bucket_ms,
+)
 from groupreplay.timeline.states import ProbedState
 
 
@@ -66,8 +75,8 @@ def group_timelines(
         return timeline_document(inputs[number], text_of, within)
 
     limits = limits or TimelineLimits()
-    found = [make(number, limits) for number in range(len(inputs))]
-    return found if most_bytes is None else fitted(found, make, limits, most_bytes), replay
+    documents = [make(number, limits) for number in range(len(inputs))]
+    return documents if most_bytes is None else fitted(documents, make, limits, most_bytes), replay
 
 
 def _inputs(
@@ -80,7 +89,9 @@ def _inputs(
 ) -> Iterator[TimelineInput]:
     """What the timeline of each group that was found is made from."""
     offsets = {group.group_id: group.describe()["offsets"] for group in replay.groups()}
-    for group_id in sorted(one for one in {*logs.logs, *events} if one is not None and one in query.groups):
+    for group_id in sorted(
+        name for name in {*logs.logs, *events} if name is not None and name in query.groups
+    ):
         log = logs.logs[group_id]
         yield TimelineInput(
             group_id=group_id,
@@ -110,7 +121,7 @@ def read_trace(paths: Iterable[Path], groups: Container[str]) -> dict[str, list[
     Raises:
         GroupReplayError: a file cannot be read or a line is no step of a trace.
     """
-    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    entries: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for path in paths:
         for number, line in _trace_lines(path):
             try:
@@ -120,8 +131,8 @@ def read_trace(paths: Iterable[Path], groups: Container[str]) -> dict[str, list[
             if not isinstance(entry, dict) or "group_id" not in entry:
                 raise _no_trace(path, f"line {number} has no group_id")
             if str(entry["group_id"]) in groups:
-                found[entry["group_id"]].append(entry)
-    return found
+                entries[entry["group_id"]].append(entry)
+    return entries
 
 
 def _trace_lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -138,4 +149,98 @@ def _no_trace(path: Path, what: str) -> GroupReplayError:
         where=str(path),
         fix="give a file that groupreplay simulate --trace has written",
         exit_code=ExitCode.DATA,
+    )
+
+
+#: Rows of the table; more would make the page slow.
+_MOST_STRIPS: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AllStrips:
+    """The strips of all groups between two points in time, the worst first."""
+
+    since_ms: int
+    until_ms: int
+    strips: Sequence[GroupStrip]
+
+
+def all_strips(
+    rows: Rows, context: Context, since_ms: int | None, until_ms: int | None, end_ms: int | None
+) -> AllStrips:
+    """The strips of all groups in the rows; ``end_ms`` is the time up to which a live log is complete."""
+    replay, tally = Replay(context, until_ms=until_ms, now_ms=end_ms), OverviewTally()
+    for row in replay.feed(rows):
+        if row.output is Output.EVENTS and row.value is not None:
+            tally.add(json.loads(row.value))
+    ends_ms = replay.latest_ms + 1 if until_ms is None else until_ms
+    begins_ms = min(tally.first_ms or ends_ms - 1, ends_ms - 1) if since_ms is None else since_ms
+    others = [group.group_id for group in replay.groups()]
+    return AllStrips(
+        since_ms=begins_ms,
+        until_ms=ends_ms,
+        strips=tally.strips(begins_ms, max(ends_ms, begins_ms + 1), others),
+    )
+
+
+def that_fit(timelines: Sequence[TimelineDocument], most_bytes: int) -> list[TimelineDocument]:
+    """The first documents, without those that do not fit into what the ones before them leave of so many bytes."""
+    kept = []
+    for timeline in timelines:
+        size = island_bytes(timeline)
+        if size <= most_bytes:
+            most_bytes -= size
+            kept.append(timeline)
+    return kept
+
+
+def _remarks(rows: int, full: int, too_large: int, left_out: int) -> list[Remark]:
+    """What the overview leaves out, by numbers of groups."""
+    summed = [
+        (
+            rows - full,
+            f"{counted(rows - full, 'group')} have a row only: the worst {full} are shown in full.",
+        ),
+        (
+            too_large,
+            f"{counted(too_large, 'group')} did not fit in full; groupreplay report --group draws each alone.",
+        ),
+        (left_out, f"{counted(left_out, 'group')} without a problem are left out."),
+    ]
+    return [
+        Remark(
+            kind="strips",
+            text="Strips are made from events; a group in full also has its states, owners and commits.",
+        ),
+        *(Remark(kind="summed_groups", text=text) for number, text in summed if number > 0),
+    ]
+
+
+def groups_overview(
+    overview: AllStrips,
+    timelines: Sequence[TimelineDocument],
+    source: TimelineSource,
+    in_full: Collection[str] = (),
+    *,
+    too_large: int = 0,
+) -> GroupsOverview:
+    """The document of the overview; groups shown in full keep their strip, the others their numbers.
+
+    ``in_full`` are groups that keep their strip without a timeline. ``too_large``: so many groups were meant to be
+    shown in full, and do not fit.
+    """
+    full = {timeline.group_id for timeline in timelines} | set(in_full)
+    strips = [
+        replace(strip, in_full=True) if strip.group_id in full else replace(strip, rebalances=(), spans=())
+        for strip in overview.strips[:_MOST_STRIPS]
+    ]
+    return GroupsOverview(
+        form=OVERVIEW_FORM,
+        since_ms=overview.since_ms,
+        until_ms=overview.until_ms,
+        bucket_ms=strip_bucket_ms(overview.since_ms, overview.until_ms),
+        source=source,
+        remarks=tuple(_remarks(len(strips), len(full), too_large, len(overview.strips) - len(strips))),
+        strips=tuple(strips),
+        timelines=tuple(timelines),
     )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from groupreplay.app.text.time_zone import event_time, heading
+from groupreplay.app.text.times import event_time, heading
 from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import NAMES_SHOWN, Data, clock_time, counted, milliseconds
@@ -166,11 +166,11 @@ def _completed(data: Data) -> str:
 def _change(data: Data) -> str:
     """`` (+1 -2)``: members that joined and left; empty when there are none or the log does not show them."""
     joined, left = data.get("joined") or (), data.get("left") or ()
-    present = {one.get("member_id"): one for one in data.get("members") or ()}
+    present = {member.get("member_id"): member for member in data.get("members") or ()}
     came = [phrases.member(present[name]) for name in joined[:NAMES_SHOWN] if name in present]
     went = [
-        f"{phrases.member(one)} {phrases.spaced(one, 'reason')}"
-        for one in (data.get("gone") or ())[:NAMES_SHOWN]
+        f"{phrases.member(member)} {phrases.spaced(member, 'reason')}"
+        for member in (data.get("gone") or ())[:NAMES_SHOWN]
     ]
     signs = [
         f"{sign}{len(names)}{_named(shown, len(names))}"
@@ -222,7 +222,7 @@ def _offsets(field: str) -> Callable[[Data], str]:
     """``2 partitions, retention: orders-3 at 42, orders-4 at 7``; ``field`` is the field with the reason."""
 
     def text(data: Data) -> str:
-        places = [_place(one) for one in (data.get("partitions") or ())[:NAMES_SHOWN]]
+        places = [_place(partition) for partition in (data.get("partitions") or ())[:NAMES_SHOWN]]
         shown = f": {', '.join(places)}" if places else ""
         why = _UNKNOWN_CAUSES.get((field, str(data.get(field)))) or phrases.spaced(data, field)
         return f"{counted(data.get('partition_count', 0), 'partition')}, {why}{shown}"
@@ -241,9 +241,13 @@ def _removed(data: Data) -> str:
     return f"{_offsets('reason')(data)}{'; or they have expired' if assumed else ''}{assumed}"
 
 
-def _place(one: Data) -> str:
-    offsets = ["unknown" if one[name] is None else str(one[name]) for name in _OFFSETS if name in one]
-    return f"{safe_text(str(one.get('topic')))}-{one.get('partition')} at {' -> '.join(offsets)}"
+def _place(partition: Data) -> str:
+    offsets = [
+        "unknown" if partition[name] is None else str(partition[name])
+        for name in _OFFSETS
+        if name in partition
+    ]
+    return f"{safe_text(str(partition.get('topic')))}-{partition.get('partition')} at {' -> '.join(offsets)}"
 
 
 def _set(data: Data) -> str:
@@ -256,7 +260,7 @@ def _set(data: Data) -> str:
         parts.append(f"at most {counted(data.get('offsets_moved', 0), 'record')} {done}")
     if data.get("interval_ms") is not None:
         parts.append(f"repeated every {milliseconds(data['interval_ms'])} and not reported again")
-    places = ", ".join(_place(one) for one in (data.get("partitions") or ())[:NAMES_SHOWN])
+    places = ", ".join(_place(partition) for partition in (data.get("partitions") or ())[:NAMES_SHOWN])
     return f"{', '.join(parts)}: {places}" if places else ", ".join(parts)
 
 

@@ -1,4 +1,4 @@
-"""The process: the line at the bottom of its terminal, signals as requests to stop, and how it ends.
+"""The process: signals as requests to stop, and how it ends.
 
 After SIGINT, SIGTERM or SIGHUP it ends in order if that is quick, within three seconds in any case.
 A Python handler runs when the main thread is back in the interpreter: a call to librdkafka or to the JVM can delay
@@ -15,73 +15,17 @@ import atexit
 import contextlib
 import logging
 import os
-import shutil
 import signal
 import socket
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from types import FrameType
-from typing import Final, NoReturn, Protocol, TextIO, TypeVar
+from typing import Final, NoReturn, Protocol, TypeVar
 
-#: Removes what is in the line of the cursor.
-ERASE: Final = "\r\x1b[K"
-
-
-def can_redraw(stream: TextIO) -> bool:
-    """Whether a line of the stream can be renewed: it is a terminal that knows control sequences."""
-    return stream.isatty() and os.environ.get("TERM") != "dumb"
-
-
-class StatusLine:
-    """The line of one terminal. Writers of other lines call ``clear`` before, and ``redraw`` after them.
-
-    Several threads may write. A line that is as wide as the terminal would wrap and could not be erased: it is cut.
-    """
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._text = ""
-        self._drawn = False
-        self._lock = threading.RLock()
-
-    def show(self, text: str) -> None:
-        """Renew the line; an empty text removes it for good."""
-        with self._lock:
-            self._text = text
-            if text:
-                self.redraw()
-            else:
-                self.clear()
-
-    def clear(self) -> None:
-        """Remove the line from the terminal until ``redraw``."""
-        with self._lock:
-            if self._drawn:
-                self._write(ERASE)
-                self._drawn = False
-
-    def redraw(self) -> None:
-        """Draw the line again."""
-        # Imported here because every --help loads this module.
-        from rich.cells import cell_len, set_cell_size
-
-        with self._lock:
-            if not self._text:
-                return
-            room = max(shutil.get_terminal_size().columns - 1, 1)
-            text = self._text if cell_len(self._text) <= room else set_cell_size(self._text, room - 1) + "…"
-            # The cursor goes back: a line of another writer, such as Spark's JVM, covers this one.
-            self._write(f"{ERASE}{text}\r")
-            self._drawn = True
-
-    def _write(self, text: str) -> None:
-        with suppress(OSError, ValueError):  # the terminal may be gone
-            self._stream.write(text)
-            self._stream.flush()
-
+from groupreplay.streaming.base.status_line import ERASE, can_redraw
 
 #: How long an end in order may take; what remains of the three seconds is for ending the children.
 PATIENCE_SECONDS: Final = 2.3

@@ -15,7 +15,8 @@ from typing import Final, Literal, TextIO
 
 import click
 
-from groupreplay.streaming.base.process import StatusLine, can_redraw, is_quiet
+from groupreplay.streaming.base.process import is_quiet
+from groupreplay.streaming.base.status_line import StatusLine, can_redraw
 from groupreplay.streaming.config.properties import MASK
 
 LogFormat = Literal["text", "json"]

@@ -23,6 +23,7 @@ from typing import Final
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.files import cache_folder
+from groupreplay.streaming.base.status_line import StatusLine, can_redraw
 from groupreplay.streaming.local import spark_lines
 from groupreplay.streaming.local.ivy import Coordinate, JarError, JarProgress, retrieve
 from groupreplay.streaming.local.spark_lines import SparkLine
@@ -140,18 +141,19 @@ def fetched_jars(set_name: str, locked: Mapping[str, str], *, ivy_settings: Path
 
 @contextlib.contextmanager
 def console_progress(set_name: str) -> Iterator[JarProgress]:
-    """Progress on stderr: a bar on a terminal, else one line per file."""
-    if not sys.stderr.isatty():
+    """Progress on stderr: a renewed line on a terminal, else one line per file."""
+    if not can_redraw(sys.stderr):
         yield lambda name, done, total: print(  # noqa: T201
             f"downloading jars of {set_name}: {done}/{total} {name}".rstrip(), file=sys.stderr, flush=True
         )
         return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True)) as bar:
-        task = bar.add_task(f"downloading jars of {set_name}", total=None)
-        yield lambda name, done, total: bar.update(task, completed=done, total=total)
+    line = StatusLine(sys.stderr)
+    try:
+        yield lambda name, done, total: line.show(
+            f"downloading jars of {set_name}: {done}/{total} {name}".rstrip()
+        )
+    finally:
+        line.show("")
 
 
 def locked_jars(set_name: str) -> dict[str, str]:

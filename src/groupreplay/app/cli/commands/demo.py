@@ -7,8 +7,7 @@ from pathlib import Path
 
 import click
 
-from groupreplay.app.cli.command import with_settings
-from groupreplay.app.cli.display import display
+from groupreplay.app.cli.command import display, with_settings
 from groupreplay.app.cli.options import declared_as
 from groupreplay.app.demo.stories import SIMULATED_ONLY, STORIES
 

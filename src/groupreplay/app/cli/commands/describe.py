@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
@@ -30,16 +30,20 @@ from groupreplay.app.cli.options import (
     time_flag,
 )
 from groupreplay.app.cli.time_range import TimeRange, given_flags, print_heading, time_range
-from groupreplay.app.text.given_time import GivenTime
+from groupreplay.app.text.times import GivenTime
 from groupreplay.streaming.base.errors import GroupReplayError
 
 if TYPE_CHECKING:
     from groupreplay.app.cli.nothing_found import Nothing
-    from groupreplay.app.inspection.groups import Description
-    from groupreplay.app.inspection.lag import LogBounds
-    from groupreplay.app.text.terminal import Table
+    from groupreplay.app.inspection.groups import Description, LogBounds
+    from groupreplay.app.inspection.history import HistoryRow
+    from groupreplay.app.inspection.state_history import StateRow
+    from groupreplay.app.text.tables import Table
     from groupreplay.streaming.engine.group_choice import GroupChoice
     from groupreplay.streaming.sources.source import Rows
+
+
+_PastRow = TypeVar("_PastRow", "HistoryRow", "StateRow")
 
 
 def _view(name: str, text: str, **attributes: Any) -> Decorator[Any]:
@@ -108,10 +112,10 @@ def _that_apply(settings: DescribeSettings) -> DescribeSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shown:
-    """What is printed, what ``--fail-on`` has found by group, and the line about what was not found."""
+    """What is printed, the findings of ``--fail-on`` by group, and the line about what was not found."""
 
     tables: Sequence[Table]
-    documents: Sequence[Mapping[str, Any]]
+    documents: Sequence[object]
     findings: Mapping[str, Sequence[str]] = field(default_factory=dict)
     nothing: Nothing | None = None
     times: TimeRange
@@ -119,11 +123,8 @@ class _Shown:
 
 def _current(settings: DescribeSettings) -> _Shown:
     """The groups in the chosen view, and what ``--fail-on`` finds."""
-    from groupreplay.app.inspection.describe import describe_tables
-    from groupreplay.app.inspection.describe_columns import DescribeView
-    from groupreplay.app.inspection.fail_on import Findings
-    from groupreplay.app.inspection.groups import absent, choose, live_groups, remains
-    from groupreplay.app.inspection.lag import with_lag
+    from groupreplay.app.inspection.describe import DescribeView, describe_tables
+    from groupreplay.app.inspection.groups import Findings, absent, choose, live_groups, remains, with_lag
     from groupreplay.app.text.terminal import safe_line
     from groupreplay.streaming.engine.group_choice import GroupChoice
 
@@ -136,13 +137,13 @@ def _current(settings: DescribeSettings) -> _Shown:
     chosen = choose(groups, types=settings.types)
     bounds = _log_bounds(settings, at, chosen, rows)
     chosen = with_lag(chosen, bounds)
-    found = findings.lines(chosen, replay)
+    lines = findings.lines(chosen, replay)
     # A group that has lost its offsets may already be deleted.
     for line in filter(None, map(remains, chosen)):
         click.echo(safe_line(line), err=True)
     if chosen and is_offsets:
         warn_of_assumptions(replay.context, rows, history=False, groups=chosen)
-    missing = absent(choice, {*(group["group_id"] for group in groups), *found})
+    missing = absent(choice, {*(group["group_id"] for group in groups), *lines})
     tables = describe_tables(
         chosen,
         DescribeView(settings.view),
@@ -152,8 +153,9 @@ def _current(settings: DescribeSettings) -> _Shown:
         order=settings.sort,
         log_ends=bounds.ends,
     )
-    nothing = _nothing(settings, at, rows, choice, missing, groups, chosen)
-    return _Shown(tables=tables, documents=chosen, findings=found, nothing=nothing, times=at)
+    kinds = (f"{group['type']} {group['state']}" for group in groups)
+    nothing = _nothing(settings, at, rows, choice, missing, kinds, chosen)
+    return _Shown(tables=tables, documents=chosen, findings=lines, nothing=nothing, times=at)
 
 
 def _log_bounds(
@@ -163,18 +165,18 @@ def _log_bounds(
 
     Ends of now say nothing about the offsets of an earlier time.
     """
-    from groupreplay.app.inspection.lag import NO_BOUNDS, log_bounds
+    from groupreplay.app.inspection.groups import LogBounds, log_bounds
     from groupreplay.app.text.terminal import safe_line
 
     if lag_asked_for(settings, rows):
         return log_bounds(groups, need_connection(rows))
     if rows.connection is None or settings.view != "offsets" or at.until_ms is not None:
-        return NO_BOUNDS
+        return LogBounds()
     try:
         return log_bounds(groups, rows.connection)
     except GroupReplayError as error:
         click.echo(safe_line(f"the ends of the partitions and the lag are not known: {error.what}"), err=True)
-        return NO_BOUNDS
+        return LogBounds()
 
 
 def _nothing(
@@ -183,19 +185,20 @@ def _nothing(
     rows: Rows,
     choice: GroupChoice,
     missing: Sequence[str],
-    groups: Sequence[Mapping[str, Any]],
+    kinds: Iterable[str],
     shown: Sequence[object],
 ) -> Nothing | None:
     """The line about what was not found; None if everything was."""
-    from groupreplay.app.cli.nothing_found import no_group, no_such
+    from groupreplay.app.cli.nothing_found import groups_read, no_group, no_such
 
     log = log_read(rows, settings.zone)
     if missing:
-        return no_group(missing, choice, log)
+        return no_group(missing, choice, log.where, log.text())
     if shown:
         return None
     asked = given_flags({"--group": settings.groups, "--type": settings.types}, times, settings.min_severity)
-    return no_such({"history": "event", "states": "state"}.get(settings.view, "group"), asked, groups, log)
+    what = {"history": "event", "states": "state"}.get(settings.view, "group")
+    return no_such(what, asked, log.where, groups_read(kinds, log))
 
 
 def _history(settings: DescribeSettings) -> _Shown:
@@ -206,13 +209,13 @@ def _history(settings: DescribeSettings) -> _Shown:
 
     choice, times = GroupChoice(settings.groups), _times(settings)
     with replaying(settings, settings.at_range(), choice, member_events=True) as (replay, rows):
-        found = history(replay, rows)
+        everything = history(replay, rows)
     least = Severity[settings.min_severity.upper()]
-    chosen = history_between(_of_types(settings, found), times.since_ms, times.until_ms, least)
+    chosen = history_between(_of_types(settings, everything), times.since_ms, times.until_ms, least)
     if chosen:
-        sessions = ((row["group_type"], row["assumed"]) for row in chosen)
+        sessions = ((row.group_type, row.assumed) for row in chosen)
         warn_of_assumptions(replay.context, rows, sessions=sessions)
-    return _past(settings, times, rows, choice, history_table(chosen), found, chosen)
+    return _past(settings, times, rows, choice, history_table(chosen), everything, chosen)
 
 
 def _states(settings: DescribeSettings) -> _Shown:
@@ -222,17 +225,17 @@ def _states(settings: DescribeSettings) -> _Shown:
 
     choice, times = GroupChoice(settings.groups), _times(settings)
     with reading(settings.log) as rows:
-        found = state_rows(rows, choice, until_ms=settings.at_range().until_ms)
-    chosen = states_between(_of_types(settings, found), times.since_ms, times.until_ms)
-    return _past(settings, times, rows, choice, state_table(chosen), found, chosen)
+        everything = state_rows(rows, choice, until_ms=settings.at_range().until_ms)
+    chosen = states_between(_of_types(settings, everything), times.since_ms, times.until_ms)
+    return _past(settings, times, rows, choice, state_table(chosen), everything, chosen)
 
 
 def _times(settings: DescribeSettings) -> TimeRange:
     return time_range(settings.since, settings.until, settings.zone, settings.log.end)
 
 
-def _of_types(settings: DescribeSettings, found: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    return [row for row in found if not settings.types or row["group_type"] in settings.types]
+def _of_types(settings: DescribeSettings, rows: Iterable[_PastRow]) -> list[_PastRow]:
+    return [row for row in rows if not settings.types or row.group_type in settings.types]
 
 
 def _past(
@@ -241,15 +244,14 @@ def _past(
     rows: Rows,
     choice: GroupChoice,
     table: Table,
-    found: Sequence[Mapping[str, Any]],
-    chosen: Sequence[Mapping[str, Any]],
+    everything: Sequence[HistoryRow | StateRow],
+    chosen: Sequence[HistoryRow | StateRow],
 ) -> _Shown:
-    """The answer of a view with rows about the past: ``found`` before and ``chosen`` after the filters."""
+    """The answer of a view with rows about the past: ``everything`` before and ``chosen`` after the filters."""
     from groupreplay.app.inspection.groups import absent
 
-    types = {row["group_id"]: row["group_type"] for row in found}
-    groups = [{"type": kind} for kind in types.values()]
-    nothing = _nothing(settings, times, rows, choice, absent(choice, types), groups, chosen)
+    types = {row.group_id: row.group_type for row in everything}
+    nothing = _nothing(settings, times, rows, choice, absent(choice, types), types.values(), chosen)
     return _Shown(tables=[table], documents=chosen, nothing=nothing, times=times)
 
 

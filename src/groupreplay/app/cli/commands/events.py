@@ -1,19 +1,43 @@
-"""``groupreplay events`` (alias ``watch``): the events that the job has written."""
+"""``groupreplay events`` (alias ``watch``), ``replay`` and ``offsets-file``: the events of the job, read or made again.
+
+``replay`` makes them from a capture or a live topic, without Spark; ``offsets-file`` prints the offsets from before one
+of them, for Kafka's own tool.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
-from groupreplay.app.cli.cluster_flags import ClusterFlags, cluster_flags, topic_flags
-from groupreplay.app.cli.command import with_settings
-from groupreplay.app.cli.display import display
+from groupreplay.app.cli.command import display, with_settings
 from groupreplay.app.cli.file_settings import giving_way
-from groupreplay.app.cli.inputs import nothing_found
+from groupreplay.app.cli.flags import (
+    ClusterFlags,
+    ProbesFlags,
+    cluster_flags,
+    labels_flag,
+    member_events_flag,
+    need_event_types,
+    redaction_flags,
+    retention_flags,
+    rules_flags,
+    topic_flags,
+)
+from groupreplay.app.cli.inputs import (
+    LogInput,
+    log_and_probes_flags,
+    log_flags,
+    log_read,
+    nothing_found,
+    warn_of_assumptions,
+    warn_of_losses,
+)
 from groupreplay.app.cli.options import (
+    declared_as,
     groups_flag,
     output_flag,
     repeated_flag,
@@ -22,15 +46,28 @@ from groupreplay.app.cli.options import (
     time_flag,
     time_zone_flag,
 )
-from groupreplay.app.cli.policy_flags import need_event_types
-from groupreplay.app.cli.time_range import TimeRange, event_headings, given_flags, live_end, time_range
-from groupreplay.app.text.given_time import GivenTime
+from groupreplay.app.cli.time_range import (
+    TimeRange,
+    event_headings,
+    given_flags,
+    live_end,
+    point_ms,
+    time_range,
+)
+from groupreplay.app.text.times import GivenTime, event_time
 from groupreplay.streaming.base.clock import TimeZone
 from groupreplay.streaming.base.errors import ExitCode
+from groupreplay.streaming.sources.source import context_of
 
 if TYPE_CHECKING:
-    from groupreplay.streaming.config.settings import TopicNames
+    from groupreplay.app.cli.nothing_found import LogRead
+    from groupreplay.state.policy.redaction import Redaction
+    from groupreplay.streaming.config.rules_file import RulesSource
+    from groupreplay.streaming.config.settings import RetentionFlags, TopicNames
+    from groupreplay.streaming.engine.group_choice import GroupChoice
+    from groupreplay.streaming.engine.replay import EventTally
     from groupreplay.streaming.sinks.event_topic import EventTopic, Wanted
+    from groupreplay.streaming.sources.source import RecordSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +89,7 @@ class EventsSettings:
 
 
 @with_settings("events", EventsSettings)
-def command(settings: EventsSettings) -> int:
+def events_command(settings: EventsSettings) -> int:
     """Print the events that the job has written, ordered by time, each once.
 
     Reads the topic group-events on the cluster of the job's topics, without joining a consumer group. With
@@ -88,7 +125,7 @@ def command(settings: EventsSettings) -> int:
         if topic.unreadable:
             click.echo(f"{topic.unreadable} messages in {settings.topics.events} are not events", err=True)
     # What is followed may still come.
-    return ExitCode.OK if settings.follow else _exit_code(settings, times, topic)
+    return ExitCode.OK if settings.follow else _topic_exit_code(settings, times, topic)
 
 
 def _wanted(settings: EventsSettings, times: TimeRange) -> Wanted:
@@ -105,15 +142,203 @@ def _wanted(settings: EventsSettings, times: TimeRange) -> Wanted:
     return Wanted(groups=settings.groups, filter=chosen)
 
 
-def _exit_code(settings: EventsSettings, times: TimeRange, topic: EventTopic) -> int:
+def _topic_exit_code(settings: EventsSettings, times: TimeRange, topic: EventTopic) -> int:
     """Say what was not found; 5 if anything was not."""
-    from groupreplay.app.cli.nothing_found import no_event_in_topic, no_group_in_events
+    from groupreplay.app.cli.nothing_found import events_read, no_group, no_such
 
     choice, name = topic.choice, settings.topics.events
     if choice.unmatched and topic.tally.seen:
-        return nothing_found(no_group_in_events(choice.unmatched, choice, topic.tally, name))
+        return nothing_found(no_group(choice.unmatched, choice, f"the events of {name}", topic.tally.text()))
     if topic.tally.shown:
         return ExitCode.OK
     asked = given_flags({"--group": settings.groups, "--type": settings.types}, times, settings.min_severity)
-    latest = None if topic.tally.seen or times.since_ms is None else topic.latest_time()
-    return nothing_found(no_event_in_topic(asked, topic.tally, name, settings.zone, latest))
+    contents = "no events"
+    if topic.tally.seen:
+        contents = events_read(topic.tally, settings.zone)
+    elif times.since_ms is not None and (latest := topic.latest_time()) is not None:
+        contents = f"older events, the latest of {event_time(latest, settings.zone)} ({settings.zone.name})"
+    return nothing_found(no_such("event", asked, name, contents))
+
+
+_COLOURS: Final = {"WARN": "yellow", "ERROR": "red", "OK": "green"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplaySettings:
+    """The flags of ``replay``."""
+
+    log: LogInput = log_and_probes_flags()
+    retention: RetentionFlags = retention_flags()
+    groups: Sequence[str] = groups_flag("Only this group")
+    types: Sequence[str] = repeated_flag(
+        "Only these events, for example rebalance.completed; may be repeated.", "--type", "EVENT"
+    )
+    min_severity: str = severity_flag()
+    since: GivenTime | None = time_flag("Only events at or after this time.")
+    until: GivenTime | None = time_flag("Only events before this time.")
+    zone: TimeZone = time_zone_flag()
+    member_events: bool = member_events_flag()
+    complete_since: GivenTime | None = time_flag(
+        "No record since this time is missing: a first commit after it proves that the group is new."
+    )
+    labels: Mapping[str, str] = labels_flag()
+    redaction: Redaction | None = redaction_flags()
+    rules: RulesSource = rules_flags()
+    output: Literal["table", "jsonl"] = output_flag("table", "jsonl")
+
+
+@with_settings("replay", ReplaySettings)
+def replay_command(settings: ReplaySettings) -> int:
+    """Print the events of all groups ordered by time, as the job would emit them, without Spark.
+
+    jsonl prints the job's CloudEvents, one per line. The job has read every record since its first start; here
+    --complete-since states since when none is missing.
+    """
+    from groupreplay.app.text.terminal import Progress
+    from groupreplay.state import Severity
+    from groupreplay.streaming.engine.group_choice import GroupChoice
+    from groupreplay.streaming.engine.replay import EventTally, Filter, Replay, events_in_order
+
+    policy = settings.rules.load()
+    types = need_event_types(settings.types)
+    times = time_range(settings.since, settings.until, settings.zone, settings.log.end)
+    least_severity = Severity[settings.min_severity.upper()]
+    tally = EventTally(
+        Filter(types=types, since_ms=times.since_ms, until_ms=times.until_ms, least_severity=least_severity)
+    )
+    choice = GroupChoice(settings.groups)
+    with Progress("records read") as progress:
+        rows = settings.log.source().open(progress=progress)
+        context = context_of(
+            rows,
+            settings.retention,
+            policy=policy,
+            complete_since_ms=point_ms(settings.complete_since, settings.zone, settings.log.end),
+            member_events=settings.member_events,
+            labels=settings.labels,
+            redaction=settings.redaction,
+        )
+        replay = Replay(context, choice)
+        sessions = set[tuple[str, str, int]]()
+        events = _noting_assumptions(events_in_order(replay.feed(rows), tally), sessions)
+        _print_events(events, progress.close, times, settings.output)
+    warn_of_losses(replay)
+    if tally.shown:
+        warn_of_assumptions(context, rows, sessions=((kind, {name: value}) for kind, name, value in sessions))
+    return _replay_exit_code(settings, times, choice, tally, log_read(rows, settings.zone))
+
+
+def _noting_assumptions(events: Iterable[bytes], noted: set[tuple[str, str, int]]) -> Iterator[bytes]:
+    """The same; adds the type of group and each number that an event assumes."""
+    for event in events:
+        if b'"assumed":{"' in event:
+            data = json.loads(event)["data"]
+            noted.update((data["group_type"], *number) for number in data["assumed"].items())
+        yield event
+
+
+def _print_events(events: Iterable[bytes], before: Callable[[], None], times: TimeRange, output: str) -> None:
+    if output == "jsonl":
+        _print_jsonl(events, before)
+    else:
+        _print_lines(events, before, times, colour=display().colour)
+
+
+def _replay_exit_code(
+    settings: ReplaySettings, times: TimeRange, choice: GroupChoice, tally: EventTally, log: LogRead
+) -> int:
+    """Say what was not found; 5 if anything was not."""
+    from groupreplay.app.cli.nothing_found import events_read, no_group, no_such
+
+    if choice.unmatched:
+        return nothing_found(no_group(choice.unmatched, choice, log.where, log.text()))
+    if tally.shown:
+        return ExitCode.OK
+    asked = given_flags({"--group": settings.groups, "--type": settings.types}, times, settings.min_severity)
+    if tally.seen:
+        return nothing_found(no_such("event", asked, log.where, events_read(tally, settings.zone)))
+    nothing = no_such("event", asked, log.where, log.text())
+    if log.extent.records:
+        # The groups are there: that no event follows from their records is a whole answer about them.
+        nothing = replace(nothing, is_selection=any(not flag.startswith("--group ") for flag in asked))
+    return nothing_found(nothing)
+
+
+def _print_jsonl(events: Iterable[bytes], before: Callable[[], None]) -> None:
+    from groupreplay.app.text.terminal import escape_json
+
+    for value in events:
+        before()
+        click.echo(escape_json(value.decode()))
+
+
+def _print_lines(
+    events: Iterable[bytes], before: Callable[[], None], times: TimeRange, *, colour: bool
+) -> None:
+    from groupreplay.app.text.event_text import line_of
+
+    for number, value in enumerate(events):
+        before()
+        if number == 0:
+            for heading in event_headings(times):
+                click.echo(click.style(heading, bold=True) if colour else heading)
+        line = line_of(json.loads(value), times.zone)
+        text = line.plain()
+        click.echo(click.style(text, fg=_COLOURS.get(line.label)) if colour else text)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetsFileSettings:
+    """The argument and the flags of ``offsets-file``."""
+
+    event_id: str = declared_as(click.argument("event_id"))
+    log: LogInput = log_flags()
+    retention: RetentionFlags = retention_flags()
+    topics: TopicNames = topic_flags("events", "probes")
+
+
+@with_settings("offsets-file", OffsetsFileSettings)
+def offsets_file_command(settings: OffsetsFileSettings) -> None:
+    """Print the offsets from before the event EVENT_ID, one line topic,partition,offset each.
+
+    kafka-consumer-groups.sh --reset-offsets --from-file sets them again. The event is read from the topic
+    group-events, or with --from-file made again from a capture of the offsets topic.
+    """
+    from groupreplay.app.inspection.offsets_plan import TYPES, offsets_plan
+    from groupreplay.app.text.terminal import safe_line
+
+    probes = ProbesFlags(settings.topics.probes, ClusterFlags(), asked_for=False)
+    recorded = replace(settings.log, probes=probes).recorded()
+    events, where = (
+        _written_events(settings, TYPES) if recorded is None else _replayed_events(settings, recorded)
+    )
+    plan = offsets_plan(events, settings.event_id, where)
+    for line in plan.lines:
+        click.echo(line)
+    note = f"group: {plan.group_id}"
+    if plan.unknown:
+        note += f"; left out, because no offset is known before the event: {', '.join(plan.unknown)}"
+    click.echo(safe_line(note), err=True)
+
+
+def _written_events(settings: OffsetsFileSettings, types: frozenset[str]) -> tuple[Iterable[bytes], str]:
+    """The events of the topic, and its name."""
+    from groupreplay.streaming.engine.replay import Filter
+    from groupreplay.streaming.sinks.event_topic import EventTopic, Wanted
+
+    wanted = Wanted(filter=Filter(types=types))
+    topic = EventTopic(settings.log.values["source"].need(), settings.topics.events, wanted)
+    return topic.read(follow=False), settings.topics.events
+
+
+def _replayed_events(settings: OffsetsFileSettings, recorded: RecordSource) -> tuple[Iterable[bytes], str]:
+    """The events that follow from the records of an input, and its name."""
+    from groupreplay.app.text.terminal import Progress
+    from groupreplay.streaming.contract.messages import Output
+    from groupreplay.streaming.engine.replay import Replay
+
+    with Progress("records read") as progress:
+        rows = recorded.open(progress=progress)
+        messages = Replay(context_of(rows, settings.retention)).feed(rows)
+        made = [row.value for row in messages if row.output is Output.EVENTS and row.value]
+    return made, rows.where

@@ -11,7 +11,6 @@ import click
 
 from groupreplay.app.cli.command import with_settings
 from groupreplay.app.cli.file_settings import is_typed
-from groupreplay.app.cli.flag_values import duration
 from groupreplay.app.cli.inputs import (
     GroupsQuery,
     exit_code,
@@ -21,12 +20,16 @@ from groupreplay.app.cli.inputs import (
     replaying,
     warn_of_assumptions,
 )
-from groupreplay.app.cli.options import flag, groups_flag, known_names_flag
+from groupreplay.app.cli.options import duration, flag, groups_flag, known_names_flag
 from groupreplay.app.cli.time_range import TimeRange, given_flags, print_heading
 
 if TYPE_CHECKING:
     from groupreplay.app.cli.nothing_found import LogRead, Nothing
+    from groupreplay.app.inspection.groups import Description
+    from groupreplay.app.text.tables import Table
     from groupreplay.streaming.engine.group_choice import GroupChoice
+    from groupreplay.streaming.engine.replay import Replay
+    from groupreplay.streaming.sources.source import Rows
 
 
 def _group_states() -> list[str]:
@@ -65,38 +68,51 @@ def command(settings: ListSettings) -> int:
     first; with --with-lag also how many records a consumer would then read again, or skip, depending on
     auto.offset.reset. If nothing expires within that time, it says so and exits with 5.
     """
-    from groupreplay.app.inspection import group_list
-    from groupreplay.app.inspection.fail_on import Findings
-    from groupreplay.app.inspection.groups import choose, live_groups
-    from groupreplay.app.inspection.lag import log_bounds, with_lag
-    from groupreplay.app.inspection.records.group_rows import noting_groups
+    from groupreplay.app.inspection import groups as inspected
+    from groupreplay.app.inspection.records import noting_groups
     from groupreplay.streaming.engine.group_choice import GroupChoice
 
     if settings.with_lag and settings.expiring is None and is_typed("with_lag"):
         raise click.UsageError("--with-lag needs --expiring: it measures the groups that --expiring selects.")
-    findings, choice, at = Findings(settings.fail_on), GroupChoice(settings.groups), settings.at_range()
+    findings, at = inspected.Findings(settings.fail_on), settings.at_range()
+    choice = GroupChoice(settings.groups)
     with replaying(settings, at, choice, partitions=settings.partitions) as (replay, rows):
         # A prober's answers are about groups of all partitions.
-        held = GroupChoice()
-        batches = noting_groups(rows.batches, held) if settings.partitions else rows.batches
-        found = live_groups(replay, dataclasses.replace(rows, batches=batches), findings)
-    in_partitions = set(held.seen)
-    existing = [one for one in found if not settings.partitions or one["group_id"] in in_partitions]
-    groups = choose(existing, types=settings.types, states=settings.states)
+        noted = GroupChoice()
+        batches = noting_groups(rows.batches, noted) if settings.partitions else rows.batches
+        existing = inspected.live_groups(replay, dataclasses.replace(rows, batches=batches), findings)
+    if settings.partitions:
+        in_partitions = set(noted.seen)
+        existing = [group for group in existing if group["group_id"] in in_partitions]
+    groups = inspected.choose(existing, types=settings.types, states=settings.states)
+    table: Table
+    listed: Sequence[object]
     if settings.expiring is None:
-        table, documents = group_list.list_table(groups), map(group_list.summary, groups)
+        group_rows = list(map(inspected.group_row, groups))
+        table, listed = inspected.list_table(group_rows), group_rows
     else:
-        groups = group_list.expiring(groups, replay.latest_ms + settings.expiring)
-        if groups:
-            warn_of_assumptions(replay.context, rows, history=False)
-        if lag_asked_for(settings, rows):
-            groups = with_lag(groups, log_bounds(groups, need_connection(rows)))
-        table, documents = group_list.expiring_table(groups), map(group_list.expiring_summary, groups)
+        groups = _expiring(settings, groups, replay.latest_ms + settings.expiring, replay, rows)
+        expiring_rows = list(map(inspected.expiring_row, groups))
+        table, listed = inspected.expiring_table(expiring_rows), expiring_rows
     if groups or settings.output != "table":
         print_heading(at, settings.output)
-        settings.table.print([table], documents, settings.output, zone=settings.zone)
+        settings.table.print([table], listed, settings.output, zone=settings.zone)
     nothing = _nothing(settings, at, choice, existing, groups, log_read(rows, settings.zone))
     return exit_code(findings.lines(groups, replay), nothing)
+
+
+def _expiring(
+    settings: ListSettings, groups: Sequence[Description], until_ms: int, replay: Replay, rows: Rows
+) -> list[dict[str, Any]]:
+    """The groups with offsets that expire until then, with their lag if it is asked for."""
+    from groupreplay.app.inspection.groups import expiring, log_bounds, with_lag
+
+    chosen = expiring(groups, until_ms)
+    if chosen:
+        warn_of_assumptions(replay.context, rows, history=False)
+    if lag_asked_for(settings, rows):
+        chosen = with_lag(chosen, log_bounds(chosen, need_connection(rows)))
+    return chosen
 
 
 def _nothing(
@@ -108,13 +124,13 @@ def _nothing(
     log: LogRead,
 ) -> Nothing | None:
     """The line about what was not found; None if everything was."""
-    from groupreplay.app.cli.nothing_found import no_group, no_such
+    from groupreplay.app.cli.nothing_found import groups_read, no_group, no_such
     from groupreplay.app.inspection.groups import absent
     from groupreplay.state.display.phrases import milliseconds
 
     missing = absent(choice, [group["group_id"] for group in existing])
     if missing:
-        return no_group(missing, choice, log)
+        return no_group(missing, choice, log.where, log.text())
     if shown:
         return None
     asked = given_flags(
@@ -127,4 +143,5 @@ def _nothing(
         at,
     )
     asked += [] if settings.expiring is None else [f"--expiring {milliseconds(settings.expiring)}"]
-    return no_such("group", asked, existing, log)
+    kinds = (f"{group['type']} {group['state']}" for group in existing)
+    return no_such("group", asked, log.where, groups_read(kinds, log))

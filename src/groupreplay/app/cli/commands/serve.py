@@ -11,12 +11,18 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from groupreplay.app.cli.cluster_flags import ClusterFlags, cluster_flags, sink_flags, topic_flags
 from groupreplay.app.cli.command import with_settings
 from groupreplay.app.cli.file_settings import is_typed
-from groupreplay.app.cli.flag_values import duration, listen_address
-from groupreplay.app.cli.options import file_flag, flag, pairs_flag, repeated_flag, switch
-from groupreplay.app.cli.policy_flags import redaction_flags
+from groupreplay.app.cli.flags import ClusterFlags, cluster_flags, redaction_flags, sink_flags, topic_flags
+from groupreplay.app.cli.options import (
+    duration,
+    file_flag,
+    flag,
+    listen_address,
+    pairs_flag,
+    repeated_flag,
+    switch,
+)
 
 if TYPE_CHECKING:
     from groupreplay.app.exporter.feed import Limits

@@ -1,1 +1,0 @@
-"""Commands that make documents and pages of what happened to a group over time."""

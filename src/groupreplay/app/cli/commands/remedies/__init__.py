@@ -1,1 +1,0 @@
-"""Commands that help to repair what an event reports."""

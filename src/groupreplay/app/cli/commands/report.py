@@ -1,0 +1,315 @@
+"""``groupreplay report``: what happened to a group, or to all groups, as one file to send on.
+
+Imports nothing heavy at the top: ``--help`` loads this module.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Container, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from groupreplay import __version__
+from groupreplay.app.cli.command import with_settings
+from groupreplay.app.cli.file_settings import giving_way
+from groupreplay.app.cli.flags import redaction_flags, retention_flags, rules_flags
+from groupreplay.app.cli.inputs import (
+    LogInput,
+    log_and_probes_flags,
+    log_read,
+    nothing_found,
+    reading,
+    warn_of_assumptions,
+    warn_of_losses,
+)
+from groupreplay.app.cli.options import file_flag, flag, force_flag, switch, time_flag, time_zone_flag
+from groupreplay.app.cli.time_range import TimeRange, given_flags, point_ms, time_range
+from groupreplay.app.text.times import GivenTime
+from groupreplay.streaming.base.clock import TimeZone
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.files import atomic_file, is_written_into, require_new
+from groupreplay.streaming.sources.source import context_of
+
+if TYPE_CHECKING:
+    from groupreplay.state import Context
+    from groupreplay.state.policy.redaction import Redaction
+    from groupreplay.streaming.config.rules_file import RulesSource
+    from groupreplay.streaming.config.settings import RetentionFlags
+    from groupreplay.streaming.engine.group_choice import GroupChoice
+    from groupreplay.streaming.sources.source import Rows
+    from groupreplay.timeline.document import TimelineDocument, TimelineSource
+    from groupreplay.timeline.limits import TimelineLimits
+
+
+_WORST: Final = 50
+#: Endings of ``-o`` with which a file holds one group.
+_OF_ONE_GROUP: Final = (".svg", ".json")
+_KINDS: Final = (".html", ".htm", *_OF_ONE_GROUP)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportSettings:
+    """The flags of ``report``."""
+
+    log: LogInput = log_and_probes_flags()
+    retention: RetentionFlags = retention_flags()
+    since: GivenTime | None = time_flag("Show this time and later; what was before counts, but is not shown.")
+    until: GivenTime | None = time_flag("Later records are ignored.")
+    zone: TimeZone = time_zone_flag()
+    complete_since: GivenTime | None = time_flag(
+        "No record since this time is missing: a first commit after it proves that the group is new."
+    )
+    trace: Sequence[Path] = file_flag(
+        "Trace of a simulation (simulate --trace), whose requests are marked; may be repeated.", multiple=True
+    )
+    redaction: Redaction | None = redaction_flags()
+    rules: RulesSource = rules_flags()
+    group: str | None = flag("The group: its id, or a glob that matches no other.", "--group", metavar="GLOB")
+    all_groups: bool = switch("An overview of all groups, and the worst ones in full.")
+    worst: int = flag(
+        "With --all-groups: how many groups are shown in full.", type=click.IntRange(0, 200), default=_WORST
+    )
+    path: Path = file_flag(
+        "File to write: .html; of one group also .svg, its picture, or .json, the document that both draw.",
+        "-o",
+        "--path",
+        required=True,
+    )
+    force: bool = force_flag()
+
+    def kind(self) -> str:
+        """The ending of the file.
+
+        Raises:
+            UsageError: there is no report of that kind.
+        """
+        kind = self.path.suffix.lower()
+        if not kind and is_written_into(self.path):
+            return ".html"
+        if kind not in _KINDS:
+            raise click.UsageError("-o must end with .html, .svg or .json.")
+        if kind in _OF_ONE_GROUP and self.group is None:
+            raise click.UsageError(f"A file *{kind} shows one group: give --group.")
+        return kind
+
+
+@with_settings("report", ReportSettings)
+def report_command(settings: ReportSettings) -> int:
+    """Draw what happened to a group as one HTML file that needs no network, or its picture as SVG.
+
+    Verdict, states, generations, members, partitions by owner, commits, conditions and events on one time axis. The
+    file opens from disk in a browser and can be attached to a ticket; it contains names of groups, clients and hosts
+    unless --redact hides them. With -o FILE.json the document itself is written; groupreplay schema timeline prints
+    its JSON Schema.
+    """
+    settings = replace(settings, **giving_way({"group": None, "all_groups": False}))
+    if settings.all_groups == (settings.group is not None):
+        raise click.UsageError("Give either --group or --all-groups.")
+    kind = settings.kind()
+    require_new([settings.path], force=settings.force)
+    times = time_range(settings.since, settings.until, settings.zone, settings.log.end)
+    text = (
+        _overview(settings, times)
+        if settings.group is None
+        else _one_group(settings, times, settings.group, kind)
+    )
+    if isinstance(text, ExitCode):
+        return text
+    with atomic_file(settings.path, "report", force=settings.force) as file:
+        file.write(text)
+    click.echo(f"{settings.path} ({len(text.encode()) / 1e6:.1f} MB)", err=True)
+    return ExitCode.OK
+
+
+def _one_group(settings: ReportSettings, times: TimeRange, group: str, kind: str) -> str | ExitCode:
+    """The text of the file about one group."""
+    from groupreplay.app.report.page import GROUP_BYTES, report_page, timeline_svg
+
+    source = _source(settings, times, ["--group", group, "-o", settings.path.name])
+    document = _need_timeline(settings, times, group, source, None if kind == ".json" else GROUP_BYTES)
+    if isinstance(document, ExitCode):
+        return document
+    if kind == ".json":
+        return _json(document)
+    return timeline_svg(document) if kind == ".svg" else report_page(document)
+
+
+def _json(document: TimelineDocument) -> str:
+    import msgspec
+
+    from groupreplay.app.text.terminal import escape_json
+
+    return escape_json(msgspec.json.encode(document).decode()) + "\n"
+
+
+def _overview(settings: ReportSettings, times: TimeRange) -> str | ExitCode:
+    """Reads the log twice: for the strips of all groups, and for the worst ones in full."""
+    from groupreplay.app.cli.nothing_found import no_such
+    from groupreplay.app.report.page import ALL_BYTES, island_bytes, report_page
+    from groupreplay.app.report.timelines import all_strips, groups_overview, that_fit
+    from groupreplay.timeline.limits import TimelineLimits
+
+    source = _source(settings, times, ["--all-groups", "-o", settings.path.name])
+    with _opened(settings, times) as log:
+        source = replace(source, cluster_id=log.rows.cluster_id, topic_id=log.rows.era)
+        overview = all_strips(log.rows, log.context, times.since_ms, times.until_ms, log.end_ms)
+    if not overview.strips:
+        read = log_read(log.rows, settings.zone)
+        # No file is written, which was asked for.
+        nothing = no_such("group", given_flags({}, times), read.where, read.text())
+        return nothing_found(replace(nothing, is_selection=True))
+    worst = [strip.group_id for strip in overview.strips[: settings.worst]]
+    times = replace(times, until_ms=times.until_ms or overview.until_ms)
+    limits = TimelineLimits().of_many(len(worst))
+    # A group of a live topic may be gone by now.
+    room = ALL_BYTES - island_bytes(groups_overview(overview, [], source, frozenset(worst)))
+    timelines = (
+        _timelines(settings, times, frozenset(worst), source, limits, most_bytes=room)[0] if worst else []
+    )
+    timelines.sort(key=lambda timeline: worst.index(timeline.group_id))
+    shown = that_fit(timelines, room)
+    return report_page(groups_overview(overview, shown, source, too_large=len(timelines) - len(shown)))
+
+
+@dataclass(frozen=True, slots=True)
+class _OpenedLog:
+    """Rows to read once, their context, and the time up to which the log is complete (None: not known)."""
+
+    rows: Rows
+    context: Context
+    end_ms: int | None
+
+
+@contextmanager
+def _opened(settings: ReportSettings, times: TimeRange) -> Iterator[_OpenedLog]:
+    """The log to report on; shows progress.
+
+    Raises:
+        UsageError: neither a capture nor a cluster is named.
+        GroupReplayError: the capture or the cluster cannot be read; also while reading.
+    """
+    policy = settings.rules.load()
+    with reading(settings.log) as rows:
+        context = context_of(
+            rows,
+            settings.retention,
+            policy=policy,
+            complete_since_ms=point_ms(settings.complete_since, settings.zone, settings.log.end),
+            member_events=True,
+            redaction=settings.redaction,
+        )
+        yield _OpenedLog(rows, context, rows.complete_until(times.until_ms))
+
+
+def _source(settings: ReportSettings, times: TimeRange, words: Sequence[str]) -> TimelineSource:
+    """Where a document comes from: a command that makes it again from the same capture or cluster.
+
+    The addresses of brokers are left out: a document is sent on.
+    """
+    from groupreplay.timeline.document import TimelineSource
+
+    log = settings.log.source()
+    flags = [*log.flags]
+    for name, value in (("--since", times.since_ms), ("--until", times.until_ms)):
+        flags += [] if value is None else [name, str(value)]
+    hidden = tuple(sorted(settings.redaction.hidden)) if settings.redaction else ()
+    flags += ["--redact", ",".join(hidden), "--redact-key-file", "FILE"] if hidden else []
+    return TimelineSource(
+        command=shlex.join(["groupreplay", "report", *flags, *words]),
+        version=__version__,
+        origin=log.origin,
+        cluster_id="",
+        topic_id="",
+        digest=log.digest(),
+        redacted=hidden,
+    )
+
+
+def _need_timeline(
+    settings: ReportSettings,
+    times: TimeRange,
+    group: str,
+    source: TimelineSource,
+    most_bytes: int | None,
+) -> TimelineDocument | ExitCode:
+    """The timeline of the one group with this id or of this glob; reports undecodable records on stderr.
+
+    If there is none, or if several groups match, it prints a line that says so, and returns the exit code.
+
+    Raises:
+        GroupReplayError: the log cannot be read.
+    """
+    from groupreplay.app.cli.nothing_found import names_of, no_group, no_such
+    from groupreplay.streaming.engine.group_choice import GroupChoice
+
+    choice = GroupChoice([group])
+    timelines, rows = _timelines(settings, times, _FirstGroup(choice), source, most_bytes=most_bytes)
+    log = log_read(rows, settings.zone)
+    if len(choice.matched) > 1:
+        raise GroupReplayError(
+            f"{len(choice.matched)} groups match {group!r}: {names_of(choice.matched)}; give one of them, or report "
+            "--all-groups",
+            exit_code=ExitCode.USAGE,
+        )
+    if choice.unmatched:
+        return nothing_found(no_group(choice.unmatched, choice, log.where, log.text()))
+    if not timelines:
+        asked = given_flags({"--group": [group]}, times)
+        return nothing_found(no_such("record that can be read", asked, log.where, log.text()))
+    return timelines[0]
+
+
+class _FirstGroup:
+    """The first group of a choice that is asked about: logs of all groups that match a glob would fill the memory."""
+
+    def __init__(self, choice: GroupChoice) -> None:
+        self._choice = choice
+        self._first: str | None = None
+
+    def __contains__(self, group_id: object) -> bool:
+        assert isinstance(group_id, str)
+        if group_id not in self._choice:
+            return False
+        self._first = self._first or group_id
+        return group_id == self._first
+
+
+def _timelines(
+    settings: ReportSettings,
+    times: TimeRange,
+    groups: Container[str],
+    source: TimelineSource,
+    limits: TimelineLimits | None = None,
+    *,
+    most_bytes: int | None,
+) -> tuple[list[TimelineDocument], Rows]:
+    """The timelines of those of these groups that the log contains, and the rows that were read.
+
+    On a page they take ``most_bytes`` together. Undecodable records are reported on stderr.
+
+    Raises:
+        GroupReplayError: the log cannot be read.
+    """
+    from groupreplay.app.report.timelines import TimelineQuery, group_timelines, read_trace
+
+    trace = read_trace(settings.trace, groups)
+    with _opened(settings, times) as log:
+        query = TimelineQuery(
+            groups=groups,
+            source=replace(source, cluster_id=log.rows.cluster_id, topic_id=log.rows.era),
+            since_ms=times.since_ms,
+            until_ms=times.until_ms,
+            end_ms=log.end_ms,
+            trace=trace,
+        )
+        timelines, replay = group_timelines(log.rows, log.context, query, limits, most_bytes)
+    warn_of_losses(replay)
+    if timelines:
+        sessions = ((document.group_type, document.basis.assumed) for document in timelines)
+        warn_of_assumptions(log.context, log.rows, sessions=sessions)
+    return timelines, log.rows
