@@ -102,7 +102,7 @@ class SmallEngine:
 
     def progress(self, after: int | None) -> Sequence[Batch]:
         """See ``Engine.progress``."""
-        return self.batches[-1:] if after is None else [one for one in self.batches if one.number > after]
+        return self.batches[0 if after is None else after + 1 :]
 
     def tasks_ended(self) -> tuple[int, int] | None:
         """It has no tasks."""

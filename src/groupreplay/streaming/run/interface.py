@@ -62,9 +62,9 @@ class Engine(Protocol):
     """Applies the log, batch by batch. ``run`` is called once; the other two by other threads meanwhile."""
 
     def progress(self, after: int | None) -> Sequence[Batch]:
-        """The finished batches after the one with this number, as far as they are remembered.
+        """The finished batches after the one with this number (None: of all), as far as they are remembered.
 
-        Earlier ones may be among them; ``after`` None selects the last one only.
+        At least the last one; earlier ones may be among them.
         """
 
     def tasks_ended(self) -> tuple[int, int] | None:
