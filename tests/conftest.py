@@ -19,7 +19,6 @@ from groupreplay.streaming.local.broker import EmbeddedBroker
 from support import class_archives
 from support.installed_code import differing_modules
 from support.paths import ROOT
-from support.pictures import report_pages
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -79,6 +78,9 @@ def pytest_runtest_setup() -> None:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """One browser for the tests of a module; longer, and its event loop would be in the way of other tests."""
+    # Here, because a session must find other code that is installed before it is imported.
+    from support.pictures import report_pages
+
     if report_pages.browser_program() is None:
         pytest.skip(report_pages.NO_BROWSER)
     with report_pages.running_browser() as running:

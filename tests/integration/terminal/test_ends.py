@@ -119,10 +119,10 @@ def test_a_capture_keeps_its_file(
 
 @pytest.mark.broker
 @pytest.mark.parametrize(
-    ("words", "sign"),
+    ("words", "signs"),
     [
-        (["serve", "--metrics-only", "--listen", "127.0.0.1:0"], b"metrics on"),
-        (["probe", "--interval", "1"], b"groups rebalancing"),
+        (["serve", "--metrics-only", "--listen", "127.0.0.1:0"], (b"metrics on", b"retrying")),
+        (["probe", "--interval", "1"], (b"groups rebalancing",)),
     ],
     ids=["serve", "probe"],
 )
@@ -132,7 +132,7 @@ def test_a_command_that_goes_on_for_ever(
     unique: Callable[[str], str],
     tmp_path: Path,
     words: list[str],
-    sign: bytes,
+    signs: tuple[bytes, ...],
     way: Way,
 ) -> None:
     """Ends in the same way."""
@@ -147,7 +147,7 @@ def test_a_command_that_goes_on_for_ever(
     with on_terminal(
         [*words, "--bootstrap-server", broker.bootstrap_servers, *used], tmp_path / "scratch"
     ) as terminal:
-        terminal.wait_until(lambda: sign in terminal.printed)
+        terminal.wait_until(lambda: all(sign in terminal.printed for sign in signs))
         ended = terminal.end(way)
         said = [line for line in ended.said.splitlines() if "groups rebalancing" not in line]
     expected = (130, ["groupreplay: interrupted (Ctrl-C)"]) if way is Terminal.ctrl_c else (129, [])

@@ -94,6 +94,20 @@ def test_documents(tmp_path: Path) -> None:
         ]
 
 
+def test_a_condition_of_others(tmp_path: Path) -> None:
+    """What other programs write into the topic is shown only as far as the API promises it: suspects are objects."""
+    written = msgspec.json.decode(document(stuck()[0]))
+    (stuck_condition,) = (held for held in written["conditions"] if held["condition"] == "rebalance.stuck")
+    stuck_condition["suspects"] = [7, None, {"member_id": "a"}]
+    with served_cluster(tmp_path, NOW) as cluster:
+        take(cluster, states([("g", msgspec.json.encode(written))]), NOW)
+        shown = cluster.ask(lambda db: group_queries.conditions(db, 9))
+        assert [(condition.name, condition.suspects) for condition in shown] == [
+            ("rebalance.stuck", [{"member_id": "a"}]),
+            ("rebalance.slow", []),
+        ]
+
+
 def test_conditions_as_spans(tmp_path: Path) -> None:
     """From the begin to the end, whichever event comes first; the highest severity counts."""
     fired, again = TOLD[3], msgspec.json.decode(TOLD[3])
