@@ -11,6 +11,7 @@ from groupreplay.state.conditions.condition import Condition
 from groupreplay.state.conditions.detection import Detector, GroupDetector, JobDetector
 from groupreplay.state.conditions.job_behind import JobBehindDetector
 from groupreplay.state.conditions.job_blind import JobBlindDetector
+from groupreplay.state.conditions.leader_flapping import LeaderFlappingDetector
 from groupreplay.state.conditions.member_flapping import MemberFlappingDetector
 from groupreplay.state.conditions.member_idle import MemberIdleDetector
 from groupreplay.state.conditions.offsets_expiring import OffsetsExpiringDetector
@@ -32,6 +33,7 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     RebalanceSuspectedDetector(),
     RebalanceTimeoutsDetector(),
     RebalanceStormDetector(),
+    LeaderFlappingDetector(),
     MemberFlappingDetector(),
     MemberIdleDetector(),
     StaticConflictDetector(),

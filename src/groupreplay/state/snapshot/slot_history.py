@@ -48,6 +48,16 @@ class MemberCount(msgspec.Struct, array_like=True, frozen=True):
     members: int
 
 
+class Leader(msgspec.Struct, array_like=True, frozen=True):
+    """A member that leads a classic group, and when its slot became the leader."""
+
+    at_ms: int
+    member_id: str
+    client_id: str
+    client_host: str
+    instance_id: str | None
+
+
 class SlotHistory(msgspec.Struct, array_like=True):
     """The history of one group; ``slots`` are by a hash of instance id, or of client id and host, or of member id.
 
@@ -55,6 +65,7 @@ class SlotHistory(msgspec.Struct, array_like=True):
     whether it changed with the last generation. ``unsettled`` counts probes that did not show Stable, by minute.
     ``durations_ms`` are upper bounds of the last rebalances, the latest one last. ``counts`` are the last numbers of
     members; ``stopped_ms`` is when a member last left on purpose or was started again (-1: never).
+    ``leaders`` are the last slots that led, the present one last.
     """
 
     slots: dict[str, Slot] = {}
@@ -66,6 +77,7 @@ class SlotHistory(msgspec.Struct, array_like=True):
     durations_ms: tuple[int, ...] = ()
     counts: tuple[MemberCount, ...] = ()
     stopped_ms: int = -1
+    leaders: tuple[Leader, ...] = ()
 
 
 def usual_duration_ms(history: SlotHistory | None, least: int) -> int | None:
