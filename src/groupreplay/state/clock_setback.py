@@ -82,8 +82,11 @@ def _cut_modern(group: Modern, at_ms: int) -> None:
 
 def _forget(history: SlotHistory, at_ms: int) -> None:
     """What is counted in a window of time is forgotten: cut to one moment, it would look like a burst."""
-    history.marks = [mark for mark in history.marks if mark.at_ms <= at_ms]
-    history.counts = tuple(one for one in history.counts if one.at_ms <= at_ms)
+    for name in history.__struct_fields__:
+        moments = getattr(history, name)
+        # Also what a condition remembers: whatever has a time of its own.
+        if isinstance(moments, list | tuple) and moments and hasattr(moments[0], "at_ms"):
+            setattr(history, name, type(moments)(moment for moment in moments if moment.at_ms <= at_ms))
     history.stopped_ms = min(history.stopped_ms, at_ms)
     for slot in history.slots.values():
         slot.returned_ms = _until(slot.returned_ms, at_ms)

@@ -72,7 +72,7 @@ def event(name: str, group: str | None, second: int) -> OutputRow:
 
 
 def test_names() -> None:
-    """The last word is enough, as no two conditions share one."""
+    """The last word is enough; it means all conditions that end in it."""
     names = [kind.NAME for kind in CONDITIONS]
     short = [name.rpartition(".")[2] for name in names]
     assert Findings(short).names == set(names) == Findings(names).names

@@ -128,6 +128,8 @@ _RESET: Final = event_type(OffsetsReset.NAME)
 class Findings:
     """Finds conditions and expired offsets by last words or full names (``stuck`` or ``rebalance.stuck``).
 
+    A last word means all conditions that end in it.
+
     Expired offsets count while the log still shows that they expired, and no later commit of the group.
 
     Raises:
@@ -135,13 +137,16 @@ class Findings:
     """
 
     def __init__(self, asked: Collection[str]) -> None:
-        spellings = {spelling: name for name in _FAIL_ON for spelling in (name, short_name(name))}
+        spellings: dict[str, set[str]] = {}
+        for name in _FAIL_ON:
+            for spelling in (name, short_name(name)):
+                spellings.setdefault(spelling, set()).add(name)
         for name in asked:
             if name not in spellings:
-                names = ", ".join(map(short_name, _FAIL_ON))
+                names = ", ".join(dict.fromkeys(map(short_name, _FAIL_ON)))
                 fix = f"known: {names}; or their full names, for example rebalance.stuck"
                 raise unusable(f"{name!r} is not a condition", "--fail-on", fix)
-        self.names = frozenset(spellings[name] for name in asked)
+        self.names = frozenset(name for spelling in asked for name in spellings[spelling])
         self._expired: dict[str, str] = {}
 
     def observe(self, rows: Iterable[OutputRow]) -> Iterator[OutputRow]:

@@ -192,8 +192,8 @@ class GroupDetector(Detector):
     def learn(self, snapshot: GroupSnapshot, at_ms: int) -> None:
         """Remembers in a field of its own what an operation has just changed; most detectors remember nothing.
 
-        It is asked after each operation in the order of the log, whatever is evaluated, and keeps bounded memory. A
-        coordinator's clock may have been set back: what it remembers may be later than ``at_ms``.
+        It is asked after each operation in the order of the log, whatever is evaluated, and keeps bounded memory. When
+        a coordinator's clock is set back, what has a later ``at_ms`` is forgotten (``clock_setback``).
         """
 
     def evaluate(self, view: GroupView) -> Evaluation:

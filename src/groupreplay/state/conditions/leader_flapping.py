@@ -100,15 +100,15 @@ class LeaderFlappingDetector(GroupDetector):
         if history is None or leading is None or windows.is_connect_task(leading.client_id):
             return
         leader = Leader(
-            since_ms=at_ms,
+            at_ms=at_ms,
             member_id=bounded_text(leading.member_id),
             client_id=bounded_text(leading.client_id),
             client_host=bounded_text(leading.client_host),
             instance_id=None if leading.instance_id is None else bounded_text(leading.instance_id),
         )
-        before = [former for former in history.leaders if former.since_ms <= at_ms]
+        before = [*history.leaders]
         if before and _slot(before[-1]) == _slot(leader):
-            leader = replace(leader, since_ms=before.pop().since_ms)
+            leader = replace(leader, at_ms=before.pop().at_ms)
         history.leaders = (*before, leader)[-MOST_TIMES - 1 :]
 
     def evaluate(self, view: GroupView) -> Evaluation:
@@ -116,11 +116,10 @@ class LeaderFlappingDetector(GroupDetector):
         history, begin_ms = view.snapshot.slot_history, view.now_ms - self.window_ms
         if history is None:
             return QUIET
-        leaders = [leader for leader in history.leaders if leader.since_ms <= view.now_ms]
-        changes = [pair for pair in pairwise(leaders) if pair[1].since_ms > begin_ms]
+        changes = [pair for pair in pairwise(history.leaders) if pair[1].at_ms > begin_ms]
         if not changes:
             return QUIET
-        changed_ms = tuple(leader.since_ms for _, leader in changes)
+        changed_ms = tuple(leader.at_ms for _, leader in changes)
         often = windows.recurrence(changed_ms, self.window_ms, self.times, view.now_ms)
         if view.active(LeaderFlapping) is None and (often is None or _is_rolling(history, changes)):
             return QUIET
@@ -138,7 +137,7 @@ def _is_rolling(history: SlotHistory, changes: Sequence[tuple[Leader, Leader]]) 
     """Whether each slot lost the leadership once, or again only in a second rolling restart."""
     lost: dict[tuple[str, ...], list[int]] = {}
     for former, leader in changes:
-        lost.setdefault(_slot(former), []).append(leader.since_ms)
+        lost.setdefault(_slot(former), []).append(leader.at_ms)
     return all(
         len(times_ms) == 1 or (len(times_ms) == 2 and _all_changed(history, *times_ms))
         for times_ms in lost.values()

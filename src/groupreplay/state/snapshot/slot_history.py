@@ -49,9 +49,9 @@ class MemberCount(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Leader(msgspec.Struct, array_like=True, frozen=True):
-    """A member that leads a classic group, and since when its slot does."""
+    """A member that leads a classic group, and when its slot became the leader."""
 
-    since_ms: int
+    at_ms: int
     member_id: str
     client_id: str
     client_host: str
