@@ -13,12 +13,11 @@ from typing import Any
 import msgspec
 
 from groupreplay.state.plausible_times import SETBACK_MS
-from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
+from groupreplay.state.snapshot.group_snapshot import GroupSnapshot, LogPosition
 from groupreplay.state.snapshot.group_state import GroupState
-from groupreplay.state.snapshot.log_position import LogPosition
+from groupreplay.state.snapshot.members import SlotHistory
 from groupreplay.state.snapshot.modern import Modern
 from groupreplay.state.snapshot.offsets import Offsets
-from groupreplay.state.snapshot.slot_history import SlotHistory
 
 
 def is_setback(log: LogPosition, at_ms: int) -> bool:

@@ -11,8 +11,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from groupreplay.state.events.event import Severity
-from groupreplay.state.policy.planned_windows import Once, PlannedWindow, Weekly
-from groupreplay.state.policy.rules import Policy
+from groupreplay.state.policy.rules import Once, PlannedWindow, Policy, Weekly
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.rules_file import RulesSource, RulesWatch, differences, parse_rules
 

@@ -80,8 +80,8 @@ def need_event_types(names: Sequence[str]) -> frozenset[str] | None:
     Raises:
         UsageError: there is no event of that name.
     """
-    from groupreplay.state.output.catalogue import EVENTS
     from groupreplay.state.output.envelope import event_type
+    from groupreplay.state.output.schemas import EVENTS
 
     known = [event.NAME for event in EVENTS]
     for name in names:

@@ -17,7 +17,7 @@ from groupreplay.app.exporter.freshness import Limits, heartbeat_age, is_fresh, 
 from groupreplay.app.exporter.metric_catalog import PREFIX_GROUP, PREFIX_JOB, STATES, Sheet
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.job.bad_records import CORRECTED
-from groupreplay.state.output.catalogue import EVENTS
+from groupreplay.state.output.schemas import EVENTS
 from groupreplay.streaming.contract.job_document import JobDocument
 from groupreplay.streaming.engine.packing.record_counts import RECORD_TYPES
 from groupreplay.streaming.sinks.held_conditions import Holding

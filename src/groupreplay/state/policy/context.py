@@ -4,11 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
+from groupreplay.codecs.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS
 from groupreplay.state.policy.redaction import Redaction
 from groupreplay.state.policy.rules import Policy
-from groupreplay.state.policy.sessions import SessionSettings
+
+
+class SessionSettings(NamedTuple):
+    """The settings of the brokers for the groups of one kind.
+
+    ``group.KIND.session.timeout.ms``, the least one that a group may have for itself
+    (``group.KIND.min.session.timeout.ms``), and ``group.KIND.heartbeat.interval.ms``. ``assumed``: nobody has said so.
+    """
+
+    timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS
+    least_ms: int = DEFAULT_SESSION_TIMEOUT_MS
+    heartbeat_ms: int = 5_000
+    assumed: bool = False
+
+
+#: Kafka's defaults, where no broker has told its own; no session is shorter than the least one of classic groups.
+ASSUMED_SESSIONS: Final = SessionSettings(least_ms=6_000, assumed=True)
+
 
 #: The topic that is read. Its name is Kafka's own and no setting.
 OFFSETS_TOPIC = "__consumer_offsets"

@@ -7,19 +7,18 @@ from dataclasses import dataclass, replace
 from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType, MemberPhase
 from groupreplay.state.events import group_events
 from groupreplay.state.events.event import Evidence, Fact, GoneMember, Trigger
-from groupreplay.state.policy.sessions import ASSUMED_SESSIONS, SessionSettings
+from groupreplay.state.policy.context import ASSUMED_SESSIONS, SessionSettings
 from groupreplay.state.replay import generation_diff
-from groupreplay.state.replay.departures.reasons import FENCING_SLACK_MS, Leaving, fenced, why
+from groupreplay.state.replay.departure_reasons import FENCING_SLACK_MS, Leaving, fenced, why
+from groupreplay.state.replay.generation_diff import MOST_GONE, Departure, MembershipChange, judged
 from groupreplay.state.replay.group_summary import GroupSummary, LastSign
-from groupreplay.state.replay.membership_change import MOST_GONE, Departure, MembershipChange, judged
 from groupreplay.state.replay.report import Report
 from groupreplay.state.replay.topic_names import counted_moves, named, named_orphans, names
 from groupreplay.state.snapshot import modern
 from groupreplay.state.snapshot.group_state import GroupState, OpenRebalance
-from groupreplay.state.snapshot.members import Member, Pairing, client_fields, pair
+from groupreplay.state.snapshot.members import Member, Pairing, SlotHistory, client_fields, pair
 from groupreplay.state.snapshot.offsets import Offsets
 from groupreplay.state.snapshot.partitions import each
-from groupreplay.state.snapshot.slot_history import SlotHistory
 
 
 @dataclass(frozen=True, slots=True)

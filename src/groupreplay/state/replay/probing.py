@@ -14,7 +14,7 @@ from groupreplay.state.events.event import Evidence, Trigger
 from groupreplay.state.events.group_events import RebalanceStarted
 from groupreplay.state.replay.phases import NEXT, PROBED
 from groupreplay.state.replay.report import Report
-from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
+from groupreplay.state.snapshot.group_snapshot import GroupSnapshot, ProbeQueue
 from groupreplay.state.snapshot.group_state import (
     BeginBounds,
     GroupState,
@@ -22,7 +22,6 @@ from groupreplay.state.snapshot.group_state import (
     RebalanceInProgress,
     SeenPhase,
 )
-from groupreplay.state.snapshot.log_position import ProbeQueue
 from groupreplay.state.snapshot.observations import Probe
 
 #: Waiting probes that are kept between two calls; a rebalance that is probed for an hour has fewer.

@@ -17,12 +17,11 @@ import msgspec
 
 from groupreplay.codecs.kafka_terms import GroupType, Phase
 from groupreplay.state.events.event import History
-from groupreplay.state.replay.departures.planned import TOO_SLOW, remember
-from groupreplay.state.replay.membership_change import Departure, MembershipChange, is_replaced
+from groupreplay.state.replay.departures import TOO_SLOW, remember
+from groupreplay.state.replay.generation_diff import Departure, MembershipChange, is_replaced
 from groupreplay.state.snapshot import modern
-from groupreplay.state.snapshot.members import Member
+from groupreplay.state.snapshot.members import Mark, Member, Slot, SlotHistory, Takeover
 from groupreplay.state.snapshot.modern import ModernMember
-from groupreplay.state.snapshot.slot_history import Mark, Slot, SlotHistory, Takeover
 from groupreplay.state.stored_form import bounded_text
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from datetime import datetime, time, timedelta, timezone
 from typing import Any, Final
 
 from groupreplay.state.events.event import Severity
-from groupreplay.state.policy.planned_windows import DAYS, Once, PlannedWindow, Weekly
+from groupreplay.state.policy.rules import DAYS, Once, PlannedWindow, Weekly
 from groupreplay.streaming.base.errors import unusable
 from groupreplay.streaming.base.time_zones import time_zone
 

@@ -17,8 +17,7 @@ from confluent_kafka import KafkaException
 from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state.display.phrases import milliseconds
 from groupreplay.state.display.safe_text import safe_text
-from groupreplay.state.policy.context import NEWEST_RULES, BrokerRelease
-from groupreplay.state.policy.sessions import SessionSettings
+from groupreplay.state.policy.context import NEWEST_RULES, BrokerRelease, SessionSettings
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import RetentionFlags
 from groupreplay.streaming.kafka.broker_release import RELEASE_SETTING, told_release

@@ -10,7 +10,7 @@ from groupreplay.timeline.event_reading import ReadEvent
 
 #: A leave event has the time of its record or of the end of the join phase before it.
 _LEAVE_TOLERANCE_MS: Final = 600_000
-#: The same replacement is emitted at most once in this time (``groupreplay.state.output.repeats``).
+#: The same replacement is emitted at most once in this time (``groupreplay.state.output.envelope``).
 _REPEATED_WITHIN_MS: Final = 60_000
 
 

@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 
 from groupreplay.coordinator.simulation.trace_schema import trace_schema
-from groupreplay.state.output.catalogue import EVENTS
-from groupreplay.state.output.schemas import json_schemas
+from groupreplay.state.output.schemas import EVENTS, json_schemas
 from support.job.captures import invoke
 
 

@@ -14,7 +14,7 @@ from groupreplay.app.inspection.capture_files.context import (
     retention_of,
 )
 from groupreplay.state.plausible_times import LATEST_MS
-from groupreplay.state.policy.sessions import SessionSettings
+from groupreplay.state.policy.context import SessionSettings
 from groupreplay.streaming.kafka.retention import Retention
 
 

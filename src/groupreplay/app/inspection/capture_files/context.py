@@ -11,7 +11,7 @@ import msgspec
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.plausible_times import LATEST_MS
-from groupreplay.state.policy.sessions import SessionSettings
+from groupreplay.state.policy.context import SessionSettings
 from groupreplay.streaming.contract.message_decoder import Integer, MessageDecoder
 from groupreplay.streaming.kafka.broker_release import parsed_release
 from groupreplay.streaming.kafka.retention import Retention

@@ -21,7 +21,7 @@ from groupreplay.codecs import (
 from groupreplay.codecs.kafka_json import blob_json
 from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE
 from groupreplay.codecs.schema import Versioned
-from groupreplay.state.snapshot.connect import CONNECT_PROTOCOL_TYPE
+from groupreplay.state.snapshot.members import CONNECT_PROTOCOL_TYPE
 
 #: Protocol type -> for each of the two fields, Kafka's name of its schema and our class.
 _SCHEMAS: Final[Mapping[str, Mapping[str, tuple[str, type[Versioned]]]]] = {

@@ -18,8 +18,7 @@ import pyarrow.compute as pc
 
 from groupreplay.codecs import Key, Malformed, OffsetCommitValue, Skipped, Value, decode_value
 from groupreplay.state import plausible_times
-from groupreplay.state.job.bad_records import BadRecord
-from groupreplay.state.job.left_out import LeftOut, left_out
+from groupreplay.state.job.bad_records import BadRecord, LeftOut, left_out
 from groupreplay.state.plausible_times import NO_TIMESTAMP
 from groupreplay.streaming.engine.packing import record_times
 from groupreplay.streaming.engine.packing.allocator import keep_freed_memory

@@ -17,7 +17,7 @@ from groupreplay.state.events.offset_events import (
     RewoundOffset,
 )
 from groupreplay.state.policy.rules import GroupRule, Policy
-from groupreplay.state.replay.offset_changes.losses import MEMORY_MS, MOST_REMEMBERED
+from groupreplay.state.replay.offset_losses import MEMORY_MS, MOST_REMEMBERED
 from groupreplay.state.snapshot.observations import CommitRun
 from support.histories.builders import (
     CONTEXT,

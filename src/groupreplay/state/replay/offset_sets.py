@@ -12,25 +12,87 @@ that sets offsets again and again is reported until its pace is known, then no m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import takewhile
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 from groupreplay.state.events.event import Evidence, History, Severity
 from groupreplay.state.events.offset_events import OffsetsSet, SetDirection, SetPartition
-from groupreplay.state.replay.group_activity import has_members, is_significant
-from groupreplay.state.replay.offset_changes.consequences import severity_of_moves
+from groupreplay.state.policy.rules import severity_of_moves
+from groupreplay.state.replay import offset_deletions, offset_losses
+from groupreplay.state.replay.group_summary import has_members, is_significant
 from groupreplay.state.snapshot.losses import OffsetSets, SetOccasion, SetPace, SetRange
 
 if TYPE_CHECKING:
+    from groupreplay.state.events.event import Event
     from groupreplay.state.policy.context import Context
     from groupreplay.state.replay.report import Report
     from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
     from groupreplay.state.snapshot.group_state import GroupState
-    from groupreplay.state.snapshot.observations import CommitRun
-    from groupreplay.state.snapshot.offsets import Applied
+    from groupreplay.state.snapshot.observations import CommitRun, Probe
+    from groupreplay.state.snapshot.offsets import Applied, Offsets
+
+
+#: Makes the report whose cause is the record of this offset and time.
+ReportAt: TypeAlias = "Callable[[int, int], Report]"
+
+
+def apply_commits(snapshot: GroupSnapshot, offsets: Offsets, run: CommitRun, context: Context) -> Applied:
+    """Apply the commits, and hold what is more than progress."""
+    from_outside = takes_sets(snapshot, run.first_ms, context)
+    steps_from = emptied_at(snapshot.group) if from_outside else None
+    applied = offsets.apply(run, snapshot.group.epoch, steps_from=steps_from)
+    if from_outside and (len(applied.steps) or len(run.steps) or applied.new_rows):
+        hold_sets(snapshot, run, applied)
+    if snapshot.losses.lost or (not from_outside and (applied.fallen or len(run.steps))):
+        offset_losses.hold_changes(snapshot, run, applied, rewinds=not from_outside)
+    return applied
+
+
+def due_ms(snapshot: GroupSnapshot) -> int | None:
+    """When the next occasion is over; None without one."""
+    held = snapshot.losses
+    due = (offset_losses.due_ms(held), offset_deletions.due_ms(held), sets_due_ms(snapshot.sets))
+    return min((one for one in due if one is not None), default=None)
+
+
+def report_over(snapshot: GroupSnapshot, at_ms: int, report_at: ReportAt) -> list[Event]:
+    """Report the occasions that are over at this moment."""
+    events: list[Event] = []
+    for unclear in offset_deletions.take_over(snapshot.losses, at_ms):
+        report = report_at(unclear.log_offset, unclear.at_ms)
+        offset_deletions.report_deletion(snapshot, unclear, confirmed=False, report=report)
+        events += report.events
+    for changes in offset_losses.take_occasions(snapshot, at_ms):
+        report = report_at(changes[0].log_offset, changes[0].timestamp_ms)
+        offset_losses.report_changes(snapshot, changes, report)
+        events += report.events
+    for occasion in take_occasions(snapshot.sets, at_ms):
+        report = report_at(occasion.log_offset, occasion.since_ms)
+        report_sets(snapshot, occasion, report)
+        events += report.events
+    return events
+
+
+def report_all(snapshot: GroupSnapshot, report_at: ReportAt) -> list[Event]:
+    """Report what waits, although its occasion may not be over."""
+    events: list[Event] = []
+    while (at_ms := due_ms(snapshot)) is not None:
+        events += report_over(snapshot, at_ms, report_at)
+    return events
+
+
+def apply_answer(snapshot: GroupSnapshot, probe: Probe, report_at: ReportAt) -> list[Event]:
+    """Report the deletions that the prober's answer explains: it has found these topics gone."""
+    events: list[Event] = []
+    for unclear in offset_deletions.take_answered(snapshot.losses, probe.deleted_topics, probe.taken_ms):
+        report = report_at(unclear.log_offset, unclear.at_ms)
+        offset_deletions.report_deletion(snapshot, unclear, confirmed=True, report=report)
+        events += report.events
+    return events
+
 
 #: An occasion ends so long after its first set.
 OCCASION_MS: Final = 10_000
@@ -108,7 +170,7 @@ def _add(sets: OffsetSets, step: _PossibleSet, generation: int | None, *, recrea
     of_topic[step.partition] = first if before is None else before.up_to(step.to_offset, recreated)
 
 
-def due_ms(sets: OffsetSets) -> int | None:
+def sets_due_ms(sets: OffsetSets) -> int | None:
     """When the first occasion is over; None without one."""
     return sets.waiting[0].since_ms + OCCASION_MS if sets.waiting else None
 

@@ -10,7 +10,7 @@ import pytest
 from groupreplay.state import Event, Evidence, Group, Severity
 from groupreplay.state.events.offset_events import OffsetsSet, SetPartition
 from groupreplay.state.policy.rules import GroupRule, Policy
-from groupreplay.state.replay.offset_changes.sets import OCCASION_MS
+from groupreplay.state.replay.offset_sets import OCCASION_MS
 from support.histories.builders import (
     CONTEXT,
     GROUP,

@@ -6,7 +6,7 @@ import pytest
 
 from groupreplay.state import Group
 from groupreplay.state.policy.rules import Rules
-from groupreplay.state.replay.group_activity import is_significant
+from groupreplay.state.replay.group_summary import is_significant
 from support.histories.builders import GROUP, Raw, asked_for, commit, emptied, generation, member, replay
 from support.histories.modern_builders import described, first_join, left, operation
 

@@ -9,16 +9,23 @@ from groupreplay.codecs.kafka_terms import GroupType, Phase
 from groupreplay.state import Context, Group
 from groupreplay.state.events.event import Evidence, History
 from groupreplay.state.snapshot import group_state
-from groupreplay.state.snapshot.conditions import ActiveCondition, ConditionKey, Conditions
-from groupreplay.state.snapshot.group_snapshot import GroupActivity, GroupSnapshot
-from groupreplay.state.snapshot.log_position import LogPosition, PendingRecord, ProbeQueue
+from groupreplay.state.snapshot.group_snapshot import (
+    ActiveCondition,
+    ConditionKey,
+    Conditions,
+    GroupActivity,
+    GroupSnapshot,
+    LogPosition,
+    PendingRecord,
+    ProbeQueue,
+    read,
+    write,
+)
 from groupreplay.state.snapshot.losses import Change, Losses, Lost
-from groupreplay.state.snapshot.members import Member
+from groupreplay.state.snapshot.members import Member, SlotHistory
 from groupreplay.state.snapshot.modern import Modern
 from groupreplay.state.snapshot.observations import Probe
 from groupreplay.state.snapshot.offsets import COMMITTED, OffsetsSnapshot
-from groupreplay.state.snapshot.slot_history import SlotHistory
-from groupreplay.state.snapshot.storage import read, write
 from groupreplay.state.stored_form import SnapshotError, sealed
 
 MEMBER = Member("m", "i", "c", "/h", 1, 2, ("range",), ("t",), {"t": "0"})

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from groupreplay.state.events.event import Evidence, LeaveCandidate
-from groupreplay.state.policy.sessions import ASSUMED_SESSIONS, SessionSettings
-from groupreplay.state.replay.departures.reasons import JoinTimer, Leaving, fenced, why
+from groupreplay.state.policy.context import ASSUMED_SESSIONS, SessionSettings
+from groupreplay.state.replay.departure_reasons import JoinTimer, Leaving, fenced, why
 
 #: A member that commits every 5 s, with Kafka's defaults; it left at 1 000 000 ms.
 AT_MS = 1_000_000

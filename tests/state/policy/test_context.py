@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupreplay.state.policy.sessions import ASSUMED_SESSIONS, SessionSettings
+from groupreplay.state.policy.context import ASSUMED_SESSIONS, SessionSettings
 
 
 def test_an_assumption_is_marked_and_excludes_nothing_above_the_least_session() -> None:

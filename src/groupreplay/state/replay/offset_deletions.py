@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from groupreplay.state.replay.report import Report
     from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
 
+
 #: A round may have begun just before the deletion; the next one notices it, and has to read the log.
 _ROUNDS: Final = 3
 #: An event that is written more than a minute after the deletion would page nobody.

@@ -18,7 +18,7 @@ from typing import Final
 
 from groupreplay.state.display.phrases import clock_time, milliseconds, timestamp
 from groupreplay.state.events.event import Evidence, LeaveCandidate, LeaveReason
-from groupreplay.state.policy.sessions import SessionSettings
+from groupreplay.state.policy.context import SessionSettings
 
 #: How late the broker's timer fences a member of KIP-848 that does not revoke.
 FENCING_SLACK_MS: Final = 1_000

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Final
 from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType
 from groupreplay.state.events import offset_events
 from groupreplay.state.events.event import Evidence, Severity
-from groupreplay.state.replay.group_activity import has_members, is_significant
-from groupreplay.state.replay.offset_changes.consequences import severity_of_moves
-from groupreplay.state.replay.offset_changes.deletions import hold_deletion
+from groupreplay.state.policy.rules import severity_of_moves
+from groupreplay.state.replay.group_summary import has_members, is_significant
+from groupreplay.state.replay.offset_deletions import hold_deletion
 from groupreplay.state.replay.retention import (
     NEVER,
     Grounds,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from groupreplay.state.snapshot.group_state import GroupState
     from groupreplay.state.snapshot.observations import CommitRun
     from groupreplay.state.snapshot.offsets import Applied, Offsets
+
 
 #: A tombstone may be this much older than the deadline: clocks of brokers differ.
 TOLERANCE_MS: Final = 5_000
