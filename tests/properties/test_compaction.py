@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from groupreplay.coordinator.classic.group import ClassicGroup
-from groupreplay.coordinator.consumer.group import ConsumerGroup
+from groupreplay.coordinator.classic.classic_group import ClassicGroup
+from groupreplay.coordinator.consumer.consumer_group import ConsumerGroup
 from groupreplay.coordinator.requests import DeleteGroup, Settings
 from groupreplay.state import Event
 from groupreplay.state.output import envelope

@@ -16,11 +16,11 @@ from groupreplay.codecs import (
     encode_blob,
 )
 from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, ConsumerPhase, Phase
-from groupreplay.coordinator.classic.group import ClassicGroup, GroupMember, group_tombstone
+from groupreplay.coordinator.classic.classic_group import ClassicGroup, GroupMember, group_tombstone
 from groupreplay.coordinator.classic.rebalance import Rebalance
 from groupreplay.coordinator.consumer import records
-from groupreplay.coordinator.consumer.assignor_input import Target
-from groupreplay.coordinator.consumer.group import (
+from groupreplay.coordinator.consumer.assignors import Target
+from groupreplay.coordinator.consumer.consumer_group import (
     ClassicPart,
     ConsumerGroup,
     ConsumerMember,

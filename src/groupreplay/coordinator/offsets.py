@@ -16,8 +16,8 @@ from groupreplay.codecs import (
     OffsetCommitValue,
     as_written,
 )
-from groupreplay.coordinator.classic.group import ClassicGroup
-from groupreplay.coordinator.consumer.group import ConsumerGroup, Topics
+from groupreplay.coordinator.classic.classic_group import ClassicGroup
+from groupreplay.coordinator.consumer.consumer_group import ConsumerGroup, Topics
 from groupreplay.coordinator.requests import Commit, Marker, OffsetCommit, Record
 
 #: (topic name, partition)

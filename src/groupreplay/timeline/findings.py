@@ -19,8 +19,7 @@ from groupreplay.timeline.document import (
     SlotLane,
 )
 from groupreplay.timeline.event_reading import ReadEvent, whole, words
-from groupreplay.timeline.facts.gaps import GapFinder
-from groupreplay.timeline.facts.trouble import worst
+from groupreplay.timeline.facts import GapFinder, worst
 from groupreplay.timeline.lanes import Lanes
 
 #: The index of an event's row, None if it has none.

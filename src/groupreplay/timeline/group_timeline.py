@@ -27,9 +27,9 @@ from groupreplay.timeline.document import (
     Unread,
 )
 from groupreplay.timeline.event_reading import ReadEvent, read_events
-from groupreplay.timeline.facts.ends import MemberEnds
+from groupreplay.timeline.facts import MemberEnds
 from groupreplay.timeline.findings import TextOf
-from groupreplay.timeline.lanes import Lanes, lanes_of
+from groupreplay.timeline.lanes import Lanes, lanes_of, memberships
 from groupreplay.timeline.limits import (
     TimelineLimits,
     bodies,
@@ -38,7 +38,6 @@ from groupreplay.timeline.limits import (
     kept_events,
     kept_generations,
 )
-from groupreplay.timeline.membership import memberships
 from groupreplay.timeline.remarks import DocumentSums, remarks
 from groupreplay.timeline.rows import RowSums, SlotSums, Window, event_lanes, slot_lanes, topic_rows
 from groupreplay.timeline.states import ProbedState, state_spans

@@ -21,8 +21,8 @@ from groupreplay.timeline.document import (
     TopicRows,
 )
 from groupreplay.timeline.event_reading import ReadEvent, words
-from groupreplay.timeline.facts.ends import MemberEnd, MemberEnds
-from groupreplay.timeline.lanes import Lanes, Ownership, SlotLife, lanes_of
+from groupreplay.timeline.facts import MemberEnd, MemberEnds
+from groupreplay.timeline.lanes import Holder, Lanes, Membership, Ownership, Place, SlotLife, lanes_of
 from groupreplay.timeline.limits import (
     Holdings,
     TimelineLimits,
@@ -33,7 +33,6 @@ from groupreplay.timeline.limits import (
     kept_rows,
     longest_pauses,
 )
-from groupreplay.timeline.membership import Holder, Membership, Place
 
 
 class Window(NamedTuple):

@@ -21,7 +21,7 @@ from groupreplay.timeline.document import (
     Unread,
 )
 from groupreplay.timeline.event_reading import ReadEvent, clock, day
-from groupreplay.timeline.facts.trouble import LOSSES, TONES, is_slow_leader, is_trouble, tone_of, worst
+from groupreplay.timeline.facts import LOSSES, TONES, is_slow_leader, is_trouble, tone_of, worst
 
 #: What a condition means, for one that lasted and for one that holds.
 _MEANING: Final = {

@@ -16,7 +16,7 @@ from groupreplay.app.report.overview import all_strips
 from groupreplay.app.report.page import data_island
 from groupreplay.app.report.timelines import TimelineQuery, group_timelines
 from groupreplay.state import Context
-from groupreplay.timeline.timeline_schema import timeline_schema
+from groupreplay.timeline.document import timeline_schema
 from support.job.captures import CLUSTER_ID, ERA, write_capture
 from support.pictures.timelines import SOURCE
 from support.tools.hostile import history

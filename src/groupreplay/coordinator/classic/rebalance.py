@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from groupreplay.codecs.kafka_terms import Phase
 from groupreplay.coordinator.appends import answered_error
-from groupreplay.coordinator.classic.group import ClassicGroup, GroupMember
+from groupreplay.coordinator.classic.classic_group import ClassicGroup, GroupMember
 from groupreplay.coordinator.coordinator_state import CoordinatorState, TimerAction
 from groupreplay.coordinator.requests import Answer, AppendFailed, Error, Refused, SyncGroup
 from groupreplay.coordinator.trace_entries import AwaitedEntry, VoteEntry

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from groupreplay.coordinator.simulation.trace_schema import trace_schema
+from groupreplay.coordinator.trace_entries import trace_schema
 from groupreplay.state.output.schemas import EVENTS, json_schemas
 from support.job.captures import invoke
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from groupreplay.timeline.timeline_schema import timeline_schema
+from groupreplay.timeline.document import timeline_schema
 from support.histories.builders import commit, generation, member
 from support.job.captures import invoke, raw, write_capture
 from support.pictures.timelines import BEGIN, MINUTE

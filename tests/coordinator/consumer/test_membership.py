@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from groupreplay.codecs.kafka_terms import MemberPhase
-from groupreplay.coordinator.consumer.group import ConsumerMember
-from groupreplay.coordinator.consumer.reconciliation import Reconciliation
+from groupreplay.coordinator.consumer.consumer_group import ConsumerMember
+from groupreplay.coordinator.consumer.membership import Reconciliation
 
 T, U = b"t" * 16, b"u" * 16
 

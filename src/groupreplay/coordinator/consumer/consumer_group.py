@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Final, TypeAlias
 
 from groupreplay.codecs.kafka_terms import ConsumerPhase, MemberPhase, Phase
-from groupreplay.coordinator.consumer.assignor_input import AssignedMember, AssignorInput, Target
-from groupreplay.coordinator.consumer.assignors import ASSIGNORS
+from groupreplay.coordinator.consumer.assignors import ASSIGNORS, AssignedMember, AssignorInput, Target
 from groupreplay.coordinator.consumer.regexes import ResolvedRegex
 from groupreplay.coordinator.consumer.topic_hash import group_hash, topic_hash
 from groupreplay.coordinator.java_maps import TimelineMap

@@ -13,8 +13,8 @@ from functools import partial
 from typing import Final
 
 from groupreplay.codecs.kafka_terms import Phase
-from groupreplay.coordinator.classic.group import ClassicGroup
-from groupreplay.coordinator.consumer.group import Topic
+from groupreplay.coordinator.classic.classic_group import ClassicGroup
+from groupreplay.coordinator.consumer.consumer_group import Topic
 from groupreplay.coordinator.coordinator import Coordinator
 from groupreplay.coordinator.requests import (
     RETRIABLE,
@@ -31,7 +31,7 @@ from groupreplay.coordinator.requests import (
     Settings,
     SyncGroup,
 )
-from groupreplay.coordinator.simulation import assignor
+from groupreplay.coordinator.simulation import consumer
 from groupreplay.coordinator.simulation.commits import Commits
 from groupreplay.coordinator.simulation.consumer import ConsumerProtocolClients, SimulatedClient, topic_id
 from groupreplay.coordinator.simulation.script import DEFAULT_CLOSE, REMAIN_IN_GROUP, ClientAction, Script
@@ -226,7 +226,7 @@ class SimulatedGroup:
             client_host=client.host,
             session_timeout_ms=self._script.session_timeout_ms,
             rebalance_timeout_ms=self._script.rebalance_timeout_ms,
-            protocols=assignor.supported(self._topic, client.owned, self._script.strategies, client.second),
+            protocols=consumer.supported(self._topic, client.owned, self._script.strategies, client.second),
         )
         self._send(client, request, now_ms)
 
@@ -334,7 +334,7 @@ class SimulatedGroup:
         )
 
     def _assigned(self, answer: Answer) -> tuple[tuple[str, bytes], ...]:
-        return assignor.assigned(answer.members, self._topic, self._script.partitions, answer.protocol)
+        return consumer.assigned(answer.members, self._topic, self._script.partitions, answer.protocol)
 
     def _on_sync_answer(self, client: SimulatedClient, answer: Answer, now_ms: int) -> None:
         client.waiting = False
@@ -343,9 +343,9 @@ class SimulatedGroup:
         elif answer.error is not Error.NONE:
             self._rejoin_after(client, answer.error, now_ms)
         else:
-            before, client.owned = client.owned, assignor.owned(answer.assignment, self._topic)
-            client.owns_second = bool(client.second and assignor.owned(answer.assignment, client.second))
-            if assignor.is_cooperative(self._script.strategies) and not set(before) <= set(client.owned):
+            before, client.owned = client.owned, consumer.owned(answer.assignment, self._topic)
+            client.owns_second = bool(client.second and consumer.owned(answer.assignment, client.second))
+            if consumer.is_cooperative(self._script.strategies) and not set(before) <= set(client.owned):
                 # The revoked partitions can be assigned in a second rebalance.
                 self._schedule_client(client, now_ms + 1 + self._numbers.randrange(50), self._join)
             elif self._consumers.is_consumer_group:

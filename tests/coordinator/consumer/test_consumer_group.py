@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from groupreplay.codecs.kafka_terms import ConsumerPhase, MemberPhase, Phase
-from groupreplay.coordinator.consumer.group import (
+from groupreplay.coordinator.consumer.consumer_group import (
     VALID_PREVIOUS,
     ConsumerGroup,
     ConsumerMember,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupreplay.coordinator.simulation.assignor import STRATEGIES, assigned, is_cooperative, owned, supported
+from groupreplay.coordinator.simulation.consumer import STRATEGIES, assigned, is_cooperative, owned, supported
 
 
 def name_of(cooperative: bool) -> str:

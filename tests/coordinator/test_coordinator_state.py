@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from groupreplay.codecs.kafka_terms import Phase
-from groupreplay.coordinator.descriptions import DescribedGroup, DescribedMember
+from groupreplay.coordinator.coordinator_state import DescribedGroup, DescribedMember
 from support.model.classic_clients import Clients, owning, subscription
 
 

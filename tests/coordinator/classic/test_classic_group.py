@@ -9,7 +9,7 @@ import pytest
 
 from groupreplay.codecs import GroupMetadataValue, Subscription, encode_blob
 from groupreplay.codecs.kafka_terms import Phase
-from groupreplay.coordinator.classic.group import VALID_PREVIOUS_STATES, ClassicGroup, GroupMember
+from groupreplay.coordinator.classic.classic_group import VALID_PREVIOUS_STATES, ClassicGroup, GroupMember
 from groupreplay.coordinator.requests import DeleteGroup, Protocol
 from support.model.classic_clients import Clients, protocols
 

@@ -11,9 +11,8 @@ import pytest
 
 from groupreplay.codecs import GroupMetadataValue, OffsetCommitKey
 from groupreplay.codecs.kafka_terms import ConsumerPhase, Phase
-from groupreplay.coordinator.consumer.group import ConsumerGroup
+from groupreplay.coordinator.consumer.consumer_group import ConsumerGroup
 from groupreplay.coordinator.requests import Error, Outcome, Settings
-from groupreplay.coordinator.simulation.group import SimulatedGroup
 from groupreplay.coordinator.simulation.script import (
     CRASH,
     EVERY_START,
@@ -26,6 +25,7 @@ from groupreplay.coordinator.simulation.script import (
     ClientStep,
     Script,
 )
+from groupreplay.coordinator.simulation.simulated_group import SimulatedGroup
 
 SECOND_MS = 1_000
 #: Seconds, action, client.
