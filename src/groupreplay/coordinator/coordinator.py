@@ -269,8 +269,8 @@ class Coordinator(CoordinatorState):
                 f"group: {self.group_id} with leader: {group.leader or 'null'} {MIXED_COMMITS}"
             )
         most = self.settings.offset_metadata_max_bytes
-        refused = [one for one in request.commits if len(one.metadata.encode()) > most]
-        fits = [one for one in request.commits if one not in refused] if refused else request.commits
+        refused = [commit for commit in request.commits if len(commit.metadata.encode()) > most]
+        fits = [commit for commit in request.commits if commit not in refused] if refused else request.commits
         version = self.settings.written_version(OffsetCommitValue)
         records = self.offsets.commit(self.group_id, request, fits, now_ms, self.topics, version)
         self.journal.write(now_ms, *records, producer_id=request.producer_id)

@@ -101,7 +101,7 @@ def decode_member_subscription(metadata: bytes) -> Subscription:
 
 
 def _consumer_member(old: ClassicGroup, member: GroupMember, target: Target) -> ConsumerMember:
-    if all(one.name != old.protocol for one in member.protocols):
+    if all(protocol.name != old.protocol for protocol in member.protocols):
         # It joined for the next generation, which may choose another protocol; Kafka throws.
         raise Refused(Error.UNKNOWN_SERVER_ERROR)
     subscription = decode_member_subscription(member.metadata(old.protocol))

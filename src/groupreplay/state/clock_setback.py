@@ -82,18 +82,18 @@ def _cut_modern(group: Modern, at_ms: int) -> None:
 def _forget(history: SlotHistory, at_ms: int) -> None:
     """What is counted in a window of time is forgotten: cut to one moment, it would look like a burst."""
     history.marks = [mark for mark in history.marks if mark.at_ms <= at_ms]
-    history.counts = tuple(one for one in history.counts if one.at_ms <= at_ms)
+    history.counts = tuple(count for count in history.counts if count.at_ms <= at_ms)
     history.stopped_ms = min(history.stopped_ms, at_ms)
     for slot in history.slots.values():
         slot.returned_ms = _until(slot.returned_ms, at_ms)
         slot.dropped_ms = _until(slot.dropped_ms, at_ms)
-        slot.takeovers = tuple(one for one in slot.takeovers if one.at_ms <= at_ms)
+        slot.takeovers = tuple(takeover for takeover in slot.takeovers if takeover.at_ms <= at_ms)
         slot.left_ms = _earlier(slot.left_ms, at_ms)
         slot.idle_since_ms = min(slot.idle_since_ms, at_ms)
 
 
 def _until(times_ms: Iterable[int], at_ms: int) -> tuple[int, ...]:
-    return tuple(one for one in times_ms if one <= at_ms)
+    return tuple(time_ms for time_ms in times_ms if time_ms <= at_ms)
 
 
 def _begun(condition: bytes, at_ms: int) -> bytes:

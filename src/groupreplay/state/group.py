@@ -355,18 +355,18 @@ class Group:
             self._recorded_ms is not None
             and self._recorded_ms - report.timestamp_ms > self._context.catch_up_after_ms
         )
-        for one in updates:
+        for update in updates:
             report.emit(
-                one.condition,
+                update.condition,
                 group_type=group.group_type,
                 history=group.history,
                 simple=group.simple,
-                evidence=one.evidence,
-                severity=one.severity,
+                evidence=update.evidence,
+                severity=update.severity,
                 capped=True,
             )
-            if one.key in active:
-                active[one.key].late = late
+            if update.key in active:
+                active[update.key].late = late
         return report.events[before:]
 
     def describe(self) -> dict[str, Any]:

@@ -86,7 +86,9 @@ class JobWatch:
         """
         events: list[Event] = []
         last: JobObservation | None = None
-        recorded = [one for one in observations if not isinstance(one, LogObservation)]
+        recorded = [
+            observation for observation in observations if not isinstance(observation, LogObservation)
+        ]
         recorded.sort(key=lambda one: (one.place.partition, one.place.offset))
         self._note_told(recorded)
         for one in recorded:

@@ -84,7 +84,9 @@ def event_lanes(events: Sequence[ReadEvent]) -> Lanes:
     history = []
     for event in events:
         if event.name in ("rebalance.completed", "group.emptied", "group.deleted"):
-            holders = {words(one.get("member_id")): _holder(one) for one in event.mappings("members")}
+            holders = {
+                words(member.get("member_id")): _holder(member) for member in event.mappings("members")
+            }
             history.append(Membership(event.time_ms, 0, holders))
     return lanes_of(history)
 
@@ -165,7 +167,7 @@ def _tenures(life: SlotLife, window: Window, ends: MemberEnds) -> Iterator[Tenur
 
 
 def _present_ms(tenures: Sequence[Tenure], window: Window) -> int:
-    return sum((one.until_ms or window.until_ms) - one.since_ms for one in tenures)
+    return sum((tenure.until_ms or window.until_ms) - tenure.since_ms for tenure in tenures)
 
 
 def _holdings(life: SlotLife, window: Window) -> Holdings:
@@ -254,11 +256,11 @@ def _owners(spans: Sequence[Ownership], renumbered: Mapping[int, int], window: W
         (
             clipped[0],
             clipped[1] or window.until_ms,
-            one.slot if one.slot < 0 else renumbered.get(one.slot, LEFT_OUT),
-            one.members if one.slot < 0 else 0,
+            span.slot if span.slot < 0 else renumbered.get(span.slot, LEFT_OUT),
+            span.members if span.slot < 0 else 0,
         )
-        for one in spans
-        if (clipped := window.clip(one.since_ms, one.until_ms)) is not None
+        for span in spans
+        if (clipped := window.clip(span.since_ms, span.until_ms)) is not None
     ]
 
 

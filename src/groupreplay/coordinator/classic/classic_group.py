@@ -159,11 +159,11 @@ class ClassicGroup:
     @property
     def supported_protocols(self) -> Counter[str]:
         """Number of members that support each protocol."""
-        return Counter(one.name for member in self.members.values() for one in member.protocols)
+        return Counter(protocol.name for member in self.members.values() for protocol in member.protocols)
 
     def supports(self, protocol_type: str, protocols: Iterable[Protocol]) -> bool:
         """Whether a member with these protocols may join (``supportsProtocols``)."""
-        names = [one.name for one in protocols]
+        names = [protocol.name for protocol in protocols]
         if self.state is Phase.EMPTY:
             return bool(protocol_type and names)
         supported = self.supported_protocols
@@ -286,7 +286,9 @@ class ClassicGroup:
         """The protocol for which each member votes."""
         candidates = self.candidate_protocols
         return {
-            member.member_id: next(one.name for one in member.protocols if one.name in candidates)
+            member.member_id: next(
+                protocol.name for protocol in member.protocols if protocol.name in candidates
+            )
             for member in self.members.values()
         }
 
@@ -369,8 +371,8 @@ class ClassicGroup:
         group.generation, group.protocol, group.leader = written.generation, written.protocol, written.leader
         group.current_state_timestamp_ms = written.current_state_timestamp_ms
         group.protocol_type = written.protocol_type or None
-        for one in written.members:
-            group.add(_loaded(one, written.protocol or ""), written.protocol_type)
+        for member in written.members:
+            group.add(_loaded(member, written.protocol or ""), written.protocol_type)
         group.state = Phase.STABLE if group.members else Phase.EMPTY
         group.subscribed_topics = group._subscribed_topics()
         return group

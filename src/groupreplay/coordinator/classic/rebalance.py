@@ -299,8 +299,10 @@ class Rebalance:
     def _trace_joins(self) -> None:
         group, trace = self.group, self.coordinator.trace
         if trace.on and group.state is Phase.PREPARING_REBALANCE:
-            joined = tuple(one.member_id for one in group.members.values() if one.joining is not None)
-            awaited = tuple(one.member_id for one in group.members.values() if one.joining is None)
+            joined = tuple(
+                member.member_id for member in group.members.values() if member.joining is not None
+            )
+            awaited = tuple(member.member_id for member in group.members.values() if member.joining is None)
             pending = tuple(sorted(group.pending_joins))
             trace.add(
                 AwaitedEntry(*trace.here, phase="join", arrived=joined, awaited=awaited, pending=pending)

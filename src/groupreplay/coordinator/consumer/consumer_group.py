@@ -182,7 +182,7 @@ class ConsumerGroup:
         """The member with an instance id."""
         if instance_id is None:
             return None
-        return next((one for one in self.members.values() if one.instance_id == instance_id), None)
+        return next((member for member in self.members.values() if member.instance_id == instance_id), None)
 
     def validate_member(self, member_id: str, instance_id: str | None) -> ConsumerMember:
         """The member. Raises ``Refused`` for one that is unknown, or fenced by another member with its instance id."""
@@ -197,13 +197,13 @@ class ConsumerGroup:
 
     def all_classic_but(self, *members: ConsumerMember) -> bool:
         """Whether there are other members and all of them use the classic protocol."""
-        ids = {one.member_id for one in members}
-        others = [one for one in self.members.values() if one.member_id not in ids]
-        return bool(others) and all(one.classic is not None for one in others)
+        ids = {member.member_id for member in members}
+        others = [member for member in self.members.values() if member.member_id not in ids]
+        return bool(others) and all(other.classic is not None for other in others)
 
     def supports(self, protocol_type: str, protocols: Iterable[Protocol]) -> bool:
         """Whether a member of the classic protocol may join (``supportsClassicProtocols``)."""
-        classic = [one.classic for one in self.members.values() if one.classic is not None]
+        classic = [member.classic for member in self.members.values() if member.classic is not None]
         supported = Counter(protocol.name for one in classic for protocol in one.protocols)
         return protocol_type == "consumer" and any(supported[one.name] == len(classic) for one in protocols)
 
@@ -211,7 +211,11 @@ class ConsumerGroup:
 
     def taken(self) -> set[TopicIdPartition]:
         """Partitions that a member owns or has not revoked yet."""
-        return {partition for one in self.members.values() for partition in (*one.assigned, *one.revoking)}
+        return {
+            partition
+            for member in self.members.values()
+            for partition in (*member.assigned, *member.revoking)
+        }
 
     def target_of(self, member: ConsumerMember) -> Target:
         """A member's target assignment; a static member that rejoined inherits that of its instance id."""
@@ -230,12 +234,12 @@ class ConsumerGroup:
 
         ``dropped`` is an expression that no member has any more.
         """
-        expressions = {one.topic_regex for one in members}
+        expressions = {member.topic_regex for member in members}
         resolved = [name for regex, one in self.regexes.items() if regex != dropped for name in one.topics]
         if expressions <= {""}:
-            subscriptions = {one.topics for one in members}
+            subscriptions = {member.topics for member in members}
             return len(subscriptions) <= 1 and set(resolved) <= set(*subscriptions)
-        if len(expressions) > 1 or any(one.topics for one in members):
+        if len(expressions) > 1 or any(member.topics for member in members):
             return False
         return len(resolved) == len(set(resolved))
 
@@ -299,7 +303,7 @@ class ConsumerGroup:
     def is_subscribed(self, topic: str) -> bool:
         """Whether offsets of the topic are protected from expiry."""
         by_name = any(topic in member.topics for member in self.members.values())
-        return by_name or any(topic in one.topics for one in self.regexes.values())
+        return by_name or any(topic in regex.topics for regex in self.regexes.values())
 
     def validate_commit(self, request: OffsetCommit, topics: Topics) -> None:
         """Raises ``Refused`` for offsets that may not be committed in this state (``validateOffsetCommit``)."""
@@ -321,9 +325,9 @@ class ConsumerGroup:
             raise Refused(stale)
         # An older epoch is accepted for partitions that the member has owned since then (KIP-1251).
         held = {**member.revoking, **member.assigned}
-        for one in request.commits:
-            topic = topics.get(one.topic)
-            since = None if topic is None else held.get((topic.topic_id, one.partition))
+        for commit in request.commits:
+            topic = topics.get(commit.topic)
+            since = None if topic is None else held.get((topic.topic_id, commit.partition))
             if since is None or request.generation < since:
                 raise Refused(stale)
 

@@ -141,7 +141,9 @@ def member_metadata(group_id: str, member: ConsumerMember) -> Record:
 
 
 def _classic(part: ClassicPart) -> ClassicMemberMetadata:
-    protocols = tuple(ClassicProtocol(name=one.name, metadata=one.metadata) for one in part.protocols)
+    protocols = tuple(
+        ClassicProtocol(name=protocol.name, metadata=protocol.metadata) for protocol in part.protocols
+    )
     return ClassicMemberMetadata(session_timeout_ms=part.session_timeout_ms, supported_protocols=protocols)
 
 
@@ -262,7 +264,7 @@ def group_tombstones(
         *targets,
         (ConsumerGroupTargetAssignmentMetadataKey(group=group_id), None),
         *described_by,
-        *(regular_expression(group_id, one, None) for one in expressions),
+        *(regular_expression(group_id, expression, None) for expression in expressions),
         (ConsumerGroupPartitionMetadataKey(group=group_id), None),
         (ConsumerGroupMetadataKey(group=group_id), None),
     ]

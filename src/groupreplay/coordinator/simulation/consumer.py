@@ -100,7 +100,10 @@ def owned(assignment: bytes, topic: str) -> tuple[int, ...]:
     if not isinstance(decoded, Assignment):
         return ()
     return tuple(
-        number for one in decoded.assigned_partitions if one.topic == topic for number in one.partitions
+        number
+        for partition in decoded.assigned_partitions
+        if partition.topic == topic
+        for number in partition.partitions
     )
 
 
@@ -112,7 +115,7 @@ def _claimed(metadata: bytes) -> tuple[int, ...]:
     subscription = decode_subscription(metadata)
     if not isinstance(subscription, Subscription):
         return ()
-    return tuple(number for one in subscription.owned_partitions for number in one.partitions)
+    return tuple(number for partition in subscription.owned_partitions for number in partition.partitions)
 
 
 def _sticky(claims: dict[str, tuple[int, ...]], partitions: int) -> dict[str, list[int]]:

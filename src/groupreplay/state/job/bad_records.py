@@ -268,7 +268,7 @@ def _of_assignment(blob: bytes) -> _Found:
     if not isinstance(assignment, Assignment):
         return Counter()
     topics = assignment.assigned_partitions
-    return _names(one.topic for one in topics) + _numbers(one.partitions for one in topics)
+    return _names(topic.topic for topic in topics) + _numbers(topic.partitions for topic in topics)
 
 
 def _of_worker(blob: bytes) -> _Found:

@@ -79,10 +79,10 @@ class OpenWindows:
 def open_windows(windows: Collection[PlannedWindow], at_ms: int) -> OpenWindows | None:
     """The windows that are open at this time; None without one."""
     caps, ends = list[Severity](), list[int]()
-    for one in windows:
-        closes_ms = one.times.closes_ms(at_ms)
+    for window in windows:
+        closes_ms = window.times.closes_ms(at_ms)
         if closes_ms is not None:
-            caps.append(one.severity_cap)
+            caps.append(window.severity_cap)
             ends.append(closes_ms)
     return OpenWindows(min(caps), min(ends)) if ends else None
 
@@ -181,8 +181,8 @@ class Policy:
         """The rules of a group."""
         if not self._patterns:
             # Compiled once, because this runs in every call of every group.
-            self._patterns.extend(re.compile(translate(one.groups)) for one in self.groups)
-            self._patterns.extend(re.compile(translate(one.groups)) for one in self.windows)
+            self._patterns.extend(re.compile(translate(group.groups)) for group in self.groups)
+            self._patterns.extend(re.compile(translate(window.groups)) for window in self.windows)
         places = tuple(place for place, one in enumerate(self._patterns) if one.match(group_id))
         if places not in self._known:
             rules = len(self.groups)
@@ -251,6 +251,7 @@ def severity_of_moves(moves: Iterable[tuple[int, int]], rules: Rules, *, most: S
     if rules.matters is False:
         return Severity.INFO
     found = MovedOffsets.of(rules).severity(
-        repeated=sum(-one for one in distances if one < 0), skipped=sum(one for one in distances if one > 0)
+        repeated=sum(-distance for distance in distances if distance < 0),
+        skipped=sum(distance for distance in distances if distance > 0),
     )
     return min(found, most)

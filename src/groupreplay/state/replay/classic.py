@@ -324,7 +324,7 @@ def _took_a_place(record: _Record) -> bool:
     since_ms, most_ms = record.written_ms, rebalance_timeout_ms(record.members)
     if since_ms is None or most_ms is None:
         return False
-    is_static = any(one.instance_id for one in record.members)
+    is_static = any(member.instance_id for member in record.members)
     return is_static and record.report.timestamp_ms - since_ms > most_ms
 
 

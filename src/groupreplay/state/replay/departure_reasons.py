@@ -167,7 +167,7 @@ def why(leaving: Leaving) -> Finding:
     others = [one for one in sums if one not in likely]
     candidates = (
         *(replace(one.candidate, likely=True) for one in likely),
-        *(one.candidate for one in others),
+        *(other.candidate for other in others),
     )
     if len(sums) == 1:
         (proven,) = candidates
@@ -238,10 +238,10 @@ def _join(join: JoinTimer, silent_ms: int | None) -> _Sum:
             for more_ms in (_NOTICE_MS, max(_NOTICE_MS, join.usual_gap_ms))
         ]
         # Members that keep their partitions meanwhile (KIP-429) may commit until its end.
-        windows = [one for one in windows if one is not None] or [
+        windows = [window for window in windows if window is not None] or [
             _join_window(join, join.earliest_ms, join.latest_ms)
         ]
-    return _Sum(candidate, tuple(one for one in windows if one is not None))
+    return _Sum(candidate, tuple(window for window in windows if window is not None))
 
 
 def _join_window(join: JoinTimer, from_ms: int, until_ms: int) -> _Window | None:

@@ -91,7 +91,7 @@ class JoinPhase:
     def _others_ms(self, member: Member) -> int | None:
         """The last commit of a partition of another member; None: there is none."""
         others = [one for one in self.snapshot.group.classic.members if one.member_id != member.member_id]
-        return self.offsets.last_commit_ms(place for one in others for place in each(one.partitions))
+        return self.offsets.last_commit_ms(place for other in others for place in each(other.partitions))
 
     def _silent_since_ms(self, member: Member) -> int:
         """When the others had stopped to commit, if that is long before the end; else the end."""
@@ -190,11 +190,11 @@ def remember(history: SlotHistory, at_ms: int, members: int, *, stopped: bool) -
 def _is_by_itself(finding: Finding) -> bool:
     if finding.reason != "unknown":
         return finding.reason in _BY_ITSELF
-    likely = {one.reason for one in finding.candidates if one.likely}
+    likely = {candidate.reason for candidate in finding.candidates if candidate.likely}
     return bool(likely) and likely <= _BY_ITSELF
 
 
 def _count_at(history: SlotHistory, at_ms: int, otherwise: int) -> int:
     """The number of members at that time, if it is known."""
-    known = [one.members for one in history.counts if one.at_ms <= at_ms]
+    known = [count.members for count in history.counts if count.at_ms <= at_ms]
     return known[-1] if known else otherwise

@@ -80,8 +80,8 @@ class MembershipChange:
 
     def facts(self) -> Iterator[tuple[Fact, Evidence]]:
         """The facts about members, in the order of their events."""
-        for one in self.departures:
-            yield _left(one), one.finding.evidence
+        for departure in self.departures:
+            yield _left(departure), departure.finding.evidence
         for member in self.joined:
             yield MemberJoined(member_id=member.member_id, **client_fields(member)), Evidence.LOG
         for old, new in self.kept:
@@ -93,10 +93,10 @@ def judged(
     departures: Sequence[Departure], history: SlotHistory | None, at_ms: int, members: tuple[int, int]
 ) -> tuple[Departure, ...]:
     """The same, and whether somebody may have planned them; ``members``: how many there were before and are now."""
-    if not members[1] and all(one.member.instance_id is not None for one in departures):
+    if not members[1] and all(departure.member.instance_id is not None for departure in departures):
         # Static members that are stopped do not leave: together they look as if all had been killed.
         return tuple(departures)
-    findings = [(one.finding, one.elapsed_ms) for one in departures]
+    findings = [(departure.finding, departure.elapsed_ms) for departure in departures]
     verdicts = unplanned(findings, history, at_ms, members)
     return tuple(replace(one, unplanned=is_so) for one, is_so in zip(departures, verdicts, strict=True))
 
@@ -104,8 +104,10 @@ def judged(
 def gone_members(departures: Sequence[Departure]) -> tuple[GoneMember, ...]:
     """Those that left, as the event of a rebalance names them: the first ones."""
     return tuple(
-        GoneMember(member_id=one.member.member_id, **client_fields(one.member), reason=one.reason)
-        for one in departures[:MOST_GONE]
+        GoneMember(
+            member_id=departure.member.member_id, **client_fields(departure.member), reason=departure.reason
+        )
+        for departure in departures[:MOST_GONE]
     )
 
 

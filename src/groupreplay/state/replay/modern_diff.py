@@ -52,7 +52,7 @@ class ModernDiff:
                 group_events.GroupEmptied(generation=self.after.epoch or 0, since_ms=self.report.timestamp_ms)
             )
         if self.group.open_rebalance is not None:
-            reasons = {one.member.member_id: one.reason for one in change.departures}
+            reasons = {departure.member.member_id: departure.reason for departure in change.departures}
             self.group.open_rebalance.reasons.update(reasons)
         for fact, evidence in change.facts():
             self._emit(fact, evidence=evidence)

@@ -242,9 +242,9 @@ class _Moved(NamedTuple):
 def _comparable(partitions: Iterable[SetPartition]) -> list[_Moved]:
     """Those of which both offsets count the same records."""
     return [
-        _Moved(one.from_offset, one.to_offset)
-        for one in partitions
-        if one.from_offset is not None and not one.topic_recreated
+        _Moved(partition.from_offset, partition.to_offset)
+        for partition in partitions
+        if partition.from_offset is not None and not partition.topic_recreated
     ]
 
 

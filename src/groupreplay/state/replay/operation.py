@@ -34,11 +34,13 @@ def apply_operation(
     snapshot: GroupSnapshot, offsets: Offsets, records: Sequence[GroupRecord], report_of: _ReportOf
 ) -> list[Event]:
     """Apply the records; ``report_of`` makes the report whose cause is a record."""
-    keys = [one.key for one in records if isinstance(one.key, OffsetCommitKey | LegacyOffsetCommitKey)]
+    keys = [
+        record.key for record in records if isinstance(record.key, OffsetCommitKey | LegacyOffsetCommitKey)
+    ]
     deleted = [(key.topic, key.partition) for key in keys]
     events = _delete_offsets(snapshot, offsets, deleted, records, report_of(records[0])) if deleted else []
     group_records = [
-        one for one in records if not isinstance(one.key, OffsetCommitKey | LegacyOffsetCommitKey)
+        record for record in records if not isinstance(record.key, OffsetCommitKey | LegacyOffsetCommitKey)
     ]
     if group_records:
         events += _apply_group_records(snapshot, offsets, group_records, report_of)
@@ -54,7 +56,7 @@ def _delete_offsets(
     report: Report,
 ) -> list[Event]:
     """Apply the offset tombstones, which an operation writes before the group's own."""
-    with_group = any(one.value is None and one.key.KEY_TYPE in _GROUP_KEY_TYPES for one in records)
+    with_group = any(record.value is None and record.key.KEY_TYPE in _GROUP_KEY_TYPES for record in records)
     significant = is_significant(snapshot, report.rules, report.timestamp_ms)
     report_tombstones(snapshot, offsets, deleted, with_group, report)
     offsets.remove(deleted)
