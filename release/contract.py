@@ -19,7 +19,7 @@ from groupreplay.app.cli.program import cli
 from groupreplay.app.exporter.metric_catalog import METERS
 from groupreplay.state.output.schemas import json_schemas
 from groupreplay.streaming.base.errors import ExitCode
-from groupreplay.timeline.timeline_schema import timeline_schema
+from groupreplay.timeline.document import timeline_schema
 
 STORED: Final = Path(__file__).with_name("released_contract.json")
 

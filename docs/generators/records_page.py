@@ -6,13 +6,11 @@ import inspect
 from collections.abc import Iterator
 
 from groupreplay.codecs.composites import Array, Nested
-from groupreplay.codecs.connect import ConnectAssignment, ConnectMetadata
 from groupreplay.codecs.offsets import OffsetCommitValue
 from groupreplay.codecs.primitives import WireType
-from groupreplay.codecs.registry import REGISTRY
+from groupreplay.codecs.registry import REGISTRY, VERSION_WITH_EXPIRY, WRITTEN_SINCE
 from groupreplay.codecs.schema import EARLY, Struct, Value, Versioned, Wire, wires
-from groupreplay.codecs.subscription import Assignment, Subscription
-from groupreplay.codecs.written_versions import VERSION_WITH_EXPIRY, WRITTEN_SINCE
+from groupreplay.codecs.subscription import Assignment, ConnectAssignment, ConnectMetadata, Subscription
 
 _INTRODUCTION = """\
 # The records of `__consumer_offsets`

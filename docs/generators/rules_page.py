@@ -10,8 +10,7 @@ from typing import Final
 
 from groupreplay.state.conditions.detection import Detector
 from groupreplay.state.conditions.registry import DETECTORS
-from groupreplay.state.policy.moved_offsets import MovedOffsets
-from groupreplay.state.policy.rules import EPHEMERAL, Policy
+from groupreplay.state.policy.rules import EPHEMERAL, MovedOffsets, Policy
 
 _WIDTH: Final = 110
 

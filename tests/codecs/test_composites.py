@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from groupreplay.codecs.budget import NO_LIMIT, Budget
 from groupreplay.codecs.composites import Array, Nested
-from groupreplay.codecs.errors import DecodeError, EncodeError
+from groupreplay.codecs.errors import NO_LIMIT, Budget, DecodeError, EncodeError
 from groupreplay.codecs.primitives import INT16, INT32, STRING, Form, WireType
 from groupreplay.codecs.schema import Struct, wire
 

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from groupreplay.codecs.budget import NO_LIMIT
-from groupreplay.codecs.errors import DecodeError, EncodeError
+from groupreplay.codecs.errors import NO_LIMIT, DecodeError, EncodeError
 from groupreplay.codecs.primitives import (
     BYTES,
     INT8,

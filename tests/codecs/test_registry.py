@@ -1,4 +1,4 @@
-"""Whole records: the golden rows, the three outcomes, and bodies that share a version number."""
+"""The versions that coordinators write, beside the bounds of Kafka 3.9's own code, and what each version has."""
 
 from __future__ import annotations
 
@@ -8,31 +8,114 @@ from typing import Any
 import pytest
 
 from groupreplay.codecs import (
+    PROTOCOL_VERSIONS,
     REGISTRY,
+    WRITTEN_SINCE,
     GroupMetadataKey,
     GroupMetadataValue,
     Key,
     LegacyOffsetCommitKey,
     Malformed,
+    MemberMetadata,
     OffsetCommitKey,
     OffsetCommitValue,
     Skipped,
     Value,
+    as_written,
     decode_key,
     decode_value,
     encode_key,
     encode_value,
+    written_version,
 )
 from groupreplay.codecs.errors import EncodeError
 from groupreplay.codecs.kafka_json import to_json
 from support.paths import ROOT
+
+MEMBER = MemberMetadata(
+    member_id="m",
+    group_instance_id="i",
+    client_id="c",
+    client_host="/h",
+    rebalance_timeout_ms=2,
+    session_timeout_ms=1,
+    subscription=b"s",
+    assignment=b"a",
+)
+GROUP = GroupMetadataValue(
+    version=3,
+    protocol_type="consumer",
+    generation=4,
+    protocol="range",
+    leader="m",
+    current_state_timestamp_ms=5,
+    members=(MEMBER,),
+)
+OFFSET = OffsetCommitValue(
+    version=4,
+    offset=7,
+    leader_epoch=3,
+    metadata="x",
+    commit_timestamp_ms=1,
+    expire_timestamp_ms=9,
+    topic_id=bytes(15) + b"t",
+)
+
+KEYS: dict[type[Value], Key] = {
+    GroupMetadataValue: GroupMetadataKey(group="g"),
+    OffsetCommitValue: OffsetCommitKey(group="g", topic="t", partition=0),
+}
+
+
+@pytest.mark.parametrize(
+    ("release", "group", "offset"),
+    [
+        ("0.9.0", 0, 1),
+        ("0.10.0", 0, 1),
+        ("0.10.1", 1, 1),
+        ("2.0", 1, 1),
+        ("2.1-IV0", 2, 2),
+        ("2.1-IV1", 2, 3),
+        ("2.1", 2, 3),
+        ("2.2", 2, 3),
+        ("2.3", 3, 3),
+        ("3.9", 3, 3),
+        ("4.0", 3, 3),
+        ("4.1", 3, 4),
+    ],
+)
+def test_thresholds(release: str, group: int, offset: int) -> None:
+    """On both sides of each."""
+    assert [written_version(kind, release) for kind in (GroupMetadataValue, OffsetCommitValue)] == [
+        group,
+        offset,
+    ]
+
+
+def test_versions_never_decrease() -> None:
+    """A later release writes the same version or a higher one; a release that nobody knows has none."""
+    for kind in WRITTEN_SINCE:
+        versions = [written_version(kind, release) for release in PROTOCOL_VERSIONS]
+        assert versions == sorted(versions)
+        with pytest.raises(KeyError):
+            written_version(kind, "5.0")
+
+
+@pytest.mark.parametrize("value", [GROUP, OFFSET], ids=["group", "offset"])
+@pytest.mark.parametrize("version", range(5))
+def test_a_value_as_written_is_what_its_bytes_have(value: Value, version: int) -> None:
+    """No field is kept that the version does not have."""
+    written = as_written(value, version)
+    assert written.version == version
+    assert decode_value(KEYS[type(value)], encode_value(written)) == written
+
 
 GOLDEN: list[dict[str, Any]] = json.loads(
     (ROOT / "tests" / "golden" / "records.json").read_text(encoding="utf-8")
 )["rows"]
 
 COMMIT = OffsetCommitKey(group="g", topic="t", partition=7)
-GROUP = GroupMetadataKey(group="g")
+GROUP_KEY = GroupMetadataKey(group="g")
 
 
 def as_bytes(text: str | None) -> bytes | None:
@@ -87,10 +170,10 @@ def test_keys_that_give_no_record(data: bytes | None, outcome: Skipped | Malform
 @pytest.mark.parametrize(
     ("key", "data", "outcome"),
     [
-        (GROUP, None, None),
-        (GROUP, b"", Malformed(2, None, "version", 0, "needs 2 bytes, 0 are left")),
-        (GROUP, b"\x00\x05", Skipped(2, 5, "version 5 of GroupMetadataValue is not known")),
-        (GROUP, b"\xff\xff", Skipped(2, -1, "version -1 of GroupMetadataValue is not known")),
+        (GROUP_KEY, None, None),
+        (GROUP_KEY, b"", Malformed(2, None, "version", 0, "needs 2 bytes, 0 are left")),
+        (GROUP_KEY, b"\x00\x05", Skipped(2, 5, "version 5 of GroupMetadataValue is not known")),
+        (GROUP_KEY, b"\xff\xff", Skipped(2, -1, "version -1 of GroupMetadataValue is not known")),
         (COMMIT, b"\x00\x03" + bytes(8), Malformed(1, 3, "leader_epoch", 10, "needs 4 bytes, 0 are left")),
     ],
 )
@@ -104,7 +187,7 @@ def test_values_that_give_no_record(
 def test_the_broken_member_is_named() -> None:
     """The path of a malformed field leads through the members."""
     row = next(row for row in GOLDEN if row["record"].startswith("2 group, v3: consumer"))
-    assert decode_value(GROUP, bytes.fromhex(row["value"])[:-1]) == Malformed(
+    assert decode_value(GROUP_KEY, bytes.fromhex(row["value"])[:-1]) == Malformed(
         2, 3, "members[0].assignment", 69, "needs 1 bytes, 0 are left"
     )
 
@@ -117,9 +200,9 @@ def test_leftover_bytes_are_kept() -> None:
         version=0, offset=5, metadata="m", commit_timestamp_ms=1, leftover=b"junk"
     )
     assert encode_value(value) == data  # type: ignore[arg-type]
-    key = decode_key(encode_key(GROUP) + b"junk")
-    assert key == GROUP
-    assert encode_key(key) == encode_key(GROUP) + b"junk"  # type: ignore[arg-type]
+    key = decode_key(encode_key(GROUP_KEY) + b"junk")
+    assert key == GROUP_KEY
+    assert encode_key(key) == encode_key(GROUP_KEY) + b"junk"  # type: ignore[arg-type]
 
 
 def test_any_version_is_read_under_the_legacy_key() -> None:

@@ -8,9 +8,8 @@ from typing import ClassVar
 import pytest
 
 from groupreplay.codecs import REGISTRY
-from groupreplay.codecs.budget import NO_LIMIT
 from groupreplay.codecs.composites import Array
-from groupreplay.codecs.errors import DecodeError, EncodeError
+from groupreplay.codecs.errors import NO_LIMIT, DecodeError, EncodeError
 from groupreplay.codecs.primitives import INT8, INT16, STRING
 from groupreplay.codecs.schema import (
     EARLY,

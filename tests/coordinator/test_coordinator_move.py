@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from groupreplay.codecs.kafka_terms import Phase
-from groupreplay.coordinator.classic.group import ClassicGroup
+from groupreplay.coordinator.classic.classic_group import ClassicGroup
 from groupreplay.coordinator.requests import Error, Settings, StateChange
 from support.model.classic_clients import Clients
 

@@ -9,7 +9,7 @@ import pytest
 
 from groupreplay.codecs.kafka_terms import Phase
 from groupreplay.coordinator.coordinator import Coordinator
-from groupreplay.coordinator.descriptions import DescribedGroup
+from groupreplay.coordinator.coordinator_state import DescribedGroup
 from groupreplay.coordinator.requests import (
     ClassicHeartbeat,
     DeleteGroup,

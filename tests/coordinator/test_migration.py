@@ -6,8 +6,8 @@ import pytest
 
 from groupreplay.codecs import Assignment, GroupMetadataValue, TopicPartitions, encode_blob
 from groupreplay.codecs.kafka_terms import ConsumerPhase, Phase
-from groupreplay.coordinator.classic.group import ClassicGroup
-from groupreplay.coordinator.consumer.group import ConsumerGroup
+from groupreplay.coordinator.classic.classic_group import ClassicGroup
+from groupreplay.coordinator.consumer.consumer_group import ConsumerGroup
 from groupreplay.coordinator.migration import decode_member_subscription, encode_classic_assignment
 from groupreplay.coordinator.requests import Answer, ClassicHeartbeat, Error, Protocol, Refused, Settings
 from support.model.classic_clients import joining, protocols, subscription

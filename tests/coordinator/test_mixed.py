@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from groupreplay.codecs.kafka_terms import ConsumerPhase
-from groupreplay.coordinator.classic.group import ClassicGroup
-from groupreplay.coordinator.consumer.group import ConsumerGroup
+from groupreplay.coordinator.classic.classic_group import ClassicGroup
+from groupreplay.coordinator.consumer.consumer_group import ConsumerGroup
 from groupreplay.coordinator.requests import (
     Answer,
     ClassicHeartbeat,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError
 
-from groupreplay.coordinator.consumer.group import Topic
+from groupreplay.coordinator.consumer.consumer_group import Topic
 from groupreplay.coordinator.coordinator import Coordinator
 from groupreplay.coordinator.requests import (
     ClassicHeartbeat,

@@ -66,7 +66,7 @@ TODAY: dict[Check, list[str]] = {
     ],
     checks.long_functions: [
         "state/output/schemas.py event_schema",
-        "state/replay/offset_changes/losses.py report_tombstones",
+        "state/replay/offset_losses.py report_tombstones",
         "state/replay/modern_diff.py _emit_completed",
         "streaming/local/ivy.py retrieve",
         "tests/support/histories/builders.py _run",

@@ -24,11 +24,11 @@ from groupreplay.codecs import (
     encode_key,
     encode_value,
 )
-from groupreplay.codecs.budget import MEMORY_CONSTANT, MEMORY_FACTOR
 from groupreplay.codecs.composites import Array, Nested
-from groupreplay.codecs.connect import ConnectAssignment, ConnectMetadata
+from groupreplay.codecs.errors import MEMORY_CONSTANT, MEMORY_FACTOR
 from groupreplay.codecs.primitives import Text, WireType
 from groupreplay.codecs.schema import EARLY, Struct, wires
+from groupreplay.codecs.subscription import ConnectAssignment, ConnectMetadata
 from support.histories.record_samples import random_blob, random_record, random_value, with_unknown_tags
 from support.tools.fuzz_target import KEYS, check_key, check_value, fuzz_one_input
 

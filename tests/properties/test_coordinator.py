@@ -6,8 +6,8 @@ import pytest
 from hypothesis import settings
 
 from groupreplay.codecs.kafka_terms import Phase
-from groupreplay.coordinator.classic.group import VALID_PREVIOUS_STATES
-from groupreplay.coordinator.consumer.group import VALID_PREVIOUS
+from groupreplay.coordinator.classic.classic_group import VALID_PREVIOUS_STATES
+from groupreplay.coordinator.consumer.consumer_group import VALID_PREVIOUS
 from groupreplay.coordinator.requests import Error
 from support.model import classic_lives, consumer_lives
 from support.model.classic_clients import Clients

@@ -17,9 +17,13 @@ from groupreplay.state.clock_setback import is_setback, set_back
 from groupreplay.state.events.group_events import GroupEmptied
 from groupreplay.state.output.envelope import event_id
 from groupreplay.state.snapshot.commit_intervals import RHYTHM, SPAN_MS
-from groupreplay.state.snapshot.conditions import ActiveCondition, ConditionKey, Conditions
-from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
-from groupreplay.state.snapshot.log_position import LogPosition
+from groupreplay.state.snapshot.group_snapshot import (
+    ActiveCondition,
+    ConditionKey,
+    Conditions,
+    GroupSnapshot,
+    LogPosition,
+)
 from groupreplay.state.snapshot.offsets import COMMITTED, MOVED, Offsets
 from support.histories.builders import (
     CONTEXT,

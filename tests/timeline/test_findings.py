@@ -7,8 +7,7 @@ from typing import Any
 from groupreplay.timeline import findings
 from groupreplay.timeline.document import Hole
 from groupreplay.timeline.event_reading import ReadEvent, read_events
-from groupreplay.timeline.lanes import Lanes, SlotLife, Stay
-from groupreplay.timeline.membership import Place
+from groupreplay.timeline.lanes import Lanes, Place, SlotLife, Stay
 
 BEGIN = 1_767_225_600_000
 LANES = Lanes(

@@ -5,14 +5,27 @@ is None.
 """
 
 from groupreplay.codecs.classic import GroupMetadataKey, GroupMetadataValue, MemberMetadata
-from groupreplay.codecs.connect import ConnectAssignment, ConnectMetadata, ConnectorTasks
 from groupreplay.codecs.errors import Malformed, Skipped
 from groupreplay.codecs.offsets import LegacyOffsetCommitKey, OffsetCommitKey, OffsetCommitValue
 from groupreplay.codecs.primitives import ZERO_UUID, is_text, uuid_bytes, uuid_text
-from groupreplay.codecs.registry import REGISTRY, decode_key, decode_value, encode_key, encode_value
+from groupreplay.codecs.registry import (
+    PROTOCOL_VERSIONS,
+    REGISTRY,
+    VERSION_WITH_EXPIRY,
+    WRITTEN_SINCE,
+    as_written,
+    decode_key,
+    decode_value,
+    encode_key,
+    encode_value,
+    written_version,
+)
 from groupreplay.codecs.schema import Key, Value
 from groupreplay.codecs.subscription import (
     Assignment,
+    ConnectAssignment,
+    ConnectMetadata,
+    ConnectorTasks,
     Subscription,
     TopicPartitions,
     decode_assignment,
@@ -20,11 +33,4 @@ from groupreplay.codecs.subscription import (
     decode_subscription,
     encode_blob,
     subscribed_topics,
-)
-from groupreplay.codecs.written_versions import (
-    PROTOCOL_VERSIONS,
-    VERSION_WITH_EXPIRY,
-    WRITTEN_SINCE,
-    as_written,
-    written_version,
 )

@@ -6,8 +6,15 @@ import struct
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from groupreplay.codecs.budget import ELEMENT_COST, OBJECT_COST, SLOT_COST, TUPLE_COST, Budget
-from groupreplay.codecs.errors import DecodeError, EncodeError
+from groupreplay.codecs.errors import (
+    ELEMENT_COST,
+    OBJECT_COST,
+    SLOT_COST,
+    TUPLE_COST,
+    Budget,
+    DecodeError,
+    EncodeError,
+)
 from groupreplay.codecs.primitives import (
     Form,
     Number,

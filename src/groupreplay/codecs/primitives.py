@@ -16,8 +16,16 @@ from dataclasses import dataclass
 from sys import getsizeof
 from typing import Any, NamedTuple, Protocol
 
-from groupreplay.codecs.budget import BYTES_COST, NO_LIMIT, NUMBER_COST, STRING_COST, UUID_COST, Budget
-from groupreplay.codecs.errors import DecodeError, EncodeError
+from groupreplay.codecs.errors import (
+    BYTES_COST,
+    NO_LIMIT,
+    NUMBER_COST,
+    STRING_COST,
+    UUID_COST,
+    Budget,
+    DecodeError,
+    EncodeError,
+)
 
 _LONGEST_STRING = 0x7FFF  # also in the flexible encoding: the generated Java readers refuse more
 _LONGEST = 0x7FFFFFFF

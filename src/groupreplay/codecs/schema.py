@@ -12,8 +12,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
 from typing import Any, ClassVar, ParamSpec, TypeVar, cast
 
-from groupreplay.codecs.budget import TAG_COST, Budget
-from groupreplay.codecs.errors import CodecError, DecodeError, EncodeError
+from groupreplay.codecs.errors import TAG_COST, Budget, CodecError, DecodeError, EncodeError
 from groupreplay.codecs.primitives import (
     STRING,
     Form,

@@ -1,19 +1,13 @@
-"""The consumer protocol's blobs inside classic members: subscription and assignment.
-
-These are `ConsumerProtocolSubscription` and `ConsumerProtocolAssignment` of kafka-clients, always in the classic
-encoding. A blob that cannot be decoded does not make its record malformed. `user_data` belongs to the assignor and
-stays bytes.
-"""
+"""The blobs inside classic members: subscriptions and assignments of consumers and of Kafka Connect's workers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
-from groupreplay.codecs.budget import NO_LIMIT, Budget
 from groupreplay.codecs.composites import Array, Nested
-from groupreplay.codecs.errors import DecodeError, Malformed
-from groupreplay.codecs.primitives import BYTES, CLIENT_STRING, INT16, INT32, Form
+from groupreplay.codecs.errors import NO_LIMIT, Budget, DecodeError, Malformed
+from groupreplay.codecs.primitives import BYTES, CLIENT_STRING, INT16, INT32, INT64, Form
 from groupreplay.codecs.schema import Struct, Versioned, plan_of, read_fields, wire, write_fields
 
 _FORM = Form(0, False)
@@ -105,3 +99,46 @@ def encode_blob(blob: Versioned) -> bytes:
     _write_version(out, blob.version)
     write_fields(plan_of(type(blob), min(blob.version, blob.VERSIONS[-1])), out, blob)
     return bytes(out + blob.leftover)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectorTasks(Struct):
+    """Tasks of one connector; task -1 is the connector itself."""
+
+    connector: str = wire(CLIENT_STRING)
+    tasks: tuple[int, ...] = wire(Array(INT32))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectMetadata(Versioned):
+    """The metadata that a worker sends when it joins.
+
+    v1 added the present assignment of the worker, as the bytes of a `ConnectAssignment` (KIP-415).
+    """
+
+    VERSIONS: ClassVar[range] = range(3)
+
+    url: str = wire(CLIENT_STRING)
+    config_offset: int = wire(INT64)
+    allocation: bytes | None = wire(BYTES, since=1, nullable=True, default=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectAssignment(Versioned):
+    """The leader's assignment for one worker.
+
+    v1 added the revoked tasks and the delay before the next rebalance, and lets lists be null. Here
+    `assigned` may be null in v0, too.
+    """
+
+    VERSIONS: ClassVar[range] = range(3)
+
+    error: int = wire(INT16)
+    leader: str = wire(CLIENT_STRING)
+    leader_url: str = wire(CLIENT_STRING)
+    config_offset: int = wire(INT64)
+    assigned: tuple[ConnectorTasks, ...] | None = wire(Array(Nested(ConnectorTasks)), nullable=True)
+    revoked: tuple[ConnectorTasks, ...] | None = wire(
+        Array(Nested(ConnectorTasks)), since=1, nullable=True, default=None
+    )
+    delay_ms: int = wire(INT32, since=1, default=0)

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from groupreplay.coordinator.classic.group import ClassicGroup
-from groupreplay.coordinator.consumer.group import ConsumerGroup
+from groupreplay.coordinator.classic.classic_group import ClassicGroup
+from groupreplay.coordinator.consumer.consumer_group import ConsumerGroup
 from groupreplay.coordinator.coordinator_state import CoordinatorState
 from groupreplay.coordinator.offsets import CommittedOffsets
 from groupreplay.coordinator.requests import (

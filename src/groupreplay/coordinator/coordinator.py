@@ -14,14 +14,13 @@ from typing import Any, Final, NoReturn
 from groupreplay.codecs import OffsetCommitValue
 from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, ConsumerPhase, Phase
 from groupreplay.coordinator.appends import RuntimeSnapshot, failed_answer
-from groupreplay.coordinator.classic.group import ClassicGroup, group_tombstone
+from groupreplay.coordinator.classic.classic_group import ClassicGroup, group_tombstone
 from groupreplay.coordinator.classic.protocol import ClassicHandler
 from groupreplay.coordinator.classic.rebalance import Rebalance
 from groupreplay.coordinator.consumer import records as consumer_records
-from groupreplay.coordinator.consumer.group import ConsumerGroup
+from groupreplay.coordinator.consumer.consumer_group import ConsumerGroup
 from groupreplay.coordinator.consumer.protocol import ConsumerHandler
-from groupreplay.coordinator.coordinator_state import CoordinatorState
-from groupreplay.coordinator.descriptions import DescribedGroup, described
+from groupreplay.coordinator.coordinator_state import CoordinatorState, DescribedGroup, described
 from groupreplay.coordinator.loading import answer_without_coordinator, begin_loading, load, unload
 from groupreplay.coordinator.mixed import MixedHandler
 from groupreplay.coordinator.offsets import CommittedOffsets, TopicPartition
@@ -270,8 +269,8 @@ class Coordinator(CoordinatorState):
                 f"group: {self.group_id} with leader: {group.leader or 'null'} {MIXED_COMMITS}"
             )
         most = self.settings.offset_metadata_max_bytes
-        refused = [one for one in request.commits if len(one.metadata.encode()) > most]
-        fits = [one for one in request.commits if one not in refused] if refused else request.commits
+        refused = [commit for commit in request.commits if len(commit.metadata.encode()) > most]
+        fits = [commit for commit in request.commits if commit not in refused] if refused else request.commits
         version = self.settings.written_version(OffsetCommitValue)
         records = self.offsets.commit(self.group_id, request, fits, now_ms, self.topics, version)
         self.journal.write(now_ms, *records, producer_id=request.producer_id)

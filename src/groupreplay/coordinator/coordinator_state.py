@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue, OffsetCommitKey
 from groupreplay.codecs.consumer import ConsumerGroupMetadataKey
 from groupreplay.codecs.kafka_terms import ConsumerPhase, Phase
-from groupreplay.coordinator.classic.group import ClassicGroup, GroupMember
-from groupreplay.coordinator.consumer.group import ConsumerGroup, Topics
+from groupreplay.coordinator.classic.classic_group import ClassicGroup, GroupMember
+from groupreplay.coordinator.consumer.consumer_group import ConsumerGroup, Topics
 from groupreplay.coordinator.offsets import CommittedOffsets, LoggedOffsets
 from groupreplay.coordinator.requests import (
     Answer,
@@ -32,6 +32,51 @@ from groupreplay.coordinator.requests import (
     StateChange,
 )
 from groupreplay.coordinator.trace import Trace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedMember:
+    """A member as DescribeGroups reports it; metadata and assignment are empty unless the group is Stable."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    metadata: bytes = b""
+    assignment: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedGroup:
+    """The group as DescribeGroups reports it; an unknown group is Dead. With an ``error`` nothing is known of it."""
+
+    state: Phase
+    error: Error = Error.NONE
+    protocol_type: str = ""
+    protocol: str = ""
+    members: tuple[DescribedMember, ...] = ()
+
+
+def described(group: ClassicGroup) -> DescribedGroup:
+    """A classic group's part of the answer."""
+    stable = group.state is Phase.STABLE
+    return DescribedGroup(
+        state=group.state,
+        protocol_type=group.protocol_type or "",
+        protocol=group.protocol or "" if stable else "",
+        members=tuple(
+            DescribedMember(
+                member_id=member.member_id,
+                instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                metadata=member.metadata(group.protocol) if stable else b"",
+                assignment=member.assignment if stable else b"",
+            )
+            for member in group.members.values()
+        ),
+    )
+
 
 #: What a timer does, given the time at which it was due.
 TimerAction = Callable[[int], None]

@@ -6,10 +6,10 @@ in between; clients find the coordinator again and repeat their requests.
 
 from __future__ import annotations
 
-from groupreplay.coordinator.classic.group import ClassicGroup
+from groupreplay.coordinator.classic.classic_group import ClassicGroup
 from groupreplay.coordinator.classic.protocol import ClassicHandler
 from groupreplay.coordinator.classic.rebalance import Rebalance
-from groupreplay.coordinator.consumer.group import ConsumerGroup
+from groupreplay.coordinator.consumer.consumer_group import ConsumerGroup
 from groupreplay.coordinator.consumer.protocol import ConsumerHandler
 from groupreplay.coordinator.coordinator_state import CoordinatorState
 from groupreplay.coordinator.requests import (

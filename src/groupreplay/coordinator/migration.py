@@ -16,11 +16,11 @@ from groupreplay.codecs import (
     encode_blob,
 )
 from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, ConsumerPhase, Phase
-from groupreplay.coordinator.classic.group import ClassicGroup, GroupMember, group_tombstone
+from groupreplay.coordinator.classic.classic_group import ClassicGroup, GroupMember, group_tombstone
 from groupreplay.coordinator.classic.rebalance import Rebalance
 from groupreplay.coordinator.consumer import records
-from groupreplay.coordinator.consumer.assignor_input import Target
-from groupreplay.coordinator.consumer.group import (
+from groupreplay.coordinator.consumer.assignors import Target
+from groupreplay.coordinator.consumer.consumer_group import (
     ClassicPart,
     ConsumerGroup,
     ConsumerMember,
@@ -101,7 +101,7 @@ def decode_member_subscription(metadata: bytes) -> Subscription:
 
 
 def _consumer_member(old: ClassicGroup, member: GroupMember, target: Target) -> ConsumerMember:
-    if all(one.name != old.protocol for one in member.protocols):
+    if all(protocol.name != old.protocol for protocol in member.protocols):
         # It joined for the next generation, which may choose another protocol; Kafka throws.
         raise Refused(Error.UNKNOWN_SERVER_ERROR)
     subscription = decode_member_subscription(member.metadata(old.protocol))

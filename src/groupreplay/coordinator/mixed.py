@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, MemberPhase
 from groupreplay.coordinator.classic.rebalance import Rebalance, check_protocol
-from groupreplay.coordinator.consumer.group import ClassicPart, ConsumerGroup, ConsumerMember
+from groupreplay.coordinator.consumer.consumer_group import ClassicPart, ConsumerGroup, ConsumerMember
 from groupreplay.coordinator.consumer.membership import MemberUpdate, find_member
 from groupreplay.coordinator.consumer.protocol import ConsumerHandler
 from groupreplay.coordinator.coordinator_state import CoordinatorState
@@ -182,11 +182,11 @@ class MixedHandler:
         self.coordinator.trace.branch("classicGroupLeaveToConsumerGroup")
         gone: dict[str, ConsumerMember] = {}
         left: list[Error] = []
-        for one in request.members:
-            holder = group.static_member(one.instance_id)
-            member_id = holder.member_id if holder is not None and not one.member_id else one.member_id
+        for member in request.members:
+            holder = group.static_member(member.instance_id)
+            member_id = holder.member_id if holder is not None and not member.member_id else member.member_id
             try:
-                gone[member_id] = group.validate_member(member_id, one.instance_id)
+                gone[member_id] = group.validate_member(member_id, member.instance_id)
             except Refused as refused:
                 left.append(refused.error)
             else:

@@ -16,8 +16,8 @@ from groupreplay.codecs import (
     OffsetCommitValue,
     as_written,
 )
-from groupreplay.coordinator.classic.group import ClassicGroup
-from groupreplay.coordinator.consumer.group import ConsumerGroup, Topics
+from groupreplay.coordinator.classic.classic_group import ClassicGroup
+from groupreplay.coordinator.consumer.consumer_group import ConsumerGroup, Topics
 from groupreplay.coordinator.requests import Commit, Marker, OffsetCommit, Record
 
 #: (topic name, partition)
@@ -97,13 +97,13 @@ class CommittedOffsets:
         version with an expiry.
         """
         records: list[Record] = []
-        for one in commits:
-            known = None if request.producer_id is not None else topics.get(one.topic)
+        for commit in commits:
+            known = None if request.producer_id is not None else topics.get(commit.topic)
             value = _value(
-                one, request.retention_ms, now_ms, ZERO_UUID if known is None else known.topic_id, version
+                commit, request.retention_ms, now_ms, ZERO_UUID if known is None else known.topic_id, version
             )
-            self.store((one.topic, one.partition), value, request.producer_id)
-            records.append((_key(group_id, (one.topic, one.partition)), value))
+            self.store((commit.topic, commit.partition), value, request.producer_id)
+            records.append((_key(group_id, (commit.topic, commit.partition)), value))
         return records
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> bool:

@@ -206,12 +206,12 @@ class LeaveGroup:
     @property
     def member_id(self) -> str:
         """The member id, several with commas, as Kafka logs them."""
-        return ", ".join(one.member_id for one in self.members)
+        return ", ".join(member.member_id for member in self.members)
 
     @property
     def instance_id(self) -> str | None:
         """The same of instance ids; None without any."""
-        return ", ".join(one.instance_id for one in self.members if one.instance_id) or None
+        return ", ".join(member.instance_id for member in self.members if member.instance_id) or None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,7 +321,9 @@ class Answer:
     def of_leaving(cls, left: Iterable[Error]) -> Answer:
         """The answer to a LeaveGroup, from the error of each member."""
         errors = tuple(left)
-        return cls(error=next((one for one in errors if one is not Error.NONE), Error.NONE), left=errors)
+        return cls(
+            error=next((error for error in errors if error is not Error.NONE), Error.NONE), left=errors
+        )
 
 
 class AppendFailed(Exception):  # noqa: N818 -- as above

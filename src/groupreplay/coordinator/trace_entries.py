@@ -1,12 +1,9 @@
-"""The entries of a trace of the coordinator, as ``simulate --trace`` writes them.
-
-They have the names of Kafka 4.3.1: methods of ``GroupMetadataManager`` as branches, and its own log lines.
-"""
+"""The steps of a coordinator as lines of ``simulate --trace``, and the JSON Schema of such a line (docs/trace.md)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -204,3 +201,13 @@ AnyEntry: TypeAlias = (
     | AppendEntry
     | PartitionEntry
 )
+
+
+#: Its name beside those of the events.
+TRACE_FILE: Final = "trace-file"
+_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+
+def trace_schema() -> dict[str, Any]:
+    """The schema of one line, whose ``kind`` says which fields it has."""
+    return {"$schema": _DIALECT, "title": TRACE_FILE, **msgspec.json.schema(AnyEntry)}

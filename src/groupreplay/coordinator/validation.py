@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from groupreplay.coordinator.consumer.validation import validate_heartbeat
+from groupreplay.coordinator.consumer.membership import validate_heartbeat
 from groupreplay.coordinator.requests import (
     ClassicHeartbeat,
     ConsumerGroupHeartbeat,

@@ -13,12 +13,11 @@ from typing import Any
 import msgspec
 
 from groupreplay.state.plausible_times import SETBACK_MS
-from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
+from groupreplay.state.snapshot.group_snapshot import GroupSnapshot, LogPosition
 from groupreplay.state.snapshot.group_state import GroupState
-from groupreplay.state.snapshot.log_position import LogPosition
+from groupreplay.state.snapshot.members import SlotHistory
 from groupreplay.state.snapshot.modern import Modern
 from groupreplay.state.snapshot.offsets import Offsets
-from groupreplay.state.snapshot.slot_history import SlotHistory
 
 
 def is_setback(log: LogPosition, at_ms: int) -> bool:
@@ -91,13 +90,13 @@ def _forget(history: SlotHistory, at_ms: int) -> None:
     for slot in history.slots.values():
         slot.returned_ms = _until(slot.returned_ms, at_ms)
         slot.dropped_ms = _until(slot.dropped_ms, at_ms)
-        slot.takeovers = tuple(one for one in slot.takeovers if one.at_ms <= at_ms)
+        slot.takeovers = tuple(takeover for takeover in slot.takeovers if takeover.at_ms <= at_ms)
         slot.left_ms = _earlier(slot.left_ms, at_ms)
         slot.idle_since_ms = min(slot.idle_since_ms, at_ms)
 
 
 def _until(times_ms: Iterable[int], at_ms: int) -> tuple[int, ...]:
-    return tuple(one for one in times_ms if one <= at_ms)
+    return tuple(time_ms for time_ms in times_ms if time_ms <= at_ms)
 
 
 def _begun(condition: bytes, at_ms: int) -> bytes:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from enum import IntEnum, auto
 
 from groupreplay.state.policy.context import Context
-from groupreplay.state.replay import classic
-from groupreplay.state.replay.offset_changes import losses, occasions
+from groupreplay.state.replay import classic, offset_losses, offset_sets
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
 from groupreplay.state.snapshot.offsets import Offsets
 
@@ -29,10 +28,10 @@ def next_due(snapshot: GroupSnapshot, offsets: Offsets, context: Context) -> tup
         due.append((snapshot.log.pending[-1].timestamp_ms + 1, Due.OPERATION))
     if snapshot.probes.waiting:
         due.append((snapshot.probes.waiting[-1].heard_ms, Due.PROBE))
-    if (at_ms := occasions.due_ms(snapshot)) is not None:
+    if (at_ms := offset_sets.due_ms(snapshot)) is not None:
         due.append((at_ms, Due.OFFSET_CHANGES))
     if snapshot.losses.lost:
-        due.append((snapshot.losses.lost[0].at_ms + losses.MEMORY_MS, Due.OLD_LOSSES))
+        due.append((snapshot.losses.lost[0].at_ms + offset_losses.MEMORY_MS, Due.OLD_LOSSES))
     if (at_ms := classic.nothing_left_ms(snapshot, offsets, context)) is not None:
         due.append((at_ms, Due.NOTHING_LEFT))
     if snapshot.conditions.next_evaluation_ms is not None:

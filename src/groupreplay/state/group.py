@@ -26,16 +26,14 @@ from groupreplay.state.output.document import (
     digest,
     group_document,
 )
-from groupreplay.state.output.repeats import without_repeats
+from groupreplay.state.output.envelope import without_repeats
 from groupreplay.state.policy.context import Context
-from groupreplay.state.replay import classic, group_activity, probing
-from groupreplay.state.replay.offset_changes import losses, occasions
+from groupreplay.state.replay import classic, group_summary, offset_losses, offset_sets, probing
 from groupreplay.state.replay.operation import apply_operation
 from groupreplay.state.replay.report import Report
 from groupreplay.state.replay.slot_history import learn_probe
-from groupreplay.state.snapshot import storage
-from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
-from groupreplay.state.snapshot.log_position import LogPosition
+from groupreplay.state.snapshot import group_snapshot
+from groupreplay.state.snapshot.group_snapshot import GroupSnapshot, LogPosition
 from groupreplay.state.snapshot.observations import CommitRun, DeletedTopics, GroupRecord, Observations
 from groupreplay.state.snapshot.offsets import Offsets
 
@@ -69,7 +67,7 @@ class Group:
     @classmethod
     def from_snapshot(cls, group_id: str, context: Context, blob: bytes) -> Group:
         """The group of a snapshot. Raises ``SnapshotError`` for a version that this release cannot read."""
-        group = cls(group_id, context, storage.read(blob))
+        group = cls(group_id, context, group_snapshot.read(blob))
         log = group._snapshot.log
         if log.era != context.era:
             # The topic was created again: its offsets start at 0, below ``last_offset``.
@@ -80,7 +78,7 @@ class Group:
     def snapshot(self) -> bytes:
         """The state as bytes for ``from_snapshot``: about 40 bytes for each partition with an offset."""
         self._snapshot.offsets = self._offsets.snapshot() if len(self._offsets) else None
-        return storage.write(self._snapshot)
+        return group_snapshot.write(self._snapshot)
 
     @property
     def gone(self) -> bool:
@@ -135,7 +133,7 @@ class Group:
     def _set_clock_back(self, at_ms: int) -> list[Event]:
         """Complete what is open at the time before, then forget that time."""
         events = self._complete_operation()
-        events += occasions.report_all(self._snapshot, self._report_here)
+        events += offset_sets.report_all(self._snapshot, self._report_here)
         clock_setback.set_back(self._snapshot, self._offsets, at_ms)
         self._agenda.note_all()
         self.changed = True
@@ -183,7 +181,7 @@ class Group:
             case Due.OFFSET_CHANGES:
                 return self._report_offset_changes(at_ms)
             case Due.OLD_LOSSES:
-                losses.forget_before(self._snapshot, at_ms)
+                offset_losses.forget_before(self._snapshot, at_ms)
                 self._agenda.note((Dependency.OFFSETS,))
                 self.changed = True
                 return []
@@ -195,7 +193,7 @@ class Group:
 
     def _report_offset_changes(self, at_ms: int) -> list[Event]:
         self.changed = True
-        return occasions.report_over(self._snapshot, at_ms, self._report_here)
+        return offset_sets.report_over(self._snapshot, at_ms, self._report_here)
 
     def _report_here(self, offset: int, timestamp_ms: int) -> Report:
         return self._report(self._snapshot.log.partition, offset, timestamp_ms)
@@ -203,7 +201,7 @@ class Group:
     def _delete_without_tombstone(self, at_ms: int) -> list[Event]:
         log = self._snapshot.log
         report = replace(self._report(log.partition, log.last_offset, at_ms), cause_ms=log.last_timestamp_ms)
-        if not group_activity.is_significant(self._snapshot, self._rules, at_ms):
+        if not group_summary.is_significant(self._snapshot, self._rules, at_ms):
             self._snapshot.losses.lost = ()
         classic.apply_nothing_left(self._snapshot, report)
         self._agenda.note(RECORD)
@@ -222,7 +220,7 @@ class Group:
         self.changed = True
         self._agenda.note((Dependency.PROBES,))
         if isinstance(probe, DeletedTopics):
-            return occasions.apply_answer(snapshot, probe, self._report_here)
+            return offset_sets.apply_answer(snapshot, probe, self._report_here)
         report = replace(
             self._report(probe.partition, probe.offset, probe.taken_ms),
             topic=probe.topic,
@@ -243,9 +241,9 @@ class Group:
         if self._snapshot.group.group_type is GroupType.CLASSIC:
             classic.apply_commit(self._snapshot.group, report)
         self._agenda.note(RECORD if report.events else (Dependency.COMMITS,))
-        group_activity.note_record(self._snapshot.activity, report.timestamp_ms)
-        applied = occasions.apply_commits(self._snapshot, self._offsets, run, self._context)
-        group_activity.note_commits(self._snapshot.activity, extent.commits, len(self._offsets))
+        group_summary.note_record(self._snapshot.activity, report.timestamp_ms)
+        applied = offset_sets.apply_commits(self._snapshot, self._offsets, run, self._context)
+        group_summary.note_commits(self._snapshot.activity, extent.commits, len(self._offsets))
         events += report.events + self._resume(run)
         minute = self._snapshot.log.last_timestamp_ms // _MINUTE_MS
         self._note_position(run.partition, extent.last_offset, extent.last_ms)
@@ -276,8 +274,8 @@ class Group:
         pending = self._snapshot.log.pending
         continues = bool(pending) and record.continues(pending[-1].offset, pending[-1].timestamp_ms)
         events = [] if continues else self._complete_operation()
-        self._snapshot.log.pending.append(storage.pend(record))
-        group_activity.note_record(self._snapshot.activity, record.timestamp_ms)
+        self._snapshot.log.pending.append(group_snapshot.pend(record))
+        group_summary.note_record(self._snapshot.activity, record.timestamp_ms)
         self._note_position(record.partition, record.offset, record.timestamp_ms)
         if record.ends_operation:
             events += self._complete_operation()
@@ -311,7 +309,7 @@ class Group:
         pending, log.pending = log.pending, []
         self._agenda.note(RECORD)
         self.changed = True
-        records = [storage.unpend(one, log.partition) for one in pending]
+        records = [group_snapshot.unpend(one, log.partition) for one in pending]
         events = apply_operation(self._snapshot, self._offsets, records, self._report_of)
         self._agenda.learn(self._snapshot, records[-1].timestamp_ms)
         return events + self._evaluate(self._report_of(records[-1]))
@@ -357,18 +355,18 @@ class Group:
             self._recorded_ms is not None
             and self._recorded_ms - report.timestamp_ms > self._context.catch_up_after_ms
         )
-        for one in updates:
+        for update in updates:
             report.emit(
-                one.condition,
+                update.condition,
                 group_type=group.group_type,
                 history=group.history,
                 simple=group.simple,
-                evidence=one.evidence,
-                severity=one.severity,
+                evidence=update.evidence,
+                severity=update.severity,
                 capped=True,
             )
-            if one.key in active:
-                active[one.key].late = late
+            if update.key in active:
+                active[update.key].late = late
         return report.events[before:]
 
     def describe(self) -> dict[str, Any]:

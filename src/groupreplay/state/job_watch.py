@@ -15,8 +15,7 @@ from groupreplay.state.conditions.tracker import ConditionTracker, ConditionUpda
 from groupreplay.state.events.event import Cause, Event, Evidence, Fact, History, Severity
 from groupreplay.state.job import job_state
 from groupreplay.state.job.clocks import Clocks
-from groupreplay.state.job.daily_summary import add_count
-from groupreplay.state.job.job_state import JobState
+from groupreplay.state.job.job_state import JobState, add_count
 from groupreplay.state.job.observations import (
     HeartbeatObservation,
     JobObservation,
@@ -25,7 +24,7 @@ from groupreplay.state.job.observations import (
     RoundObservation,
 )
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
-from groupreplay.state.snapshot.conditions import ConditionKey
+from groupreplay.state.snapshot.group_snapshot import ConditionKey
 
 #: The first ordinals of conditions that are repeated, and of those that only the query can report: the ids of the
 #: others must not depend on either.
@@ -87,7 +86,9 @@ class JobWatch:
         """
         events: list[Event] = []
         last: JobObservation | None = None
-        recorded = [one for one in observations if not isinstance(one, LogObservation)]
+        recorded = [
+            observation for observation in observations if not isinstance(observation, LogObservation)
+        ]
         recorded.sort(key=lambda one: (one.place.partition, one.place.offset))
         self._note_told(recorded)
         for one in recorded:

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
+import msgspec
 from msgspec import Meta
 
 #: The version of the document's form; it changes when a field changes its meaning or disappears.
@@ -359,3 +360,16 @@ class TimelineDocument:
             "say that nothing was committed."
         ),
     ] = ()
+
+
+#: Its name beside those of the events.
+TIMELINE: Final = "timeline"
+_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+
+def timeline_schema() -> dict[str, Any]:
+    """The schema of a document, with ``form`` as its constant."""
+    # msgspec leaves defaults as they are: a tuple is no JSON.
+    schema = msgspec.json.decode(msgspec.json.encode(msgspec.json.schema(TimelineDocument)))
+    schema["$defs"][TimelineDocument.__name__]["properties"]["form"] = {"const": TIMELINE_FORM}
+    return {"$schema": _DIALECT, "title": TIMELINE, **schema}

@@ -19,8 +19,7 @@ from groupreplay.timeline.document import (
     SlotLane,
 )
 from groupreplay.timeline.event_reading import ReadEvent, whole, words
-from groupreplay.timeline.facts.gaps import GapFinder
-from groupreplay.timeline.facts.trouble import worst
+from groupreplay.timeline.facts import GapFinder, worst
 from groupreplay.timeline.lanes import Lanes
 
 #: The index of an event's row, None if it has none.
@@ -105,17 +104,17 @@ def offset_changes(events: Sequence[ReadEvent], row_of: RowOf) -> list[OffsetCha
         OffsetChange(
             at_ms=event.time_ms,
             name=event.name,
-            topic=words(one.get("topic")),
-            partition=whole(one.get("partition")) or 0,
-            old=_first(one, (*_OLD, *(() if _first(one, _NEW) is not None else ("offset",)))),
-            new=_first(one, _NEW),
+            topic=words(partition.get("topic")),
+            partition=whole(partition.get("partition")) or 0,
+            old=_first(partition, (*_OLD, *(() if _first(partition, _NEW) is not None else ("offset",)))),
+            new=_first(partition, _NEW),
             severity=event.severity,
             event=row_of(event),
         )
         for event in events
         if event.name.startswith(("offset.", "offsets.")) and not event.text("condition_id")
-        for one in event.mappings("partitions")
-        if words(one.get("topic"))
+        for partition in event.mappings("partitions")
+        if words(partition.get("topic"))
     ]
 
 
@@ -134,7 +133,7 @@ def slot_of_event(event: ReadEvent, lanes: Lanes) -> int | None:
 def _slot_of_instance(instance_id: str, lanes: Lanes) -> int | None:
     slots = range(len(lanes.slots))
     return next(
-        (one for one in slots if instance_id and lanes.slots[one].place.instance_id == instance_id), None
+        (slot for slot in slots if instance_id and lanes.slots[slot].place.instance_id == instance_id), None
     )
 
 
@@ -174,7 +173,9 @@ def _named(
     if own is not None:
         yield own, event.text("evidence") == "log", "it is the subject"
         return
-    blockers = [slot for one in event.mappings("blockers") if (slot := _slot_in(one, lanes)) is not None]
+    blockers = [
+        slot for blocker in event.mappings("blockers") if (slot := _slot_in(blocker, lanes)) is not None
+    ]
     for slot in dict.fromkeys(blockers):
         yield slot, True, "the others wait for it"
     if not blockers and (slot := culprit(bar, event, events, lanes)) is not None:
@@ -186,7 +187,9 @@ def culprit(bar: ConditionBar, event: ReadEvent, events: Sequence[ReadEvent], la
 
     The suspect that the coordinator removed when the rebalance ended because it had not rejoined, else the first one.
     """
-    suspects = [slot for one in event.mappings("suspects") if (slot := _slot_in(one, lanes)) is not None]
+    suspects = [
+        slot for suspect in event.mappings("suspects") if (slot := _slot_in(suspect, lanes)) is not None
+    ]
     removed = {
         lanes.slot_of.get(left.text("member_id"))
         for left in events

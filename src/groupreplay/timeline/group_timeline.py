@@ -27,9 +27,9 @@ from groupreplay.timeline.document import (
     Unread,
 )
 from groupreplay.timeline.event_reading import ReadEvent, read_events
-from groupreplay.timeline.facts.ends import MemberEnds
+from groupreplay.timeline.facts import MemberEnds
 from groupreplay.timeline.findings import TextOf
-from groupreplay.timeline.lanes import Lanes, lanes_of
+from groupreplay.timeline.lanes import Lanes, lanes_of, memberships
 from groupreplay.timeline.limits import (
     TimelineLimits,
     bodies,
@@ -38,7 +38,6 @@ from groupreplay.timeline.limits import (
     kept_events,
     kept_generations,
 )
-from groupreplay.timeline.membership import memberships
 from groupreplay.timeline.remarks import DocumentSums, remarks
 from groupreplay.timeline.rows import RowSums, SlotSums, Window, event_lanes, slot_lanes, topic_rows
 from groupreplay.timeline.states import ProbedState, state_spans
@@ -284,7 +283,7 @@ def _verdict_facts(
 
 def _window(given: TimelineInput, events: Sequence[ReadEvent]) -> Window:
     """The time of the document: what was asked for, else from the first to the last that is known."""
-    times = [one.timestamp_ms for one in given.records if one.timestamp_ms >= 0]
+    times = [record.timestamp_ms for record in given.records if record.timestamp_ms >= 0]
     times += [event.time_ms for event in events]
     if len(given.commits.at_ms):
         times += [int(given.commits.at_ms.min()), int(given.commits.at_ms.max())]
@@ -361,10 +360,10 @@ def _clipped(holes: Sequence[Hole], window: Window) -> list[Hole]:
 def _deadlines(offsets: Sequence[Mapping[str, Any]]) -> list[ExpiryDeadline]:
     """The partitions that may be removed at the same minute, together."""
     due: dict[tuple[int, str], list[tuple[int, int]]] = {}
-    for one in offsets:
-        at_ms = one["expires_at_ms"]
+    for offset in offsets:
+        at_ms = offset["expires_at_ms"]
         if at_ms is not None and at_ms < _OPEN:
-            due.setdefault((at_ms // 60_000, one["topic"]), []).append((one["partition"], at_ms))
+            due.setdefault((at_ms // 60_000, offset["topic"]), []).append((offset["partition"], at_ms))
     return [
         ExpiryDeadline(
             at_ms=min(at_ms for _, at_ms in places),

@@ -24,7 +24,7 @@ from groupreplay.timeline.document import (
     Tenure,
 )
 from groupreplay.timeline.event_reading import ReadEvent
-from groupreplay.timeline.facts.trouble import is_trouble
+from groupreplay.timeline.facts import is_trouble
 
 _LONGEST_MS: Final = 1 << 40
 #: Buckets that a picture of commits needs at least.

@@ -12,7 +12,7 @@ from msgspec import Meta
 from groupreplay.timeline.commit_rates import bucket_width_ms
 from groupreplay.timeline.document import Remark, TimelineDocument, TimelineSource, Tone
 from groupreplay.timeline.event_reading import ReadEvent, read_events
-from groupreplay.timeline.facts.trouble import LOSSES, TONES, is_trouble, tone_of, worst
+from groupreplay.timeline.facts import LOSSES, TONES, is_trouble, tone_of, worst
 
 #: The version of the overview's form.
 OVERVIEW_FORM: Final = "groupreplay.overview.v1"

@@ -22,8 +22,8 @@ from groupreplay.timeline.document import (
     TopicRows,
 )
 from groupreplay.timeline.event_reading import ReadEvent, words
-from groupreplay.timeline.facts.ends import MemberEnd, MemberEnds
-from groupreplay.timeline.lanes import Lanes, Ownership, SlotLife, lanes_of
+from groupreplay.timeline.facts import MemberEnd, MemberEnds
+from groupreplay.timeline.lanes import Holder, Lanes, Membership, Ownership, Place, SlotLife, lanes_of
 from groupreplay.timeline.limits import (
     Holdings,
     TimelineLimits,
@@ -34,7 +34,6 @@ from groupreplay.timeline.limits import (
     kept_rows,
     longest_pauses,
 )
-from groupreplay.timeline.membership import Holder, Membership, Place
 
 
 class Window(NamedTuple):
@@ -86,7 +85,9 @@ def event_lanes(events: Sequence[ReadEvent]) -> Lanes:
     history = []
     for event in events:
         if event.name in ("rebalance.completed", "group.emptied", "group.deleted"):
-            holders = {words(one.get("member_id")): _holder(one) for one in event.mappings("members")}
+            holders = {
+                words(member.get("member_id")): _holder(member) for member in event.mappings("members")
+            }
             history.append(Membership(event.time_ms, 0, holders))
     return lanes_of(history)
 
@@ -168,7 +169,7 @@ def _tenures(life: SlotLife, window: Window, ends: MemberEnds) -> Iterator[Tenur
 
 
 def _present_ms(tenures: Sequence[Tenure], window: Window) -> int:
-    return sum((one.until_ms or window.until_ms) - one.since_ms for one in tenures)
+    return sum((tenure.until_ms or window.until_ms) - tenure.since_ms for tenure in tenures)
 
 
 def _holdings(life: SlotLife, window: Window) -> Holdings:
@@ -257,11 +258,11 @@ def _owners(spans: Sequence[Ownership], renumbered: Mapping[int, int], window: W
         (
             clipped[0],
             clipped[1] or window.until_ms,
-            one.slot if one.slot < 0 else renumbered.get(one.slot, LEFT_OUT),
-            one.members if one.slot < 0 else 0,
+            span.slot if span.slot < 0 else renumbered.get(span.slot, LEFT_OUT),
+            span.members if span.slot < 0 else 0,
         )
-        for one in spans
-        if (clipped := window.clip(one.since_ms, one.until_ms)) is not None
+        for span in spans
+        if (clipped := window.clip(span.since_ms, span.until_ms)) is not None
     ]
 
 

@@ -23,7 +23,7 @@ from groupreplay.timeline.document import (
     Unread,
 )
 from groupreplay.timeline.event_reading import ReadEvent, clock, day
-from groupreplay.timeline.facts.trouble import LOSSES, TONES, is_slow_leader, is_trouble, tone_of, worst
+from groupreplay.timeline.facts import LOSSES, TONES, is_slow_leader, is_trouble, tone_of, worst
 
 #: Offsets that changed by other than progress, in the order of their sentences.
 _CHANGES: Final = {

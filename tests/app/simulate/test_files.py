@@ -22,7 +22,7 @@ from groupreplay.app.simulate.files import (
 )
 from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.simulation import SimulationPlan
-from groupreplay.coordinator.simulation.trace_schema import trace_schema
+from groupreplay.coordinator.trace_entries import trace_schema
 from groupreplay.state import Context
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order

@@ -6,7 +6,7 @@ import pytest
 
 from groupreplay.codecs import OffsetCommitValue
 from groupreplay.codecs.kafka_terms import Phase
-from groupreplay.coordinator.classic.group import ClassicGroup, GroupMember
+from groupreplay.coordinator.classic.classic_group import ClassicGroup, GroupMember
 from groupreplay.coordinator.java_maps import scala_map_order, scala_trie_order
 from groupreplay.coordinator.requests import Answer, EndTransaction, Error, OffsetDelete, Settings
 from support.model.classic_clients import Clients, joining, protocols

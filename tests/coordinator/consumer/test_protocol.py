@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from groupreplay.codecs.kafka_terms import ConsumerPhase
-from groupreplay.coordinator.consumer.group import ConsumerGroup, Topic
+from groupreplay.coordinator.consumer.consumer_group import ConsumerGroup, Topic
 from groupreplay.coordinator.requests import ClassicHeartbeat, Commit, Error, OffsetCommit, Settings
 from support.model.consumer_clients import TOPIC_IDS, ConsumerClients
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from groupreplay.codecs.consumer import ConsumerGroupRegularExpressionValue
-from groupreplay.coordinator.consumer.group import Topic
+from groupreplay.coordinator.consumer.consumer_group import Topic
 from groupreplay.coordinator.consumer.regexes import resolve
 from groupreplay.coordinator.requests import Error, Refused, Settings
 from support.model.consumer_clients import TOPIC_IDS, ConsumerClients

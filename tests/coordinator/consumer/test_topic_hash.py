@@ -1,8 +1,31 @@
-"""Kafka's hash of a group's topics; the expected numbers are those that Kafka 4.3.1 wrote."""
+"""XXH3 with 64 bits; the expected numbers are those of hash4j, which Kafka uses."""
 
 from __future__ import annotations
 
-from groupreplay.coordinator.consumer.topic_hash import group_hash, topic_hash
+import pytest
+
+from groupreplay.coordinator.consumer.topic_hash import group_hash, topic_hash, xxh3
+
+
+@pytest.mark.parametrize(
+    ("size", "digest"),
+    [
+        (0, 0x2D06800538D394C2),
+        (3, 0x5F4299FC161C9CBB),
+        (8, 0x3A1C2D7C85AF88F8),
+        (16, 0x8355E3A6F61770DB),
+        (17, 0x9EF341A99DE37328),
+        (128, 0x85C6174C7FF4C46B),
+        (129, 0xEC7642B431BA3E5A),
+        (240, 0x375A384D957FE865),
+        (241, 0x02E8CD95421C6D02),
+        (1025, 0xE95C42288F28186E),
+    ],
+)
+def test_lengths_at_both_ends_of_each_branch(size: int, digest: int) -> None:
+    """Each range of lengths is hashed in another way; 1 024 bytes are a block."""
+    assert xxh3(bytes(number % 251 for number in range(size))) == digest
+
 
 ID = bytes.fromhex("5fb5e4d644754d5e0f0be29484f78c53")
 

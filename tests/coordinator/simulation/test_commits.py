@@ -11,8 +11,8 @@ import pytest
 from groupreplay.codecs import GroupMetadataKey, OffsetCommitKey
 from groupreplay.codecs.kafka_terms import Phase
 from groupreplay.coordinator.requests import Error, Marker, OffsetCommit, Outcome, Settings
-from groupreplay.coordinator.simulation.group import SimulatedGroup
 from groupreplay.coordinator.simulation.script import START, STOP, ClientStep, Committer, Script
+from groupreplay.coordinator.simulation.simulated_group import SimulatedGroup
 
 SECOND_MS = 1_000
 ONE = (ClientStep(0, START, 0),)

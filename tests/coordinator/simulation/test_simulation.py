@@ -13,10 +13,9 @@ import pytest
 from groupreplay.codecs import GroupMetadataValue, OffsetCommitKey
 from groupreplay.codecs.consumer import ConsumerGroupCurrentMemberAssignmentKey
 from groupreplay.codecs.kafka_terms import REBALANCING, ConsumerPhase, Phase, partition_for
-from groupreplay.coordinator.classic.group import VALID_PREVIOUS_STATES
-from groupreplay.coordinator.consumer.group import AWAY, VALID_PREVIOUS, ConsumerGroup
+from groupreplay.coordinator.classic.classic_group import VALID_PREVIOUS_STATES
+from groupreplay.coordinator.consumer.consumer_group import AWAY, VALID_PREVIOUS, ConsumerGroup
 from groupreplay.coordinator.requests import Settings
-from groupreplay.coordinator.simulation.group import SimulatedGroup
 from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.script import (
     EVERY_START,
@@ -27,6 +26,7 @@ from groupreplay.coordinator.simulation.script import (
     ClientStep,
     Script,
 )
+from groupreplay.coordinator.simulation.simulated_group import SimulatedGroup
 from groupreplay.coordinator.simulation.simulation import (
     BEGIN_MS,
     CoordinatorWarning,

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from confluent_kafka import TopicPartition
 
-from groupreplay.state.replay.offset_changes.sets import OCCASION_MS
+from groupreplay.state.replay.offset_sets import OCCASION_MS
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.broker import EmbeddedBroker

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from groupreplay.state.replay.offset_changes.sets import OCCASION_MS
+from groupreplay.state.replay.offset_sets import OCCASION_MS
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.replays import Json, named, replayed_log
 from support.kafka.clients import commit_once, make_topics, new_consumer, produce

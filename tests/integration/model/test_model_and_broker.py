@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import TopicCollection
 from confluent_kafka.admin import ConfigResource
 
-from groupreplay.coordinator.consumer.group import Topic
+from groupreplay.coordinator.consumer.consumer_group import Topic
 from groupreplay.coordinator.requests import Error, LeaveGroup, LeavingMember, Protocol, Settings
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.kafka.clients import make_topics, set_configs

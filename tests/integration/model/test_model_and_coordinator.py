@@ -21,9 +21,9 @@ from groupreplay.codecs import (
     OffsetCommitValue,
 )
 from groupreplay.codecs.kafka_terms import Phase
-from groupreplay.coordinator.classic.group import ClassicGroup
-from groupreplay.coordinator.consumer.group import Topic
-from groupreplay.coordinator.consumer.xxh3 import xxh3
+from groupreplay.coordinator.classic.classic_group import ClassicGroup
+from groupreplay.coordinator.consumer.consumer_group import Topic
+from groupreplay.coordinator.consumer.topic_hash import xxh3
 from groupreplay.coordinator.requests import (
     Answer,
     ClassicHeartbeat,

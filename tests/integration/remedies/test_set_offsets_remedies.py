@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import TopicPartition
 
-from groupreplay.state.replay.offset_changes.sets import OCCASION_MS
+from groupreplay.state.replay.offset_sets import OCCASION_MS
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.captures import invoke
 from support.job.replays import Json, event_name, named

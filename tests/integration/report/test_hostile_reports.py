@@ -15,7 +15,7 @@ from groupreplay.app.report.page import data_island
 from groupreplay.app.report.timelines import TimelineQuery, all_strips, group_timelines
 from groupreplay.state import Context
 from groupreplay.streaming.sources.capture import read_captures
-from groupreplay.timeline.timeline_schema import timeline_schema
+from groupreplay.timeline.document import timeline_schema
 from support.job.captures import CLUSTER_ID, ERA, write_capture
 from support.pictures.timelines import SOURCE
 from support.tools.hostile import history

@@ -21,7 +21,7 @@ from confluent_kafka import TopicPartition
 
 from groupreplay.state import SnapshotError
 from groupreplay.state.job import bad_records, job_state
-from groupreplay.state.snapshot import storage
+from groupreplay.state.snapshot import group_snapshot
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import TopicNames
@@ -242,7 +242,7 @@ def stored_state(checkpoint: Path) -> dict[bytes, tuple[bytes, int]]:
     for row in frame.collect():
         key, blob = bytes(row.key.key), bytes(row.value.groupState.state)
         form = bad_records.FORM if key.startswith(BAD_RECORDS_TAG) else job_state.FORM
-        (storage.FORM if key.startswith(GROUP_TAG) else form).read(blob)
+        (group_snapshot.FORM if key.startswith(GROUP_TAG) else form).read(blob)
         found[key] = blob, int(row.value.timeoutTimestamp)
     return found
 

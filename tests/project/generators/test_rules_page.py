@@ -6,8 +6,7 @@ import re
 
 from generators.rules_page import page
 from groupreplay.state.conditions.registry import DETECTORS
-from groupreplay.state.policy.moved_offsets import MovedOffsets
-from groupreplay.state.policy.rules import EPHEMERAL, Policy
+from groupreplay.state.policy.rules import EPHEMERAL, MovedOffsets, Policy
 from groupreplay.streaming.config.rules_file import parse_rules
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from groupreplay.state import Event, Group
 from groupreplay.state.events.offset_events import OffsetsSet
-from groupreplay.state.replay.offset_changes.sets import OCCASION_MS
+from groupreplay.state.replay.offset_sets import OCCASION_MS
 from support.histories.builders import CONTEXT, GROUP, observed, read
 from support.model.classic_clients import Clients
 

@@ -30,7 +30,7 @@ from groupreplay.state.snapshot.group_state import GroupState
 from groupreplay.timeline import findings, overview
 from groupreplay.timeline.document import Hole
 from groupreplay.timeline.event_reading import ReadEvent
-from groupreplay.timeline.facts.ends import MemberEnd, MemberEnds
+from groupreplay.timeline.facts import MemberEnd, MemberEnds
 from support.simulated.contradictions import contradictions
 from support.simulated.renderings import (
     HOUR_MS,

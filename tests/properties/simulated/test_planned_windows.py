@@ -18,8 +18,7 @@ from groupreplay.coordinator.simulation.simulation import BEGIN_MS, SimulationPl
 from groupreplay.state import Context
 from groupreplay.state.display.phrases import timestamp
 from groupreplay.state.events.event import Severity
-from groupreplay.state.policy.planned_windows import Once, PlannedWindow
-from groupreplay.state.policy.rules import Policy
+from groupreplay.state.policy.rules import Once, PlannedWindow, Policy
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.sources.capture import read_captures
 

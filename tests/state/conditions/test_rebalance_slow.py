@@ -9,7 +9,7 @@ import pytest
 from groupreplay.state import Event, Severity
 from groupreplay.state.conditions.rebalance_slow import RebalanceSlow
 from groupreplay.state.policy.rules import Policy
-from groupreplay.state.snapshot.slot_history import SlotHistory, usual_duration_ms
+from groupreplay.state.snapshot.members import SlotHistory, usual_duration_ms
 from support.histories.builders import Raw, commit, generation, member
 from support.histories.probed import MINUTE, PROBING, START, probe, rounds, told
 

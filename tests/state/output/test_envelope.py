@@ -1,22 +1,114 @@
-"""Events as CloudEvents: attributes, sizes, schemas, and a stranger's parser."""
+"""Documents that fit."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import fields, replace
+from typing import Any
 
 import pytest
 from cloudevents.core.bindings.kafka import KafkaMessage, from_structured_event
+from hypothesis import given
+from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, FormatChecker
 
 from groupreplay.state.display.phrases import timestamp
-from groupreplay.state.events.event import Fact
-from groupreplay.state.output.catalogue import EVENTS
-from groupreplay.state.output.envelope import cloud_event
-from groupreplay.state.output.schemas import json_schemas
+from groupreplay.state.events.event import Event, Fact
+from groupreplay.state.events.group_events import GroupEmptied
+from groupreplay.state.events.offset_events import OffsetRewound, RewindKind, RewoundOffset
+from groupreplay.state.output.envelope import cloud_event, fit_json, without_repeats
+from groupreplay.state.output.schemas import EVENTS, json_schemas
+from groupreplay.state.snapshot.group_snapshot import Repetitions
 from support.histories.builders import CONTEXT, generation, member, replay
 from support.histories.golden import load_events, load_schemas
 from support.histories.samples import one_of_each, written
+
+
+def test_a_small_document_is_untouched() -> None:
+    """No mark, no cut."""
+    assert json.loads(fit_json({"a": [1, 2], "b": "x"}, 100)) == {"a": [1, 2], "b": "x"}
+
+
+def test_a_large_document_keeps_its_fields_and_says_so() -> None:
+    """Lists and texts are cut, numbers and field names stay."""
+    document = {"count": 5_000, "members": [{"id": "m" * 20}] * 5_000, "text": "x" * 5_000}
+    cut = json.loads(fit_json(document, 4_096))
+    assert (cut["count"], cut["truncated"]) == (5_000, True)
+    assert 0 < len(cut["members"]) < 5_000
+    assert cut["text"].endswith("…")
+
+
+def test_both_levels_of_an_envelope_keep_their_fields() -> None:
+    """The mark is put into the inner document."""
+    cut = json.loads(fit_json({"id": "i", "data": {"list": ["x" * 100] * 900, "n": 1}}, 1_024, inner="data"))
+    assert (cut["id"], cut["data"]["n"], cut["data"]["truncated"]) == ("i", 1, True)
+
+
+texts = st.text(st.characters(codec="utf-8"), max_size=3).map(lambda text: text * 2_000)
+lists = st.lists(texts, max_size=2).map(lambda items: items * 50)
+maps = st.dictionaries(st.text(st.characters(codec="utf-8"), max_size=4), texts | lists, max_size=3)
+hostile = st.integers(0, 2**62) | texts | lists | maps | maps.map(lambda entries: [entries] * 5)
+
+
+@given(st.fixed_dictionaries(dict.fromkeys(("a", "b", "c"), hostile)))
+def test_every_document_fits(document: dict[str, Any]) -> None:
+    """Whatever strangers write into three fields, 16 KiB are never exceeded."""
+    assert len(fit_json(document, 16 * 1024)) <= 16 * 1024
+
+
+def rewound(at_ms: int, partition: int = 0, kind: RewindKind = "other") -> Event:
+    """An offset that was wound back."""
+    place = RewoundOffset(topic="t", partition=partition, old_offset=5, new_offset=1)
+    return Event(
+        fact=OffsetRewound(kind=kind, partitions=(place,), partition_count=1), group_id="g", time_ms=at_ms
+    )
+
+
+def shown(events: list[Event]) -> list[tuple[int, int]]:
+    """(time, suppressed) of each."""
+    return [(event.time_ms, event.fact.suppressed) for event in events]  # type: ignore[attr-defined]
+
+
+def test_the_same_event_once_a_minute() -> None:
+    """The next one tells how many were not emitted; across calls, as the state is stored between them."""
+    repeats = Repetitions()
+    first = without_repeats(repeats, [rewound(second * 1_000) for second in range(90)])
+    assert shown(first) == [(0, 0), (60_000, 59)]
+    assert shown(without_repeats(repeats, [rewound(125_000)])) == [(125_000, 29)]
+
+
+def test_different_events_do_not_suppress_each_other() -> None:
+    """Another partition and another kind are another event, up to a number that bounds the state."""
+    repeats = Repetitions()
+    events = [rewound(0), rewound(1, 1), rewound(2, 0, "small")]
+    assert without_repeats(repeats, events) == events
+    many = without_repeats(repeats, [rewound(3, partition) for partition in range(5_000)])
+    assert (len(many), len(repeats.emitted)) == (256 - 3, 256)
+
+
+def test_a_wrong_time_does_not_suppress_the_others() -> None:
+    """After an event that is dated a year ahead the next one is emitted."""
+    events = [rewound(0), rewound(365 * 86_400_000), rewound(61_000)]
+    assert without_repeats(Repetitions(), events) == events
+
+
+def test_what_cannot_repeat_is_never_suppressed() -> None:
+    """Rebalances, members and conditions pass: each is an occasion of its own."""
+    event = Event(fact=GroupEmptied(generation=1, since_ms=0), group_id="g", time_ms=0)
+    assert without_repeats(Repetitions(), [event, event]) == [event, event]
+
+
+def test_facts_that_repeat_say_how_many_were_suppressed() -> None:
+    """These can repeat without end; each has the field."""
+    facts = {event.fact.NAME: event.fact for event in one_of_each() if event.fact.sameness() is not None}
+    assert sorted(facts) == [
+        "offset.rewound",
+        "offsets.deleted",
+        "offsets.expired",
+        "offsets.reset",
+        "static.replaced",
+    ]
+    assert all("suppressed" in {one.name for one in fields(fact)} for fact in facts.values())
 
 
 def test_every_event_is_said_once_at_least() -> None:

@@ -1,9 +1,93 @@
-"""What two generations show of the trigger of a rebalance, and whose members are the same."""
+"""The facts about members in one operation, and their order."""
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from groupreplay.state.events import group_events
+from groupreplay.state.events.event import Evidence, LeaveCandidate, MemberForm
+from groupreplay.state.events.group_events import MemberJoined, MemberLeft, MemberUpdated, StaticReplaced
+from groupreplay.state.replay.departure_reasons import Finding
+from groupreplay.state.replay.generation_diff import Departure, MembershipChange
+from groupreplay.state.snapshot.members import Member
 from support.histories.builders import asked_for, check, facts, generation, member, replay
+
+STATIC = Member("s-1", "s", "client", "/old", 10, 20, ("range",), ("t",), {})
+DYNAMIC = Member("d-1", None, "client", "/h", 10, 20, ("range",), ("t",), {})
+ASKED = {"session_timeout_ms": 20, "rebalance_timeout_ms": 10, "topics": ("t",)}
+SUM = LeaveCandidate(
+    reason="session_timeout", timeout_ms=20, since_ms=1, earliest_ms=21, likely=True, words="silent"
+)
+IDS = {"client_id": "client", "client_host": "/h", "instance_id": None}
+
+
+def test_facts_in_order() -> None:
+    """Departures with their own evidence, then joins, then for each kept slot a replacement and an update."""
+    change = MembershipChange(
+        departures=(
+            Departure(DYNAMIC, Finding("session_timeout", (SUM,), Evidence.INFERRED), 30, {"n_ms": 1}, True),
+        ),
+        joined=(replace(DYNAMIC, member_id="d-2"),),
+        kept=((STATIC, replace(STATIC, member_id="s-2", client_host="/h", topics=("u",))),),
+        emptied=True,
+        completed=(DYNAMIC,),
+    )
+    assert list(change.facts()) == [
+        (
+            MemberLeft(
+                member_id="d-1",
+                **IDS,
+                reason="session_timeout",
+                elapsed_ms=30,
+                candidates=(SUM,),
+                assumed={"n_ms": 1},
+                unplanned=True,
+            ),
+            Evidence.INFERRED,
+        ),
+        (MemberJoined(member_id="d-2", **IDS), Evidence.LOG),
+        (
+            StaticReplaced(
+                instance_id="s",
+                old_member_id="s-1",
+                new_member_id="s-2",
+                old_host="/old",
+                new_host="/h",
+                rebalanced=True,
+            ),
+            Evidence.LOG,
+        ),
+        (
+            MemberUpdated(
+                member_id="s-2",
+                **{**IDS, "instance_id": "s"},
+                changed=("topics",),
+                old=MemberForm(
+                    member_id="s-1", **{**IDS, "instance_id": "s", "client_host": "/old"}, **ASKED
+                ),
+                new=MemberForm(member_id="s-2", **{**IDS, "instance_id": "s"}, **{**ASKED, "topics": ("u",)}),
+            ),
+            Evidence.LOG,
+        ),
+    ]
+
+
+def test_an_unchanged_member_has_no_fact() -> None:
+    """Another assignment is no change of the member."""
+    assert not list(MembershipChange(kept=((DYNAMIC, replace(DYNAMIC, partitions={"t": "0"})),)).facts())
+
+
+def test_a_replaced_dynamic_member_is_updated() -> None:
+    """Its new member id is one of the changed fields."""
+    change = MembershipChange(kept=((DYNAMIC, replace(DYNAMIC, member_id="d-2", session_timeout_ms=21)),))
+    updated = MemberUpdated(
+        member_id="d-2",
+        **IDS,
+        changed=("member_id", "session_timeout_ms"),
+        old=MemberForm(member_id="d-1", **IDS, **ASKED),
+        new=MemberForm(member_id="d-2", **IDS, **{**ASKED, "session_timeout_ms": 21}),
+    )
+    assert list(change.facts()) == [(updated, Evidence.LOG)]
 
 
 def test_triggers_that_two_generations_can_show() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from groupreplay.state.events.event import History
 from groupreplay.state.events.group_events import MemberLeft, RebalanceCompleted
-from groupreplay.state.policy.sessions import SessionSettings
+from groupreplay.state.policy.context import SessionSettings
 from support.histories.builders import CONTEXT, check, commit, facts, names, replay
 from support.histories.group_writer import GroupWriter
 from support.histories.modern_builders import TOPIC, group_epoch, left, operation

@@ -6,13 +6,12 @@ import pytest
 
 from groupreplay.codecs import MemberMetadata
 from groupreplay.codecs.kafka_terms import Phase
-from groupreplay.state.replay.membership_change import MembershipChange
+from groupreplay.state.replay.generation_diff import MembershipChange
 from groupreplay.state.replay.report import Report
 from groupreplay.state.replay.slot_history import KEPT_MS, MOST_TIMES, learn, learn_probe, unsettled
-from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
+from groupreplay.state.snapshot.group_snapshot import GroupSnapshot, read
 from groupreplay.state.snapshot.group_state import GroupState, RebalanceInProgress
-from groupreplay.state.snapshot.slot_history import SlotHistory
-from groupreplay.state.snapshot.storage import read
+from groupreplay.state.snapshot.members import SlotHistory
 from support.histories.builders import (
     CONTEXT,
     GROUP,

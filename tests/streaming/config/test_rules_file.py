@@ -15,8 +15,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from groupreplay.state.events.event import Severity
-from groupreplay.state.policy.planned_windows import Once, PlannedWindow, Weekly
-from groupreplay.state.policy.rules import EPHEMERAL, GroupRule, Policy
+from groupreplay.state.policy.rules import EPHEMERAL, GroupRule, Once, PlannedWindow, Policy, Weekly
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.rules_file import RulesSource, RulesWatch, differences, parse_rules
 

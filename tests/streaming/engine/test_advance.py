@@ -17,7 +17,7 @@ from groupreplay.state.job.observations import ObservationPlace, RoundObservatio
 from groupreplay.state.job_watch import JobWatch
 from groupreplay.state.policy.redaction import Redaction
 from groupreplay.state.policy.rules import GroupRule, Policy
-from groupreplay.state.replay.offset_changes.sets import OCCASION_MS
+from groupreplay.state.replay.offset_sets import OCCASION_MS
 from groupreplay.state.snapshot.observations import Probe
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.messages import Output

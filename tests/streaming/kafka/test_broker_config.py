@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from groupreplay.state.policy.sessions import SessionSettings
+from groupreplay.state.policy.context import SessionSettings
 from groupreplay.streaming.config.retention import (
     CHECK_INTERVAL,
     RELEASE_SETTING,

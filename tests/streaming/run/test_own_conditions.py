@@ -14,7 +14,7 @@ from groupreplay.state.job import job_state
 from groupreplay.state.job.job_state import JobState
 from groupreplay.state.job.observations import HeartbeatObservation, ObservationPlace, RoundObservation
 from groupreplay.state.job_watch import JobWatch
-from groupreplay.state.snapshot.conditions import ActiveCondition, ConditionKey
+from groupreplay.state.snapshot.group_snapshot import ActiveCondition, ConditionKey
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, STATE_KEY, JobStateMessage

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from groupreplay.state.plausible_times import LATEST_MS
-from groupreplay.state.policy.sessions import SessionSettings
+from groupreplay.state.policy.context import SessionSettings
 from groupreplay.streaming.config.retention import Retention
 from groupreplay.streaming.sources.capture_context import (
     CONTEXT,

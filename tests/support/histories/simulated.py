@@ -6,7 +6,6 @@ import random
 from collections.abc import Iterable
 
 from groupreplay.coordinator.requests import Settings
-from groupreplay.coordinator.simulation.group import SimulatedGroup
 from groupreplay.coordinator.simulation.script import (
     CRASH,
     EVERY_START,
@@ -16,6 +15,7 @@ from groupreplay.coordinator.simulation.script import (
     ClientStep,
     Script,
 )
+from groupreplay.coordinator.simulation.simulated_group import SimulatedGroup
 from support.histories.builders import GROUP, Raw
 
 SECOND = 1_000

@@ -12,8 +12,8 @@ from groupreplay.codecs import (
     TopicPartitions,
     encode_blob,
 )
-from groupreplay.coordinator.classic.group import ClassicGroup
-from groupreplay.coordinator.consumer.group import Topic
+from groupreplay.coordinator.classic.classic_group import ClassicGroup
+from groupreplay.coordinator.consumer.consumer_group import Topic
 from groupreplay.coordinator.coordinator import Coordinator
 from groupreplay.coordinator.requests import (
     Answer,

@@ -18,7 +18,7 @@ from groupreplay.codecs import (
     encode_value,
 )
 from groupreplay.codecs.kafka_terms import REBALANCING, Phase
-from groupreplay.coordinator.classic.group import ClassicGroup
+from groupreplay.coordinator.classic.classic_group import ClassicGroup
 from groupreplay.coordinator.requests import (
     Commit,
     DeleteGroup,

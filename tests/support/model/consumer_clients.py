@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from groupreplay.codecs import Subscription, TopicPartitions, encode_blob
-from groupreplay.coordinator.consumer.group import AWAY, LEFT, ConsumerGroup, ConsumerMember, Topic
+from groupreplay.coordinator.consumer.consumer_group import AWAY, LEFT, ConsumerGroup, ConsumerMember, Topic
 from groupreplay.coordinator.requests import (
     Answer,
     ClassicHeartbeat,

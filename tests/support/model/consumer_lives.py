@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 
 from groupreplay.codecs import uuid_text
 from groupreplay.codecs.kafka_terms import ConsumerPhase, Phase
-from groupreplay.coordinator.classic.group import ClassicGroup
-from groupreplay.coordinator.consumer.group import ConsumerGroup, ConsumerMember, Topic
+from groupreplay.coordinator.classic.classic_group import ClassicGroup
+from groupreplay.coordinator.consumer.consumer_group import ConsumerGroup, ConsumerMember, Topic
 from groupreplay.coordinator.requests import (
     Commit,
     DeleteGroup,

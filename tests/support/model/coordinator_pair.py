@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from groupreplay.codecs import Key, OffsetCommitKey, OffsetCommitValue, Value
-from groupreplay.coordinator.consumer.group import Topic
+from groupreplay.coordinator.consumer.consumer_group import Topic
 from groupreplay.coordinator.coordinator import Coordinator
 from groupreplay.coordinator.requests import (
     Answer,

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from groupreplay.codecs import Key, Value, decode_key, decode_value, encode_key, encode_value
-from groupreplay.coordinator.consumer.group import Topic
+from groupreplay.coordinator.consumer.consumer_group import Topic
 from groupreplay.coordinator.requests import Answer, Error, Record, Request, Settings
 from support.kafka.kafka_classes import Jvm
 

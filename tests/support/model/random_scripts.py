@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from groupreplay.codecs import Assignment, Subscription, decode_assignment, encode_blob
-from groupreplay.coordinator.consumer.group import Topic
+from groupreplay.coordinator.consumer.consumer_group import Topic
 from groupreplay.coordinator.requests import (
     MIGRATION_POLICIES,
     ClassicHeartbeat,

@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from groupreplay.codecs import decode_key, decode_value
 from groupreplay.codecs.kafka_terms import partition_for
-from groupreplay.coordinator.consumer.group import Topic
+from groupreplay.coordinator.consumer.consumer_group import Topic
 from groupreplay.coordinator.coordinator import Coordinator
 from groupreplay.coordinator.requests import Answer, Request, Settings
 from groupreplay.coordinator.trace_entries import AnyEntry

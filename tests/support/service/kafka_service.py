@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from groupreplay.codecs import decode_key, decode_value
-from groupreplay.coordinator.consumer.group import Topic
+from groupreplay.coordinator.consumer.consumer_group import Topic
 from groupreplay.coordinator.requests import (
     Answer,
     ClassicHeartbeat,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from groupreplay.coordinator.trace_entries import MemberEntry
 from groupreplay.state import Context, Event, Group, Observations
 from groupreplay.state.events.group_events import MemberLeft
-from groupreplay.state.policy.sessions import SessionSettings
+from groupreplay.state.policy.context import SessionSettings
 from support.histories.builders import observed
 from support.simulated.probed_lives import Life, lives
 

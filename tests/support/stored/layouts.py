@@ -13,7 +13,7 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 
 from groupreplay.state.job import bad_records, job_state
-from groupreplay.state.snapshot import storage
+from groupreplay.state.snapshot import group_snapshot
 from groupreplay.state.snapshot.commit_intervals import RHYTHM
 from groupreplay.state.snapshot.offsets import COMMITTED, MOVED
 from groupreplay.state.stored_form import StoredForm
@@ -21,7 +21,7 @@ from groupreplay.streaming.engine import quarantine
 from support.paths import ROOT
 
 FILE = ROOT / "tests" / "golden" / "stored_layouts.json"
-FORMS: tuple[StoredForm[Any], ...] = (storage.FORM, job_state.FORM, bad_records.FORM, quarantine.FORM)
+FORMS: tuple[StoredForm[Any], ...] = (group_snapshot.FORM, job_state.FORM, bad_records.FORM, quarantine.FORM)
 #: Tables that a snapshot has as bytes.
 _TABLES = {"COMMITTED": COMMITTED, "MOVED": MOVED, "RHYTHM": RHYTHM}
 
@@ -38,7 +38,7 @@ def layout(form: StoredForm[Any]) -> Layout:
             found[kind.__name__] = [str(one.value) for one in kind]
         else:
             found[kind.__name__] = [f"{name}: {_annotation(kind, name)}" for name in _fields(kind)]
-    if form is storage.FORM:
+    if form is group_snapshot.FORM:
         tables = {
             name: [f"{field}: {dtype[field].str}" for field in dtype.names] for name, dtype in _TABLES.items()
         }

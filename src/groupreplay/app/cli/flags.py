@@ -289,8 +289,8 @@ def need_event_types(names: Sequence[str]) -> frozenset[str] | None:
     Raises:
         UsageError: there is no event of that name.
     """
-    from groupreplay.state.output.catalogue import EVENTS
     from groupreplay.state.output.envelope import event_type
+    from groupreplay.state.output.schemas import EVENTS
 
     names_of_events = [event.NAME for event in EVENTS]
     for name in names:

@@ -23,7 +23,7 @@ from groupreplay.state.events.event import Severity
 from groupreplay.state.events.group_events import RebalanceCompleted
 from groupreplay.streaming.engine.replay import EventHead, Filter, Replay, events_in_order
 from groupreplay.streaming.sources.source import Rows
-from groupreplay.timeline.facts.gaps import EVERYTHING_BEFORE, GapFinder
+from groupreplay.timeline.facts import EVERYTHING_BEFORE, GapFinder
 
 Data = Mapping[str, Any]
 

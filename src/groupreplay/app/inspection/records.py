@@ -34,7 +34,7 @@ from groupreplay.codecs import (
 from groupreplay.codecs.kafka_json import blob_json, to_json
 from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE
 from groupreplay.codecs.schema import Versioned
-from groupreplay.state.snapshot.connect import CONNECT_PROTOCOL_TYPE
+from groupreplay.state.snapshot.members import CONNECT_PROTOCOL_TYPE
 from groupreplay.streaming.base.arrow_arrays import numbers
 from groupreplay.streaming.base.errors import unusable
 from groupreplay.streaming.engine.group_choice import GroupChoice

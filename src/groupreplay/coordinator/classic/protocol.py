@@ -13,7 +13,7 @@ from typing import Final
 from groupreplay.codecs import GroupMetadataValue
 from groupreplay.codecs.kafka_terms import Phase
 from groupreplay.coordinator.appends import answered_error
-from groupreplay.coordinator.classic.group import ClassicGroup, GroupMember
+from groupreplay.coordinator.classic.classic_group import ClassicGroup, GroupMember
 from groupreplay.coordinator.classic.rebalance import Rebalance, check_protocol
 from groupreplay.coordinator.coordinator_state import CoordinatorState
 from groupreplay.coordinator.migration import empty_tombstones

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from groupreplay.codecs.kafka_terms import Phase
 from groupreplay.coordinator.appends import answered_error
-from groupreplay.coordinator.classic.group import ClassicGroup, GroupMember
+from groupreplay.coordinator.classic.classic_group import ClassicGroup, GroupMember
 from groupreplay.coordinator.coordinator_state import CoordinatorState, TimerAction
 from groupreplay.coordinator.requests import Answer, AppendFailed, Error, Refused, SyncGroup
 from groupreplay.coordinator.trace_entries import AwaitedEntry, VoteEntry
@@ -299,8 +299,10 @@ class Rebalance:
     def _trace_joins(self) -> None:
         group, trace = self.group, self.coordinator.trace
         if trace.on and group.state is Phase.PREPARING_REBALANCE:
-            joined = tuple(one.member_id for one in group.members.values() if one.joining is not None)
-            awaited = tuple(one.member_id for one in group.members.values() if one.joining is None)
+            joined = tuple(
+                member.member_id for member in group.members.values() if member.joining is not None
+            )
+            awaited = tuple(member.member_id for member in group.members.values() if member.joining is None)
             pending = tuple(sorted(group.pending_joins))
             trace.add(
                 AwaitedEntry(*trace.here, phase="join", arrived=joined, awaited=awaited, pending=pending)

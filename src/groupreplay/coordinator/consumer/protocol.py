@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from groupreplay.codecs.kafka_terms import MemberPhase, Phase, java_hash
 from groupreplay.coordinator.classic.rebalance import Rebalance
 from groupreplay.coordinator.consumer import records
-from groupreplay.coordinator.consumer.assignor_input import Target
-from groupreplay.coordinator.consumer.group import (
+from groupreplay.coordinator.consumer.assignors import Target
+from groupreplay.coordinator.consumer.consumer_group import (
     AWAY,
     LEFT,
     ConsumerGroup,
@@ -24,15 +24,15 @@ from groupreplay.coordinator.consumer.group import (
 )
 from groupreplay.coordinator.consumer.membership import (
     MemberUpdate,
+    Reconciliation,
     apply_records,
     choose_assignor,
     find_member,
     members_with,
     store_member,
+    validate_epoch,
 )
-from groupreplay.coordinator.consumer.reconciliation import Reconciliation
-from groupreplay.coordinator.consumer.regexes import ResolvedRegex, resolve
-from groupreplay.coordinator.consumer.tracing import (
+from groupreplay.coordinator.consumer.records import (
     REGEX,
     SUBSCRIBED,
     TOPICS,
@@ -41,7 +41,7 @@ from groupreplay.coordinator.consumer.tracing import (
     trace_reconciliation,
     trace_update,
 )
-from groupreplay.coordinator.consumer.validation import validate_epoch
+from groupreplay.coordinator.consumer.regexes import ResolvedRegex, resolve
 from groupreplay.coordinator.coordinator_state import CoordinatorState
 from groupreplay.coordinator.java_maps import HashOrder
 from groupreplay.coordinator.migration import (

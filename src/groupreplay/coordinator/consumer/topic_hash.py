@@ -1,12 +1,131 @@
-"""Kafka's hash of the topics to which a consumer group is subscribed (KIP-1101, ``Utils.computeGroupHash``)."""
+"""Kafka's hash of the topics to which a consumer group is subscribed (KIP-1101), by XXH3 with 64 bits and seed 0."""
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
 from functools import lru_cache
+from typing import Final
 
-from groupreplay.coordinator.consumer.xxh3 import xxh3
+_PRIMES_32: Final = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D)
+_PRIMES_64: Final = (
+    *(0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9),
+    *(0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5),
+)
+_MIX_3: Final = 0x165667919E3779F9
+_MIX_RRMXMX: Final = 0x9FB21C651E98DF25
+_SECRET: Final = bytes.fromhex(
+    "b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db7240a4a4b7b3671f"
+    "cb79e64eccc0e578825ad07dccff7221b8084674f743248ee03590e6813a264c"
+    "3c2852bb91c300cb88d0658b1b532ea371644897a20df94e3819ef46a9deacd8"
+    "a8fa763fe39c343ff9dcbbc7c70b4f1d8a51e04bcdb45931c89f7ec9d9787364"
+    "eac5ac8334d3ebc3c581a0fffa1363eb170ddd51b7f0da49d316552629d4689e"
+    "2b16be587d47a1fc8ff8b8d17ad031ce45cb3a8f95160428afd7fbcabb4b407e"
+)
+_ACCUMULATORS: Final = (
+    *(_PRIMES_32[2], _PRIMES_64[0], _PRIMES_64[1], _PRIMES_64[2]),
+    *(_PRIMES_64[3], _PRIMES_32[1], _PRIMES_64[4], _PRIMES_32[0]),
+)
+_STRIPE: Final = 64
+_64_BITS: Final = 2**64 - 1
+
+
+def xxh3(data: bytes) -> int:
+    """The hash of these bytes, unsigned."""
+    size = len(data)
+    if size <= 16:
+        return _short(data)
+    if size > 240:
+        return _long(data)
+    total = size * _PRIMES_64[0]
+    if size <= 128:
+        for place in range((size - 1) // 32 + 1):
+            total += _mix(data, 16 * place, 32 * place)
+            total += _mix(data, size - 16 * (place + 1), 32 * place + 16)
+        return _avalanche(total)
+    for place in range(8):
+        total += _mix(data, 16 * place, 16 * place)
+    total = _avalanche(total)
+    for place in range(8, size // 16):
+        total += _mix(data, 16 * place, 16 * (place - 8) + 3)
+    return _avalanche(total + _mix(data, size - 16, 119))
+
+
+def _number(data: bytes, at: int) -> int:
+    found: int = struct.unpack_from("<Q", data, at)[0]
+    return found
+
+
+def _avalanche(value: int) -> int:
+    value &= _64_BITS
+    value = (value ^ value >> 37) * _MIX_3 & _64_BITS
+    return value ^ value >> 32
+
+
+def _fold(one: int, other: int) -> int:
+    """The halves of a product of 128 bits, combined."""
+    product = one * other
+    return (product ^ product >> 64) & _64_BITS
+
+
+def _mix(data: bytes, at: int, secret_at: int) -> int:
+    """16 bytes, combined with the secret."""
+    low = _number(data, at) ^ _number(_SECRET, secret_at)
+    return _fold(low, _number(data, at + 8) ^ _number(_SECRET, secret_at + 8))
+
+
+def _short(data: bytes) -> int:
+    size = len(data)
+    if size > 8:
+        low = _number(data, 0) ^ _number(_SECRET, 24) ^ _number(_SECRET, 32)
+        high = _number(data, size - 8) ^ _number(_SECRET, 40) ^ _number(_SECRET, 48)
+        return _avalanche(size + int.from_bytes(low.to_bytes(8, "little"), "big") + high + _fold(low, high))
+    if size >= 4:
+        first, last = (int.from_bytes(data[at : at + 4], "little") for at in (0, size - 4))
+        value = (last + (first << 32)) ^ _number(_SECRET, 8) ^ _number(_SECRET, 16)
+        value ^= _rotate(value, 49) ^ _rotate(value, 24)
+        value = value * _MIX_RRMXMX & _64_BITS
+        value = (value ^ (value >> 35) + size) * _MIX_RRMXMX & _64_BITS
+        return value ^ value >> 28
+    if size:
+        value = data[0] << 16 | data[size >> 1] << 24 | data[-1] | size << 8
+        value ^= int.from_bytes(_SECRET[:4], "little") ^ int.from_bytes(_SECRET[4:8], "little")
+    else:
+        value = _number(_SECRET, 56) ^ _number(_SECRET, 64)
+    value = (value ^ value >> 33) * _PRIMES_64[1] & _64_BITS
+    value = (value ^ value >> 29) * _PRIMES_64[2] & _64_BITS
+    return value ^ value >> 32
+
+
+def _rotate(value: int, bits: int) -> int:
+    return (value << bits | value >> 64 - bits) & _64_BITS
+
+
+def _long(data: bytes) -> int:
+    sums = list(_ACCUMULATORS)
+    last = len(data) - 1
+    for stripe in range(last // _STRIPE):
+        _accumulate(sums, data, _STRIPE * stripe, 8 * (stripe % 16))
+        if stripe % 16 == 15:
+            for lane, value in enumerate(sums):
+                mixed = value ^ value >> 47 ^ _number(_SECRET, 128 + 8 * lane)
+                sums[lane] = mixed * _PRIMES_32[0] & _64_BITS
+    _accumulate(sums, data, len(data) - _STRIPE, 121)
+    total = len(data) * _PRIMES_64[0]
+    for lane in range(0, 8, 2):
+        low = sums[lane] ^ _number(_SECRET, 11 + 8 * lane)
+        total += _fold(low, sums[lane + 1] ^ _number(_SECRET, 19 + 8 * lane))
+    return _avalanche(total)
+
+
+def _accumulate(sums: list[int], data: bytes, at: int, secret_at: int) -> None:
+    """Add a stripe of 64 bytes to the eight sums."""
+    words = struct.unpack_from("<8Q", data, at)
+    keys = struct.unpack_from("<8Q", _SECRET, secret_at)
+    for lane, (word, key) in enumerate(zip(words, keys, strict=True)):
+        keyed = word ^ key
+        sums[lane ^ 1] = (sums[lane ^ 1] + word) & _64_BITS
+        sums[lane] = (sums[lane] + (keyed & 0xFFFFFFFF) * (keyed >> 32)) & _64_BITS
 
 
 def group_hash(hashes: Iterable[tuple[str, int]]) -> int:

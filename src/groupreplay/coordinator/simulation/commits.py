@@ -88,7 +88,10 @@ class Commits:
         """A tool sets all offsets without being a member, as those of the group in another cluster."""
         partitions = range(self.script.partitions)
         self._consume(partitions, now_ms)
-        commits = tuple(Commit(topic=self.topic, partition=one, offset=self.read[one]) for one in partitions)
+        commits = tuple(
+            Commit(topic=self.topic, partition=partition, offset=self.read[partition])
+            for partition in partitions
+        )
         self.send(self.tool, OffsetCommit(commits=commits), now_ms, _ignore)
 
     def _send_until_answered(

@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 
 from groupreplay.codecs import Key, Value, uuid_text
 from groupreplay.codecs.kafka_terms import DEFAULT_PARTITIONS, REBALANCING, partition_for
-from groupreplay.coordinator.descriptions import DescribedGroup
+from groupreplay.coordinator.coordinator_state import DescribedGroup
 from groupreplay.coordinator.requests import (
     Error,
     Marker,
@@ -27,9 +27,9 @@ from groupreplay.coordinator.requests import (
     StateChange,
 )
 from groupreplay.coordinator.simulation.consumer import topic_id
-from groupreplay.coordinator.simulation.group import SimulatedGroup
 from groupreplay.coordinator.simulation.scenario import Scenario
 from groupreplay.coordinator.simulation.settings_table import BROKER_SETTINGS, SettingValue, fields_of
+from groupreplay.coordinator.simulation.simulated_group import SimulatedGroup
 from groupreplay.coordinator.trace_entries import AnyEntry
 
 #: The ids of the brokers; the leader of partition n is ``BROKERS[n % len(BROKERS)]``.

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, get_type_hints
 
 from groupreplay.state.conditions.condition import Condition
 from groupreplay.state.events.event import Evidence, Severity
-from groupreplay.state.snapshot.conditions import ConditionKey
+from groupreplay.state.snapshot.group_snapshot import ConditionKey
 
 if TYPE_CHECKING:
     from groupreplay.state.job.job_state import JobState
     from groupreplay.state.job.observations import JobObservation
     from groupreplay.state.policy.context import Context
-    from groupreplay.state.snapshot.conditions import ActiveCondition
-    from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
+    from groupreplay.state.snapshot.group_snapshot import ActiveCondition, GroupSnapshot
     from groupreplay.state.snapshot.group_state import BeginBounds, GroupState
     from groupreplay.state.snapshot.offsets import Offsets
 

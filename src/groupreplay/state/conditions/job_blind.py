@@ -14,11 +14,9 @@ from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import NAMES_SHOWN, Data, milliseconds
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.events.event import Evidence, Severity
-from groupreplay.state.job.bursts import count_burst
 from groupreplay.state.job.clocks import Clocks, PartitionClock
-from groupreplay.state.job.job_state import JobState, Silence
+from groupreplay.state.job.job_state import JobState, Silence, add_quarantined, count_burst
 from groupreplay.state.job.observations import HeartbeatObservation
-from groupreplay.state.job.quarantines import add_quarantined
 
 BlindReason = Literal[
     "hanging_transaction",

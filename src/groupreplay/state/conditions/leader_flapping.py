@@ -17,7 +17,7 @@ from groupreplay.state.display.phrases import NAMES_SHOWN, Data, counted, member
 from groupreplay.state.events.event import Evidence, MemberIdentity
 from groupreplay.state.replay.slot_history import MOST_TIMES
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
-from groupreplay.state.snapshot.slot_history import Leader, SlotHistory
+from groupreplay.state.snapshot.members import Leader, SlotHistory
 from groupreplay.state.stored_form import bounded_text
 
 #: So many leaders are named at most.

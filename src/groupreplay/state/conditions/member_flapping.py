@@ -11,7 +11,7 @@ from groupreplay.state.conditions.detection import Dependency, Evaluation, Group
 from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import Data
 from groupreplay.state.events.event import Evidence
-from groupreplay.state.snapshot.slot_history import Slot
+from groupreplay.state.snapshot.members import Slot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,7 +23,7 @@ from groupreplay.state.display.phrases import Data
 from groupreplay.state.events.event import Assumed, AssumedRelease, Evidence, Partitions, Severity
 from groupreplay.state.events.offset_events import ExpiryRule, RuleBase, Unclear
 from groupreplay.state.replay import retention
-from groupreplay.state.replay.group_activity import is_significant
+from groupreplay.state.replay.group_summary import is_significant
 from groupreplay.state.snapshot.partitions import by_topic
 
 _DAY_MS: Final = 24 * 3_600_000

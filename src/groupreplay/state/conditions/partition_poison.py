@@ -20,7 +20,7 @@ from groupreplay.state.conditions.windows import MINUTE_MS
 from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import Data
 from groupreplay.state.events.event import Evidence
-from groupreplay.state.replay.group_activity import has_members
+from groupreplay.state.replay.group_summary import has_members
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

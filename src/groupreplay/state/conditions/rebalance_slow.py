@@ -23,7 +23,7 @@ from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import Data, milliseconds
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.events.event import Evidence, Severity
-from groupreplay.state.snapshot.slot_history import usual_duration_ms
+from groupreplay.state.snapshot.members import usual_duration_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

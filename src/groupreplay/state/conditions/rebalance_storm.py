@@ -11,7 +11,7 @@ from groupreplay.state.conditions.windows import MINUTE_MS, check_window
 from groupreplay.state.display.phrases import Data, counted, milliseconds
 from groupreplay.state.events.event import Evidence, Severity
 from groupreplay.state.replay.slot_history import unsettled
-from groupreplay.state.snapshot.slot_history import Mark
+from groupreplay.state.snapshot.members import Mark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import Data
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.events.event import Evidence, Severity
-from groupreplay.state.snapshot.slot_history import Slot, Takeover
+from groupreplay.state.snapshot.members import Slot, Takeover
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

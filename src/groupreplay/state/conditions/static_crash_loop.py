@@ -12,7 +12,7 @@ from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import Data
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.events.event import Evidence
-from groupreplay.state.snapshot.slot_history import Slot
+from groupreplay.state.snapshot.members import Slot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

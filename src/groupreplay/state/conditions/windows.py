@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from groupreplay.state.conditions.detection import QUIET, Evaluation, GroupDetector, GroupView
 from groupreplay.state.replay.slot_history import KEPT_MS, MOST_TIMES
-from groupreplay.state.snapshot.members import client_fields
-from groupreplay.state.snapshot.slot_history import Slot
+from groupreplay.state.snapshot.members import Slot, client_fields
 
 MINUTE_MS: Final = 60_000
 HOUR_MS: Final = 60 * MINUTE_MS

@@ -250,4 +250,4 @@ class OffsetsSummary(Fact):
 def _places(
     partitions: Iterable[PartitionOffset | ResetOffset | RewoundOffset],
 ) -> tuple[tuple[str, int], ...]:
-    return tuple((one.topic, one.partition) for one in partitions)
+    return tuple((partition.topic, partition.partition) for partition in partitions)

@@ -103,7 +103,7 @@ class Clocks(msgspec.Struct, array_like=True):
         self.ends = (*kept, end)
 
     def _judge(self, partition: int, record: LogRecord, limit_ms: int, leaders: Mapping[int, int]) -> None:
-        ends = [(one.at_ms, one.high_watermarks.get(partition)) for one in self.ends]
+        ends = [(end.at_ms, end.high_watermarks.get(partition)) for end in self.ends]
         after_ms = max((at for at, high in ends if high is not None and record.offset >= high), default=None)
         before_ms = min((at for at, high in ends if high is not None and record.offset < high), default=None)
         off_ms = 0

@@ -1,4 +1,4 @@
-"""The state that the conditions of the job are evaluated on, and its stored form."""
+"""The state that the conditions of the job are evaluated on, what it sums up of a day, and its stored form."""
 
 from __future__ import annotations
 
@@ -8,13 +8,86 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from groupreplay.state.job.bursts import Burst
+from groupreplay.state.events.offset_events import OffsetsSummary
 from groupreplay.state.job.clocks import Clocks
-from groupreplay.state.job.daily_summary import DayTotal
 from groupreplay.state.job.observations import HeartbeatObservation, JobObservation, RoundObservation
-from groupreplay.state.job.quarantines import Quarantines
-from groupreplay.state.snapshot.conditions import ActiveCondition, ConditionKey
+from groupreplay.state.snapshot.group_snapshot import ActiveCondition, ConditionKey
 from groupreplay.state.stored_form import StoredForm
+
+
+class Burst(msgspec.Struct, frozen=True, array_like=True):
+    """What a run has counted so far (``seen``), and when the count rose: (time, by how many).
+
+    ``since_ms`` is when they became too many; None while they are not.
+    """
+
+    run_id: str = ""
+    seen: int = 0
+    marks: tuple[tuple[int, int], ...] = ()
+    since_ms: int | None = None
+
+
+def count_burst(burst: Burst, run_id: str, total: int, at_ms: int, window_ms: int, limit: int) -> Burst:
+    """The burst after a heartbeat with the count of its run; every run counts from 0."""
+    new = max(0, total - burst.seen) if run_id == burst.run_id else total
+    marks = (*burst.marks, (at_ms, new)) if new else burst.marks
+    # Without those of a clock that was ahead: they would never be old.
+    marks = tuple(mark for mark in marks if at_ms - window_ms < mark[0] <= at_ms + window_ms)
+    many = sum(count for _, count in marks) >= limit
+    since_ms = (at_ms if burst.since_ms is None else burst.since_ms) if many else None
+    return Burst(run_id, total, marks, since_ms)
+
+
+_DAY_MS: Final = 24 * 3_600_000
+
+
+class DayTotal(msgspec.Struct, frozen=True, array_like=True):
+    """The sum of a UTC day (its number since 1970); ``seen`` is what the run of the job had counted so far."""
+
+    run_id: str = ""
+    seen: int = 0
+    day: int = -1
+    count: int = 0
+
+
+def add_count(
+    former: DayTotal, run_id: str, total: int, at_ms: int
+) -> tuple[DayTotal, OffsetsSummary | None]:
+    """The total after a heartbeat with the count of its run, and the summary of a day that has ended.
+
+    Every run counts from 0. A day without expired offsets has no summary.
+    """
+    new = total - former.seen if run_id == former.run_id else total
+    count, day = former.count + max(0, new), at_ms // _DAY_MS
+    # A day that is earlier than the former one: that heartbeat came from a clock that was ahead.
+    if former.day == -1 or day <= former.day or not count:
+        return DayTotal(run_id, total, day, count), None
+    until_ms = (former.day + 1) * _DAY_MS
+    summary = OffsetsSummary(since_ms=until_ms - _DAY_MS, until_ms=until_ms, expired=count)
+    return DayTotal(run_id, total, day, 0), summary
+
+
+class Quarantines(msgspec.Struct, frozen=True, array_like=True):
+    """``counted``: groups that the run ``run_id`` set aside; ``earlier``: by runs before it, not tried again."""
+
+    run_id: str = ""
+    release: str = ""
+    earlier: int = 0
+    counted: int = 0
+    since_ms: int | None = None
+
+
+def add_quarantined(
+    former: Quarantines, run_id: str, release: str, retries: bool, counted: int, at_ms: int
+) -> Quarantines:
+    """The counts after a heartbeat. Every run counts from 0; another release tries all groups again."""
+    earlier = former.earlier
+    if run_id != former.run_id:
+        tried_again = retries or release != former.release
+        earlier = 0 if tried_again else former.earlier + former.counted
+    since_ms = (former.since_ms or at_ms) if earlier + counted > 0 else None
+    return Quarantines(run_id, release, earlier, counted, since_ms)
+
 
 #: A clock that is corrected by less is not one that was ahead.
 _STEP_BACK_MS: Final = 60_000

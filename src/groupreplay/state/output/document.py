@@ -12,16 +12,15 @@ import numpy as np
 
 from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType, Phase
 from groupreplay.state.conditions.tracker import active_conditions
-from groupreplay.state.output.sizes import fit_json
+from groupreplay.state.output.envelope import fit_json
 from groupreplay.state.policy.context import Context
 from groupreplay.state.replay import retention
 from groupreplay.state.replay.group_summary import GroupSummary, summarize
 from groupreplay.state.replay.topic_names import names
 from groupreplay.state.snapshot import modern
-from groupreplay.state.snapshot.connect import Worker
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
 from groupreplay.state.snapshot.group_state import GroupState
-from groupreplay.state.snapshot.members import Member, group_topics, settings_fields, slowest_member
+from groupreplay.state.snapshot.members import Member, Worker, group_topics, settings_fields, slowest_member
 from groupreplay.state.snapshot.modern import Modern
 from groupreplay.state.snapshot.offsets import Offsets
 from groupreplay.state.snapshot.partitions import from_ranges

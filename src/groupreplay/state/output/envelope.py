@@ -5,15 +5,105 @@ The time at which an event is recorded is an argument.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+from hashlib import blake2b
 from typing import Any, Final
+
+import msgspec
 
 from groupreplay.state.display.phrases import timestamp
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.events.event import TYPE_PREFIX, Event, Severity
-from groupreplay.state.output.sizes import fit_json
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.state.policy.redaction import redacted
+from groupreplay.state.snapshot.group_snapshot import Repetitions
+
+#: Tried in turn until the document fits: entries kept of each list or map, characters kept of each text.
+_CUTS: Final = ((200, 4096), (50, 1024), (10, 256), (3, 64), (0, 32))
+
+#: Fields that identify something: a part of an id is another id, or none.
+_WHOLE: Final = frozenset(
+    {
+        *("id", "source", "type", "time", "dataschema", "recordedtime", "sequence", "datacontenttype"),
+        *("condition_id", "cluster_id", "job_id", "run_id", "key_sha256", "value_sha256"),
+    }
+)
+
+
+def _cut(value: Any, entries: int, characters: int) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= characters else value[: characters - 1] + "…"
+    if isinstance(value, dict):
+        kept = list(value.items())[:entries]
+        return {_cut(key, entries, characters): _cut(item, entries, characters) for key, item in kept}
+    if isinstance(value, list | tuple):
+        return [_cut(item, entries, characters) for item in value[:entries]]
+    return value
+
+
+def fit_json(document: dict[str, Any], limit: int, inner: str | None = None) -> bytes:
+    """The document as JSON of at most ``limit`` bytes.
+
+    A document that is too long has its lists, maps and texts cut, and gets ``truncated: true``; its own
+    fields stay, and ids are not cut: it may remain longer than a very small ``limit``. ``inner`` names a field
+    whose value is such a document (the ``data`` of an envelope):
+    then the fields of both levels stay.
+    """
+    encoded = msgspec.json.encode(document)
+    for entries, characters in _CUTS:
+        if len(encoded) <= limit:
+            break
+        smaller = _cut_fields(document, entries, characters, inner)
+        if inner is None:
+            smaller["truncated"] = True
+        else:
+            smaller[inner] = {**_cut_fields(document[inner], entries, characters), "truncated": True}
+        encoded = msgspec.json.encode(smaller)
+    return encoded
+
+
+def _cut_fields(
+    document: dict[str, Any], entries: int, characters: int, but: str | None = None
+) -> dict[str, Any]:
+    return {
+        name: value if name in _WHOLE else _cut(value, entries, characters)
+        for name, value in document.items()
+        if name != but
+    }
+
+
+_INTERVAL_MS: Final = 60_000
+#: Different ones in a minute, of one group: a rolling restart of static members has one for each.
+_MOST: Final = 256
+
+
+def without_repeats(repeats: Repetitions, events: Iterable[Event]) -> list[Event]:
+    """The events that are emitted; the next one of a type has the number of those that were not."""
+    return [kept for event in events if (kept := _passed(repeats, event)) is not None]
+
+
+def _passed(repeats: Repetitions, event: Event) -> Event | None:
+    same = event.fact.sameness()
+    if same is None:
+        return event
+    name, at_ms = event.fact.NAME, event.time_ms
+    key = blake2b(repr((name, same)).encode("utf-8", "backslashreplace"), digest_size=8).digest()
+    former_ms = repeats.emitted.get(key)
+    if former_ms is None or not _is_recent(former_ms, at_ms):
+        repeats.emitted = {one: ms for one, ms in repeats.emitted.items() if _is_recent(ms, at_ms)}
+        former_ms = None
+    if former_ms is not None or len(repeats.emitted) >= _MOST:
+        repeats.suppressed[name] = repeats.suppressed.get(name, 0) + 1
+        return None
+    repeats.emitted[key] = at_ms
+    return replace(event, fact=replace(event.fact, suppressed=repeats.suppressed.pop(name, 0)))  # type: ignore[call-arg]
+
+
+def _is_recent(former_ms: int, at_ms: int) -> bool:
+    # The distance, not the difference: one record with a wrong time must not suppress the others.
+    return abs(at_ms - former_ms) < _INTERVAL_MS
+
 
 MAX_BYTES: Final = 64 * 1024
 CONTENT_TYPE: Final = "application/cloudevents+json"

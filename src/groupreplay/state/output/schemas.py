@@ -1,4 +1,4 @@
-"""JSON Schemas (2020-12) of the events, made from their declarations."""
+"""All events that there are, and their JSON Schemas (2020-12), made from their declarations."""
 
 from __future__ import annotations
 
@@ -7,9 +7,38 @@ from typing import Any, Final
 import msgspec
 
 from groupreplay.codecs.kafka_terms import GroupType
+from groupreplay.state.conditions.registry import CONDITIONS
+from groupreplay.state.events import group_events, offset_events
 from groupreplay.state.events.event import Cause, Evidence, Fact, History, Severity
-from groupreplay.state.output.catalogue import EVENTS
+from groupreplay.state.events.job_events import JobGap
 from groupreplay.state.output.envelope import data_schema, event_type
+
+#: Every fact, in the order of the docs.
+FACTS: Final[tuple[type[Fact], ...]] = (
+    group_events.GroupCreated,
+    group_events.GroupEmptied,
+    group_events.GroupDeleted,
+    group_events.GroupConverted,
+    group_events.RebalanceStarted,
+    group_events.RebalanceCompleted,
+    group_events.MemberLeft,
+    group_events.MemberJoined,
+    group_events.MemberUpdated,
+    group_events.StaticReplaced,
+    offset_events.OffsetsExpired,
+    offset_events.OffsetsDeleted,
+    offset_events.OffsetsReset,
+    offset_events.OffsetsSet,
+    offset_events.OffsetRewound,
+    offset_events.OffsetsSummary,
+    JobGap,
+    group_events.RecordMalformed,
+    group_events.RecordSkipped,
+    group_events.GroupQuarantined,
+)
+#: In the order of the docs.
+EVENTS: Final[tuple[type[Fact], ...]] = (*FACTS, *CONDITIONS)
+
 
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 _TEXT: Final = {"type": "string", "minLength": 1}

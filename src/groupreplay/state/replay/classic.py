@@ -15,17 +15,10 @@ from groupreplay.state.events.event import Evidence, Fact, History
 from groupreplay.state.events.group_events import GroupCreated, GroupDeleted, GroupEmptied, RebalanceCompleted
 from groupreplay.state.plausible_times import written_ms
 from groupreplay.state.policy.context import Context
-from groupreplay.state.replay.departures.classic import JoinPhase
-from groupreplay.state.replay.departures.reasons import why
-from groupreplay.state.replay.generation_diff import (
-    GenerationDiff,
-    Moves,
-    member_picture,
-    moves,
-    owners,
-    trigger,
-)
-from groupreplay.state.replay.membership_change import Departure, MembershipChange, gone_members, judged
+from groupreplay.state.replay import generation_diff
+from groupreplay.state.replay.departure_reasons import why
+from groupreplay.state.replay.departures import JoinPhase
+from groupreplay.state.replay.generation_diff import Departure, GenerationDiff, MembershipChange, Moves
 from groupreplay.state.replay.phases import NEXT, Observed, TransitionEvent
 from groupreplay.state.replay.probing import join_bounds_ms, rebalance_id
 from groupreplay.state.replay.report import Report
@@ -151,14 +144,16 @@ class _Record:
             new=members,
             pairing=pair(group.classic.members, members),
             protocol_type=self.value.protocol_type,
-            last_owners=owners(known, group.orphans),
+            last_owners=generation_diff.owners(known, group.orphans),
             owners_known=group.history is History.FULL or step.previous is None,
             first=not group.classic.members,
             orphans=group.orphans,
             shown="unknown" if group.in_progress is None else group.in_progress.trigger,
             is_whole=step.skipped(self.value.generation) == 0,
         )
-        moved = moves(diff, pair(known, members), group_topics(members, self.value.protocol_type))
+        moved = generation_diff.moves(
+            diff, pair(known, members), group_topics(members, self.value.protocol_type)
+        )
         doubtful = step.is_doubtful(members)
         evidence = Evidence.INFERRED if doubtful else Evidence.LOG
         departures = self._departures(diff.pairing.left) if step.comparable else ()
@@ -198,13 +193,13 @@ class _Record:
             previous_leader=self.snapshot.group.classic.leader,
             rebalance_timeout_ms=rebalance_timeout_ms(self.members),
             rebalance_timeout_member=slowest.member_id if slowest else None,
-            members=tuple(map(member_picture, self.members)),
+            members=tuple(map(generation_diff.member_picture, self.members)),
             member_count=len(self.members),
             joined=tuple(member.member_id for member in pairing.joined) if pairing else None,
             left=tuple(member.member_id for member in pairing.left) if pairing else None,
             kept=tuple(new.member_id for _, new in pairing.kept) if pairing else None,
-            gone=gone_members(departures),
-            trigger=trigger(diff) if pairing else "unknown",
+            gone=generation_diff.gone_members(departures),
+            trigger=generation_diff.trigger(diff) if pairing else "unknown",
             sync_ms=None if doubtful else _elapsed_ms(written_ms, self.report.timestamp_ms),
             join_ms_min=join_ms_min,
             join_ms_max=join_ms_max,
@@ -263,7 +258,9 @@ class _Record:
             for member, one in found
         ]
         before, history = len(self.snapshot.group.classic.members), self.snapshot.slot_history
-        return judged(departures, history, self.report.timestamp_ms, (before, len(self.members)))
+        return generation_diff.judged(
+            departures, history, self.report.timestamp_ms, (before, len(self.members))
+        )
 
 
 def _elapsed_ms(start_ms: int | None, end_ms: int | None) -> int | None:
@@ -327,7 +324,7 @@ def _took_a_place(record: _Record) -> bool:
     since_ms, most_ms = record.written_ms, rebalance_timeout_ms(record.members)
     if since_ms is None or most_ms is None:
         return False
-    is_static = any(one.instance_id for one in record.members)
+    is_static = any(member.instance_id for member in record.members)
     return is_static and record.report.timestamp_ms - since_ms > most_ms
 
 

@@ -9,19 +9,18 @@ from typing import Final
 from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType, MemberPhase
 from groupreplay.state.events import group_events
 from groupreplay.state.events.event import Evidence, Fact, GoneMember, Trigger
-from groupreplay.state.policy.sessions import ASSUMED_SESSIONS, SessionSettings
+from groupreplay.state.policy.context import ASSUMED_SESSIONS, SessionSettings
 from groupreplay.state.replay import generation_diff
-from groupreplay.state.replay.departures.reasons import FENCING_SLACK_MS, Leaving, fenced, why
+from groupreplay.state.replay.departure_reasons import FENCING_SLACK_MS, Leaving, fenced, why
+from groupreplay.state.replay.generation_diff import MOST_GONE, Departure, MembershipChange, judged
 from groupreplay.state.replay.group_summary import GroupSummary, LastSign
-from groupreplay.state.replay.membership_change import MOST_GONE, Departure, MembershipChange, judged
 from groupreplay.state.replay.report import Report
 from groupreplay.state.replay.topic_names import counted_moves, named, named_orphans, names
 from groupreplay.state.snapshot import modern
 from groupreplay.state.snapshot.group_state import GroupState, OpenRebalance
-from groupreplay.state.snapshot.members import Member, Pairing, client_fields, pair
+from groupreplay.state.snapshot.members import Member, Pairing, SlotHistory, client_fields, pair
 from groupreplay.state.snapshot.offsets import Offsets
 from groupreplay.state.snapshot.partitions import each
-from groupreplay.state.snapshot.slot_history import SlotHistory
 
 #: Without a statement nothing is assumed, and the fencing of a revocation is a sum of recorded numbers.
 _WITHOUT_SESSION: Final = ("unknown", "rebalance_timeout")
@@ -58,7 +57,7 @@ class ModernDiff:
                 group_events.GroupEmptied(generation=self.after.epoch or 0, since_ms=self.report.timestamp_ms)
             )
         if self.group.open_rebalance is not None:
-            reasons = {one.member.member_id: one.reason for one in change.departures}
+            reasons = {departure.member.member_id: departure.reason for departure in change.departures}
             self.group.open_rebalance.reasons.update(reasons)
         for fact, evidence in change.facts():
             self._emit(fact, evidence=evidence)

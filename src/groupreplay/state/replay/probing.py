@@ -14,7 +14,7 @@ from groupreplay.state.events.event import Evidence, Trigger
 from groupreplay.state.events.group_events import RebalanceStarted
 from groupreplay.state.replay.phases import NEXT, PROBED
 from groupreplay.state.replay.report import Report
-from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
+from groupreplay.state.snapshot.group_snapshot import GroupSnapshot, ProbeQueue
 from groupreplay.state.snapshot.group_state import (
     BeginBounds,
     GroupState,
@@ -22,7 +22,6 @@ from groupreplay.state.snapshot.group_state import (
     RebalanceInProgress,
     SeenPhase,
 )
-from groupreplay.state.snapshot.log_position import ProbeQueue
 from groupreplay.state.snapshot.observations import Probe, ProbeAnswer
 
 #: Waiting probes that are kept between two calls; a rebalance that is probed for an hour has fewer.
@@ -132,14 +131,14 @@ def _continue_rebalance(snapshot: GroupSnapshot, probe: Probe, phase: Phase, rep
             history=snapshot.group.history,
             evidence=Evidence.PROBE,
         )
-    ids = [(one.member_id, one.instance_id) for one in probe.members]
+    ids = [(member.member_id, member.instance_id) for member in probe.members]
     known.seen = tuple(name for pair in ids for name in pair if name is not None)
     if known.seen:
         # A static member has another id after its process was started again.
         missing = [
-            one.member_id
-            for one in snapshot.group.classic.members
-            if one.member_id not in known.seen and (one.instance_id or "") not in known.seen
+            member.member_id
+            for member in snapshot.group.classic.members
+            if member.member_id not in known.seen and (member.instance_id or "") not in known.seen
         ]
         before = Missed(known.phases[-1].last_asked_ms if known.phases else None, probe.answered_ms)
         known.missed = {name: known.missed.get(name, before) for name in missing}
@@ -152,8 +151,8 @@ def _shown_trigger(group: GroupState, probe: Probe) -> Trigger:
     """What the members in the first answer show: who had come before anybody of the last generation went, or gone."""
     if not probe.members or group.record_offset < 0:
         return "unknown"
-    old = {one.instance_id or one.member_id for one in group.classic.members}
-    now = {one.instance_id or one.member_id for one in probe.members}
+    old = {member.instance_id or member.member_id for member in group.classic.members}
+    now = {member.instance_id or member.member_id for member in probe.members}
     if not old:
         return "first_join"
     if group.orphans:
@@ -189,25 +188,25 @@ def join_bounds_ms(group: GroupState, ended_ms: int, generations: int | None) ->
         return None
     began, ended, seen_ms = BeginBounds(group.record_timestamp_ms), 0, ended_ms
     former: SeenPhase | None = None
-    for one in group.in_progress.phases:
-        if former is not None and former.broker != one.broker:
+    for phase in group.in_progress.phases:
+        if former is not None and former.broker != phase.broker:
             # A coordinator that moves loses the rebalance, and the generations without a record.
             began, ended = BeginBounds(former.last_asked_ms), 0
-        former = one
-        if one.phase is Phase.PREPARING_REBALANCE:
-            began = began.seen(one.asked_ms, one.answered_ms, one.unseen_ms)
-            seen_ms = one.last_asked_ms
-        elif one.asked_ms >= ended_ms:
+        former = phase
+        if phase.phase is Phase.PREPARING_REBALANCE:
+            began = began.seen(phase.asked_ms, phase.answered_ms, phase.unseen_ms)
+            seen_ms = phase.last_asked_ms
+        elif phase.asked_ms >= ended_ms:
             # It waits for the assignment of this generation.
             if began.latest_ms is None and not ended:
-                if one.unseen_ms is None:
+                if phase.unseen_ms is None:
                     return None
-                began = began.not_yet(one.asked_ms - one.unseen_ms)
+                began = began.not_yet(phase.asked_ms - phase.unseen_ms)
             break
-        elif one.last_asked_ms >= ended_ms:
+        elif phase.last_asked_ms >= ended_ms:
             return None
         else:
-            began, ended = began.not_yet(one.last_asked_ms), ended + 1
+            began, ended = began.not_yet(phase.last_asked_ms), ended + 1
     # More have ended than were seen; or fewer, and the clocks of prober and coordinator differ.
     if generations - 1 != ended or began.earliest_ms is None:
         return None

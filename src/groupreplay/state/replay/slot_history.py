@@ -17,12 +17,11 @@ import msgspec
 
 from groupreplay.codecs.kafka_terms import GroupType, Phase
 from groupreplay.state.events.event import History
-from groupreplay.state.replay.departures.planned import TOO_SLOW, remember
-from groupreplay.state.replay.membership_change import Departure, MembershipChange, is_replaced
+from groupreplay.state.replay.departures import TOO_SLOW, remember
+from groupreplay.state.replay.generation_diff import Departure, MembershipChange, is_replaced
 from groupreplay.state.snapshot import modern
-from groupreplay.state.snapshot.members import Member
+from groupreplay.state.snapshot.members import Mark, Member, Slot, SlotHistory, Takeover
 from groupreplay.state.snapshot.modern import ModernMember
-from groupreplay.state.snapshot.slot_history import Mark, Slot, SlotHistory, Takeover
 from groupreplay.state.stored_form import bounded_text
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ def learn(snapshot: GroupSnapshot, change: MembershipChange, report: Report) -> 
     probed &= group.group_type is GroupType.CLASSIC
     lesson = _Lesson(history, at_ms, _shared_places(group, change), rebalance_ms, session_ms, probed)
     changed = lesson.learn(change)
-    stopped = any(one.reason == "left" for one in change.departures)
+    stopped = any(departure.reason == "left" for departure in change.departures)
     remember(
         history,
         at_ms,
@@ -90,7 +89,8 @@ def unsettled(history: SlotHistory, since_ms: int) -> int:
 def timeouts(group: GroupState) -> tuple[int, int]:
     """The members' largest rebalance timeout (-1: unknown) and largest session timeout (0: unknown)."""
     former = [
-        (one.rebalance_timeout_ms, one.session_timeout_ms) for one in group.classic.members or group.former
+        (member.rebalance_timeout_ms, member.session_timeout_ms)
+        for member in group.classic.members or group.former
     ]
     known = former
     if group.modern is not None:
@@ -113,7 +113,9 @@ def _forget(history: SlotHistory, until_ms: int) -> None:
     for name, slot in list(history.slots.items()):
         slot.returned_ms = _newer(slot.returned_ms, until_ms)
         slot.dropped_ms = _newer(slot.dropped_ms, until_ms)
-        slot.takeovers = tuple(one for one in slot.takeovers if one.at_ms > until_ms)[-MOST_TIMES:]
+        slot.takeovers = tuple(takeover for takeover in slot.takeovers if takeover.at_ms > until_ms)[
+            -MOST_TIMES:
+        ]
         away = slot.left_ms is not None and slot.left_ms > until_ms
         if not (away or slot.returned_ms or slot.dropped_ms or slot.takeovers or slot.idle_rounds):
             del history.slots[name]
@@ -132,7 +134,7 @@ def _generations(group: GroupState, history: SlotHistory) -> int:
     if group.history is not History.FULL or former is None or history.number is None:
         return 0
     made = history.number - former
-    offsets = [one.worker.config_offset for one in group.classic.members if one.worker is not None]
+    offsets = [member.worker.config_offset for member in group.classic.members if member.worker is not None]
     if made > 0 and offsets:
         # The generation after it assigns the tasks that this one has only revoked.
         former_offset, history.config_offset = history.config_offset, max(offsets)
@@ -152,8 +154,10 @@ def _shared_places(group: GroupState, change: MembershipChange) -> frozenset[str
     present: Iterable[Member | ModernMember] = group.classic.members
     if group.modern is not None:
         present = modern.living(group.modern).values()
-    members = [*present, *(one.member for one in change.departures)]
-    places = Counter(_place(one.client_id, one.client_host) for one in members if one.instance_id is None)
+    members = [*present, *(departure.member for departure in change.departures)]
+    places = Counter(
+        _place(member.client_id, member.client_host) for member in members if member.instance_id is None
+    )
     return frozenset(place for place, count in places.items() if count > 1)
 
 
@@ -234,7 +238,7 @@ class _Lesson:
         """
         if departure.reason != "unknown":
             return departure.reason in TOO_SLOW
-        likely = {one.reason for one in departure.finding.candidates if one.likely}
+        likely = {candidate.reason for candidate in departure.finding.candidates if candidate.likely}
         if departure.awaited and not likely.isdisjoint(TOO_SLOW):
             # It happens again and again before anything is said.
             return True

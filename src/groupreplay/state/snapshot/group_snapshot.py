@@ -1,19 +1,100 @@
-"""Everything that is kept of one group between two calls.
+"""Everything that is kept of one group between two calls, and its form as bytes.
 
 The layout is positional: a field may be added at the end of a struct with a default; anything else needs a new
-version of the snapshot and a reader for the old one (``storage``).
+version of the form.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
 import msgspec
 
-from groupreplay.state.snapshot.conditions import Conditions
+from groupreplay.codecs import Malformed, Skipped, Value, decode_key, decode_value, encode_key, encode_value
+from groupreplay.state.events.event import Evidence
 from groupreplay.state.snapshot.group_state import GroupState
-from groupreplay.state.snapshot.log_position import LogPosition, ProbeQueue
 from groupreplay.state.snapshot.losses import Losses, OffsetSets
+from groupreplay.state.snapshot.members import SlotHistory
+from groupreplay.state.snapshot.observations import GroupRecord, ProbeAnswer
 from groupreplay.state.snapshot.offsets import OffsetsSnapshot
-from groupreplay.state.snapshot.slot_history import SlotHistory
+from groupreplay.state.stored_form import SnapshotError, StoredForm
+
+
+class ConditionKey(NamedTuple):
+    """The name of a condition and its subject: a slot, a topic partition; empty for the whole group."""
+
+    kind: str
+    subject: str
+
+
+class ActiveCondition(msgspec.Struct, array_like=True):
+    """A condition that was reported and not resolved. ``condition`` is the last one reported, as JSON.
+
+    It is reported again when ``dedup_key`` changes, or for a value that is not yet in ``reported``. ``late``: it was
+    reported too late for an alert.
+    """
+
+    severity: int
+    dedup_key: tuple[str, ...]
+    evidence: Evidence
+    condition: bytes
+    late: bool = False
+    reported: tuple[str, ...] = ()
+
+
+class Conditions(msgspec.Struct, array_like=True):
+    """The active conditions, and when the detectors are to evaluate the group next (None: at its next change)."""
+
+    active: dict[ConditionKey, ActiveCondition] = {}
+    next_evaluation_ms: int | None = None
+
+
+class PendingRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A record of an operation whose end has not been read yet, as its bytes."""
+
+    offset: int
+    timestamp_ms: int
+    key: bytes
+    value: bytes | None
+
+
+class LogPosition(msgspec.Struct, array_like=True):
+    """The place in the log. ``last_offset`` is that of the last record applied or pending, -1 for none.
+
+    ``clock_ms`` is the latest time of the log up to which everything that was due has been done. ``setbacks`` counts
+    how often the clock of the log went back by more than a minute.
+    """
+
+    era: str = "0"
+    partition: int = -1
+    last_offset: int = -1
+    last_timestamp_ms: int = -1
+    clock_ms: int = -1
+    pending: list[PendingRecord] = []
+    setbacks: int = 0
+
+
+class ProbeQueue(msgspec.Struct, array_like=True):
+    """Probes ``waiting`` until the log has been read up to the time at which they were known.
+
+    The latest probe comes first: the next one is taken from the end, whatever the number of those that wait.
+    ``applied_ms`` is that time of the last one that was applied, ``applied_offset`` its offset. ``interval_ms`` is the
+    interval at which the prober asks, according to its last answer.
+    """
+
+    waiting: list[ProbeAnswer] = []
+    applied_ms: int = -1
+    interval_ms: int = 10_000
+    applied_offset: int = -1
+
+    def add(self, probes: Iterable[ProbeAnswer]) -> None:
+        """Let more probes wait; those that wait already are not added again."""
+        self.waiting = sorted({*self.waiting, *probes}, key=_by_time, reverse=True)
+
+
+def _by_time(probe: ProbeAnswer) -> tuple[int, int]:
+    return probe.heard_ms, probe.offset
 
 
 class GroupActivity(msgspec.Struct, array_like=True):
@@ -63,3 +144,36 @@ class GroupSnapshot(msgspec.Struct, array_like=True):
     document_digest: bytes = b""
     repeats: Repetitions = msgspec.field(default_factory=Repetitions)
     sets: OffsetSets = msgspec.field(default_factory=OffsetSets)
+
+
+#: A field that is added to any struct of the snapshot raises ``reader``, unless an earlier release may lose it.
+FORM: Final = StoredForm[GroupSnapshot]("snapshot", version=1, reader=1, kind=GroupSnapshot)
+
+
+def write(snapshot: GroupSnapshot) -> bytes:
+    """The present version."""
+    return FORM.write(snapshot)
+
+
+def read(blob: bytes) -> GroupSnapshot:
+    """The inverse of ``write``. Raises SnapshotError for another version and for damaged bytes."""
+    return FORM.read(blob)
+
+
+def pend(record: GroupRecord) -> PendingRecord:
+    """A record as it is kept while its operation is open."""
+    value = None if record.value is None else encode_value(record.value)
+    return PendingRecord(record.offset, record.timestamp_ms, encode_key(record.key), value)
+
+
+def unpend(pending: PendingRecord, partition: int) -> GroupRecord:
+    """The inverse of ``pend``. Raises SnapshotError when the bytes cannot be read any more."""
+    key = decode_key(pending.key)
+    if isinstance(key, Skipped | Malformed):
+        raise SnapshotError(f"pending record at offset {pending.offset} has an unreadable key: {key}")
+    value: Value | Skipped | Malformed | None = decode_value(key, pending.value)
+    if isinstance(value, Skipped | Malformed):
+        raise SnapshotError(f"pending record at offset {pending.offset} has an unreadable value: {value}")
+    return GroupRecord(
+        partition=partition, offset=pending.offset, timestamp_ms=pending.timestamp_ms, key=key, value=value
+    )

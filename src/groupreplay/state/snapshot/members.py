@@ -1,27 +1,170 @@
-"""The members of a classic group in one record, and which members of two records are the same."""
+"""The members of a group: those of a classic record, Connect workers among them, and what each slot did lately.
+
+A slot is what members that follow each other share: an instance id, or client id and host.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from groupreplay.codecs import (
     Assignment,
+    ConnectAssignment,
+    ConnectMetadata,
+    ConnectorTasks,
     GroupMetadataValue,
+    Malformed,
     MemberMetadata,
     decode_assignment,
+    decode_blob,
     is_text,
     subscribed_topics,
 )
 from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, DEFAULT_SESSION_TIMEOUT_MS, given_ms
-from groupreplay.state.snapshot.connect import CONNECT_PROTOCOL_TYPE, Worker, read_worker
 from groupreplay.state.snapshot.modern import ModernMember
 from groupreplay.state.snapshot.partitions import by_topic
-from groupreplay.state.snapshot.slot_history import Slot
+
+CONNECT_PROTOCOL_TYPE: Final = "connect"
+#: In a list of tasks this number means the connector itself.
+_CONNECTOR: Final = -1
+
+_Place = tuple[str, int]
+
+
+class Worker(msgspec.Struct, frozen=True, array_like=True):
+    """One worker. ``connectors`` and ``tasks`` (ranges by connector) are None when they cannot be read.
+
+    ``config_offset`` is the offset up to which the worker had read the config topic when it joined; workers with
+    different offsets cannot agree on an assignment.
+    """
+
+    url: str
+    config_offset: int
+    connectors: tuple[str, ...] | None
+    tasks: dict[str, str] | None
+
+
+def read_worker(metadata_blob: bytes, assignment_blob: bytes) -> Worker | None:
+    """The worker of a member's subscription and assignment; None when the subscription cannot be read."""
+    metadata = decode_blob(ConnectMetadata, metadata_blob)
+    if isinstance(metadata, Malformed):
+        return None
+    allocation = _allocation(metadata, assignment_blob)
+    url = metadata.url if is_text(metadata.url) else ""
+    if allocation is None:
+        return Worker(url, metadata.config_offset, None, None)
+    connectors = tuple(sorted(name for name, task in allocation if task == _CONNECTOR))
+    tasks = by_topic(place for place in allocation if place[1] >= 0)
+    return Worker(url, metadata.config_offset, connectors, tasks)
+
+
+def _allocation(metadata: ConnectMetadata, assignment_blob: bytes) -> Set[_Place] | None:
+    """What the worker runs: what it ran before, without what is revoked, and what is new (KIP-415).
+
+    Protocol 0 has neither of the first two: it assigns everything again.
+    """
+    assignment = decode_blob(ConnectAssignment, assignment_blob)
+    if isinstance(assignment, Malformed):
+        return None
+    before: set[_Place] = set()
+    if metadata.allocation is not None:
+        former = decode_blob(ConnectAssignment, metadata.allocation)
+        if isinstance(former, Malformed):
+            return None
+        before = set(_places(former.assigned))
+    return (before - set(_places(assignment.revoked))) | set(_places(assignment.assigned))
+
+
+def _places(given: Iterable[ConnectorTasks] | None) -> Iterable[_Place]:
+    return ((one.connector, task) for one in given or () if is_text(one.connector) for task in one.tasks)
+
+
+class Mark(msgspec.Struct, array_like=True):
+    """An operation that completed generations or changed slots; ``slots`` are short hashes of those slots."""
+
+    at_ms: int
+    generations: int
+    slots: tuple[int, ...]
+
+
+class Takeover(msgspec.Struct, array_like=True, frozen=True):
+    """A static member that came back under a new member id; a place is ``client id@host``."""
+
+    at_ms: int
+    old_place: str
+    new_place: str
+
+
+class Slot(msgspec.Struct, array_like=True):
+    """A slot and its present or last holder.
+
+    ``returned_ms``: when a holder came back under a new member id; ``dropped_ms``: when the broker removed a holder;
+    ``left_ms`` is set while the slot has no holder. ``idle_rounds`` counts generations without a partition.
+    """
+
+    member_id: str
+    client_id: str
+    client_host: str
+    instance_id: str | None
+    left_ms: int | None = None
+    returned_ms: tuple[int, ...] = ()
+    dropped_ms: tuple[int, ...] = ()
+    rebalance_timeout_ms: int = -1
+    takeovers: tuple[Takeover, ...] = ()
+    idle_rounds: int = 0
+    idle_since_ms: int = -1
+
+
+class MemberCount(msgspec.Struct, array_like=True, frozen=True):
+    """How many members a group had from this time on."""
+
+    at_ms: int
+    members: int
+
+
+class Leader(msgspec.Struct, array_like=True, frozen=True):
+    """A member that leads a classic group, and when its slot became the leader."""
+
+    at_ms: int
+    member_id: str
+    client_id: str
+    client_host: str
+    instance_id: str | None
+
+
+class SlotHistory(msgspec.Struct, array_like=True):
+    """The history of one group; ``slots`` are by a hash of instance id, or of client id and host, or of member id.
+
+    ``number`` is the last generation or group epoch. ``config_offset`` is that of a Connect group, ``configured``
+    whether it changed with the last generation. ``unsettled`` counts probes that did not show Stable, by minute.
+    ``durations_ms`` are upper bounds of the last rebalances, the latest one last. ``counts`` are the last numbers of
+    members; ``stopped_ms`` is when a member last left on purpose or was started again (-1: never).
+    ``leaders`` are the last slots that led, the present one last.
+    """
+
+    slots: dict[str, Slot] = {}
+    marks: list[Mark] = []
+    number: int | None = None
+    config_offset: int = -1
+    configured: bool = False
+    unsettled: dict[int, int] = {}
+    durations_ms: tuple[int, ...] = ()
+    counts: tuple[MemberCount, ...] = ()
+    stopped_ms: int = -1
+    leaders: tuple[Leader, ...] = ()
+
+
+def usual_duration_ms(history: SlotHistory | None, least: int) -> int | None:
+    """95 % of the rebalances took no longer; None before there were so many of them."""
+    durations_ms = sorted(history.durations_ms) if history is not None else []
+    if not durations_ms or len(durations_ms) < least:
+        return None
+    return durations_ms[-(-95 * len(durations_ms) // 100) - 1]
 
 
 class Member(msgspec.Struct, frozen=True, array_like=True):
@@ -66,7 +209,7 @@ def read_members(value: GroupMetadataValue) -> tuple[Member, ...]:
 
     As the coordinator loads them (``GroupMetadataManager.replay``): a rebalance timeout that was not given is the
     session timeout, and the record holds only one supported protocol of each member: the group's. Names that are not
-    text and partitions that cannot be are left out (``state.job.left_out`` counts them).
+    text and partitions that cannot be are left out (``state.job.bad_records`` counts them).
     """
     return tuple(_read_member(value, member) for member in value.members)
 
@@ -161,7 +304,7 @@ class Pairing:
     joined: tuple[Member, ...]
 
 
-def _places(members: Sequence[Member]) -> Counter[tuple[str, str]]:
+def _places_of_dynamic(members: Sequence[Member]) -> Counter[tuple[str, str]]:
     return Counter((member.client_id, member.client_host) for member in members if member.instance_id is None)
 
 
@@ -171,7 +314,7 @@ def pair(old: Sequence[Member], new: Sequence[Member]) -> Pairing:
     The last holds for dynamic members only, and only where client id and host are unique in both records: two
     consumers of one host cannot be distinguished.
     """
-    before, after = _places(old), _places(new)
+    before, after = _places_of_dynamic(old), _places_of_dynamic(new)
     unique = {place for place in before if before[place] == 1 and after[place] == 1}
 
     def slot(member: Member) -> tuple[str, ...] | None:

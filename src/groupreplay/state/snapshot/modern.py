@@ -130,7 +130,9 @@ def _member_metadata(group: Modern, key: Any, value: Any, at_ms: int) -> None:
     member.classic_session_timeout_ms = (
         (given_ms(classic.session_timeout_ms) or DEFAULT_SESSION_TIMEOUT_MS) if classic else None
     )
-    member.supported_protocols = tuple(one.name for one in classic.supported_protocols) if classic else ()
+    member.supported_protocols = (
+        tuple(protocol.name for protocol in classic.supported_protocols) if classic else ()
+    )
     member.rack_id = value.rack_id
     member.process_id = getattr(value, "process_id", None)
     member.seen_ms = at_ms

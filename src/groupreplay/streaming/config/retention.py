@@ -14,8 +14,7 @@ from typing import Any, Final
 from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state.display.phrases import milliseconds
 from groupreplay.state.display.safe_text import safe_text
-from groupreplay.state.policy.context import BrokerRelease
-from groupreplay.state.policy.sessions import ASSUMED_SESSIONS, SessionSettings
+from groupreplay.state.policy.context import ASSUMED_SESSIONS, BrokerRelease, SessionSettings
 from groupreplay.streaming.config.settings import RetentionFlags
 
 log = logging.getLogger(__name__)

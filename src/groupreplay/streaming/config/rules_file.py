@@ -16,9 +16,18 @@ from msgspec import UNSET, Meta, UnsetType
 from groupreplay.state.conditions.detection import Detector
 from groupreplay.state.conditions.registry import DETECTORS, OF_THE_JOB, with_thresholds
 from groupreplay.state.events.event import Severity
-from groupreplay.state.policy.moved_offsets import MovedOffsets
-from groupreplay.state.policy.planned_windows import DAYS, Once, PlannedWindow, Weekly
-from groupreplay.state.policy.rules import EPHEMERAL, GroupRule, Policy, Thresholds, merged
+from groupreplay.state.policy.rules import (
+    DAYS,
+    EPHEMERAL,
+    GroupRule,
+    MovedOffsets,
+    Once,
+    PlannedWindow,
+    Policy,
+    Thresholds,
+    Weekly,
+    merged,
+)
 from groupreplay.streaming.base.clock import time_zone
 from groupreplay.streaming.base.errors import GroupReplayError, did_you_mean, unusable
 

@@ -18,8 +18,7 @@ from groupreplay.state import Deleted
 from groupreplay.state.events.event import Event
 from groupreplay.state.job.bad_records import BadRecord
 from groupreplay.state.output.document import encode_document
-from groupreplay.state.output.envelope import cloud_event
-from groupreplay.state.output.sizes import fit_json
+from groupreplay.state.output.envelope import cloud_event, fit_json
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.state.policy.redaction import redacted
 from groupreplay.state.snapshot.observations import Extent

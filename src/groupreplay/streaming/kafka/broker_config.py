@@ -12,8 +12,7 @@ from confluent_kafka import KafkaException
 
 from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state.display.phrases import milliseconds
-from groupreplay.state.policy.context import NEWEST_RULES
-from groupreplay.state.policy.sessions import ASSUMED_SESSIONS
+from groupreplay.state.policy.context import ASSUMED_SESSIONS, NEWEST_RULES
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.retention import (
     CHECK_INTERVAL,

@@ -12,7 +12,7 @@ import pytest
 
 from groupreplay.app.report import page as pages
 from groupreplay.codecs import GroupMetadataKey
-from groupreplay.timeline.timeline_schema import timeline_schema
+from groupreplay.timeline.document import timeline_schema
 from support.histories.builders import commit, generation, member
 from support.job.captures import invoke, raw, write_capture
 from support.pictures.report_pages import PageParts

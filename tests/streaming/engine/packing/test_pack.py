@@ -20,8 +20,7 @@ from groupreplay.codecs import (
     Skipped,
     decode_value,
 )
-from groupreplay.state.job.bad_records import BadRecord
-from groupreplay.state.job.left_out import left_out
+from groupreplay.state.job.bad_records import BadRecord, left_out
 from groupreplay.state.job.observations import LogObservation, LogRecord
 from groupreplay.state.snapshot.observations import COMMITS, SILENCE_MS, STEPS, CommitRun, GroupRecord
 from groupreplay.state.stored_form import bounded_text

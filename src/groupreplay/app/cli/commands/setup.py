@@ -182,9 +182,9 @@ def schema_command(settings: SchemaSettings) -> None:
 
     The name trace-file stands for a line of simulate --trace, and timeline for the document of report -o FILE.json.
     """
-    from groupreplay.coordinator.simulation.trace_schema import TRACE_FILE, trace_schema
+    from groupreplay.coordinator.trace_entries import TRACE_FILE, trace_schema
     from groupreplay.state.output.schemas import json_schemas
-    from groupreplay.timeline.timeline_schema import TIMELINE, timeline_schema
+    from groupreplay.timeline.document import TIMELINE, timeline_schema
 
     event, schemas = settings.event, json_schemas()
     others = {TRACE_FILE: trace_schema, TIMELINE: timeline_schema}

@@ -18,7 +18,7 @@ from groupreplay.state.output.message_forms import ConditionForm, EventHead, Gro
 from groupreplay.streaming.contract.messages import OBJECTS, Integer, MessageDecoder
 from groupreplay.streaming.sinks.known_groups import group_label
 from groupreplay.timeline.event_reading import moment_ms, read_events
-from groupreplay.timeline.facts.trouble import is_trouble
+from groupreplay.timeline.facts import is_trouble
 
 #: What one group's row can be found by: its id, topics, and names of members; more of it is not searched.
 _SEARCHED: Final = 8_192

@@ -18,8 +18,7 @@ import pyarrow as pa
 
 from groupreplay.codecs import Key, Malformed, OffsetCommitValue, Skipped, Value, decode_value
 from groupreplay.state import plausible_times
-from groupreplay.state.job.bad_records import BadRecord
-from groupreplay.state.job.left_out import LeftOut, left_out
+from groupreplay.state.job.bad_records import BadRecord, LeftOut, left_out
 from groupreplay.state.job.observations import LogObservation, LogRecord
 from groupreplay.state.plausible_times import NO_TIMESTAMP
 from groupreplay.streaming.base.arrow_arrays import keep_freed_memory, numbers

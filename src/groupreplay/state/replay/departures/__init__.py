@@ -1,1 +1,0 @@
-"""Members that left: why, and whether anybody had planned it."""

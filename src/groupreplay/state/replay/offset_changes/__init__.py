@@ -1,1 +1,0 @@
-"""Committed offsets that are removed, committed again, wound back or set by hand."""
