@@ -72,10 +72,10 @@ def effective_retention(
 
     A flag that contradicts the others is named in the log.
     """
-    return _overruling(flags, _told(connection, recorded))
+    return _overruling(flags, _of_brokers(connection, recorded))
 
 
-def _told(connection: Connection | None, recorded: Retention | None = None) -> Retention:
+def _of_brokers(connection: Connection | None, recorded: Retention | None = None) -> Retention:
     """What the brokers answer, or a capture has ``recorded``."""
     answer: dict[str, str] = {}
     if connection is not None:
@@ -95,38 +95,38 @@ def _told(connection: Connection | None, recorded: Retention | None = None) -> R
     )
 
 
-def _overruling(flags: RetentionFlags, told: Retention) -> Retention:
-    for contradicted in _overruled(flags, told):
+def _overruling(flags: RetentionFlags, brokers: Retention) -> Retention:
+    for contradicted in _overruled(flags, brokers):
         log.warning("%s", contradicted)
-    return _with_flags(flags, told)
+    return _with_flags(flags, brokers)
 
 
-def _with_flags(flags: RetentionFlags, told: Retention) -> Retention:
+def _with_flags(flags: RetentionFlags, brokers: Retention) -> Retention:
     minutes = flags.retention_minutes
     return Retention(
-        retention_ms=told.retention_ms if minutes is None else minutes * _MINUTE_MS,
-        check_interval_ms=flags.check_interval_ms or told.check_interval_ms,
-        broker_release=flags.broker_release or told.broker_release,
-        sessions={**told.sessions, **_given_sessions(flags, told)},
+        retention_ms=brokers.retention_ms if minutes is None else minutes * _MINUTE_MS,
+        check_interval_ms=flags.check_interval_ms or brokers.check_interval_ms,
+        broker_release=flags.broker_release or brokers.broker_release,
+        sessions={**brokers.sessions, **_given_sessions(flags, brokers)},
     )
 
 
-def _given_sessions(flags: RetentionFlags, told: Retention) -> dict[str, SessionSettings]:
+def _given_sessions(flags: RetentionFlags, brokers: Retention) -> dict[str, SessionSettings]:
     """By type of group, where a flag has given one of its settings."""
     return {
-        kind: told.sessions.get(kind, ASSUMED_SESSIONS).override(*map(flags.session_settings.get, names))
+        kind: brokers.sessions.get(kind, ASSUMED_SESSIONS).override(*map(flags.session_settings.get, names))
         for kind, names in SESSIONS.items()
         if not flags.session_settings.keys().isdisjoint(names)
     }
 
 
-def _overruled(flags: RetentionFlags, told: Retention) -> Iterator[str]:
+def _overruled(flags: RetentionFlags, brokers: Retention) -> Iterator[str]:
     """What the brokers, or the capture, say otherwise than a flag, in one sentence each."""
     pairs: list[tuple[str, object, object]] = [
-        (RETENTION, flags.retention_minutes, told.retention_ms and told.retention_ms // _MINUTE_MS),
-        (CHECK_INTERVAL, flags.check_interval_ms, told.check_interval_ms),
+        (RETENTION, flags.retention_minutes, brokers.retention_ms and brokers.retention_ms // _MINUTE_MS),
+        (CHECK_INTERVAL, flags.check_interval_ms, brokers.check_interval_ms),
     ]
-    for kind, session in told.sessions.items():
+    for kind, session in brokers.sessions.items():
         pairs += [
             (name, flags.session_settings.get(name), value)
             for name, value in zip(SESSIONS[kind], session[:3], strict=True)
@@ -176,7 +176,7 @@ def contradiction(retention_ms: int | None, check_interval_ms: int | None) -> st
 
 
 def _assumptions(known: Retention, answer: Retention) -> dict[str, str]:
-    """By the flag that ends it, what is assumed because no broker has told it; those before 4.0 have no sessions."""
+    """By the flag that ends it, what is assumed because no broker has said it; those before 4.0 have no sessions."""
     assumed = {}
     if known.retention_ms is None:
         assumed["--retention-minutes"] = f"7 days of {RETENTION}"
@@ -205,7 +205,7 @@ class RetentionWatch:
         self._connect = connect
         self._seconds = seconds
         self._asked = seconds()
-        self._answer = _told(connect())
+        self._answer = _of_brokers(connect())
         self.known = _overruling(flags, self._answer)
         if assumed := _assumptions(self.known, self._answer):
             log.warning(
@@ -224,8 +224,8 @@ class RetentionWatch:
             return False
         self._asked = now
         # A failed answer does not mean that a setting has changed.
-        told = _told(self._connect(), self._answer)
-        found = _with_flags(self._flags, told)
+        brokers = _of_brokers(self._connect(), self._answer)
+        found = _with_flags(self._flags, brokers)
         if found == self.known:
             return False
         log.warning(
@@ -233,5 +233,5 @@ class RetentionWatch:
             found,
             self.known,
         )
-        self.known, self._answer = found, told
+        self.known, self._answer = found, brokers
         return True
