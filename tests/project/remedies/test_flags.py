@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from groupreplay.streaming.base.errors import ExitCode
+from support.histories.builders import generation, member
 from support.histories.raw_records import commit, log
-from support.job.captures import write_capture
+from support.job.captures import raw, write_capture
 from support.remedies import Attempt, Remedy, Said, prove, without_cluster
 
 
@@ -52,6 +53,7 @@ def swapped(attempt: Attempt, said: Said) -> None:
     attempt.words = [*attempt.words[:-4], *said["bounds"].split()]
 
 
+AT = 1_767_225_600_000
 #: Nothing was found, or the record of the line is none.
 NOTHING = (ExitCode.DATA,)
 DESCRIBE = "describe --from-file CAPTURE"
@@ -309,11 +311,11 @@ CASES = (
 
 @pytest.mark.parametrize("remedy", CASES, ids=[f"{one.line}: {one.says}" for one in CASES])
 def test_the_remedy_of_a_message_helps(
-    remedy: Remedy, capture: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    remedy: Remedy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The line is refused; with what the message says it is not, or for another reason."""
     monkeypatch.chdir(tmp_path)
-    capture.rename("CAPTURE")
+    write_capture(Path("CAPTURE"), raw([generation(1, member("a", [0]), at=AT)]))
     write_capture(Path("TWO"), log([commit("a"), commit("b")]))
     Path("P").write_text("bootstrap.servers=127.0.0.1:1\n")
     without_cluster(monkeypatch)
