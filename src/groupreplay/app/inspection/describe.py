@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from groupreplay.app.inspection.describe_columns import COLUMNS, DescribeLine, DescribeView, KafkaTool
 from groupreplay.app.inspection.groups import Description
 from groupreplay.app.text.terminal import Table
-from groupreplay.streaming.kafka.clients import TopicIdentity
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.kafka.clients import TopicIdentity
 
 
 def describe_tables(

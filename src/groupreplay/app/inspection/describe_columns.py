@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from groupreplay.app.inspection.active_conditions import conditions_cell
 from groupreplay.app.inspection.groups import Description
 from groupreplay.app.text.cells import Cell, Moment, moment
 from groupreplay.state.display.phrases import milliseconds
 from groupreplay.state.plausible_times import LATEST_MS
-from groupreplay.streaming.kafka.clients import TopicIdentity
 from groupreplay.streaming.kafka.group_partition import coordinator_of
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.kafka.clients import TopicIdentity
 
 
 class DescribeView(str, Enum):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
-
-from confluent_kafka import KafkaException
+from typing import TYPE_CHECKING, Any, Final
 
 from groupreplay.app.inspection.groups import Description
-from groupreplay.streaming.kafka.clients import Connection
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.kafka.clients import Connection
 
 #: Records that a consumer reads again from the log's start, or skips, if it loses the committed offset and starts
 #: at ``auto.offset.reset``. Of a partition, and summed up for a group.
@@ -36,6 +36,8 @@ def log_bounds(groups: Sequence[Description], connection: Connection) -> LogBoun
     Raises:
         GroupReplayError: the cluster does not answer.
     """
+    from confluent_kafka import KafkaException
+
     partitions = {(one["topic"], one["partition"]) for group in groups for one in group["offsets"]}
     partitions |= {
         (topic, number)

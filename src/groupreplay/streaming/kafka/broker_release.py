@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
-
-from confluent_kafka import KafkaException
+from typing import TYPE_CHECKING, Final
 
 from groupreplay.state.policy.context import BrokerRelease
-from groupreplay.streaming.kafka.clients import Connection
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.kafka.clients import Connection
 
 #: The setting names the release until 3.9; 4.0 removed it.
 RELEASE_SETTING: Final = "inter.broker.protocol.version"
@@ -74,6 +74,8 @@ def lists_transactions(connection: Connection) -> bool:
 
 def _settings(connection: Connection) -> dict[str, str]:
     """Settings of a broker; none if this login may not read them."""
+    from confluent_kafka import KafkaException
+
     try:
         return connection.broker_settings(_ASKED)
     except KafkaException:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
-
-from confluent_kafka import KafkaException
+from typing import TYPE_CHECKING, Any
 
 from groupreplay.codecs.kafka_terms import DEFAULT_PARTITIONS, partition_for
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection, TopicIdentity
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +34,8 @@ def locate(group_id: str, cluster: Cluster | None, partitions: int | None) -> di
             "partitions": count,
             "assumed": partitions is None,
         }
+    from groupreplay.streaming.kafka.clients import Connection
+
     identity = Connection(cluster).identify(OFFSETS_TOPIC)
     if partitions not in (None, identity.partitions):
         raise GroupReplayError(
@@ -56,6 +58,10 @@ def group_names(connection: Connection) -> list[str]:
 
     librdkafka lists only groups of consumers.
     """
+    from confluent_kafka import KafkaException
+
+    from groupreplay.streaming.kafka.clients import REQUEST_SECONDS
+
     try:
         listed = connection.admin().list_consumer_groups(request_timeout=REQUEST_SECONDS).result()
     except KafkaException as error:

@@ -10,9 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Final
-
-from confluent_kafka import KafkaException
+from typing import TYPE_CHECKING, Any, Final
 
 from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state.display.phrases import milliseconds
@@ -22,7 +20,9 @@ from groupreplay.state.policy.sessions import SessionSettings
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import RetentionFlags
 from groupreplay.streaming.kafka.broker_release import RELEASE_SETTING, told_release
-from groupreplay.streaming.kafka.clients import Connection
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.kafka.clients import Connection
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +71,8 @@ def effective_retention(
     """The flags, and where a flag is missing the brokers' answer, or what a capture has ``recorded``. Never raises."""
     answer: dict[str, str] = {}
     if connection is not None:
+        from confluent_kafka import KafkaException
+
         try:
             answer = connection.broker_settings(
                 (RETENTION, CHECK_INTERVAL, RELEASE_SETTING, *chain(*SESSIONS.values()))

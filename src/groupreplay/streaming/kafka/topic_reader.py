@@ -9,11 +9,10 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from groupreplay.codecs.kafka_terms import partition_for
 from groupreplay.state import OFFSETS_TOPIC
@@ -21,9 +20,12 @@ from groupreplay.state.plausible_times import LATEST_MS
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.kafka.client_errors import ends_reading
-from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.kafka.retention import Retention
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, Message, TopicPartition
+
+    from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 
 #: The columns of Spark's Kafka source; ``timestamp`` in milliseconds since 1970, ``timestampType`` as Kafka
 #: numbers it (0 set by the client, 1 set by the broker).
@@ -132,6 +134,8 @@ def read_topic(
     Raises:
         GroupReplayError: the cluster cannot be reached or the topic cannot be read; also while iterating.
     """
+    from groupreplay.streaming.kafka.clients import Connection
+
     opened_ms = now_ms()
     connection = Connection(cluster)
     identity = connection.identify(OFFSETS_TOPIC)
@@ -198,6 +202,8 @@ def follow_topic(
     connection: Connection, topic: str, starts: Mapping[int, int], until: Callable[[], bool]
 ) -> Iterator[pa.RecordBatch]:
     """Records from the given offsets on, one partition per batch, until ``until()`` is true."""
+    from confluent_kafka import TopicPartition
+
     with closing(connection.consumer()) as consumer:
         consumer.assign([TopicPartition(topic, number, at) for number, at in starts.items()])
         while not until():
@@ -215,6 +221,8 @@ def _read_spans(
     progress: ProgressCallback,
     silence_seconds: float = _SILENCE_SECONDS,
 ) -> Iterator[pa.RecordBatch]:
+    from confluent_kafka import TopicPartition
+
     spans = [(number, start, end) for number, start, end in spans if start < end]
     total = sum(end - start for _, start, end in spans)
     done = 0
@@ -268,6 +276,10 @@ def consume(consumer: Consumer, connection: Connection, seconds: float) -> list[
     Raises:
         GroupReplayError: the brokers refuse the reader.
     """
+    from confluent_kafka import KafkaError, KafkaException
+
+    from groupreplay.streaming.kafka.client_errors import ends_reading
+
     messages: list[Message] = []
     first = consumer.poll(seconds)
     for message in [] if first is None else [first, *consumer.consume(10_000, timeout=0)]:

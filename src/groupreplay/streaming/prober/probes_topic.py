@@ -6,9 +6,9 @@ import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain, starmap
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from confluent_kafka import KafkaException
 
 from groupreplay.streaming.base.broker_clock import BrokerClock
 from groupreplay.streaming.base.errors import GroupReplayError
@@ -21,10 +21,11 @@ from groupreplay.streaming.contract.probe_messages import (
     decode_message,
     encode_message,
 )
-from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
-from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.kafka.topic_reader import keys_and_values, read_messages
-from groupreplay.streaming.prober.prober import IN_PROGRESS
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.kafka.clients import Connection
+    from groupreplay.streaming.kafka.publisher import Publisher
 
 log = logging.getLogger(__name__)
 
@@ -59,6 +60,8 @@ def open_probes(place: ProbesPlace) -> Probes | None:
     Raises:
         GroupReplayError: the user named the topic and it cannot be read; otherwise a warning is logged.
     """
+    from groupreplay.streaming.kafka.clients import Connection
+
     connection = Connection(place.cluster)
     try:
         partitions = _partitions(connection, place.topic)
@@ -122,6 +125,8 @@ def last_rounds(connection: Connection, topic: str, cluster_id: str, since_ms: i
     Raises:
         GroupReplayError: the cluster does not answer, or this login may not read the topic.
     """
+    from groupreplay.streaming.prober.prober import IN_PROGRESS
+
     partitions = _partitions(connection, topic)
     if not partitions:
         return LastRounds()
@@ -147,6 +152,10 @@ def _messages(batches: Iterable[pa.RecordBatch]) -> Iterator[ProbeMessage | None
 
 
 def _partitions(connection: Connection, topic: str) -> int:
+    from confluent_kafka import KafkaException
+
+    from groupreplay.streaming.kafka.clients import REQUEST_SECONDS
+
     try:
         # Lists all topics: a request for one missing topic may create it.
         known = connection.admin().list_topics(timeout=REQUEST_SECONDS).topics
