@@ -23,6 +23,7 @@ from groupreplay.app.cli.options import option
 from groupreplay.app.cli.usage_hints import hint, misspelt_variables, unknown_command
 from groupreplay.streaming.base.ending import StoppedBySignal, has_begun, present, watch_signals
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
+from groupreplay.streaming.base.extras import needing_extra
 
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
@@ -56,6 +57,18 @@ _PLACES: Final[Mapping[str, str]] = {
     "offsets-file": "remedies.offsets_file",
     "serve": "serving.serve",
     "export": "serving.export",
+}
+#: The extras of the package that a command needs. Those that read captures need kafka for a live cluster only.
+NEEDED_EXTRAS: Final[Mapping[str, Sequence[str]]] = {
+    "demo": ("kafka", "spark"),
+    "run": ("kafka", "spark"),
+    "check": ("kafka",),
+    "probe": ("kafka",),
+    "events": ("kafka",),
+    "serve": ("kafka", "serve"),
+    "export": ("kafka", "serve"),
+    "capture": ("kafka",),
+    "bundle": ("spark",),
 }
 #: Other names of commands, which the overview leaves out.
 ALIASES: Final[Mapping[str, str]] = {"watch": "events"}
@@ -102,6 +115,8 @@ class Program(click.Group):
             # Here, and not by the interpreter at its end, which would print a traceback.
             sys.stdout.flush()
             return code
+        except ModuleNotFoundError as error:
+            raise needing_extra(error, NEEDED_EXTRAS.get(ctx.invoked_subcommand or "", ())) from error
         except BrokenPipeError:
             # Caught here because click would exit with 1.
             _silence_stdout()

@@ -42,7 +42,7 @@ class Job:
 
     ``started_ms``: when the query was started, by the brokers' time. ``retry_ms``: how long a timer that is due waits
     for the caught-up time before it fires again; 0: it fires in each batch. ``limits``: the largest message by the
-    values of ``Output``.
+    values of ``Output``. ``timers``: false where the operator has none (``NoTimeout``).
     """
 
     context: Context
@@ -50,6 +50,7 @@ class Job:
     started_ms: int = 0
     retry_ms: int = 10_000
     limits: Mapping[str, int] = field(default_factory=dict)
+    timers: bool = True
 
 
 def step(
@@ -94,7 +95,8 @@ def rows_of_call(key: bytes, chunks: Iterable[Chunk], state: GroupState, job: Jo
         recorded_ms=processing_ms,
         context=job.context,
     )
-    _store(result, state, processing_ms, _trail_ms(job, processing_ms, now_ms))
+    trail_ms = _trail_ms(job, processing_ms, now_ms) if job.timers else None
+    _store(result, state, processing_ms, trail_ms)
     rows, unwritten = fit_rows(result.rows, job.limits, job.context)
     return [*(_cells(row, job.topics) for row in rows), *[_UNWRITTEN] * unwritten]
 
@@ -112,14 +114,14 @@ def _trail_ms(job: Job, processing_ms: int, now_ms: int) -> int:
     return min(processing_ms - now_ms, wait_ms)
 
 
-def _store(result: AdvanceResult, state: GroupState, processing_ms: int, trail_ms: int) -> None:
-    """``trail_ms`` as in ``_trail_ms``."""
+def _store(result: AdvanceResult, state: GroupState, processing_ms: int, trail_ms: int | None) -> None:
+    """``trail_ms`` as in ``_trail_ms``, None without timers."""
     if result.removable or (result.blob is None and state.hasTimedOut):
         if state.exists:
             state.remove()
     elif result.changed or state.hasTimedOut:
         state.update((result.blob,))
-        if result.deadline_ms is not None:
+        if result.deadline_ms is not None and trail_ms is not None:
             state.setTimeoutDuration(max(1, max(result.deadline_ms - processing_ms, 0) + trail_ms))
 
 

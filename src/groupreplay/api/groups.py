@@ -1,0 +1,117 @@
+"""The groups at the end of a log, or at a time: ``list_groups`` and ``describe``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from groupreplay.api.sources import AnySource, Time, finish, group_choice, log, open_log, point_ms, public
+from groupreplay.streaming.base.errors import GroupReplayError, unusable
+from groupreplay.streaming.kafka.brokers import Brokers
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.kafka.topic_reader import Rows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupSummary:
+    """One group, as ``groupreplay list`` shows it: docs/cli.md has the fields; times in milliseconds since 1970."""
+
+    group_id: str
+    type: str
+    protocol_type: str
+    state: str
+    members: int
+    generation: int | None
+    since_ms: int | None
+    group_epoch: int | None
+    risk: str | None
+
+
+@public
+def list_groups(
+    source: AnySource,
+    *,
+    group: str | Sequence[str] = (),
+    types: Sequence[str] = (),
+    states: Sequence[str] = (),
+    at: Time | None = None,
+    rules: str | Path | None = None,
+    brokers: Brokers | None = None,
+) -> list[GroupSummary]:
+    """The groups that exist at the end of a log, or ``at`` a time, by id.
+
+    >>> import groupreplay
+    >>> [(group.group_id, group.state, group.members) for group in groupreplay.list_groups("tuesday.parquet")]
+    [('orders', 'Stable', 2), ('payments', 'Stable', 3)]
+
+    Raises:
+        GroupReplayError: the source cannot be read, or there is no such group.
+    """
+    from groupreplay.app.inspection import group_list
+    from groupreplay.app.inspection.groups import choose
+
+    found = choose(_groups(source, group, at, rules, brokers)[0], types=types, states=states)
+    return [GroupSummary(**group_list.summary(description)) for description in found]
+
+
+@public
+def describe(
+    source: AnySource,
+    group: str,
+    *,
+    at: Time | None = None,
+    rules: str | Path | None = None,
+    brokers: Brokers | None = None,
+) -> dict[str, Any]:
+    """Everything that is known about one group: members, offsets, conditions; as ``groupreplay describe -o json``.
+
+    >>> import groupreplay
+    >>> payments = groupreplay.describe("tuesday.parquet", "payments")
+    >>> payments["state"], payments["generation"], len(payments["offsets"])
+    ('Stable', 1, 6)
+
+    Offsets of a live cluster have the ends of their partitions and the lag, if this login may ask for them.
+
+    Raises:
+        GroupReplayError: the source cannot be read, or not exactly one group has this id or matches it as a glob.
+    """
+    from groupreplay.app.cli.nothing_found import several_groups
+    from groupreplay.app.inspection.lag import log_bounds, with_lag
+
+    found, rows = _groups(source, group, at, rules, brokers, with_remains=True)
+    if len(found) > 1:
+        ids = [description["group_id"] for description in found]
+        raise unusable(several_groups(group, ids), None, "give the id of one of them")
+    if rows.connection is None or at is not None:
+        return found[0]
+    try:
+        return with_lag(found, log_bounds(found, rows.connection))[0]
+    except GroupReplayError as error:
+        log.warning("the ends of the partitions and the lag are not known: %s", error.what)
+        return found[0]
+
+
+def _groups(
+    source: AnySource,
+    group: str | Sequence[str],
+    at: Time | None,
+    rules: str | Path | None,
+    brokers: Brokers | None,
+    *,
+    with_remains: bool = False,
+) -> tuple[list[dict[str, Any]], Rows]:
+    """The descriptions of these groups at that time."""
+    from groupreplay.app.cli.inputs import complete_until
+    from groupreplay.app.inspection.groups import absent, live_groups
+    from groupreplay.streaming.engine.replay import Replay
+
+    choice, at_ms = group_choice(group), point_ms(at)
+    opened = open_log(source, rules, brokers)
+    replay = Replay(opened.context, choice, until_ms=at_ms, now_ms=complete_until(opened.rows, at_ms))
+    found = live_groups(replay, opened.rows, with_remains=with_remains)
+    missing = absent(choice, [description["group_id"] for description in found])
+    finish(replay, choice, opened, missing)
+    return found, opened.rows
