@@ -3,9 +3,10 @@
     python release/lock.py              keeps the versions that are locked, where pyproject.toml still allows them
     python release/lock.py --upgrade    takes the newest ones: run all tests with them before you commit
 
-``deploy/requirements.txt`` has what groupreplay with the extras ``kafka``, ``spark`` and ``serve`` needs on every Python that it supports,
-``deploy/requirements-build.txt`` what builds a wheel. The image and the installation in docs/operations.md take them.
-Needs ``uv`` (``pip install uv``), which resolves for all Pythons at once; the index is uv's own setting.
+``deploy/requirements.txt`` has what groupreplay with the extras ``kafka``, ``spark`` and ``serve`` needs on every
+Python that it supports, ``deploy/requirements-build.txt`` what builds a wheel. The image and the installation in
+docs/operations.md take them. Needs ``uv`` (``pip install uv``), which resolves for all Pythons at once;
+the index is uv's own setting.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ Its rooms, the lowest first; imports go down only:
 - ``streaming``: the engine, the Spark query, Kafka, the prober and the run
 - ``app``: the command line, pages, metrics, and what else a person starts
 
-``api`` and ``spark`` are its Python face: ``groupreplay.replay("tuesday.parquet")`` (docs/python.md). The names below are
-imported when they are first used.
+``api`` and ``spark`` are its Python face: ``groupreplay.replay("tuesday.parquet")`` (docs/python.md). The names below
+are imported when they are first used.
 """
 
 from __future__ import annotations

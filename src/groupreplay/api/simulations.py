@@ -11,7 +11,7 @@ from groupreplay.api.sources import public
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """The files of a simulation: the capture and the true states of its groups; ``records`` is the number of records."""
+    """The capture of a simulation, the true states of its groups, and the number of records."""
 
     path: Path
     truth: Path

@@ -33,12 +33,12 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where records come from; made by ``capture`` and ``topic``. ``properties`` may have secrets."""
+    """Where records come from; made by ``capture`` and ``topic``."""
 
     paths: tuple[Path, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     bootstrap_servers: str | None = None
-    properties: Path | None = field(default=None, repr=False)
+    properties: Path | None = None
     probes_topic: str = "group-probes"
 
 
@@ -46,7 +46,7 @@ AnySource: TypeAlias = Source | str | Path | Sequence[str | Path]
 
 
 def capture(*paths: str | Path, columns: Mapping[str, str] | None = None) -> Source:
-    """Captures that belong together, or folders of them; ``columns`` as ``--column``: name in a capture -> in the file."""
+    """Captures that belong together, or folders of them; ``columns``: name in a capture -> name in these files."""
     return Source(paths=tuple(map(Path, paths)), columns=dict(columns or {}))
 
 
@@ -78,6 +78,7 @@ def public(function: _F) -> _F:
 
 @contextmanager
 def naming_errors() -> Iterator[None]:
+    """What ``public`` does, for the rest of an iteration."""
     try:
         with naming_extras():
             yield
@@ -113,6 +114,7 @@ def log_input(source: AnySource, *, probes: bool = True) -> LogInput:
 
 
 def log_rows(given: LogInput, partitions: Sequence[int] = (), choice: GroupChoice | None = None) -> Rows:
+    """The rows, as the commands open them; of a live topic only the partitions of the ids of ``choice``."""
     from groupreplay.app.cli.inputs import open_rows
     from groupreplay.streaming.kafka.topic_reader import no_progress
 
@@ -122,6 +124,7 @@ def log_rows(given: LogInput, partitions: Sequence[int] = (), choice: GroupChoic
 def open_log(
     source: AnySource, rules: str | Path | None, brokers: Brokers | None, **settings: Any
 ) -> OpenedLog:
+    """The rows of a source with its probes, and the context that follows; ``settings`` are fields of ``Context``."""
     from groupreplay.app.cli.inputs import context_of, with_probes
     from groupreplay.streaming.config.rules_file import RulesSource
 
@@ -153,6 +156,7 @@ def finish(
 
 
 def group_choice(group: str | Sequence[str]) -> GroupChoice:
+    """The groups of one or several ids or globs; of none, all."""
     from groupreplay.streaming.engine.group_choice import GroupChoice
 
     return GroupChoice([group] if isinstance(group, str) else group)

@@ -161,7 +161,8 @@ def _of_batch(records: DataFrame, context: Context) -> DataFrame:
         .select("key", "packed")
         .crossJoin(sql.broadcast(end))
         .groupBy("key")
-        .applyInPandas(partial(replay_key, context=context), "value binary")
+        # Of a partial, Spark 4 looks for type hints, and warns that there are none.
+        .applyInPandas(lambda key, frame: replay_key(key, frame, context=context), "value binary")
     )
 
 
