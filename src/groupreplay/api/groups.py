@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,13 +86,14 @@ def describe(
     if len(found) > 1:
         ids = [description["group_id"] for description in found]
         raise unusable(several_groups(group, ids), None, "give the id of one of them")
-    if rows.connection is None or at is not None:
-        return found[0]
-    try:
-        return with_lag(found, log_bounds(found, rows.connection))[0]
-    except GroupReplayError as error:
-        log.warning("the ends of the partitions and the lag are not known: %s", error.what)
-        return found[0]
+    if rows.connection is not None and at is None:
+        try:
+            found = with_lag(found, log_bounds(found, rows.connection))
+        except GroupReplayError as error:
+            log.warning("the ends of the partitions and the lag are not known: %s", error.what)
+    # The types of JSON, as the command prints them.
+    document: dict[str, Any] = json.loads(json.dumps(found[0]))
+    return document
 
 
 def _groups(

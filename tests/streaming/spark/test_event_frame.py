@@ -33,7 +33,7 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Groups that get stuck; the records of one end before that, so that only time causes the event."""
     folder = tmp_path_factory.mktemp("frames")
     whole = folder / "whole.parquet"
-    simulate("stuck", whole, groups=8, seconds=1_800, seed=3, probe_interval=0)
+    simulate("stuck", whole, groups=4, seconds=900, seed=3, probe_interval=0)
     begin = next(event for event in replay(whole) if event.data["cause"] is None)
     assert begin.group is not None
     later = pa.array(

@@ -49,8 +49,6 @@ _DOCUMENT: Final = (
 )
 _NEEDED: Final = ("partition", "offset", "timestamp", "key", "value")
 _TOPICS: Final = TopicNames()
-#: How long a timer waits that is due and whose time has not been reached by the records.
-_RETRY_MS: Final = 60_000
 
 
 def event_frame(frame: DataFrame, context: Context, late_by: str | None = None) -> DataFrame:
@@ -112,7 +110,7 @@ def _of_stream(records: DataFrame, context: Context, late_by: str | None) -> Dat
     # Without a time that passes for all groups no timer would ever do anything, and each would fire in every batch.
     timers = late_by is not None
     timeout = GroupStateTimeout.ProcessingTimeTimeout if timers else GroupStateTimeout.NoTimeout
-    job = Job(context=context, topics=_TOPICS, retry_ms=_RETRY_MS, timers=timers)
+    job = Job(context=context, topics=_TOPICS, timers=timers)
     return (
         records.mapInArrow(partial(pack_stream, timed=timers), COUNTED_SCHEMA)
         .drop(RECORD_COUNTS)
