@@ -77,9 +77,13 @@ def replay(
     """The events of a log, ordered by time.
 
     >>> import groupreplay
-    >>> for event in groupreplay.replay("tuesday.parquet", group="payments", types=["rebalance.completed"]):
-    ...     print(event.time_ms, event.name, event.data["generation"])
-    1767225646559 rebalance.completed 1
+    >>> for event in groupreplay.replay("tuesday.parquet", group="*-000001", types=["rebalance.completed"]):
+    ...     print(event.time.strftime("%H:%M:%S"), event.data["trigger"], event.data["member_count"])
+    00:07:52 first_join 4
+    00:08:50 member_joined 8
+    00:09:43 member_left 4
+    01:24:33 member_joined 8
+    01:24:44 member_left 4
 
     ``group`` is an id or a glob, or several of them; ``types`` are names of events (docs/events.md). ``until`` is
     excluded. The other arguments are the flags of ``groupreplay replay``.

@@ -46,7 +46,7 @@ def list_groups(
 
     >>> import groupreplay
     >>> [(group.group_id, group.state, group.members) for group in groupreplay.list_groups("tuesday.parquet")]
-    [('orders', 'Stable', 2), ('payments', 'Stable', 3)]
+    [('deployment-000000', 'Stable', 3), ('deployment-000001', 'Stable', 4), ('deployment-000002', 'Stable', 6)]
 
     Raises:
         GroupReplayError: the source cannot be read, or there is no such group.
@@ -70,9 +70,9 @@ def describe(
     """Everything that is known about one group: members, offsets, conditions; as ``groupreplay describe -o json``.
 
     >>> import groupreplay
-    >>> payments = groupreplay.describe("tuesday.parquet", "payments")
-    >>> payments["state"], payments["generation"], len(payments["offsets"])
-    ('Stable', 1, 6)
+    >>> group = groupreplay.describe("tuesday.parquet", "deployment-000001")
+    >>> group["state"], group["generation"], len(group["offsets"])
+    ('Stable', 5, 12)
 
     Offsets of a live cluster have the ends of their partitions and the lag, if this login may ask for them.
 

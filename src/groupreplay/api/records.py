@@ -38,9 +38,9 @@ def decode(
     """The records of a log as Kafka's own formatters print them, in the order of the log.
 
     >>> import groupreplay
-    >>> record = next(groupreplay.decode("tuesday.parquet", group="payments", kind="groups", with_position=True))
+    >>> record = next(groupreplay.decode("tuesday.parquet", group="*-000001", kind="groups", with_position=True))
     >>> record["partition"], record["offset"], record["key"]
-    (32, 0, {'type': 2, 'data': {'group': 'payments'}})
+    (39, 0, {'type': 2, 'data': {'group': 'deployment-000001'}})
 
     ``kind``: only committed offsets, or only the other records. ``members`` also decodes the subscriptions and
     assignments of classic members. Records that cannot be decoded are left out; a warning is logged at the end.

@@ -34,7 +34,7 @@ def simulate(
     """Write a capture of groups simulated with a model of Kafka's coordinator, and their true states beside it.
 
     >>> import groupreplay
-    >>> simulation = groupreplay.simulate("mixed", "night.parquet", groups=2, seconds=60)
+    >>> simulation = groupreplay.simulate("steady", "night.parquet", groups=2, seconds=60)
     >>> simulation.truth.name, len(groupreplay.list_groups("night.parquet"))
     ('night.truth.jsonl', 2)
 

@@ -75,9 +75,10 @@ def group_timeline(
     """What happened to one group: states, members, owners of partitions, commits, conditions and events.
 
     >>> import groupreplay
-    >>> timeline = groupreplay.group_timeline("tuesday.parquet", "payments")
-    >>> [bar.state for bar in timeline.document.states]
-    ['Empty', 'Stable']
+    >>> groupreplay.group_timeline("tuesday.parquet", "deployment-000001")
+    GroupTimeline('deployment-000001')
+    No event tells of a problem; at the end the group is Stable with 4 members.
+    5 rebalances, 30 partitions moved, one took 2.8 s .. 6.1 s.
 
     Raises:
         GroupReplayError: the source cannot be read, or not exactly one group has this id or matches it as a glob.
