@@ -60,6 +60,7 @@ def group_events(
     """
     import pandas as _  # noqa: F401 -- to name the extra here, and not in a task
 
+    from groupreplay import __version__
     from groupreplay.state import Context
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.kafka.retention import Retention, effective_retention
@@ -73,6 +74,7 @@ def group_events(
         topic_names=dict(topic_names or {}),
         member_events=member_events,
         labels=dict(labels or {}),
+        release=__version__,
         policy=RulesSource(path=None if rules is None else Path(rules)).load(),
         **retention.for_context(),
     )

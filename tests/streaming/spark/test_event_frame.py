@@ -17,7 +17,9 @@ from groupreplay import Event, decode, replay, simulate
 from groupreplay.api.sources import open_log
 from groupreplay.state import Context
 from groupreplay.streaming.base.errors import GroupReplayError
-from groupreplay.streaming.spark.event_frame import EVENT_SCHEMA, event_frame
+from groupreplay.streaming.engine.packing.pack import INPUT_COLUMNS, pack
+from groupreplay.streaming.engine.wire import JOB_TAG
+from groupreplay.streaming.spark.event_frame import EVENT_SCHEMA, event_frame, events_of_key
 from support.job.spark_sessions import small_session
 
 #: As the Kafka source declares them.
@@ -93,6 +95,25 @@ def wait_for(is_done: Callable[[], bool]) -> None:
     while not is_done():
         assert time.monotonic() < deadline
         time.sleep(0.2)
+
+
+def test_the_order_of_rows_and_chunks_does_not_matter(
+    capture: Path, expected: list[Event], context: Context
+) -> None:
+    """All that was packed of one key, in any order, gives the events of ``replay``; the shuffle keeps no order."""
+    table = pq.read_table(capture).sort_by([("partition", "ascending"), ("offset", "ascending")])
+    table = table.select(["partition", "offset", "timestamp", "key", "value"])
+    table = table.rename_columns(list(INPUT_COLUMNS))
+    packed: dict[bytes, list[bytes]] = {}
+    for batch in table.to_batches(max_chunksize=40):
+        for rows in pack([batch]):
+            for row in rows.to_pylist():
+                packed.setdefault(row["key"], []).append(row["packed"])
+    assert packed.pop(JOB_TAG)
+    assert max(map(len, packed.values())) > 3
+    end_ms = pc.max(table["timestamp_ms"]).as_py()
+    events = [event for key in packed for event in events_of_key(key, packed[key][::-1], context, end_ms)]
+    assert sorted(events) == sorted(event.json for event in expected)
 
 
 @pytest.mark.spark

@@ -5,31 +5,25 @@ The functions are those of the job and of ``replay``: the same records give the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from groupreplay.state.plausible_times import LATEST_MS
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
-from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import unusable
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.output import Output
 from groupreplay.streaming.engine.advance import advance
-from groupreplay.streaming.engine.packing.pack import COUNTED_SCHEMA as COUNTED
 from groupreplay.streaming.engine.packing.pack import pack
 from groupreplay.streaming.engine.wire import (
     BAD_RECORDS_TAG,
     GROUP_TAG,
-    HEARTBEAT_TAG,
     JOB_TAG,
     packed_groups,
     unpack_bad_records,
 )
-from groupreplay.streaming.spark.log_task import pack_log
+from groupreplay.streaming.spark.log_task import pack_stream
 from groupreplay.streaming.spark.operator import OUTPUT_SCHEMA, Job, step
 from groupreplay.streaming.spark.query import COUNTED_SCHEMA, RECORD_COUNTS, STATE_SCHEMA, caught_up_ms
 
@@ -122,27 +116,6 @@ def _of_stream(records: DataFrame, context: Context, late_by: str | None) -> Dat
         .where(sql.col("topic") == getattr(_TOPICS, Output.EVENTS.value))
         .select("value")
     )
-
-
-def pack_stream(batches: Iterable[pa.RecordBatch], *, timed: bool) -> Iterator[pa.RecordBatch]:
-    """``pack_log``; ``timed`` adds a row with the time of the newest record, which becomes the watermark.
-
-    A record that is dated after now does not count.
-    """
-    latest_ms, limit_ms = 0, now_ms()
-
-    def noting() -> Iterator[pa.RecordBatch]:
-        nonlocal latest_ms
-        for batch in batches:
-            times = batch.column("timestamp_ms")
-            latest_ms = max(latest_ms, pc.max(times.filter(pc.less_equal(times, limit_ms))).as_py() or 0)
-            yield batch
-
-    yield from pack_log(noting(), clock_correction_ms=0)
-    if timed and latest_ms:
-        columns = [[HEARTBEAT_TAG], [None], [1_000 * latest_ms], [None]]
-        arrays = [pa.array(values, field.type) for values, field in zip(columns, COUNTED, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=COUNTED)
 
 
 def _of_batch(records: DataFrame, context: Context) -> DataFrame:
