@@ -3,9 +3,10 @@
     python release/lock.py              keeps the versions that are locked, where pyproject.toml still allows them
     python release/lock.py --upgrade    takes the newest ones: run all tests with them before you commit
 
-``deploy/requirements.txt`` has what groupreplay with the extra ``spark`` needs on every Python that it supports,
-``deploy/requirements-build.txt`` what builds a wheel. The image and the installation in docs/operations.md take them.
-Needs ``uv`` (``pip install uv``), which resolves for all Pythons at once; the index is uv's own setting.
+``deploy/requirements.txt`` has what groupreplay with the extras ``kafka``, ``spark`` and ``serve`` needs on every
+Python that it supports, ``deploy/requirements-build.txt`` what builds a wheel. The image and the installation in
+docs/operations.md take them. Needs ``uv`` (``pip install uv``), which resolves for all Pythons at once;
+the index is uv's own setting.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ else:
 ROOT: Final = Path(__file__).resolve().parents[1]
 RUN: Final = ROOT / "deploy" / "requirements.txt"
 BUILD: Final = ROOT / "deploy" / "requirements-build.txt"
+#: Of the package, for a machine that runs the job and serves its pages.
+EXTRAS: Final = ("kafka", "spark", "serve")
 _HEADER: Final = "# Written by release/lock.py from pyproject.toml. Do not edit.\n"
 _OLDEST_PYTHON: Final = "3.10"
 _OPTIONS: Final = ("--generate-hashes", "--no-header", "--no-annotate", "--quiet", "--no-emit-index-url")
@@ -43,7 +46,8 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write("uv is not installed: pip install uv\n")
         return 2
     more = ["--upgrade"] if given.upgrade else []
-    _compile(RUN, ["pyproject.toml", "--extra", "spark", *more])
+    extras = [part for extra in EXTRAS for part in ("--extra", extra)]
+    _compile(RUN, ["pyproject.toml", *extras, *more])
     _compile(BUILD, ["-", *more], "\n".join(build_requirements()))
     return 0
 

@@ -86,7 +86,8 @@ def test_planted_offences_are_found(tmp_path: Path) -> None:
     """Missing files of data, a page generator, a module that fails, one that starts a process."""
     project = copy_project(tmp_path / "project")
     package = project / "src" / "groupreplay"
-    for room in ("state", "coordinator", "timeline", "streaming", "app"):
+    (package / "spark.py").unlink()
+    for room in ("state", "coordinator", "timeline", "streaming", "app", "api"):
         shutil.rmtree(package / room)
         (package / room).mkdir()
         (package / room / "__init__.py").touch()

@@ -34,8 +34,11 @@ def project() -> dict[str, Any]:
 
 
 def test_the_libraries_are_those_of_the_project() -> None:
-    """An archive has each dependency of the wheel, in the same range."""
-    declared = {Requirement(text).name: Requirement(text) for text in project()["dependencies"]}
+    """An archive has each dependency of the wheel and of what the job needs, in the same range; Spark has its own."""
+    extras = project()["optional-dependencies"]
+    texts = [*project()["dependencies"], *extras["kafka"], *extras["spark"], *extras["serve"]]
+    declared = {Requirement(text).name: Requirement(text) for text in texts}
+    del declared["pyspark"], declared["setuptools"]
     assert {name: Requirement(f"{name}{LIBRARIES[name]}") for name in LIBRARIES} == declared
 
 

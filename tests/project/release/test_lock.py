@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from groupreplay.streaming.local.spark_lines import find_line
-from lock import BUILD, RUN, build_requirements
+from lock import BUILD, EXTRAS, RUN, build_requirements
 from support.paths import ROOT
 from support.requirements import project_requirements
 
@@ -53,7 +53,7 @@ def test_every_package_has_hashes(file: Path) -> None:
 
 @pytest.mark.parametrize("python", PYTHONS)
 def test_the_lock_has_what_the_project_needs(python: str) -> None:
-    """Every requirement of pyproject.toml and of the extra ``spark``, within its bounds, on every Python."""
+    """Every requirement of pyproject.toml and of the extras of the lock, within its bounds, on every Python."""
     environment = {
         **default_environment(),
         "python_version": python,
@@ -62,7 +62,7 @@ def test_the_lock_has_what_the_project_needs(python: str) -> None:
     }
     found = versions(RUN, python)
     needed = [
-        one for one in project_requirements("spark") if one.marker is None or one.marker.evaluate(environment)
+        one for one in project_requirements(*EXTRAS) if one.marker is None or one.marker.evaluate(environment)
     ]
     assert len(needed) >= 12
     missing = [

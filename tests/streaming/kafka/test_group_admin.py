@@ -25,7 +25,6 @@ from groupreplay.streaming.kafka.group_admin import (
     GroupDescription,
     GroupListing,
     Refusal,
-    coordinator_of,
     locate,
 )
 
@@ -241,6 +240,5 @@ def test_without_a_cluster(group: str, partitions: int | None, expected: int) ->
 def test_the_leader_is_the_coordinator() -> None:
     """The broker that leads the group's partition coordinates the group; without a leader nobody does."""
     identity = TopicIdentity("c", "__consumer_offsets", "0", 50, {12: "host:9092 (3)"})
-    assert coordinator_of("my-group", identity) == "host:9092 (3)"
-    assert coordinator_of("testgroup", identity) is None
-    assert coordinator_of("my-group", None) is None
+    assert identity.coordinator_of("my-group") == "host:9092 (3)"
+    assert identity.coordinator_of("testgroup") is None

@@ -16,7 +16,8 @@ from groupreplay.streaming.base.errors import GroupReplayError, unusable
 from groupreplay.streaming.local import spark_lines
 from groupreplay.streaming.local.spark_lines import SparkLine
 
-#: The libraries of groupreplay, as in pyproject.toml; ``pyspark`` is the platform's own.
+#: The libraries of groupreplay with the extras kafka, spark and serve, as in pyproject.toml; ``pyspark`` is the
+#: platform's own.
 LIBRARIES: Final[Mapping[str, str]] = {
     "click": ">=8.1",
     "confluent-kafka": ">=2.6",

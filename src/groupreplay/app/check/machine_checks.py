@@ -41,7 +41,7 @@ def versions(_: Subject) -> Sequence[CheckResult]:
     listed = f"groupreplay {__version__}, Python {platform.python_version()}, {listed}"
     wrong = [f"{name} {version}" for name, version in installed.items() if not _fits(name, version)]
     if wrong:
-        fix = "pip install --upgrade 'groupreplay[spark]'"
+        fix = "pip install --upgrade 'groupreplay[kafka,spark]'"
         return [warning("versions", f"{', '.join(wrong)} was not tested with this release; {listed}", fix)]
     try:
         locked_jars("spark-connector")

@@ -21,6 +21,7 @@ from groupreplay import __version__
 from groupreplay.app.cli.command import Display, display_options, hint, misspelt_variables, unknown_command
 from groupreplay.app.cli.options import option
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
+from groupreplay.streaming.base.extras import needing_extra
 from groupreplay.streaming.base.process import StoppedBySignal, has_begun, present, watch_signals
 
 INTERRUPTED: Final = 130
@@ -77,6 +78,17 @@ COMMANDS: Final[Mapping[str, Entry]] = {
     name: entry for entries in SECTIONS.values() for name, entry in entries.items()
 }
 _NAME_WIDTH: Final = max(map(len, COMMANDS))
+#: The extras of the package that a command needs. Those that read captures need kafka for a live cluster only.
+NEEDED_EXTRAS: Final[Mapping[str, Sequence[str]]] = {
+    "demo": ("kafka", "spark"),
+    "run": ("kafka", "spark"),
+    "check": ("kafka",),
+    "probe": ("kafka",),
+    "events": ("kafka",),
+    "serve": ("kafka", "serve"),
+    "capture": ("kafka",),
+    "bundle": ("spark",),
+}
 #: Other names of commands, which the overview leaves out.
 ALIASES: Final[Mapping[str, str]] = {"watch": "events"}
 
@@ -124,6 +136,8 @@ class Program(click.Group):
             # Here, and not by the interpreter at its end, which would print a traceback.
             sys.stdout.flush()
             return code
+        except ModuleNotFoundError as error:
+            raise needing_extra(error, NEEDED_EXTRAS.get(ctx.invoked_subcommand or "", ())) from error
         except BrokenPipeError:
             # Caught here because click would exit with 1.
             _silence_stdout()

@@ -11,14 +11,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from groupreplay.app.inspection.groups import Description, conditions_cell
 from groupreplay.app.text.tables import Cell, Moment, Table, moment
 from groupreplay.state.display.phrases import milliseconds
 from groupreplay.state.plausible_times import LATEST_MS
-from groupreplay.streaming.kafka.clients import TopicIdentity
-from groupreplay.streaming.kafka.group_admin import coordinator_of
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.kafka.clients import TopicIdentity
 
 
 class DescribeView(str, Enum):
@@ -151,7 +152,8 @@ def _offset(name: str, heading: str, *, verbose: bool | None = None) -> Column:
 
 _GROUP: Final = _group("group_id", "GROUP")
 _COORDINATOR: Final = Column(
-    "COORDINATOR (ID)", lambda line: coordinator_of(line.group["group_id"], line.identity)
+    "COORDINATOR (ID)",
+    lambda line: None if line.identity is None else line.identity.coordinator_of(line.group["group_id"]),
 )
 _STATE: Final = _group("state", "STATE")
 _GROUP_EPOCH: Final = _group("group_epoch", "GROUP-EPOCH", verbose=True)

@@ -8,10 +8,12 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import timedelta, timezone, tzinfo
+from datetime import datetime, timedelta, timezone, tzinfo
 from math import ceil
 from typing import Final
 from zoneinfo import ZoneInfo
+
+from groupreplay.streaming.base.errors import unusable
 
 log = logging.getLogger(__name__)
 
@@ -150,3 +152,17 @@ def time_zone(name: str) -> TimeZone:
         return TimeZone(name, ZoneInfo(name))
     except (KeyError, ValueError, OSError):  # a folder of the database is an OSError
         raise ValueError(f"there is no time zone {name!r}") from None
+
+
+def epoch_ms(at: datetime | int) -> int:
+    """A point in time as milliseconds since 1970; a number is that already.
+
+    Raises:
+        GroupReplayError: the datetime has no time zone.
+    """
+    if isinstance(at, int):
+        return at
+    if at.tzinfo is None:
+        fix = "give one with a zone: datetime(..., tzinfo=timezone.utc)"
+        raise unusable("the datetime has no time zone", at.isoformat(), fix)
+    return (at - datetime(1970, 1, 1, tzinfo=timezone.utc)) // timedelta(milliseconds=1)

@@ -30,6 +30,7 @@ from confluent_kafka.admin import (
     OffsetSpec,
 )
 
+from groupreplay.codecs.kafka_terms import partition_for
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.properties import ClientProperties
 from groupreplay.streaming.config.settings import Cluster
@@ -61,6 +62,10 @@ class TopicIdentity:
     era: str
     partitions: int
     leaders: Mapping[int, str]
+
+    def coordinator_of(self, group_id: str) -> str | None:
+        """The group's coordinator as ``host:port (id)``; None while its partition has no leader."""
+        return self.leaders.get(partition_for(group_id, self.partitions))
 
 
 class Connection:

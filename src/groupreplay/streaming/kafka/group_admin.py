@@ -32,7 +32,7 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.probe_messages import MemberAnswer
 from groupreplay.streaming.contract.rows import keys_and_values
-from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection, TopicIdentity
+from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
 from groupreplay.streaming.kafka.topic_reader import read_messages
 
 log = logging.getLogger(__name__)
@@ -308,7 +308,7 @@ def locate(group_id: str, cluster: Cluster | None, partitions: int | None) -> di
     return {
         "group_id": group_id,
         "partition": partition_for(group_id, identity.partitions),
-        "coordinator": coordinator_of(group_id, identity),
+        "coordinator": identity.coordinator_of(group_id),
         "partitions": identity.partitions,
         "assumed": False,
     }
@@ -325,10 +325,3 @@ def group_names(connection: Connection) -> list[str]:
         log.debug("no list of groups: %s", error)
         return []
     return sorted(one.group_id for one in listed.valid)
-
-
-def coordinator_of(group_id: str, identity: TopicIdentity | None) -> str | None:
-    """The group's coordinator as ``host:port (id)``; None without a cluster."""
-    if identity is None:
-        return None
-    return identity.leaders.get(partition_for(group_id, identity.partitions))

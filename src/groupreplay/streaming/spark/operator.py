@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from groupreplay.state.plausible_times import UNKNOWN_MS
 from groupreplay.state.policy.context import Context
@@ -17,8 +18,9 @@ from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.messages import OutputRow
 from groupreplay.streaming.engine.advance import AdvanceResult, advance
 from groupreplay.streaming.engine.json_messages import fit_rows
-from groupreplay.streaming.engine.packing.pack import pack
+from groupreplay.streaming.engine.packing.pack import COUNTED_SCHEMA, pack
 from groupreplay.streaming.engine.packing.record_times import Horizons
+from groupreplay.streaming.engine.wire import HEARTBEAT_TAG
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,7 +48,7 @@ class Job:
 
     ``started_ms``: when the query was started, by the brokers' time. ``retry_ms``: how long a timer that is due waits
     for the caught-up time before it fires again; 0: it fires in each batch. ``limits``: the largest message by the
-    values of ``Output``.
+    values of ``Output``. ``timers``: false where the operator has none (``NoTimeout``).
     """
 
     context: Context
@@ -54,6 +56,7 @@ class Job:
     started_ms: int = 0
     retry_ms: int = 10_000
     limits: Mapping[str, int] = field(default_factory=dict)
+    timers: bool = True
 
 
 def step(
@@ -98,7 +101,8 @@ def rows_of_call(key: bytes, chunks: Iterable[Chunk], state: GroupState, job: Jo
         recorded_ms=processing_ms,
         context=job.context,
     )
-    _store(result, state, processing_ms, _trail_ms(job, processing_ms, now_ms))
+    trail_ms = _trail_ms(job, processing_ms, now_ms) if job.timers else None
+    _store(result, state, processing_ms, trail_ms)
     rows, unwritten = fit_rows(result.rows, job.limits, job.context)
     return [*(_cells(row, job.topics) for row in rows), *[_UNWRITTEN] * unwritten]
 
@@ -116,14 +120,14 @@ def _trail_ms(job: Job, processing_ms: int, now_ms: int) -> int:
     return min(processing_ms - now_ms, wait_ms)
 
 
-def _store(result: AdvanceResult, state: GroupState, processing_ms: int, trail_ms: int) -> None:
-    """``trail_ms`` as in ``_trail_ms``."""
+def _store(result: AdvanceResult, state: GroupState, processing_ms: int, trail_ms: int | None) -> None:
+    """``trail_ms`` as in ``_trail_ms``, None without timers."""
     if result.removable or (result.blob is None and state.hasTimedOut):
         if state.exists:
             state.remove()
     elif result.changed or state.hasTimedOut:
         state.update((result.blob,))
-        if result.deadline_ms is not None:
+        if result.deadline_ms is not None and trail_ms is not None:
             state.setTimeoutDuration(max(1, max(result.deadline_ms - processing_ms, 0) + trail_ms))
 
 
@@ -153,3 +157,24 @@ def pack_log(batches: Iterable[pa.RecordBatch], clock_correction_ms: int) -> Ite
     """``pack`` with the time of this machine, corrected as ``Context.clock_correction_ms`` says."""
     at_ms = now_ms() + clock_correction_ms
     return pack(batches, Horizons(at_ms if at_ms >= _LONG_AGO_MS else UNKNOWN_MS))
+
+
+def pack_stream(batches: Iterable[pa.RecordBatch], *, timed: bool) -> Iterator[pa.RecordBatch]:
+    """``pack_log``; ``timed`` adds a row with the time of the newest record, which becomes the watermark.
+
+    A record that is dated after now does not count.
+    """
+    latest_ms, limit_ms = 0, now_ms()
+
+    def noting() -> Iterator[pa.RecordBatch]:
+        nonlocal latest_ms
+        for batch in batches:
+            times = batch.column("timestamp_ms")
+            latest_ms = max(latest_ms, pc.max(times.filter(pc.less_equal(times, limit_ms))).as_py() or 0)
+            yield batch
+
+    yield from pack_log(noting(), clock_correction_ms=0)
+    if timed and latest_ms:
+        columns = [[HEARTBEAT_TAG], [None], [1_000 * latest_ms], [None]]
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, COUNTED_SCHEMA, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=COUNTED_SCHEMA)

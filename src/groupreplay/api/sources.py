@@ -1,0 +1,164 @@
+"""Where records come from, and how the functions of the Python face open them: as the flags of the commands do."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import click
+
+from groupreplay.streaming.base.clock import UTC, epoch_ms
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
+from groupreplay.streaming.base.extras import naming_extras
+from groupreplay.streaming.kafka.brokers import Brokers
+
+if TYPE_CHECKING:
+    from groupreplay.state import Context
+    from groupreplay.streaming.engine.group_choice import GroupChoice
+    from groupreplay.streaming.engine.replay import Replay
+    from groupreplay.streaming.sources.source import RecordSource, Rows
+
+log = logging.getLogger("groupreplay")
+
+Time: TypeAlias = datetime | int
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where records come from; made by ``capture`` and ``topic``."""
+
+    paths: tuple[Path, ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
+    bootstrap_servers: str | None = None
+    properties: Path | None = None
+    probes_topic: str = "group-probes"
+
+
+AnySource: TypeAlias = Source | str | Path | Sequence[str | Path]
+
+
+def capture(*paths: str | Path, columns: Mapping[str, str] | None = None) -> Source:
+    """Captures that belong together, or folders of them; ``columns``: name in a capture -> name in these files."""
+    return Source(paths=tuple(map(Path, paths)), columns=dict(columns or {}))
+
+
+def topic(
+    bootstrap_servers: str, *, properties: str | Path | None = None, probes_topic: str = "group-probes"
+) -> Source:
+    """The live ``__consumer_offsets`` of a cluster; needs the extra kafka. Nothing joins a group.
+
+    ``properties`` is a file of client properties with Kafka's names (security, timeouts). ``probes_topic`` has the
+    answers of a prober, if there is one.
+    """
+    return Source(
+        bootstrap_servers=bootstrap_servers,
+        properties=None if properties is None else Path(properties),
+        probes_topic=probes_topic,
+    )
+
+
+def public(function: _F) -> _F:
+    """Usage errors of the commands and missing extras as ``GroupReplayError``."""
+
+    @wraps(function)
+    def called(*args: Any, **kwargs: Any) -> Any:
+        with naming_errors():
+            return function(*args, **kwargs)
+
+    return called  # type: ignore[return-value]
+
+
+@contextmanager
+def naming_errors() -> Iterator[None]:
+    """What ``public`` does, for the rest of an iteration."""
+    try:
+        with naming_extras():
+            yield
+    except click.UsageError as error:
+        raise GroupReplayError(error.message, exit_code=ExitCode.USAGE) from None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedLog:
+    """A source whose rows can be read once, and the context of its groups."""
+
+    source: RecordSource
+    rows: Rows
+    context: Context
+
+
+def record_source(source: AnySource, *, probes: bool = True) -> RecordSource:
+    """The input that the flags of the commands would name."""
+    from groupreplay.app.cli.flags import ClusterFlags, ProbesFlags
+    from groupreplay.app.cli.inputs import LogInput
+
+    if not isinstance(source, Source):
+        source = capture(*([source] if isinstance(source, str | Path) else source))
+    if not source.paths and source.bootstrap_servers is None:
+        raise unusable("no capture is named", None, "give a path, or groupreplay.topic('host:9092')")
+    is_named = source.probes_topic != Source().probes_topic
+    values = {
+        "from_file": source.paths,
+        "source": ClusterFlags(source.bootstrap_servers, source.properties),
+        "columns": source.columns,
+    }
+    prober = ProbesFlags(source.probes_topic, ClusterFlags(), is_named) if probes else None
+    return LogInput(values=values, probes=prober).source()
+
+
+def open_log(
+    source: AnySource, rules: str | Path | None, brokers: Brokers | None, **settings: Any
+) -> OpenedLog:
+    """The rows of a source with its probes, and the context that follows; ``settings`` are fields of ``Context``."""
+    from groupreplay.streaming.config.rules_file import RulesSource
+    from groupreplay.streaming.sources.source import context_of
+
+    records = record_source(source)
+    policy = RulesSource(path=None if rules is None else Path(rules)).load()
+    rows = records.open()
+    context = context_of(rows, (brokers or Brokers()).flags(), policy=policy, **settings)
+    return OpenedLog(records, rows, context)
+
+
+def finish(
+    replay: Replay, choice: GroupChoice, opened: OpenedLog, missing: Iterable[str] | None = None
+) -> None:
+    """Logs what was lost; raises for groups that were asked for and are not there."""
+    from groupreplay.app.cli.inputs import log_read
+    from groupreplay.app.cli.nothing_found import no_group
+
+    if replay.dead_letters:
+        log.warning("%d records could not be decoded; decode() says which", replay.dead_letters)
+    if replay.quarantined:
+        log.warning("%d groups were quarantined: groupreplay failed on their records", replay.quarantined)
+    unmatched = list(choice.unmatched if missing is None else missing)
+    if unmatched:
+        read = log_read(opened.rows, UTC)
+        text = no_group(unmatched, choice, read.where, read.text()).text
+        raise GroupReplayError(text, exit_code=ExitCode.DATA)
+
+
+def group_choice(group: str | Sequence[str]) -> GroupChoice:
+    """The groups of one or several ids or globs; of none, all."""
+    from groupreplay.streaming.engine.group_choice import GroupChoice
+
+    return GroupChoice([group] if isinstance(group, str) else group)
+
+
+def point_ms(at: Time | None) -> int | None:
+    """The milliseconds of a time; None without one."""
+    return None if at is None else epoch_ms(at)
+
+
+def several_groups(group: str, ids: Sequence[str]) -> GroupReplayError:
+    """One group was asked for, and several have this id or match it."""
+    from groupreplay.app.cli.nothing_found import names_of
+
+    return unusable(f"{len(ids)} groups match {group!r}: {names_of(ids)}", None, "give the id of one of them")

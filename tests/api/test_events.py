@@ -1,0 +1,80 @@
+"""``groupreplay.replay``: the events of the command, typed."""
+
+from __future__ import annotations
+
+from dataclasses import replace as changed
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+import groupreplay
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from support.job.captures import invoke
+
+
+def test_the_events_are_those_of_the_command(mixed: Path) -> None:
+    """To the byte, of captures and folders of them, with the same choice of events."""
+    done = invoke("replay", "--from-file", mixed, "-o", "jsonl")
+    assert [event.json.decode() for event in groupreplay.replay(mixed)] == done.stdout.splitlines()
+    words = (
+        "--group",
+        "mixed-*1",
+        "--min-severity",
+        "info",
+        "--type",
+        "rebalance.completed",
+        "--member-events",
+    )
+    done = invoke("replay", "--from-file", mixed.parent, "-o", "jsonl", *words)
+    found = groupreplay.replay(
+        mixed.parent, group="mixed-*1", types=["rebalance.completed"], member_events=True
+    )
+    assert [event.json.decode() for event in found] == done.stdout.splitlines()
+    assert done.stdout
+
+
+def test_an_event_has_its_head_as_fields(mixed: Path) -> None:
+    """With the time in UTC and the name without its version; events are values that can be compared and hashed."""
+    event = next(groupreplay.replay(mixed, types=["rebalance.completed"]))
+    assert (event.name, event.type) == ("rebalance.completed", "groupreplay.rebalance.completed.v1")
+    assert (event.severity, event.group) == ("INFO", event.data["group_id"])
+    assert event.time == datetime.fromtimestamp(event.time_ms / 1000, timezone.utc)
+    assert {event} == {changed(event)}
+    assert f'"id":"{event.id}"' in event.json.decode()
+
+
+def test_times_choose_events(mixed: Path) -> None:
+    """A datetime and milliseconds mean the same; the end is excluded."""
+    events = list(groupreplay.replay(mixed))
+    begin, end = events[3], events[-3]
+    expected = [event for event in events if begin.time_ms <= event.time_ms < end.time_ms]
+    assert list(groupreplay.replay(mixed, since=begin.time, until=end.time_ms)) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"group": "nobody"}, "there is no group 'nobody' in "),
+        ({"types": ["rebalance.ended"]}, "There is no event 'rebalance.ended'"),
+        ({"min_severity": "loud"}, "'loud' is no severity"),
+        ({"since": datetime(2026, 1, 1)}, "the datetime has no time zone"),
+        ({"rules": "missing.toml"}, "missing.toml"),
+    ],
+)
+def test_what_cannot_be_found_is_an_error(mixed: Path, arguments: dict[str, object], words: str) -> None:
+    """As in the command, with what is there instead."""
+    with pytest.raises(GroupReplayError) as error:
+        list(groupreplay.replay(mixed, **arguments))  # type: ignore[arg-type]
+    assert words in str(error.value)
+    assert error.value.exit_code in (ExitCode.USAGE, ExitCode.DATA)
+
+
+def test_a_file_that_is_no_capture_is_an_error(tmp_path: Path) -> None:
+    """Before the first event is asked for; and so is a file that is not there."""
+    (tmp_path / "a.parquet").write_text("no capture")
+    for path in (tmp_path / "a.parquet", tmp_path / "b.parquet"):
+        with pytest.raises(GroupReplayError) as error:
+            groupreplay.replay(path)
+        assert error.value.where is not None
+        assert path.name in error.value.where

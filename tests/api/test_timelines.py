@@ -1,0 +1,40 @@
+"""``groupreplay.group_timeline``: the document and the page of the commands."""
+
+from __future__ import annotations
+
+import json
+from html import unescape
+from pathlib import Path
+
+import pytest
+
+import groupreplay
+from groupreplay.streaming.base.errors import GroupReplayError
+from support.job.captures import invoke
+
+
+def test_the_document_is_that_of_timeline(mixed: Path) -> None:
+    """With the command that makes it again."""
+    done = invoke("timeline", "--from-file", mixed, "--group", "mixed-000001")
+    timeline = groupreplay.group_timeline(mixed, "mixed-000001")
+    assert json.loads(timeline.json()) == json.loads(done.stdout)
+    assert timeline.verdict == "\n".join(one["text"] for one in json.loads(done.stdout)["verdict"])
+    assert repr(timeline) == f"GroupTimeline('mixed-000001')\n{timeline.verdict}"
+
+
+def test_a_notebook_shows_the_page(mixed: Path) -> None:
+    """In a frame of its own, whose scripts and styles reach nothing around it."""
+    timeline = groupreplay.group_timeline(mixed, "mixed-000001", until=1_767_225_900_000)
+    shown = timeline._repr_html_()
+    assert shown.startswith("<iframe ")
+    assert shown.count('"') == 4
+    assert unescape(shown.split('srcdoc="')[1].split('"')[0]) == timeline.html()
+    assert "mixed-000001" in timeline.html()
+
+
+def test_one_group_is_drawn(mixed: Path) -> None:
+    """No group and several groups are errors that name what is there."""
+    with pytest.raises(GroupReplayError, match="there is no group 'nobody' in "):
+        groupreplay.group_timeline(mixed, "nobody")
+    with pytest.raises(GroupReplayError, match=r"12 groups match 'mixed-\*'"):
+        groupreplay.group_timeline(mixed, "mixed-*")

@@ -1,0 +1,131 @@
+"""Without the extras: what reading a capture needs is there, and everything else ends with the name of its extra."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import groupreplay
+from groupreplay.app.cli.program import COMMANDS, NEEDED_EXTRAS
+from groupreplay.streaming.base.extras import EXTRAS
+
+#: Hides the libraries of all extras, as if they were not installed, and runs the rest of the arguments.
+HIDING = f"""
+import sys
+HIDDEN = {sorted(module for modules in EXTRAS.values() for module in modules)!r}
+class Hiding:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition('.')[0] in HIDDEN:
+            raise ModuleNotFoundError('hidden', name=name)
+sys.meta_path.insert(0, Hiding())
+"""
+PROGRAM = f"{HIDING}\nfrom groupreplay.__main__ import main\nmain()"
+CAPTURE = ("--from-file", "night.parquet")
+CLUSTER = ("--bootstrap-server", "127.0.0.1:1")
+#: Command -> arguments with which it needs no extra; None: it always needs some.
+ALONE = {
+    "demo": None,
+    "run": None,
+    "check": None,
+    "probe": None,
+    "replay": CAPTURE,
+    "list": CAPTURE,
+    "describe": ("--all-groups", *CAPTURE),
+    "report": ("--all-groups", "-o", "report.html", *CAPTURE),
+    "timeline": ("--group", "steady-000000", *CAPTURE),
+    "events": None,
+    "offsets-file": None,
+    "serve": None,
+    "export": None,
+    "decode": CAPTURE,
+    "capture": None,
+    "simulate": ("--groups", "1", "--seconds", "60", "-o", "other.parquet"),
+    "coordinator": ("group",),
+    "schema": ("timeline",),
+    "bundle": None,
+}
+#: Arguments with which a command needs an extra, and which.
+MORE = {
+    "run": ("--checkpoint", "checkpoint", *CLUSTER),
+    "capture": ("-o", "copy.parquet", *CLUSTER),
+    "bundle": ("--spark", "4.0", "-o", "bundle.tar.gz"),
+    "demo": (),
+    "describe": ("--all-groups", *CLUSTER),
+    "report": ("--all-groups", "-o", "live.html", *CLUSTER),
+    "timeline": ("--group", "g", *CLUSTER),
+    "coordinator": ("g", *CLUSTER),
+    "offsets-file": ("event", *CLUSTER),
+    "simulate": ("--to-topic", "t", *CLUSTER),
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With the capture ``night.parquet``."""
+    path = tmp_path_factory.mktemp("extras")
+    groupreplay.simulate("steady", path / "night.parquet", groups=2, seconds=60)
+    return path
+
+
+def python(folder: Path, script: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """A process in that folder."""
+    command = [sys.executable, "-I", "-c", script, *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("command", [name for name, words in ALONE.items() if words is not None])
+def test_captures_need_no_extra(folder: Path, command: str) -> None:
+    """The command does its work."""
+    words = ALONE[command]
+    assert words is not None
+    done = python(folder, PROGRAM, command, *words)
+    assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+
+
+@pytest.mark.parametrize("command", [name for name in COMMANDS if name != "schema"])
+def test_the_missing_extras_are_named(folder: Path, command: str) -> None:
+    """In one sentence, with all that the command needs; with 2, as for any wrong use, and without a traceback."""
+    done = python(folder, PROGRAM, command, *MORE.get(command, CLUSTER))
+    extras = NEEDED_EXTRAS.get(command, ("kafka",))
+    what, fix = done.stderr.splitlines()[-2:]
+    assert what.startswith("error: ")
+    assert what.endswith(" is not installed")
+    assert fix == f"  pip install 'groupreplay[{','.join(sorted(extras))}]'"
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_every_command_is_tried() -> None:
+    """The tables above have all commands."""
+    assert set(ALONE) == set(COMMANDS)
+
+
+def test_the_import_is_cheap(folder: Path) -> None:
+    """``import groupreplay`` loads no library at all, and naming a function no heavy one."""
+    libraries = {"pyspark", "confluent_kafka", "pandas", "pyarrow", "numpy", "click", "msgspec", "rich"}
+    loaded = f"print(sorted({libraries!r} & set(sys.modules)))"
+    assert python(folder, f"import sys, groupreplay; {loaded}").stdout == "[]\n"
+    names = "groupreplay.replay, groupreplay.spark.group_events"
+    done = python(folder, f"import sys, groupreplay; {names}; {loaded}")
+    assert done.stdout == "['click', 'msgspec', 'numpy']\n"
+
+
+def test_the_functions_name_the_extra(folder: Path) -> None:
+    """As the commands do, also inside of an iteration."""
+    script = HIDING + (
+        "import groupreplay\n"
+        "assert len(groupreplay.list_groups('night.parquet')) == 2\n"
+        "for call in (lambda: groupreplay.list_groups(groupreplay.topic('127.0.0.1:1')),\n"
+        "             lambda: list(groupreplay.replay(groupreplay.topic('127.0.0.1:1'))),\n"
+        "             lambda: groupreplay.spark.group_events(None, cluster_id='c')):\n"
+        "    try:\n"
+        "        call()\n"
+        "    except groupreplay.GroupReplayError as error:\n"
+        "        print(error)\n"
+    )
+    assert python(folder, script).stdout.splitlines() == [
+        *["confluent-kafka is not installed: pip install 'groupreplay[kafka]'"] * 2,
+        "pandas is not installed: pip install 'groupreplay[spark]'",
+    ]
