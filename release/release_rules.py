@@ -17,11 +17,11 @@ _DATE = re.compile(r" - \d{4}-\d\d-\d\d")
 
 def version(project: Path) -> str:
     """The version that the package names."""
-    tree = ast.parse((project / "src" / "groupreplay" / "__init__.py").read_text(encoding="utf-8"))
+    tree = ast.parse((project / "src" / "groupreplay" / "version.py").read_text(encoding="utf-8"))
     for node in tree.body:
         if isinstance(node, ast.Assign) and [ast.unparse(one) for one in node.targets] == ["__version__"]:
             return str(ast.literal_eval(node.value))
-    raise ValueError("src/groupreplay/__init__.py names no version")
+    raise ValueError("src/groupreplay/version.py names no version")
 
 
 def problems(project: Path) -> list[str]:

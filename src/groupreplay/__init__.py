@@ -18,6 +18,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from groupreplay.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from groupreplay.api import (
         Brokers,
@@ -57,8 +59,6 @@ __all__ = [
     "spark",
     "topic",
 ]
-
-__version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:

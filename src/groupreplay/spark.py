@@ -60,12 +60,12 @@ def group_events(
     """
     import pandas as _  # noqa: F401 -- to name the extra here, and not in a task
 
-    from groupreplay import __version__
     from groupreplay.state import Context
     from groupreplay.streaming.config.retention import Retention
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.kafka.broker_config import effective_retention
     from groupreplay.streaming.spark.event_frame import event_frame
+    from groupreplay.version import __version__
 
     retention: Retention = effective_retention((brokers or Brokers()).flags(), None)
     context = Context(

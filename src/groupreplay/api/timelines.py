@@ -92,10 +92,10 @@ def group_timeline(
     Raises:
         GroupReplayError: the source cannot be read, or not exactly one group has this id or matches it as a glob.
     """
-    from groupreplay import __version__
     from groupreplay.app.report.page import GROUP_BYTES
     from groupreplay.app.report.timelines import TimelineQuery, group_timelines
     from groupreplay.timeline.document import TimelineSource
+    from groupreplay.version import __version__
 
     choice, until_ms = group_choice(group), point_ms(until)
     settings: dict[str, Any] = {"complete_since_ms": point_ms(complete_since), "member_events": True}

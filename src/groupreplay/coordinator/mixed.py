@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, MemberPhase
 from groupreplay.coordinator.classic.rebalance import Rebalance, check_protocol
 from groupreplay.coordinator.consumer.consumer_group import ClassicPart, ConsumerGroup, ConsumerMember
-from groupreplay.coordinator.consumer.membership import MemberUpdate, find_member
+from groupreplay.coordinator.consumer.membership import find_member
 from groupreplay.coordinator.consumer.protocol import ConsumerHandler
+from groupreplay.coordinator.consumer.records import MemberUpdate
 from groupreplay.coordinator.coordinator_state import CoordinatorState
 from groupreplay.coordinator.migration import (
     decode_member_subscription,

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
 
-from groupreplay.state.policy.redaction import Redaction
-from groupreplay.state.snapshot.observations import GroupRecord
 from groupreplay.state.snapshot.partitions import to_ranges
 from groupreplay.timeline import findings
 from groupreplay.timeline.commit_rates import CommitLog, bucket_width_ms, commit_counts, usual_gap_ms
@@ -23,8 +21,6 @@ from groupreplay.timeline.document import (
     SlotLane,
     StateBar,
     TimelineDocument,
-    TimelineSource,
-    Unread,
 )
 from groupreplay.timeline.event_reading import ReadEvent, read_events
 from groupreplay.timeline.facts import MemberEnds
@@ -40,49 +36,11 @@ from groupreplay.timeline.limits import (
 )
 from groupreplay.timeline.remarks import DocumentSums, remarks
 from groupreplay.timeline.rows import RowSums, SlotSums, Window, event_lanes, slot_lanes, topic_rows
-from groupreplay.timeline.states import ProbedState, state_spans
+from groupreplay.timeline.states import TimelineInput, state_spans
 from groupreplay.timeline.trace_marks import trace_marks
 from groupreplay.timeline.verdict import VerdictFacts, verdict
 
 _OPEN: Final = 1 << 60
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimelineInput:
-    """What a timeline is made from.
-
-    ``events`` are the group's CloudEvents, parsed. Where a log or capture was read (``has_log``), ``records`` are the
-    group's records in log order without its commits, except the first commit after each of them; ``commits`` are all of
-    them, and ``answers`` those of a prober. ``offsets`` are those of ``Group.describe()`` at the end; ``trace`` are
-    lines of ``simulate --trace``. ``end_ms`` is the end of the log; ``undated`` counts records without a usable time.
-    ``redaction`` is the one that the events were made with. ``assumed`` are the numbers that ``offsets`` rest on and
-    that no broker has given. The log is known up to ``known_until_ms``, the events up to ``events_until_ms`` (None: the
-    end of the document); ``unread`` is what could not be read. ``asked``: the prober's first and last round that are
-    known; ``misdated`` counts answers that are not used for the sake of their times.
-    """
-
-    group_id: str
-    source: TimelineSource
-    events: Sequence[Mapping[str, Any]]
-    end_ms: int
-    since_ms: int | None = None
-    until_ms: int | None = None
-    has_log: bool = False
-    probed: bool = False
-    records: Sequence[GroupRecord] = ()
-    commits: CommitLog = field(default_factory=CommitLog)
-    answers: Sequence[ProbedState] = ()
-    offsets: Sequence[Mapping[str, Any]] = ()
-    topic_names: Mapping[str, str] = field(default_factory=dict)
-    trace: Sequence[Mapping[str, Any]] = ()
-    undated: int = 0
-    redaction: Redaction | None = None
-    known_until_ms: int | None = None
-    events_until_ms: int | None = None
-    unread: Sequence[Unread] = ()
-    asked: tuple[int, int] | None = None
-    misdated: int = 0
-    assumed: Mapping[str, int] = field(default_factory=dict)
 
 
 def timeline_document(

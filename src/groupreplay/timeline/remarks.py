@@ -12,7 +12,7 @@ from groupreplay.timeline.event_reading import ReadEvent
 from groupreplay.timeline.rows import RowSums
 
 if TYPE_CHECKING:
-    from groupreplay.timeline.group_timeline import TimelineInput
+    from groupreplay.timeline.states import TimelineInput
 
 _GAPS_SHOWN: Final = 5
 

@@ -8,20 +8,23 @@ Groups of the newer kinds write every step, and their state follows from their r
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue
 from groupreplay.codecs.kafka_terms import GroupType, Phase
 from groupreplay.state.events.event import History
+from groupreplay.state.policy.redaction import Redaction
 from groupreplay.state.replay.classic import step_of
 from groupreplay.state.snapshot import modern
 from groupreplay.state.snapshot.group_state import BeginBounds
 from groupreplay.state.snapshot.members import read_members
 from groupreplay.state.snapshot.modern import Modern
 from groupreplay.state.snapshot.observations import GroupRecord
+from groupreplay.timeline.commit_rates import CommitLog
+from groupreplay.timeline.document import TimelineSource, Unread
 
 _DEAD: Final = Phase.DEAD.value
 _EMPTY: Final = Phase.EMPTY.value
@@ -252,3 +255,41 @@ class _Timeline:
             evidence=evidence,
         )
         self.spans.append(span)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimelineInput:
+    """What a timeline is made from.
+
+    ``events`` are the group's CloudEvents, parsed. Where a log or capture was read (``has_log``), ``records`` are the
+    group's records in log order without its commits, except the first commit after each of them; ``commits`` are all of
+    them, and ``answers`` those of a prober. ``offsets`` are those of ``Group.describe()`` at the end; ``trace`` are
+    lines of ``simulate --trace``. ``end_ms`` is the end of the log; ``undated`` counts records without a usable time.
+    ``redaction`` is the one that the events were made with. ``assumed`` are the numbers that ``offsets`` rest on and
+    that no broker has given. The log is known up to ``known_until_ms``, the events up to ``events_until_ms`` (None: the
+    end of the document); ``unread`` is what could not be read. ``asked``: the prober's first and last round that are
+    known; ``misdated`` counts answers that are not used for the sake of their times.
+    """
+
+    group_id: str
+    source: TimelineSource
+    events: Sequence[Mapping[str, Any]]
+    end_ms: int
+    since_ms: int | None = None
+    until_ms: int | None = None
+    has_log: bool = False
+    probed: bool = False
+    records: Sequence[GroupRecord] = ()
+    commits: CommitLog = field(default_factory=CommitLog)
+    answers: Sequence[ProbedState] = ()
+    offsets: Sequence[Mapping[str, Any]] = ()
+    topic_names: Mapping[str, str] = field(default_factory=dict)
+    trace: Sequence[Mapping[str, Any]] = ()
+    undated: int = 0
+    redaction: Redaction | None = None
+    known_until_ms: int | None = None
+    events_until_ms: int | None = None
+    unread: Sequence[Unread] = ()
+    asked: tuple[int, int] | None = None
+    misdated: int = 0
+    assumed: Mapping[str, int] = field(default_factory=dict)

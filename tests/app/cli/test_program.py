@@ -13,11 +13,11 @@ from pathlib import Path
 import click
 import pytest
 
-from groupreplay import __version__
 from groupreplay.app.cli import program as cli_module
 from groupreplay.app.cli.program import COMMANDS, SECTIONS, cli
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.process import StoppedBySignal
+from groupreplay.version import __version__
 from support.histories.builders import generation, member
 from support.job.captures import invoke, raw, write_capture
 from support.paths import ROOT

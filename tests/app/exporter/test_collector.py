@@ -10,7 +10,6 @@ import msgspec
 import pytest
 from prometheus_client import generate_latest
 
-from groupreplay import __version__
 from groupreplay.app.exporter.collector import (
     STATES,
     ShownGroups,
@@ -25,6 +24,7 @@ from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, JOB_KEY
 from groupreplay.streaming.engine.packing.key_columns import RECORD_TYPES
 from groupreplay.streaming.sinks.known_groups import DAY_MS
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
+from groupreplay.version import __version__
 from support.histories.probed import START
 from support.job.sink_messages import (
     CLUSTER,

@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from groupreplay import __version__
 from groupreplay.app.inspection import capture as capture_module
 from groupreplay.app.inspection.capture import CaptureDescription, CapturePlan, capture, describe_capture
 from groupreplay.state import OFFSETS_TOPIC
@@ -27,6 +26,7 @@ from groupreplay.streaming.sources.capture import read_captures
 from groupreplay.streaming.sources.capture_context import CaptureContext, PartitionExtent, decoded_context
 from groupreplay.streaming.sources.source import Rows
 from groupreplay.streaming.sources.topic import ProbesPlace
+from groupreplay.version import __version__
 from support.histories.raw_records import Raw
 from support.job.captures import CLUSTER_ID, ERA, invoke, rows_batch, write_capture
 from support.job.probes import probes_batch, summed_up

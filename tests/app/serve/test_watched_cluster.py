@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from groupreplay import __version__
 from groupreplay.app.exporter.feed import Limits
 from groupreplay.app.report.timelines import TimelineQuery, group_timelines
 from groupreplay.app.serve import watched_cluster
@@ -25,6 +24,7 @@ from groupreplay.streaming.contract.job_document import JOB_KEY
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.sources.topic import read_topic
 from groupreplay.timeline.document import TimelineSource
+from groupreplay.version import __version__
 from support.job.sink_messages import document, events, job_document, stable, stuck
 from support.kafka.clients import make_topics
 from support.kafka.polled_members import PolledMembers

@@ -8,7 +8,6 @@ from typing import cast
 import msgspec
 import pytest
 
-from groupreplay import __version__
 from groupreplay.state import Context
 from groupreplay.state.policy.rules import Policy
 from groupreplay.streaming.base.clock import AppendedMessage, BrokerClock
@@ -18,6 +17,7 @@ from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.run.context import QuerySettings
 from groupreplay.streaming.run.identity import Identity
 from groupreplay.streaming.run.status import JobIdentity, JobReport
+from groupreplay.version import __version__
 
 CLUSTER = Cluster(bootstrap_servers="b:9092")
 #: Whole, so that nobody asks the cluster, which does not answer.

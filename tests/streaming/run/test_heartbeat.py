@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from groupreplay import __version__
 from groupreplay.streaming.base.clock import AppendedMessage, BrokerClock
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.kafka.publisher import MessageTooLargeError
 from groupreplay.streaming.run.heartbeat import HeartbeatWriter
 from groupreplay.streaming.run.interface import Batch
 from groupreplay.streaming.run.status import JobReport
+from groupreplay.version import __version__
 from support.job.progress import IDENTITY, batch
 from support.kafka.waiting import wait_until
 

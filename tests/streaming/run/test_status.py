@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from groupreplay import __version__
 from groupreplay.streaming.contract.job_document import QueryStatus
 from groupreplay.streaming.contract.probe_messages import ERROR_LIMIT, RoundSummary
 from groupreplay.streaming.run.interface import Batch
 from groupreplay.streaming.run.single_run import SingleRun
 from groupreplay.streaming.run.status import JobReport, QueryHealth
+from groupreplay.version import __version__
 from support.job.progress import IDENTITY, batch
 
 

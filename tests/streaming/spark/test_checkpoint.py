@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from groupreplay import __version__
 from groupreplay.state.events.job_events import JobGap, UnreadRange
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError, UnwritableError
 from groupreplay.streaming.kafka.log_marks import EpochEnd, LogMarks, PartitionMark, RecordMark
@@ -18,6 +17,7 @@ from groupreplay.streaming.run.identity import Identity, decode_identity
 from groupreplay.streaming.spark import checkpoint as checkpoint_module
 from groupreplay.streaming.spark import checkpoint_files
 from groupreplay.streaming.spark.checkpoint import Checkpoint, local_folder
+from groupreplay.version import __version__
 from support.job.spark_notes import spark_files
 from support.job.spark_sessions import small_session
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from groupreplay import __version__
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.spark import worker_check
 from groupreplay.streaming.spark.internals.jvm import jvm_of, log_levels, run_in_executor
 from groupreplay.streaming.spark.worker_check import need_workers, worker_fault
+from groupreplay.version import __version__
 from support.job.spark_sessions import small_session
 from support.other_python import DRIVER_VERSION, another_python
 

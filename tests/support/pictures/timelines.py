@@ -14,8 +14,9 @@ from groupreplay.state import Context
 from groupreplay.state.output.envelope import cloud_event
 from groupreplay.timeline.commit_rates import CommitLog
 from groupreplay.timeline.document import TimelineDocument, TimelineSource
-from groupreplay.timeline.group_timeline import TimelineInput, timeline_document
+from groupreplay.timeline.group_timeline import timeline_document
 from groupreplay.timeline.limits import TimelineLimits
+from groupreplay.timeline.states import TimelineInput
 from support.histories.builders import CONTEXT, GROUP, Raw, group_record, placed, replay
 
 SOURCE = TimelineSource(

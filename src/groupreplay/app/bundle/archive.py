@@ -11,7 +11,6 @@ from __future__ import annotations
 import gzip
 import importlib.util
 import io
-import os
 import re
 import subprocess
 import sys
@@ -25,7 +24,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import groupreplay
 from groupreplay.app.bundle.target import BundleTarget
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
 from groupreplay.streaming.base.files import place_of
@@ -195,15 +193,11 @@ def wheel_files(wheel: Wheel, opened: ExitStack) -> Iterator[tuple[str, ArchiveF
 
 
 def package_files() -> Iterator[tuple[str, ArchiveFile]]:
-    """The files of the groupreplay that runs now: of an installation, and of a checkout with its links."""
-    for root in groupreplay.__path__:
-        for folder, names, files in os.walk(root, followlinks=True):
-            names[:] = [name for name in names if name != "__pycache__"]
-            for name in files:
-                path = Path(folder, name)
-                if path.suffix != ".pyc":
-                    place = Path("groupreplay", path.relative_to(root)).as_posix()
-                    yield place, ArchiveFile(path.read_bytes)
+    """The files of the groupreplay that runs now."""
+    root = Path(__file__).parents[2]
+    for path in sorted(root.rglob("*")):
+        if path.is_file() and path.suffix != ".pyc":
+            yield f"{root.name}/{path.relative_to(root).as_posix()}", ArchiveFile(path.read_bytes)
 
 
 def write_archive(path: Path, files: Mapping[str, ArchiveFile]) -> None:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
-from groupreplay import __version__
 from groupreplay.app.bundle import submitted_program
 from groupreplay.app.bundle.archive import (
     ArchiveFile,
@@ -28,6 +27,7 @@ from groupreplay.app.bundle.target import BundleTarget, SparkRelease
 from groupreplay.streaming.base.errors import GroupReplayError, unusable
 from groupreplay.streaming.base.files import atomic_file, require_new
 from groupreplay.streaming.spark.session import submitted_conf
+from groupreplay.version import __version__
 
 DeployMode = Literal["client", "cluster"]
 #: The name of the program beside the archive.

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from groupreplay import __version__
 from groupreplay.app.check.result import CheckResult, Subject, failed, ok, unknown, warning
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.local.spark_lines import find_line, javas_of
 from groupreplay.streaming.run import identity
 from groupreplay.streaming.spark import checkpoint as checkpoints
 from groupreplay.streaming.spark.checkpoint_files import holder_of, in_folder, refuse_damage
+from groupreplay.version import __version__
 
 #: Packages whose version is checked against the requirements in this package's metadata.
 _PACKAGES: Final = ("pyspark", "pandas", "pyarrow", "confluent-kafka")

@@ -17,12 +17,12 @@ from typing import Any, Final, NamedTuple, NoReturn
 
 import click
 
-from groupreplay import __version__
 from groupreplay.app.cli.command import Display, display_options, hint, misspelt_variables, unknown_command
 from groupreplay.app.cli.options import option
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
 from groupreplay.streaming.base.extras import needing_extra
 from groupreplay.streaming.base.process import StoppedBySignal, has_begun, present, watch_signals
+from groupreplay.version import __version__
 
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from heapq import nsmallest
 from typing import TYPE_CHECKING, Final
 
-from groupreplay import __version__
 from groupreplay.app.exporter.feed import Limits, heartbeat_age, is_fresh, is_up
 from groupreplay.app.exporter.metric_catalog import PREFIX_GROUP, PREFIX_JOB, STATES, Sheet
 from groupreplay.state.conditions.rebalance_stuck import WEDGED
@@ -23,6 +22,7 @@ from groupreplay.streaming.contract.job_document import JobDocument
 from groupreplay.streaming.engine.packing.key_columns import RECORD_TYPES
 from groupreplay.streaming.sinks.known_groups import Holding, KnownGroup
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
+from groupreplay.version import __version__
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric

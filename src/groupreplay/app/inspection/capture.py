@@ -14,7 +14,6 @@ import msgspec
 import pyarrow as pa
 from confluent_kafka import KafkaException
 
-from groupreplay import __version__
 from groupreplay.app.text.tables import Table, moment
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.display.phrases import timestamp
@@ -38,6 +37,7 @@ from groupreplay.streaming.sources.capture_context import (
 from groupreplay.streaming.sources.capture_order import open_capture
 from groupreplay.streaming.sources.source import Rows
 from groupreplay.streaming.sources.topic import Probes, ProbesPlace, open_probes, read_topic
+from groupreplay.version import __version__
 
 log = logging.getLogger(__name__)
 

@@ -22,7 +22,7 @@ from groupreplay.streaming.contract.messages import Output
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.sources.source import Rows
 from groupreplay.timeline.document import Remark, TimelineDocument, TimelineSource
-from groupreplay.timeline.group_timeline import TimelineInput, timeline_document
+from groupreplay.timeline.group_timeline import timeline_document
 from groupreplay.timeline.limits import TimelineLimits
 from groupreplay.timeline.overview import (
     OVERVIEW_FORM,
@@ -31,7 +31,7 @@ from groupreplay.timeline.overview import (
     OverviewTally,
     strip_bucket_ms,
 )
-from groupreplay.timeline.states import ProbedState
+from groupreplay.timeline.states import ProbedState, TimelineInput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import sqlite3
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import partial
 from itertools import takewhile
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, Protocol, TypeAlias, TypeVar
 
 import msgspec
 from anyio import CapacityLimiter, to_thread
@@ -22,9 +23,6 @@ from anyio import CapacityLimiter, to_thread
 from groupreplay.app.serve.history import event_queries
 from groupreplay.app.serve.history.rows import shown_event
 from groupreplay.app.serve.history.writer import NewEvent
-
-if TYPE_CHECKING:
-    from groupreplay.app.serve.watched_cluster import WatchedCluster
 
 #: What is kept in memory for streams; one that is further behind reads the history.
 _MOST_EVENTS: Final = 2_000
@@ -39,6 +37,7 @@ _PLACE: Final = re.compile(r"([0-9a-f]{1,32})-(\d{1,18})")
 
 #: Incarnation of the history, and position in it.
 StreamPlace: TypeAlias = tuple[str, int]
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +140,17 @@ class EventStreams:
                 loop.call_soon_threadsafe(event.set)
 
 
+class StreamedCluster(Protocol):
+    """A cluster with its history, which ``ask`` queries, and the streams of its latest events."""
+
+    @property
+    def streams(self) -> EventStreams:
+        """The latest events, in memory."""
+
+    def ask(self, question: Callable[[sqlite3.Connection], _Answer]) -> _Answer:
+        """What a query of the history returns."""
+
+
 def read_place(header: str | None) -> StreamPlace | None:
     """The place that a ``Last-Event-ID`` names; None without one, or for one that this server did not send."""
     place = None if header is None else _PLACE.fullmatch(header.strip())
@@ -148,7 +158,7 @@ def read_place(header: str | None) -> StreamPlace | None:
 
 
 async def event_feed(
-    cluster: WatchedCluster, event_filter: EventFilter, last: StreamPlace | None, limiter: CapacityLimiter
+    cluster: StreamedCluster, event_filter: EventFilter, last: StreamPlace | None, limiter: CapacityLimiter
 ) -> AsyncIterator[bytes]:
     """Lines of ``text/event-stream``; ends when the server ends.
 
@@ -176,7 +186,7 @@ async def event_feed(
             yield f": alive\nid: {incarnation}-{position}\n\n".encode()
 
 
-async def _now(cluster: WatchedCluster, limiter: CapacityLimiter) -> StreamPlace:
+async def _now(cluster: StreamedCluster, limiter: CapacityLimiter) -> StreamPlace:
     def ask() -> StreamPlace:
         return cluster.ask(lambda db: (event_queries.incarnation(db), event_queries.last_position(db)))
 
@@ -184,7 +194,7 @@ async def _now(cluster: WatchedCluster, limiter: CapacityLimiter) -> StreamPlace
 
 
 async def _since(
-    cluster: WatchedCluster, incarnation: str, position: int, limiter: CapacityLimiter
+    cluster: StreamedCluster, incarnation: str, position: int, limiter: CapacityLimiter
 ) -> list[SentEvent]:
     events = cluster.streams.since(incarnation, position)
     if events is not None:
@@ -202,7 +212,7 @@ def _line(value: bytes) -> bytes:
     return msgspec.json.encode(shown_event(value))
 
 
-def _pending(cluster: WatchedCluster, place: StreamPlace) -> bool:
+def _pending(cluster: StreamedCluster, place: StreamPlace) -> bool:
     streams = cluster.streams
     return streams.incarnation not in ("", place[0]) or streams.last_position() > place[1]
 

@@ -13,13 +13,13 @@ from typing import Any, Final, get_type_hints
 
 import msgspec
 
-from groupreplay import __version__
 from groupreplay.app.serve.answers import Error, Event
 from groupreplay.app.serve.api import Api
 from groupreplay.app.serve.event_streams import event_feed
 from groupreplay.app.serve.history.group_queries import SORTS
 from groupreplay.state.events.event import Severity
 from groupreplay.timeline.document import TIMELINE_FORM, TimelineDocument
+from groupreplay.version import __version__
 
 Json = dict[str, Any]
 

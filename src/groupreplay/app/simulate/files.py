@@ -10,7 +10,6 @@ from typing import Final
 
 import pyarrow as pa
 
-from groupreplay import __version__
 from groupreplay.app.simulate.rows import PROBES_TOPIC, RowTarget, simulated_rows
 from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.coordinator.simulation.simulation import BEGIN_MS, SimulationPlan
@@ -19,6 +18,7 @@ from groupreplay.streaming.base.files import atomic_file, is_written_into, requi
 from groupreplay.streaming.contract.rows import ROW_SCHEMA, ProgressCallback, no_progress
 from groupreplay.streaming.sources.capture import CaptureWriter
 from groupreplay.streaming.sources.capture_context import CaptureContext
+from groupreplay.version import __version__
 
 CLUSTER_ID: Final = "simulated"
 ERA: Final = "simulated"

@@ -15,7 +15,7 @@ from groupreplay.codecs.consumer import (
 from groupreplay.codecs.kafka_terms import MemberPhase, java_hash
 from groupreplay.coordinator.consumer import records
 from groupreplay.coordinator.consumer.consumer_group import AWAY, ConsumerGroup, ConsumerMember
-from groupreplay.coordinator.consumer.regexes import RegexChange, ResolvedRegex
+from groupreplay.coordinator.consumer.regexes import ResolvedRegex
 from groupreplay.coordinator.java_maps import HashOrder, TimelineMap, buckets_for
 from groupreplay.coordinator.requests import ConsumerGroupHeartbeat, Error, Record, Refused, TopicIdPartition
 
@@ -116,30 +116,6 @@ class Reconciliation:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MemberUpdate:
-    """A member before and after a request; ``replaces`` is the static member whose instance id it takes over."""
-
-    before: ConsumerMember
-    after: ConsumerMember
-    replaces: ConsumerMember | None = None
-
-    @property
-    def names_changed(self) -> bool:
-        """Whether the request changes the subscribed topics."""
-        return self.before.topics != self.after.topics
-
-    @property
-    def regex(self) -> RegexChange:
-        """The member's regular expressions."""
-        return RegexChange(before=self.before.topic_regex, after=self.after.topic_regex)
-
-    @property
-    def subscription_changed(self) -> bool:
-        """Whether the request changes the subscribed topics or the regular expression."""
-        return self.names_changed or self.before.topic_regex != self.after.topic_regex
-
-
 def find_member(
     group: ConsumerGroup,
     member_id: str,
@@ -165,7 +141,7 @@ def find_member(
     return back, holder
 
 
-def members_with(group: ConsumerGroup, update: MemberUpdate) -> dict[str, ConsumerMember]:
+def members_with(group: ConsumerGroup, update: records.MemberUpdate) -> dict[str, ConsumerMember]:
     """The group's members after the update, in the order in which an assignor goes through them.
 
     That is the order of a ``HashMap`` that is filled from the group's own table (``TargetAssignmentBuilder``).
@@ -182,7 +158,7 @@ def members_with(group: ConsumerGroup, update: MemberUpdate) -> dict[str, Consum
 
 
 def choose_assignor(
-    group: ConsumerGroup, update: MemberUpdate, default: str
+    group: ConsumerGroup, update: records.MemberUpdate, default: str
 ) -> tuple[str, Mapping[str, int]]:
     """The assignor that most members prefer after the update, and by how many each one is preferred.
 
@@ -203,7 +179,7 @@ def choose_assignor(
 
 
 def store_member(
-    group: ConsumerGroup, update: MemberUpdate, member: ConsumerMember, written: Sequence[Record]
+    group: ConsumerGroup, update: records.MemberUpdate, member: ConsumerMember, written: Sequence[Record]
 ) -> None:
     """Store the member; a member that it replaces is removed and leaves it its target assignment."""
     old = update.replaces

@@ -23,7 +23,6 @@ from groupreplay.coordinator.consumer.consumer_group import (
     topic_ids,
 )
 from groupreplay.coordinator.consumer.membership import (
-    MemberUpdate,
     Reconciliation,
     apply_records,
     choose_assignor,
@@ -36,6 +35,7 @@ from groupreplay.coordinator.consumer.records import (
     REGEX,
     SUBSCRIBED,
     TOPICS,
+    MemberUpdate,
     trace_assignment,
     trace_epoch,
     trace_reconciliation,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import Final
 
 from groupreplay.codecs.consumer import (
     ClassicMemberMetadata,
@@ -27,14 +28,10 @@ from groupreplay.codecs.consumer import (
 from groupreplay.codecs.kafka_terms import MemberPhase
 from groupreplay.coordinator.consumer.assignors import Target
 from groupreplay.coordinator.consumer.consumer_group import ClassicPart, ConsumerGroup, ConsumerMember
-from groupreplay.coordinator.consumer.regexes import ResolvedRegex
+from groupreplay.coordinator.consumer.regexes import RegexChange, ResolvedRegex
 from groupreplay.coordinator.requests import Record, TopicIdPartition
 from groupreplay.coordinator.trace import Trace
 from groupreplay.coordinator.trace_entries import AssignmentEntry, EpochEntry, ReconciliationEntry
-
-if TYPE_CHECKING:
-    # It imports this module.
-    from groupreplay.coordinator.consumer.membership import MemberUpdate
 
 #: The reasons of a trace.
 _JOINED: Final = "joins the consumer group using the %s protocol"
@@ -49,6 +46,30 @@ _STATES: Final = {
     MemberPhase.UNRELEASED: "UNRELEASED_PARTITIONS",
     MemberPhase.UNKNOWN: "UNKNOWN",
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberUpdate:
+    """A member before and after a request; ``replaces`` is the static member whose instance id it takes over."""
+
+    before: ConsumerMember
+    after: ConsumerMember
+    replaces: ConsumerMember | None = None
+
+    @property
+    def names_changed(self) -> bool:
+        """Whether the request changes the subscribed topics."""
+        return self.before.topics != self.after.topics
+
+    @property
+    def regex(self) -> RegexChange:
+        """The member's regular expressions."""
+        return RegexChange(before=self.before.topic_regex, after=self.after.topic_regex)
+
+    @property
+    def subscription_changed(self) -> bool:
+        """Whether the request changes the subscribed topics or the regular expression."""
+        return self.names_changed or self.before.topic_regex != self.after.topic_regex
 
 
 def trace_update(trace: Trace, group: ConsumerGroup, update: MemberUpdate) -> None:

@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, time, timedelta, timezone
+from datetime import datetime, time
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_args
 
@@ -28,7 +28,7 @@ from groupreplay.state.policy.rules import (
     Weekly,
     merged,
 )
-from groupreplay.streaming.base.clock import time_zone
+from groupreplay.streaming.base.clock import epoch_ms, time_zone
 from groupreplay.streaming.base.errors import GroupReplayError, did_you_mean, unusable
 
 log = logging.getLogger(__name__)
@@ -51,12 +51,12 @@ _JUDGES: Final[tuple[Detector | MovedOffsets, ...]] = (*DETECTORS, MovedOffsets(
 def _tables(judges: Iterable[Detector | MovedOffsets]) -> dict[str, Any]:
     """``rebalance`` -> a table of ``slow``, ``stuck`` ..., each a table of its thresholds."""
     families: dict[str, dict[str, Any]] = {}
-    for one in judges:
-        family, _, word = one.name.partition(".")
+    for judge in judges:
+        family, _, word = judge.name.partition(".")
         # The detectors' None is no value in a file: there, such a threshold is left out.
-        whole = {name: int in {kind, *get_args(kind)} for name, kind in one.thresholds().items()}
-        types = {name: _COUNT if is_whole else _SHARE for name, is_whole in whole.items()}
-        families.setdefault(family, {})[word] = _struct(one.name, types)
+        kinds = judge.thresholds().items()
+        types = {name: _COUNT if int in {kind, *get_args(kind)} else _SHARE for name, kind in kinds}
+        families.setdefault(family, {})[word] = _struct(judge.name, types)
     return {family: _struct(family, words) for family, words in families.items()}
 
 
@@ -297,9 +297,8 @@ def _translated(message: str, where: str) -> GroupReplayError:
         kind = get_args(kind.__annotations__[word])[0]
     known = kind.__struct_fields__
     full = f"{place}.{name}" if place else name
-    return unusable(
-        f"unknown setting {full!r}", where, f"{did_you_mean(name, known)}known here: {', '.join(known)}"
-    )
+    fix = f"{did_you_mean(name, known)}known here: {', '.join(known)}"
+    return unusable(f"unknown setting {full!r}", where, fix)
 
 
 def differences(before: Policy, after: Policy) -> list[str]:
@@ -319,8 +318,7 @@ def _flat(policy: Policy) -> Iterator[tuple[str, Any]]:
     yield from _flat_thresholds("", policy.thresholds)
     for rule in policy.groups:
         for name in ("ignore", "severity_cap", "matters"):
-            value = getattr(rule, name)
-            if value is not None:
+            if (value := getattr(rule, name)) is not None:
                 yield f"{rule.groups}: {name}", getattr(value, "name", value)
         for label, text in rule.labels.items():
             yield f"{rule.groups}: labels.{label}", text
@@ -331,8 +329,7 @@ def _flat(policy: Policy) -> Iterator[tuple[str, Any]]:
 
 def _flat_thresholds(before: str, thresholds: Thresholds) -> Iterator[tuple[str, Any]]:
     for condition, changed in thresholds.items():
-        for number, value in changed.items():
-            yield f"{before}{condition}.{number}", value
+        yield from ((f"{before}{condition}.{number}", value) for number, value in changed.items())
 
 
 def _read(path: Path) -> str:
@@ -344,7 +341,6 @@ def _read(path: Path) -> str:
         raise unusable("the rules are not UTF-8", str(path), "save the file as UTF-8") from None
 
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _WEEKLY: Final = re.compile(r"([A-Za-z,-]+) +(\d\d:\d\d)-(\d\d:\d\d)")
 _FIX: Final = 'such as weekly = "Sat 02:00-04:00" with zone = "Europe/Berlin", or from and until with dates'
 
@@ -374,8 +370,7 @@ def _times(table: Mapping[str, Any], where: str) -> list[Once | Weekly]:
 
 def _once(begin: str, end: str, where: str) -> Once:
     # msgspec has checked both.
-    times = [datetime.fromisoformat(text.replace("Z", "+00:00")) for text in (begin, end)]
-    from_ms, until_ms = ((one - _EPOCH) // timedelta(milliseconds=1) for one in times)
+    from_ms, until_ms = (epoch_ms(datetime.fromisoformat(at.replace("Z", "+00:00"))) for at in (begin, end))
     if until_ms <= from_ms:
         raise unusable("until is not later than from", where, _FIX)
     return Once(from_ms=from_ms, until_ms=until_ms)

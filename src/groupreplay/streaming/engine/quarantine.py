@@ -14,7 +14,6 @@ from typing import Final
 
 import msgspec
 
-import groupreplay
 from groupreplay.codecs import decode_key
 from groupreplay.state.events.event import Cause, Event, History
 from groupreplay.state.events.group_events import GroupQuarantined, QuarantinedState
@@ -38,7 +37,7 @@ from groupreplay.streaming.engine.wire import (
 log = logging.getLogger(__name__)
 
 #: Not only its name: other packages may lie in a folder of that name.
-_PACKAGE: Final = Path(groupreplay.__file__).parent
+_PACKAGE: Final = Path(__file__).parents[2]
 _REASON: Final = "the group is quarantined: "
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from groupreplay import __version__
 from groupreplay.state.policy.context import Context
 from groupreplay.streaming.base.clock import BrokerClock
 from groupreplay.streaming.config.rules_file import RulesWatch
@@ -14,6 +13,7 @@ from groupreplay.streaming.kafka.broker_config import RetentionWatch
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.run.identity import Identity
 from groupreplay.streaming.run.status import JobReport
+from groupreplay.version import __version__
 
 log = logging.getLogger(__name__)
 

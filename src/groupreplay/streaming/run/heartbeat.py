@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from groupreplay import __version__
 from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.base.clock import BrokerClock
 from groupreplay.streaming.config.settings import TopicNames
@@ -25,6 +24,7 @@ from groupreplay.streaming.engine.json_messages import job_row
 from groupreplay.streaming.kafka.publisher import publish_smaller
 from groupreplay.streaming.run.interface import Batch
 from groupreplay.streaming.run.status import JobReport
+from groupreplay.version import __version__
 
 log = logging.getLogger(__name__)
 

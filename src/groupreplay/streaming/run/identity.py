@@ -6,11 +6,11 @@ from typing import Final
 
 import msgspec
 
-from groupreplay import __version__
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.events.job_events import JobGap
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.kafka.clients import TopicIdentity
+from groupreplay.version import __version__
 
 IDENTITY_FILE: Final = "groupreplay.json"
 #: Records that are younger than this are in a segment that Kafka's log cleaner has not touched yet.

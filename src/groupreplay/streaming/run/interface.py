@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from groupreplay.state.events.job_events import JobGap
 from groupreplay.state.policy.context import OFFSETS_TOPIC
@@ -18,9 +18,8 @@ from groupreplay.streaming.kafka.log_marks import LogMarks
 from groupreplay.streaming.run.document_sync import SyncRecord
 from groupreplay.streaming.run.identity import Identity
 
-if TYPE_CHECKING:
-    from groupreplay.streaming.run.job_run import JobRun
-
+#: ``JobRun``, which imports this module.
+Run_contra = TypeVar("Run_contra", contravariant=True)
 #: The counter of events about offsets that expired in groups that do not matter.
 UNMISSED: Final = "unmissed_expired"
 #: The counter of groups that were set aside.
@@ -58,7 +57,7 @@ class Batch:
         return dict(self.read_to.get(topic, {}))
 
 
-class Engine(Protocol):
+class Engine(Protocol[Run_contra]):
     """Applies the log, batch by batch. ``run`` is called once; the other two by other threads meanwhile."""
 
     def progress(self, after: int | None) -> Sequence[Batch]:
@@ -70,7 +69,7 @@ class Engine(Protocol):
     def tasks_ended(self) -> tuple[int, int] | None:
         """How many tasks of the present batch have ended, of how many; None: it does not know, or there is none."""
 
-    def run(self, run: JobRun) -> None:
+    def run(self, run: Run_contra) -> None:
         """Applies the log until ``run.stop`` is made, or requests that itself when ``run.has_ended()``.
 
         It calls ``run.begin()`` for the settings that a query starts with, ``run.started()`` when it reads, begins

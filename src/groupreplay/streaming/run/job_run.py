@@ -54,7 +54,7 @@ class RunParts:
     """
 
     settings: RunSettings
-    engine: Callable[[Store, int], Engine]
+    engine: Callable[[Store, int], Engine[JobRun]]
     rules: RulesWatch
     partitions: int
     clock: BrokerClock

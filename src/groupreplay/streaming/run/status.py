@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
-from groupreplay import __version__
 from groupreplay.state.display.phrases import timestamp
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.policy.context import OFFSETS_TOPIC
@@ -26,6 +25,7 @@ from groupreplay.streaming.contract.messages import Output
 from groupreplay.streaming.contract.probe_messages import ERROR_LIMIT, RoundSummary
 from groupreplay.streaming.run.interface import COUNTERS, QUARANTINED, UNMISSED, Batch
 from groupreplay.streaming.run.single_run import SingleRun
+from groupreplay.version import __version__
 
 #: A job that is behind by at most this, or by three triggers, counts as caught up.
 _CAUGHT_UP_WITHIN_MS: Final = 60_000

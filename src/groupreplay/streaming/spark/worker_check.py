@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from groupreplay import __version__
 from groupreplay.streaming.base.errors import GroupReplayError, unusable
 from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.spark.internals.jvm import failure_texts, log_levels, run_in_executor
+from groupreplay.version import __version__
 
 if TYPE_CHECKING:
     import pyarrow as pa

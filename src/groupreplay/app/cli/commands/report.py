@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from groupreplay import __version__
 from groupreplay.app.cli.command import with_settings
 from groupreplay.app.cli.file_settings import giving_way
 from groupreplay.app.cli.flags import redaction_flags, retention_flags, rules_flags
@@ -34,6 +33,7 @@ from groupreplay.streaming.base.clock import TimeZone
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.files import atomic_file, is_written_into, require_new
 from groupreplay.streaming.sources.source import context_of
+from groupreplay.version import __version__
 
 if TYPE_CHECKING:
     from groupreplay.state import Context

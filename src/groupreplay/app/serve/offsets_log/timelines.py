@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, NamedTuple
 
-from groupreplay import __version__
 from groupreplay.app.serve.history import event_queries, group_queries
 from groupreplay.app.serve.offsets_log.group_logs import (
     SILENCE_SECONDS,
@@ -40,8 +39,9 @@ from groupreplay.timeline.document import (
     UnreadReason,
 )
 from groupreplay.timeline.event_reading import moment_ms
-from groupreplay.timeline.group_timeline import TimelineInput, timeline_document
-from groupreplay.timeline.states import ProbedState
+from groupreplay.timeline.group_timeline import timeline_document
+from groupreplay.timeline.states import ProbedState, TimelineInput
+from groupreplay.version import __version__
 
 #: Events of one timeline: the newest ones before its end, and their bytes.
 _MOST_EVENTS: Final = 5_000
