@@ -99,4 +99,4 @@ def without_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
         unreachable()
 
     monkeypatch.setattr(Connection, "__init__", opened)
-    monkeypatch.setattr("groupreplay.streaming.run.job.run", unreachable)
+    monkeypatch.setattr("groupreplay.streaming.spark.job.run", unreachable)
