@@ -60,7 +60,7 @@ CASES = (
         apply=lambda attempt, _: attempt.put("EMPTY", "CAPTURE"),
     ),
     Remedy(
-        line="timeline --from-file CAPTURE --group g --trace CAPTURE.trace",
+        line="report --from-file CAPTURE --group g -o new.json --trace CAPTURE.trace",
         files={"CAPTURE.trace": "no trace\n"},
         says="give a file that groupreplay (?P<command>simulate --trace) has written",
         apply=written,

@@ -160,7 +160,7 @@ CASES = (
             says=says,
             apply=lambda attempt, said: attempt.put("new.txt", f"new{said['end']}"),
         )
-        for old, says in (("txt", r"must end with (?P<end>\.html) or"), ("txt", r"or (?P<end>\.svg)"))
+        for old, says in (("txt", r"must end with (?P<end>\.html),"), ("txt", r"\.svg or (?P<end>\.json)"))
     ),
     Remedy(line=f"{DESCRIBE} --group g --columns x", says=r"there are (?P<new>[\w-]+),", apply=put("x")),
     Remedy(
@@ -189,7 +189,7 @@ CASES = (
     Remedy(line="list --from-file CAPTURE --type x", says=r"known are (?P<new>\w+),", apply=put("x")),
     Remedy(line="list --from-file CAPTURE --fail-on x", says=r"known: (?P<new>\w+),", apply=put("x")),
     Remedy(line="list --from-file CAPTURE --fail-on x", says=r"for example (?P<new>[\w.]+)", apply=put("x")),
-    Remedy(line="export --bootstrap-server h:1 --listen 1", says=r"write (?P<new>[\d.:]+)", apply=put("1")),
+    Remedy(line="serve --metrics-only --bootstrap-server h:1 --listen 1", says=r"write (?P<new>[\d.:]+)", apply=put("1")),
     *(
         Remedy(
             line="list --from-file CAPTURE --time-zone x",
@@ -249,12 +249,12 @@ CASES = (
         apply=lambda attempt, _: attempt.put("a/b=P", "aB1._-=P"),
     ),
     Remedy(
-        line="timeline --from-file TWO --group *",
+        line="report --from-file TWO --group * -o new.json",
         says=r"match '\*': (?P<new>\w+), .*give one of them",
         apply=put("*"),
     ),
     Remedy(
-        line="timeline --from-file TWO --group *",
+        line="report --from-file TWO --group * -o new.json",
         says="or (?P<command>report --all-groups)",
         apply=lambda attempt, said: setattr(
             attempt, "words", [*said["command"].split(), "--from-file", "TWO", "-o", "new.html"]

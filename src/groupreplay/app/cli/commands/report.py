@@ -94,7 +94,7 @@ class ReportSettings:
         if kind not in _KINDS:
             raise click.UsageError("-o must end with .html, .svg or .json.")
         if kind in _OF_ONE_GROUP and self.group is None:
-            raise click.UsageError(f"A file *{kind} shows one group: give --group.")
+            raise click.UsageError(f"A file *{kind} shows one group: give --group instead of --all-groups.")
         return kind
 
 
