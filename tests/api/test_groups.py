@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
-import msgspec
 import pytest
 
 import groupreplay
@@ -28,7 +28,7 @@ def test_the_groups_are_those_of_list(
     """Of the whole capture, of some groups, and at a time."""
     done = invoke("list", "--from-file", mixed, "-o", "json", *words)
     found = groupreplay.list_groups(mixed, **arguments)  # type: ignore[arg-type]
-    assert [msgspec.structs.asdict(group) for group in found] == json.loads(done.stdout)
+    assert [asdict(group) for group in found] == json.loads(done.stdout)
     assert found
 
 

@@ -13,12 +13,14 @@ from groupreplay.streaming.base.errors import GroupReplayError
 from support.job.captures import invoke
 
 
-def test_the_document_is_that_of_timeline(mixed: Path) -> None:
+def test_the_document_is_that_of_report(mixed: Path, tmp_path: Path) -> None:
     """With the command that makes it again."""
-    done = invoke("timeline", "--from-file", mixed, "--group", "mixed-000001")
+    file = tmp_path / "timeline.json"
+    invoke("report", "--from-file", mixed, "--group", "mixed-000001", "-o", file)
+    document = json.loads(file.read_bytes())
     timeline = groupreplay.group_timeline(mixed, "mixed-000001")
-    assert json.loads(timeline.json()) == json.loads(done.stdout)
-    assert timeline.verdict == "\n".join(one["text"] for one in json.loads(done.stdout)["verdict"])
+    assert json.loads(timeline.json()) == document
+    assert timeline.verdict == "\n".join(statement["text"] for statement in document["verdict"])
     assert repr(timeline) == f"GroupTimeline('mixed-000001')\n{timeline.verdict}"
 
 

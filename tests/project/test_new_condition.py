@@ -109,7 +109,7 @@ BY_HAND: dict[str, Callable[[str], str]] = {
     "CHANGELOG.md": lambda text: put(text, "### Added\n", "### Added\n\n- **sink** `members.few`.\n"),
 }
 MEMORY: dict[str, Callable[[str], str]] = {
-    "src/groupreplay/state/snapshot/slot_history.py": lambda text: text.replace(
+    "src/groupreplay/state/snapshot/members.py": lambda text: text.replace(
         "    stopped_ms: int = -1\n", "    stopped_ms: int = -1\n    most_members: int = 0\n", 1
     ),
 }

@@ -104,7 +104,11 @@ FILLINGS: dict[type, Callable[[Any, str], Any]] = {
     inspect.ListType: lambda kind, name: [filled(kind.item_type, name)],
     inspect.VarTupleType: lambda kind, name: [filled(kind.item_type, name)],
     inspect.DictType: lambda kind, name: {filled(kind.key_type): filled(kind.value_type, name)},
-    inspect.StructType: lambda kind, name: [filled(one.type, one.name) for one in kind.fields],
+    # An array whose first item is the tag, if the struct is one of a union.
+    inspect.StructType: lambda kind, name: [
+        *([] if kind.tag is None else [kind.tag]),
+        *(filled(field.type, field.name) for field in kind.fields),
+    ],
 }
 
 

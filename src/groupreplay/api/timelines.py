@@ -103,7 +103,9 @@ def group_timeline(
     query = TimelineQuery(
         groups=choice,
         source=TimelineSource(
-            command=shlex.join(["groupreplay", "report", *opened.source.flags, "--group", group]),
+            command=shlex.join(
+                ["groupreplay", "report", *opened.source.flags, "--group", group, "-o", "timeline.json"]
+            ),
             version=__version__,
             origin=opened.source.origin,
             cluster_id=opened.rows.cluster_id,

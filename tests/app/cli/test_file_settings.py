@@ -35,7 +35,6 @@ LINES: Final = (
     "report --from-file CAPTURE --all-groups -o NEW.html --force",
     "capture --show CAPTURE",
     "simulate --list",
-    "simulate --show steady",
     "simulate --groups 1 --seconds 1 -o NEW.parquet --force",
     "coordinator g",
     "schema member.left",

@@ -104,7 +104,7 @@ SHOWN = (
     ("replay", "-o", "jsonl", "--member-events"),
     ("replay", "-o", "table"),
     ("describe", "--history", "--group", "g"),
-    ("timeline", "--group", "g"),
+    ("report", "--group", "g", "-o", "g.json", "--force"),
 )
 
 
@@ -130,7 +130,7 @@ def test_assumed_sessions(
     life.join("b")
     life.settle()
     capture = write_capture(tmp_path / "a.parquet", raw(life.log))
-    command, *flags = words
+    command, *flags = [word.replace("g.json", str(tmp_path / "g.json")) for word in words]
     before = invoke(command, "--from-file", capture, *flags)
     assert (before.exit_code, "sessions of" in before.stderr) == (0, False)
     life.leave("b")
@@ -197,7 +197,7 @@ def with_lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     )
     monkeypatch.setattr(inputs, "KINDS", [kind, *inputs.KINDS])
     # Flags are declared when the module of a command is loaded.
-    modules = [import_module(f"groupreplay.app.cli.commands.{name}") for name in ("replay", "decode")]
+    modules = [import_module(f"groupreplay.app.cli.commands.{name}") for name in ("events", "records")]
     for module in modules:
         reload(module)
     yield

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 from confluent_kafka import KafkaException
-from msgspec import structs
 
 from groupreplay.app.inspection.groups import (
     Findings,
@@ -217,7 +217,7 @@ def test_list_shows_the_epoch_of_newer_kinds(tmp_path: Path) -> None:
 
 def test_summary(tmp_path: Path) -> None:
     """What list -o json says of a group."""
-    assert structs.asdict(group_row(stable(tmp_path)[0])) == {
+    assert asdict(group_row(stable(tmp_path)[0])) == {
         "group_id": "g",
         "type": "classic",
         "protocol_type": "consumer",

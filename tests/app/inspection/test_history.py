@@ -261,6 +261,7 @@ def test_many_members_are_shortened() -> None:
         kept=[],
         members=[],
         why=None,
+        assumed={},
     )
     shown = "joined m0, m1, m10, m11, m2, m3, m4, m5 and 6 more"
     columns = ("GROUP", "TIME", "GENERATION", "EVENT", "WHO", "WHY")

@@ -189,7 +189,11 @@ CASES = (
     Remedy(line="list --from-file CAPTURE --type x", says=r"known are (?P<new>\w+),", apply=put("x")),
     Remedy(line="list --from-file CAPTURE --fail-on x", says=r"known: (?P<new>\w+),", apply=put("x")),
     Remedy(line="list --from-file CAPTURE --fail-on x", says=r"for example (?P<new>[\w.]+)", apply=put("x")),
-    Remedy(line="serve --metrics-only --bootstrap-server h:1 --listen 1", says=r"write (?P<new>[\d.:]+)", apply=put("1")),
+    Remedy(
+        line="serve --metrics-only --bootstrap-server h:1 --listen 1",
+        says=r"write (?P<new>[\d.:]+)",
+        apply=put("1"),
+    ),
     *(
         Remedy(
             line="list --from-file CAPTURE --time-zone x",

@@ -13,7 +13,24 @@ from groupreplay.app.cli.program import ALIASES, COMMANDS, cli
 from support.paths import PACKAGE, ROOT
 
 #: Words that follow the name of the program in a sentence.
-PROSE = frozenset({"again", "and", "failed", "for", "in", "is", "supports", "that", "under", "with"})
+PROSE = frozenset(
+    {
+        "again",
+        "and",
+        "cannot",
+        "does",
+        "fail",
+        "failed",
+        "has",
+        "for",
+        "in",
+        "is",
+        "supports",
+        "that",
+        "under",
+        "with",
+    }
+)
 #: Flags of Kafka's tools, pip, java and spark-submit, which messages name and commands use.
 FOREIGN = frozenset(
     {

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
+from groupreplay.coordinator.simulation.draws import MINUTE_MS, SECOND_MS, About
+from groupreplay.coordinator.simulation.scenario import GroupSettings, Scenario
+from groupreplay.coordinator.simulation.script import STATIC
+from groupreplay.coordinator.simulation.script_steps import Crash, Roll, ScriptedEvent
 from groupreplay.state import Event, Severity
 from groupreplay.state.conditions.rebalance_slow import RebalanceSlow
 from groupreplay.state.policy.rules import Policy
-from support.simulated.probed_lives import events_of, lives
+from support.simulated.probed_lives import events_of, lives, scenario_lives
 
 #: The process ends a second after its neighbour was stopped: inside a rebalance, of which it has not heard.
-KILLED = """
-title = "A rolling restart in which one process is killed"
-[client]
-"group.instance.id" = "{instance}"
-"partition.assignment.strategy" = "{assignor}"
-[group]
-members = {members}
-partitions = 12
-[[event]]
-every = {{ about = "20m", or-per-member = "2m" }}
-steps = [{{ do = "rolling", pace = "30s" }}, {{ at = "31s", do = "crash", member = 2 }}]
-"""
 KINDS = [
     (members, instance, assignor)
     for members in (3, 10)
-    for instance in ("", "{group}-i{member}")
+    for instance in ("", STATIC)
     for assignor in ("range", "cooperative-sticky")
 ]
 
@@ -38,27 +28,36 @@ def slow(events: list[Event]) -> list[tuple[Event, RebalanceSlow]]:
     return [(event, fact) for event, fact in found if fact.status == "firing"]
 
 
-def of_killed(folder: Path, kind: tuple[int, str, str], hours: float) -> list[Event]:
-    """The events of three groups of a kind."""
+def of_killed(kind: tuple[int, str, str], hours: float) -> list[Event]:
+    """The events of three groups of a kind, in whose rolling restarts one process is killed."""
     members, instance, assignor = kind
-    path = folder / "killed.toml"
-    path.write_text(KILLED.format(members=members, instance=instance, assignor=assignor))
-    groups = lives.__wrapped__(str(path), hours)
-    return [event for name, one in groups.items() for event in events_of(name, one.records, one.probes)]
+    killed = Scenario(
+        name="killed",
+        client={"group.instance.id": instance, "partition.assignment.strategy": assignor},
+        group=GroupSettings(members=members, partitions=12),
+        events=(
+            ScriptedEvent(
+                every_ms=About(20 * MINUTE_MS, per_member_ms=2 * MINUTE_MS),
+                steps=(Roll(), Crash(2, at_ms=31 * SECOND_MS)),
+            ),
+        ),
+    )
+    groups = scenario_lives(killed, hours)
+    return [event for name, life in groups.items() for event in events_of(name, life.records, life.probes)]
 
 
-def test_a_killed_process_in_a_roll_out_is_no_warning(tmp_path: Path) -> None:
+def test_a_killed_process_in_a_roll_out_is_no_warning() -> None:
     """Its session ends the rebalance; that may be longer than usual, which is INFO."""
-    events = of_killed(tmp_path, (10, "", "range"), 4)
+    events = of_killed((10, "", "range"), 4)
     assert [event for event in events if event.severity is not None and event.severity >= Severity.WARN] == []
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_day_of_roll_outs_with_a_killed_process(tmp_path: Path, kind: tuple[int, str, str]) -> None:
+def test_a_day_of_roll_outs_with_a_killed_process(kind: tuple[int, str, str]) -> None:
     """24 hours of each kind of rolling restart."""
-    events = of_killed(tmp_path, kind, 24)
+    events = of_killed(kind, 24)
     assert [event for event in events if event.severity is not None and event.severity >= Severity.WARN] == []
 
 

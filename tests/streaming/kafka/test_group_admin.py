@@ -25,8 +25,8 @@ from groupreplay.streaming.kafka.group_admin import (
     GroupDescription,
     GroupListing,
     Refusal,
-    locate,
 )
+from groupreplay.streaming.kafka.group_partition import locate
 
 #: All states of a classic group.
 STATES = {

@@ -6,6 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from groupreplay.coordinator.simulation.scenario import Scenario
 from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.simulation import (
     GroupProbe,
@@ -37,9 +38,16 @@ class Life:
 
 @lru_cache
 def lives(scenario: str, hours: float, groups: int = 3, traced: bool = False) -> dict[str, Life]:
-    """Groups of one partition, by id; ``scenario`` is a name, or the path of a file."""
+    """Groups of one partition, by id; ``scenario`` is the name of one that is built in."""
+    return scenario_lives(SCENARIOS[scenario], hours, groups, traced)
+
+
+def scenario_lives(
+    scenario: Scenario, hours: float, groups: int = 3, traced: bool = False
+) -> dict[str, Life]:
+    """The same of any scenario."""
     plan = SimulationPlan(
-        scenario=SCENARIOS[scenario],
+        scenario=scenario,
         groups=groups,
         duration_ms=int(hours * HOUR_MS),
         seed=11,

@@ -38,7 +38,6 @@ from groupreplay.app.cli.time_range import TimeRange, time_range
 from groupreplay.app.text.times import GivenTime
 from groupreplay.streaming.base.clock import TimeZone
 from groupreplay.streaming.base.errors import ExitCode
-from groupreplay.streaming.sources.source import DataEnd
 
 if TYPE_CHECKING:
     from groupreplay.app.cli.nothing_found import LogRead, Nothing

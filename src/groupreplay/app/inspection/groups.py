@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from confluent_kafka import KafkaException
 
 from groupreplay.app.text.tables import Cell, Moment, Table, moment
 from groupreplay.state.conditions.registry import CONDITIONS
@@ -19,8 +18,10 @@ from groupreplay.streaming.base.errors import unusable
 from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.engine.group_choice import GroupChoice
 from groupreplay.streaming.engine.replay import Replay
-from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.sources.source import Rows
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.kafka.clients import Connection
+    from groupreplay.streaming.sources.source import Rows
 
 #: What ``Group.describe()`` returns.
 Description = Mapping[str, Any]
@@ -223,6 +224,8 @@ def log_bounds(groups: Sequence[Description], connection: Connection) -> LogBoun
     Raises:
         GroupReplayError: the cluster does not answer.
     """
+    from confluent_kafka import KafkaException
+
     partitions = {(offset["topic"], offset["partition"]) for group in groups for offset in group["offsets"]}
     partitions |= {
         (topic, number)
@@ -253,7 +256,8 @@ def _measured(offset: Description, bounds: LogBounds) -> dict[str, Any]:
     return dict(offset) if lag is None else {**offset, **msgspec.structs.asdict(lag)}
 
 
-class GroupRow(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRow:
     """A group in ``list``; ``risk`` is the worst active condition."""
 
     group_id: str

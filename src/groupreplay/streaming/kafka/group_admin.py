@@ -26,10 +26,8 @@ from confluent_kafka import (
 from confluent_kafka.admin import ConfigResource, OffsetSpec
 
 from groupreplay.codecs import LegacyOffsetCommitKey, OffsetCommitKey, decode_key
-from groupreplay.codecs.kafka_terms import DEFAULT_PARTITIONS, partition_for
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.contract.probe_messages import MemberAnswer
 from groupreplay.streaming.contract.rows import keys_and_values
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
@@ -277,51 +275,3 @@ class GroupAdmin:
             return error
         except FutureTimeoutError:
             return KafkaException(KafkaError(KafkaError._TIMED_OUT))
-
-
-def locate(group_id: str, cluster: Cluster | None, partitions: int | None) -> dict[str, Any]:
-    """``group_id``, ``partition``, ``coordinator`` (``host:port (id)``, None without a cluster), ``partitions``.
-
-    ``partitions`` is the number of them: that of the cluster, or the given one, or Kafka's default. ``assumed`` is true
-    for the default.
-
-    Raises:
-        GroupReplayError: the cluster cannot be reached, or its number of partitions is not ``partitions``.
-    """
-    if cluster is None:
-        count = partitions or DEFAULT_PARTITIONS
-        return {
-            "group_id": group_id,
-            "partition": partition_for(group_id, count),
-            "coordinator": None,
-            "partitions": count,
-            "assumed": partitions is None,
-        }
-    identity = Connection(cluster).identify(OFFSETS_TOPIC)
-    if partitions not in (None, identity.partitions):
-        raise GroupReplayError(
-            f"the topic has {identity.partitions} partitions, not {partitions}",
-            where=f"{OFFSETS_TOPIC}, {cluster.bootstrap_servers}",
-            fix="leave out --partitions",
-            exit_code=ExitCode.USAGE,
-        )
-    return {
-        "group_id": group_id,
-        "partition": partition_for(group_id, identity.partitions),
-        "coordinator": identity.coordinator_of(group_id),
-        "partitions": identity.partitions,
-        "assumed": False,
-    }
-
-
-def group_names(connection: Connection) -> list[str]:
-    """The ids of the groups that the brokers list to this login, as far as they answer.
-
-    librdkafka lists only groups of consumers.
-    """
-    try:
-        listed = connection.admin().list_consumer_groups(request_timeout=REQUEST_SECONDS).result()
-    except KafkaException as error:
-        log.debug("no list of groups: %s", error)
-        return []
-    return sorted(one.group_id for one in listed.valid)

@@ -57,7 +57,6 @@ from groupreplay.app.cli.time_range import (
 from groupreplay.app.text.times import GivenTime, event_time
 from groupreplay.streaming.base.clock import TimeZone
 from groupreplay.streaming.base.errors import ExitCode
-from groupreplay.streaming.sources.source import context_of
 
 if TYPE_CHECKING:
     from groupreplay.app.cli.nothing_found import LogRead
@@ -198,6 +197,7 @@ def replay_command(settings: ReplaySettings) -> int:
     from groupreplay.state import Severity
     from groupreplay.streaming.engine.group_choice import GroupChoice
     from groupreplay.streaming.engine.replay import EventTally, Filter, Replay, events_in_order
+    from groupreplay.streaming.sources.source import context_of
 
     policy = settings.rules.load()
     types = need_event_types(settings.types)
@@ -336,6 +336,7 @@ def _replayed_events(settings: OffsetsFileSettings, recorded: RecordSource) -> t
     from groupreplay.app.text.terminal import Progress
     from groupreplay.streaming.contract.messages import Output
     from groupreplay.streaming.engine.replay import Replay
+    from groupreplay.streaming.sources.source import context_of
 
     with Progress("records read") as progress:
         rows = recorded.open(progress=progress)

@@ -124,7 +124,7 @@ def _nothing_decoded(
     """The line about what was not found; None if everything was."""
     from groupreplay.app.cli.nothing_found import no_group, no_such
     from groupreplay.codecs.kafka_terms import partition_for
-    from groupreplay.streaming.kafka.group_admin import group_names
+    from groupreplay.streaming.kafka.group_partition import group_names
 
     log = log_read(rows, settings.zone)
     if rows.identity is not None and choice.ids:
@@ -252,7 +252,7 @@ def coordinator_command(settings: CoordinatorSettings) -> None:
     The leader of that partition is the group's coordinator.
     """
     from groupreplay.app.text.tables import Table
-    from groupreplay.streaming.kafka.group_admin import locate
+    from groupreplay.streaming.kafka.group_partition import locate
 
     place = locate(settings.group, settings.source.find(), settings.partitions)
     table = Table(

@@ -32,7 +32,6 @@ from groupreplay.app.text.times import GivenTime
 from groupreplay.streaming.base.clock import TimeZone
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.files import atomic_file, is_written_into, require_new
-from groupreplay.streaming.sources.source import context_of
 from groupreplay.version import __version__
 
 if TYPE_CHECKING:
@@ -193,6 +192,8 @@ def _opened(settings: ReportSettings, times: TimeRange) -> Iterator[_OpenedLog]:
         UsageError: neither a capture nor a cluster is named.
         GroupReplayError: the capture or the cluster cannot be read; also while reading.
     """
+    from groupreplay.streaming.sources.source import context_of
+
     policy = settings.rules.load()
     with reading(settings.log) as rows:
         context = context_of(
