@@ -65,10 +65,11 @@ class FakeConnection:
         return GroupReplayError(error.args[0].str(), where=where)
 
 
-def offsets(connection: Any, start: int, end: int) -> list[int]:
+def offsets(connection: Any, start: int, end: int, **settings: float) -> list[int]:
     """The offsets that are read of partition 4."""
+    spans = [(4, start, end)]
     batches = list(
-        rows_module.read_spans(connection, OFFSETS_TOPIC, [(4, start, end)], rows_module.no_progress)
+        rows_module.read_spans(connection, OFFSETS_TOPIC, spans, rows_module.no_progress, **settings)
     )
     assert all(batch.schema == ROW_SCHEMA for batch in batches)
     return [offset for batch in batches for offset in batch["offset"].to_pylist()]
@@ -106,11 +107,10 @@ def test_failures_are_raised() -> None:
         offsets(FakeConnection([[message(4, 0, fault)]]), 0, 5)
 
 
-def test_silence_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_silence_ends() -> None:
     """A partition that gives nothing any more is reported, not waited for for ever."""
-    monkeypatch.setattr(rows_module, "_SILENCE_SECONDS", -1.0)
     with pytest.raises(GroupReplayError, match="no record arrived for") as caught:
-        offsets(FakeConnection([[], []], position=3), 0, 5)
+        offsets(FakeConnection([[], []], position=3), 0, 5, silence_seconds=-1.0)
     assert caught.value.exit_code is ExitCode.CONNECTION
 
 

@@ -20,11 +20,16 @@ from groupreplay.streaming.run.status import JobIdentity, JobReport
 from groupreplay.version import __version__
 
 CLUSTER = Cluster(bootstrap_servers="b:9092")
-#: Whole, so that nobody asks the cluster, which does not answer.
 RETENTION = RetentionFlags(retention_minutes=1, check_interval_ms=5)
 IDENTITY = Identity(
     cluster_id="c", era="e", event_era="e.1", partitions=1, probes="p", first_start_ms=7, job_id="j"
 )
+
+
+@pytest.fixture(autouse=True)
+def _no_broker_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once: what is asked beside the retention is not known."""
+    monkeypatch.setattr(Connection, "broker_settings", lambda *_: {})
 
 
 def query_settings(settings: RunSettings, clock: BrokerClock) -> QuerySettings:
