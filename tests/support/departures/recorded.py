@@ -33,7 +33,7 @@ SHORTENED: Final[Mapping[str, object]] = {
     "group.consumer.min.heartbeat.interval.ms": 1_000,
     "group.consumer.heartbeat.interval.ms": 2_000,
 }
-_GROUPREPLAY: Final = (sys.executable, "-m", "groupreplay.streaming")
+_GROUPREPLAY: Final = (sys.executable, "-m", "groupreplay")
 
 
 @dataclass(frozen=True)
