@@ -49,7 +49,12 @@ def alert_parts() -> list[tuple[str, str, str, str]]:
         (rules, rf"groupreplay-job\n.*?{begin}", alerts.rules(alerts.OF_JOB), end),
         (tests, begin, alert_tests.tests(), end),
         ("monitoring.md", r"\| alert \|[^\n]*\n[^\n]*\n", of_groups, r"\n\| `ConsumerGroupOffsetsExpired`"),
-        ("monitoring.md", r"\n\| `GroupReplayTopicsUnreadable` [^\n]*\n", of_job, r"\n\| `GroupReplayCaughtUpOld`"),
+        (
+            "monitoring.md",
+            r"\n\| `GroupReplayTopicsUnreadable` [^\n]*\n",
+            of_job,
+            r"\n\| `GroupReplayCaughtUpOld`",
+        ),
     ]
 
 
