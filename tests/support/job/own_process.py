@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -63,7 +62,8 @@ def run_until(
             wait(done)
         finally:
             if not done.is_set():
-                os.kill(os.getpid(), signal.SIGTERM)
+                # To the main thread, which has the handler and waits: another one would not wake it.
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
 
     with in_background(wait_and_stop):
         stopped = run_here(server, checkpoint, topics, **settings)
