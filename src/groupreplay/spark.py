@@ -61,13 +61,11 @@ def group_events(
     import pandas as _  # noqa: F401 -- to name the extra here, and not in a task
 
     from groupreplay.state import Context
-    from groupreplay.streaming.config.retention import Retention
+    from groupreplay.streaming.config.retention import Retention, effective
     from groupreplay.streaming.config.rules_file import RulesSource
-    from groupreplay.streaming.kafka.broker_config import effective_retention
     from groupreplay.streaming.spark.event_frame import event_frame
     from groupreplay.version import __version__
 
-    retention: Retention = effective_retention((brokers or Brokers()).flags(), None)
     context = Context(
         cluster_id=cluster_id,
         era=topic_id,
@@ -77,6 +75,6 @@ def group_events(
         labels=dict(labels or {}),
         release=__version__,
         policy=RulesSource(path=None if rules is None else Path(rules)).load(),
-        **retention.for_context(),
+        **effective((brokers or Brokers()).flags(), Retention()).for_context(),
     )
     return event_frame(frame, context, late_by)

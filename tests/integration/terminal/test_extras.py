@@ -12,7 +12,7 @@ import groupreplay
 from groupreplay.app.cli.program import COMMANDS, NEEDED_EXTRAS
 from groupreplay.streaming.base.extras import EXTRAS
 
-#: Hides the libraries of all extras, as if they were not installed, and runs the rest of the arguments.
+#: Hides the libraries of all extras, or of those that a script leaves in ``HIDDEN``, as if they were not installed.
 HIDING = f"""
 import sys
 HIDDEN = {sorted(module for modules in EXTRAS.values() for module in modules)!r}
@@ -126,3 +126,17 @@ def test_the_functions_name_the_extra(folder: Path) -> None:
         *["confluent-kafka is not installed: pip install 'groupreplay[kafka]'"] * 2,
         "pandas is not installed: pip install 'groupreplay[spark]'",
     ]
+
+
+def test_a_frame_needs_the_extra_spark_alone(folder: Path) -> None:
+    """``group_events`` gets to the columns of the frame without Kafka's client library."""
+    script = f"{HIDING}\nHIDDEN = {[*EXTRAS['kafka'], *EXTRAS['serve']]!r}\n" + (
+        "import groupreplay, types\n"
+        "frame = types.SimpleNamespace(schema=types.SimpleNamespace(fields=[]))\n"
+        "try:\n"
+        "    groupreplay.spark.group_events(frame, cluster_id='c')\n"
+        "except groupreplay.GroupReplayError as error:\n"
+        "    print(error.what)\n"
+    )
+    expected = "the frame has no column partition, offset, timestamp, key, value\n"
+    assert python(folder, script).stdout == expected

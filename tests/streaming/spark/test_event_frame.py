@@ -18,8 +18,10 @@ from groupreplay.api.sources import open_log
 from groupreplay.state import Context
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.engine.packing.pack import INPUT_COLUMNS, pack
-from groupreplay.streaming.engine.wire import JOB_TAG
-from groupreplay.streaming.spark.event_frame import EVENT_SCHEMA, event_frame, events_of_key
+from groupreplay.streaming.engine.wire import HEARTBEAT_TAG, JOB_TAG
+from groupreplay.streaming.spark import event_frame as event_frame_module
+from groupreplay.streaming.spark.event_frame import EVENT_SCHEMA, event_frame, events_of_key, pack_stream
+from support.histories.raw_records import batches, commit, log
 from support.job.spark_sessions import small_session
 
 #: As the Kafka source declares them.
@@ -28,6 +30,7 @@ CONNECTOR = (
     "timestampType int"
 )
 _SECONDS = 120.0
+NOW_MS = 1_800_000_000_000
 
 
 @pytest.fixture(scope="module")
@@ -224,3 +227,20 @@ def test_a_batch_is_not_late() -> None:
     frame = small_session().createDataFrame([], CONNECTOR)
     with pytest.raises(GroupReplayError, match="late_by applies to a stream"):
         event_frame(frame, Context(cluster_id="c"), "1 minute")
+
+
+@pytest.mark.parametrize(("timed", "latest_ms"), [(True, [NOW_MS - 5]), (False, [])])
+def test_the_newest_record_is_the_time_of_a_stream(
+    monkeypatch: pytest.MonkeyPatch, timed: bool, latest_ms: list[int]
+) -> None:
+    """In a row of its own, if it is asked for; a record that is dated after now does not count."""
+    monkeypatch.setattr(event_frame_module, "now_ms", lambda: NOW_MS)
+    rows = log([commit("g"), commit("g"), commit("g")])
+    stamped = [
+        row._replace(timestamp_ms=at_ms)
+        for row, at_ms in zip(rows, (NOW_MS - 9, NOW_MS - 5, NOW_MS + 1), strict=True)
+    ]
+    packed = [row for batch in pack_stream(batches(stamped), timed=timed) for row in batch.to_pylist()]
+    times = [row["caught_up"].timestamp() * 1_000 for row in packed if row["key"] == HEARTBEAT_TAG]
+    assert times == latest_ms
+    assert b"g:g" in {row["key"] for row in packed}

@@ -8,9 +8,9 @@ import pytest
 
 from groupreplay.state import Context
 from groupreplay.streaming.config.settings import TopicNames
-from groupreplay.streaming.engine.wire import HEARTBEAT_TAG, JOB_TAG, unpack_bad_records
+from groupreplay.streaming.engine.wire import JOB_TAG, unpack_bad_records
 from groupreplay.streaming.spark import operator
-from groupreplay.streaming.spark.operator import Job, _trail_ms, pack_log, pack_stream
+from groupreplay.streaming.spark.operator import Job, _trail_ms, pack_log
 from support.histories.raw_records import batches, commit, log
 
 NOW_MS = 1_700_000_000_000
@@ -80,20 +80,3 @@ def test_the_corrected_clock_is_the_caught_up_time(
     if reported:
         (bad,) = unpack_bad_records([packed[b"x:0"]])
         assert (bad.record.kind, bad.record.field) == ("timestamp", "commitTimestamp")
-
-
-@pytest.mark.parametrize(("timed", "latest_ms"), [(True, [NOW_MS - 5]), (False, [])])
-def test_the_newest_record_is_the_time_of_a_stream(
-    monkeypatch: pytest.MonkeyPatch, timed: bool, latest_ms: list[int]
-) -> None:
-    """In a row of its own, if it is asked for; a record that is dated after now does not count."""
-    monkeypatch.setattr(operator, "now_ms", lambda: NOW_MS)
-    rows = log([commit("g"), commit("g"), commit("g")])
-    stamped = [
-        row._replace(timestamp_ms=at_ms)
-        for row, at_ms in zip(rows, (NOW_MS - 9, NOW_MS - 5, NOW_MS + 1), strict=True)
-    ]
-    packed = [row for batch in pack_stream(batches(stamped), timed=timed) for row in batch.to_pylist()]
-    times = [row["caught_up"].timestamp() * 1_000 for row in packed if row["key"] == HEARTBEAT_TAG]
-    assert times == latest_ms
-    assert b"g:g" in {row["key"] for row in packed}

@@ -5,26 +5,39 @@ The functions are those of the job and of ``replay``: the same records give the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from groupreplay.state.plausible_times import LATEST_MS
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
+from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import unusable
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.messages import Output
 from groupreplay.streaming.engine.advance import advance
-from groupreplay.streaming.engine.packing.pack import pack
+from groupreplay.streaming.engine.packing import pack as packing
 from groupreplay.streaming.engine.wire import (
     BAD_RECORDS_TAG,
     GROUP_TAG,
+    HEARTBEAT_TAG,
     JOB_TAG,
     packed_groups,
     unpack_bad_records,
 )
-from groupreplay.streaming.spark.operator import OUTPUT_SCHEMA, Job, pack_stream, step
-from groupreplay.streaming.spark.query import COUNTED_SCHEMA, RECORD_COUNTS, STATE_SCHEMA, caught_up_ms
+from groupreplay.streaming.spark.operator import (
+    COUNTED_SCHEMA,
+    OUTPUT_SCHEMA,
+    RECORD_COUNTS,
+    STATE_SCHEMA,
+    Job,
+    caught_up_ms,
+    pack_log,
+    step,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,6 +130,30 @@ def _of_stream(records: DataFrame, context: Context, late_by: str | None) -> Dat
     )
 
 
+def pack_stream(batches: Iterable[pa.RecordBatch], *, timed: bool) -> Iterator[pa.RecordBatch]:
+    """``pack_log``; ``timed`` adds a row with the time of the newest record, which becomes the watermark.
+
+    A record that is dated after now does not count.
+    """
+    latest_ms, limit_ms = 0, now_ms()
+
+    def noting() -> Iterator[pa.RecordBatch]:
+        nonlocal latest_ms
+        for batch in batches:
+            times = batch.column("timestamp_ms")
+            latest_ms = max(latest_ms, pc.max(times.filter(pc.less_equal(times, limit_ms))).as_py() or 0)
+            yield batch
+
+    yield from pack_log(noting(), clock_correction_ms=0)
+    if timed and latest_ms:
+        columns = [[HEARTBEAT_TAG], [None], [1_000 * latest_ms], [None]]
+        arrays = [
+            pa.array(values, field.type)
+            for values, field in zip(columns, packing.COUNTED_SCHEMA, strict=True)
+        ]
+        yield pa.RecordBatch.from_arrays(arrays, schema=packing.COUNTED_SCHEMA)
+
+
 def _of_batch(records: DataFrame, context: Context) -> DataFrame:
     from pyspark.sql import functions as sql
 
@@ -126,7 +163,7 @@ def _of_batch(records: DataFrame, context: Context) -> DataFrame:
         # Files have the records in any order, and a partition in several tasks.
         records.repartition("partition")
         .sortWithinPartitions("partition", "offset")
-        .mapInArrow(pack, COUNTED_SCHEMA)
+        .mapInArrow(packing.pack, COUNTED_SCHEMA)
         .where(_is_no_job_row())
         .select("key", "packed")
         .crossJoin(sql.broadcast(end))

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from groupreplay.state.plausible_times import UNKNOWN_MS
 from groupreplay.state.policy.context import Context
@@ -18,14 +17,22 @@ from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.messages import OutputRow
 from groupreplay.streaming.engine.advance import AdvanceResult, advance
 from groupreplay.streaming.engine.json_messages import fit_rows
-from groupreplay.streaming.engine.packing.pack import COUNTED_SCHEMA, pack
+from groupreplay.streaming.engine.packing.pack import pack
 from groupreplay.streaming.engine.packing.record_times import Horizons
-from groupreplay.streaming.engine.wire import HEARTBEAT_TAG
 
 if TYPE_CHECKING:
     import pandas as pd
+    from pyspark.sql import Column
     from pyspark.sql.streaming.state import GroupState
 
+#: The column of ``pack.COUNTED_SCHEMA`` that ``pack.OUTPUT_SCHEMA`` does not have.
+RECORD_COUNTS: Final = "record_counts"
+#: ``pack.OUTPUT_SCHEMA``, the schema of both packed sources; the log has the counts as well.
+PACKED_SCHEMA: Final = "key binary, packed binary, caught_up timestamp"
+COUNTED_SCHEMA: Final = f"{PACKED_SCHEMA}, {RECORD_COUNTS} array<bigint>"
+#: One column, because arrays and maps crash in some releases. It must never change: the first batch of a checkpoint
+#: freezes it. The value has a version of its own.
+STATE_SCHEMA: Final = "state binary"
 #: The columns that a call yields. ``headers`` is a JSON object of header name to text, or null; the last two columns
 #: do not reach Kafka: the query counts by them.
 OUTPUT_SCHEMA: Final = (
@@ -57,6 +64,18 @@ class Job:
     retry_ms: int = 10_000
     limits: Mapping[str, int] = field(default_factory=dict)
     timers: bool = True
+
+
+def caught_up_ms() -> Column:
+    """The caught-up time as a number, -1 for none, with the metadata of a watermark column.
+
+    PySpark converts every column for every key, and a timestamp costs more than the rest of a call. Spark passes the
+    watermark only to functions whose rows have a column with this metadata.
+    """
+    from pyspark.sql import functions as sql
+
+    milliseconds = sql.coalesce(sql.unix_millis("caught_up"), sql.lit(-1))
+    return milliseconds.alias("caught_up_ms", metadata={"spark.watermarkDelayMs": 0})
 
 
 def step(
@@ -157,24 +176,3 @@ def pack_log(batches: Iterable[pa.RecordBatch], clock_correction_ms: int) -> Ite
     """``pack`` with the time of this machine, corrected as ``Context.clock_correction_ms`` says."""
     at_ms = now_ms() + clock_correction_ms
     return pack(batches, Horizons(at_ms if at_ms >= _LONG_AGO_MS else UNKNOWN_MS))
-
-
-def pack_stream(batches: Iterable[pa.RecordBatch], *, timed: bool) -> Iterator[pa.RecordBatch]:
-    """``pack_log``; ``timed`` adds a row with the time of the newest record, which becomes the watermark.
-
-    A record that is dated after now does not count.
-    """
-    latest_ms, limit_ms = 0, now_ms()
-
-    def noting() -> Iterator[pa.RecordBatch]:
-        nonlocal latest_ms
-        for batch in batches:
-            times = batch.column("timestamp_ms")
-            latest_ms = max(latest_ms, pc.max(times.filter(pc.less_equal(times, limit_ms))).as_py() or 0)
-            yield batch
-
-    yield from pack_log(noting(), clock_correction_ms=0)
-    if timed and latest_ms:
-        columns = [[HEARTBEAT_TAG], [None], [1_000 * latest_ms], [None]]
-        arrays = [pa.array(values, field.type) for values, field in zip(columns, COUNTED_SCHEMA, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=COUNTED_SCHEMA)

@@ -16,7 +16,8 @@ from groupreplay.streaming.local.spark_lines import LINE_NAMES, find_line, javas
 from groupreplay.streaming.spark.checkpoint import local_folder
 from groupreplay.streaming.spark.checkpoint_files import has_run, in_folder, unwritable
 from groupreplay.streaming.spark.faults import Remedy, failure_text, headline, known_fault, remedy
-from groupreplay.streaming.spark.query import STATE_SCHEMA, TopicPlan, caught_up_ms, planned_partitions
+from groupreplay.streaming.spark.operator import STATE_SCHEMA, caught_up_ms
+from groupreplay.streaming.spark.query import TopicPlan, planned_partitions
 from groupreplay.streaming.spark.session import SESSION_CONF, jvm_runs_already
 from groupreplay.streaming.spark.session_checks import need_pyspark
 

@@ -22,7 +22,17 @@ from groupreplay.streaming.kafka.publisher import BATCH_BYTES, LARGEST_BYTES
 from groupreplay.streaming.kafka.rights import SPARK_GROUPS
 from groupreplay.streaming.run.interface import QUARANTINED, UNMISSED, UNWRITTEN
 from groupreplay.streaming.spark.checkpoint_files import source_line
-from groupreplay.streaming.spark.operator import OUTPUT_SCHEMA, Job, pack_log, step
+from groupreplay.streaming.spark.operator import (
+    COUNTED_SCHEMA,
+    OUTPUT_SCHEMA,
+    PACKED_SCHEMA,
+    RECORD_COUNTS,
+    STATE_SCHEMA,
+    Job,
+    caught_up_ms,
+    pack_log,
+    step,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -129,15 +139,7 @@ def _stream(spark: SparkSession, options: Mapping[str, Any]) -> DataFrame:
     return spark.readStream.format("kafka").options(**options).load()
 
 
-#: The column of ``pack.COUNTED_SCHEMA`` that ``pack.OUTPUT_SCHEMA`` does not have.
-RECORD_COUNTS: Final = "record_counts"
-#: ``pack.OUTPUT_SCHEMA``, the schema of both packed sources; the log has the counts as well.
-PACKED_SCHEMA: Final = "key binary, packed binary, caught_up timestamp"
-COUNTED_SCHEMA: Final = f"{PACKED_SCHEMA}, {RECORD_COUNTS} array<bigint>"
 PROBES_SCHEMA: Final = ", ".join([PACKED_SCHEMA, *(f"{name} bigint" for name in COUNTS)])
-#: One column, because arrays and maps crash in some releases. It must never change: the first batch of a checkpoint
-#: freezes it. The value has a version of its own.
-STATE_SCHEMA: Final = "state binary"
 #: Names of the counters in the progress of a batch: of the records read, of the probes left out and of the messages
 #: written.
 OBSERVED_READ: Final = "read"
@@ -192,18 +194,6 @@ def output_rows(
             GroupStateTimeout.ProcessingTimeTimeout,
         )
     )
-
-
-def caught_up_ms() -> Column:
-    """The caught-up time as a number, -1 for none, with the metadata of a watermark column.
-
-    PySpark converts every column for every key, and a timestamp costs more than the rest of a call. Spark passes the
-    watermark only to functions whose rows have a column with this metadata.
-    """
-    from pyspark.sql import functions as sql
-
-    milliseconds = sql.coalesce(sql.unix_millis("caught_up"), sql.lit(-1))
-    return milliseconds.alias("caught_up_ms", metadata={"spark.watermarkDelayMs": 0})
 
 
 def left_out() -> list[Column]:

@@ -16,7 +16,7 @@ from groupreplay.state.stored_form import SnapshotError
 
 
 def read_state(pickled: bytes) -> tuple[bytes | None]:
-    """The row of ``query.STATE_SCHEMA``.
+    """The row of ``operator.STATE_SCHEMA``.
 
     Raises:
         SnapshotError: the pickle has something else.
