@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from groupreplay.streaming.base.clock import epoch_ms
 from groupreplay.streaming.base.extras import naming_extras
-from groupreplay.streaming.kafka.brokers import Brokers
+from groupreplay.streaming.config.retention import Brokers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -24,6 +24,16 @@ def test_the_document_is_that_of_report(mixed: Path, tmp_path: Path) -> None:
     assert repr(timeline) == f"GroupTimeline('mixed-000001')\n{timeline.verdict}"
 
 
+def test_the_command_has_the_bounds_of_time(mixed: Path) -> None:
+    """Else it would make another document."""
+    since, until = 1_767_225_700_000, 1_767_225_900_000
+    timeline = groupreplay.group_timeline(mixed, "mixed-000001", since=since, until=until)
+    assert timeline.document.source.command == (
+        f"groupreplay report --from-file {mixed.name} --since {since} --until {until} --group mixed-000001 "
+        "-o timeline.json"
+    )
+
+
 def test_a_notebook_shows_the_page(mixed: Path) -> None:
     """In a frame of its own, whose scripts and styles reach nothing around it."""
     timeline = groupreplay.group_timeline(mixed, "mixed-000001", until=1_767_225_900_000)

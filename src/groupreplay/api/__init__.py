@@ -16,7 +16,7 @@ from groupreplay.api.simulations import Simulation, simulate
 from groupreplay.api.sources import Source, capture, topic
 from groupreplay.api.timelines import GroupTimeline, group_timeline
 from groupreplay.streaming.base.errors import GroupReplayError
-from groupreplay.streaming.kafka.brokers import Brokers
+from groupreplay.streaming.config.retention import Brokers
 
 __all__ = [
     "Brokers",

@@ -21,7 +21,7 @@ from groupreplay.api.sources import (
     public,
 )
 from groupreplay.streaming.base.errors import unusable
-from groupreplay.streaming.kafka.brokers import Brokers
+from groupreplay.streaming.config.retention import Brokers
 
 if TYPE_CHECKING:
     from groupreplay.streaming.engine.group_choice import GroupChoice

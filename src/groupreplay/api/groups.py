@@ -20,7 +20,7 @@ from groupreplay.api.sources import (
 )
 from groupreplay.app.inspection.groups import GroupRow, choose, group_row
 from groupreplay.streaming.base.errors import GroupReplayError
-from groupreplay.streaming.kafka.brokers import Brokers
+from groupreplay.streaming.config.retention import Brokers
 
 if TYPE_CHECKING:
     from groupreplay.streaming.sources.source import Rows

@@ -16,7 +16,7 @@ import click
 from groupreplay.streaming.base.clock import UTC, epoch_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
 from groupreplay.streaming.base.extras import naming_extras
-from groupreplay.streaming.kafka.brokers import Brokers
+from groupreplay.streaming.config.retention import Brokers
 
 if TYPE_CHECKING:
     from groupreplay.state import Context

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,7 +17,7 @@ from groupreplay.api.sources import (
     several_groups,
 )
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.kafka.brokers import Brokers
+from groupreplay.streaming.config.retention import Brokers
 
 if TYPE_CHECKING:
     from groupreplay.timeline.document import TimelineDocument
@@ -93,27 +92,18 @@ def group_timeline(
         GroupReplayError: the source cannot be read, or not exactly one group has this id or matches it as a glob.
     """
     from groupreplay.app.report.page import GROUP_BYTES
-    from groupreplay.app.report.timelines import TimelineQuery, group_timelines
-    from groupreplay.timeline.document import TimelineSource
-    from groupreplay.version import __version__
+    from groupreplay.app.report.timelines import TimelineQuery, group_timelines, timeline_source
 
     choice, until_ms = group_choice(group), point_ms(until)
     settings: dict[str, Any] = {"complete_since_ms": point_ms(complete_since), "member_events": True}
     opened = open_log(source, rules, brokers, **settings)
+    since_ms = point_ms(since)
+    words = ["--group", group, "-o", "timeline.json"]
+    made = timeline_source(opened.source, words, since_ms=since_ms, until_ms=until_ms)
     query = TimelineQuery(
         groups=choice,
-        source=TimelineSource(
-            command=shlex.join(
-                ["groupreplay", "report", *opened.source.flags, "--group", group, "-o", "timeline.json"]
-            ),
-            version=__version__,
-            origin=opened.source.origin,
-            cluster_id=opened.rows.cluster_id,
-            topic_id=opened.rows.era,
-            digest=opened.source.digest(),
-            redacted=(),
-        ),
-        since_ms=point_ms(since),
+        source=replace(made, cluster_id=opened.rows.cluster_id, topic_id=opened.rows.era),
+        since_ms=since_ms,
         until_ms=until_ms,
         end_ms=opened.rows.complete_until(until_ms),
     )

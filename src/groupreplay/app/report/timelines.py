@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections import defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,10 +18,11 @@ from groupreplay.app.report.page import fitted, island_bytes
 from groupreplay.app.text.event_text import text_of
 from groupreplay.state import Context
 from groupreplay.state.display.phrases import counted
+from groupreplay.state.policy.redaction import Redaction
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.contract.messages import Output
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
-from groupreplay.streaming.sources.source import Rows
+from groupreplay.streaming.sources.source import RecordSource, Rows
 from groupreplay.timeline.document import Remark, TimelineDocument, TimelineSource
 from groupreplay.timeline.group_timeline import timeline_document
 from groupreplay.timeline.limits import TimelineLimits
@@ -32,6 +34,35 @@ from groupreplay.timeline.overview import (
     strip_bucket_ms,
 )
 from groupreplay.timeline.states import ProbedState, TimelineInput
+from groupreplay.version import __version__
+
+
+def timeline_source(
+    records: RecordSource,
+    words: Sequence[str],
+    *,
+    since_ms: int | None,
+    until_ms: int | None,
+    redaction: Redaction | None = None,
+) -> TimelineSource:
+    """Where a document comes from: ``report`` with ``words``, which makes it again from the same capture or cluster.
+
+    The addresses of brokers are left out: a document is sent on. Its ids of cluster and topic follow when it is read.
+    """
+    flags = [*records.flags]
+    for name, value in (("--since", since_ms), ("--until", until_ms)):
+        flags += [] if value is None else [name, str(value)]
+    hidden = tuple(sorted(redaction.hidden)) if redaction else ()
+    flags += ["--redact", ",".join(hidden), "--redact-key-file", "FILE"] if hidden else []
+    return TimelineSource(
+        command=shlex.join(["groupreplay", "report", *flags, *words]),
+        version=__version__,
+        origin=records.origin,
+        cluster_id="",
+        topic_id="",
+        digest=records.digest(),
+        redacted=hidden,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

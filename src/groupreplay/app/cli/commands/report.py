@@ -5,7 +5,6 @@ Imports nothing heavy at the top: ``--help`` loads this module.
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -32,7 +31,6 @@ from groupreplay.app.text.times import GivenTime
 from groupreplay.streaming.base.clock import TimeZone
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.files import atomic_file, is_written_into, require_new
-from groupreplay.version import __version__
 
 if TYPE_CHECKING:
     from groupreplay.state import Context
@@ -208,26 +206,14 @@ def _opened(settings: ReportSettings, times: TimeRange) -> Iterator[_OpenedLog]:
 
 
 def _source(settings: ReportSettings, times: TimeRange, words: Sequence[str]) -> TimelineSource:
-    """Where a document comes from: a command that makes it again from the same capture or cluster.
+    from groupreplay.app.report.timelines import timeline_source
 
-    The addresses of brokers are left out: a document is sent on.
-    """
-    from groupreplay.timeline.document import TimelineSource
-
-    log = settings.log.source()
-    flags = [*log.flags]
-    for name, value in (("--since", times.since_ms), ("--until", times.until_ms)):
-        flags += [] if value is None else [name, str(value)]
-    hidden = tuple(sorted(settings.redaction.hidden)) if settings.redaction else ()
-    flags += ["--redact", ",".join(hidden), "--redact-key-file", "FILE"] if hidden else []
-    return TimelineSource(
-        command=shlex.join(["groupreplay", "report", *flags, *words]),
-        version=__version__,
-        origin=log.origin,
-        cluster_id="",
-        topic_id="",
-        digest=log.digest(),
-        redacted=hidden,
+    return timeline_source(
+        settings.log.source(),
+        words,
+        since_ms=times.since_ms,
+        until_ms=times.until_ms,
+        redaction=settings.redaction,
     )
 
 
