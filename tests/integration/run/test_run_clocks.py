@@ -158,7 +158,7 @@ def a_round(job: RunningJob, at_ms: int, rights: Any) -> RoundSummary:
 
 def write(job: RunningJob, *messages: ProbeMessage) -> None:
     """Writes as any client does that may."""
-    producer = Producer({"bootstrap.servers": job.server, "log_level": 0})
+    producer = Producer({"bootstrap.servers": job.server, "enable.idempotence": True, "log_level": 0})
     for one in messages:
         key, value = encode_message(one)
         producer.produce(job.topics.probes, key=key, value=value)

@@ -27,6 +27,7 @@ READERS = {
     "streaming/run/single_run.py": "Spark dates its batches and timers by it",
     "streaming/sources/topic.py": "the time up to which a topic was read",
     "streaming/prober/service.py": "one round that is printed and not written",
+    "streaming/spark/event_frame.py": "a record that is dated after it moves no watermark",
     "streaming/spark/operator.py": "the time by which records were read, to a day; it has the driver's correction",
     "app/text/screen.py": "the time that a person sees",
 }

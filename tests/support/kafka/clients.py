@@ -72,8 +72,9 @@ def commit_surely(servers: str, group: str, *places: TopicPartition) -> None:
 def produce(
     servers: str, topic: str, messages: Iterable[tuple[bytes | None, bytes]], partition: int = -1
 ) -> None:
-    """Writes keys and values; without a partition the client chooses one."""
-    producer = Producer({"bootstrap.servers": servers, "log_level": 0})
+    """Writes keys and values in their order; without a partition the client chooses one."""
+    # Without it, a batch that is refused by a new leader is sent again behind its successor.
+    producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True, "log_level": 0})
     for key, value in messages:
         producer.produce(topic, value, key, partition)
     assert producer.flush(60) == 0

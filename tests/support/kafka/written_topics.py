@@ -11,7 +11,8 @@ class WrittenTopics:
 
     def __init__(self, servers: str) -> None:
         self.admin = AdminClient({"bootstrap.servers": servers})
-        self._producer = Producer({"bootstrap.servers": servers})
+        # The first batch into a new topic may be refused and sent again, behind the second one.
+        self._producer = Producer({"bootstrap.servers": servers, "enable.idempotence": True})
 
     def create(self, *topics: str, partitions: int = 2) -> None:
         """Returns when the topics exist."""
