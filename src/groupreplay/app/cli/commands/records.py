@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -11,8 +11,8 @@ import click
 
 from groupreplay.app.cli.command import with_settings
 from groupreplay.app.cli.file_settings import giving_way
-from groupreplay.app.cli.flags import ClusterFlags, ProbesFlags, cluster_flags, probes_flags, redaction_flags
-from groupreplay.app.cli.inputs import LogInput, columns_flag, log_flags, log_read, nothing_found
+from groupreplay.app.cli.flags import ClusterFlags, cluster_flags, redaction_flags
+from groupreplay.app.cli.inputs import LogInput, log_and_probes_flags, log_flags, log_read, nothing_found
 from groupreplay.app.cli.options import (
     TABLE_FORMATS,
     declared_as,
@@ -162,7 +162,7 @@ def _decode_hex(key_hex: str | None, value_hex: str | None, *, members: bool) ->
 class CaptureSettings:
     """The flags of ``capture``; ``duration`` in seconds."""
 
-    source: ClusterFlags = cluster_flags()
+    log: LogInput = log_and_probes_flags()
     output_file: Path | None = file_flag("Capture file to write.", "-o")
     force: bool = force_flag()
     duration: float = flag(
@@ -172,9 +172,7 @@ class CaptureSettings:
         show_default=False,
         metavar="SECONDS",
     )
-    probes: ProbesFlags = probes_flags()
     show: Path | None = file_flag("Print the metadata of this capture, or of a folder of captures, and end.")
-    column_names: Mapping[str, str] = columns_flag()
     table: TableFlags = table_flags()
     output: Literal["table", "json"] = flag(
         "Output format of --show.", "--output", type=click.Choice(("table", "json")), default="table"
@@ -185,7 +183,7 @@ class CaptureSettings:
 def capture_command(settings: CaptureSettings) -> None:
     """Copy the current content of the offsets topic into a Parquet file.
 
-    Includes the prober's answers if there are any, and what the cluster says about itself: retention, release,
+    From a cluster it includes the prober's answers if there are any, and what the cluster says about itself: retention, release,
     configuration of the topic, names of topics. The file appears when it is complete. With --duration the copy
     continues with new records; Ctrl-C then ends it early and keeps the records read so far.
     """
@@ -196,19 +194,25 @@ def capture_command(settings: CaptureSettings) -> None:
         assert settings.show is not None
         _show(settings.show, settings)
         return
-    from groupreplay.app.inspection.capture import CapturePlan, capture
+    from groupreplay.app.inspection.capture import CapturePlan, capture, copy_records
     from groupreplay.app.text.terminal import Progress
 
-    cluster = settings.source.need()
-    plan = CapturePlan(
-        cluster=cluster,
-        path=settings.output_file,
-        probes=settings.probes.place(cluster),
-        follow_seconds=settings.duration,
-        force=settings.force,
-    )
+    recorded = settings.log.recorded()
+    if recorded is not None and settings.duration:
+        raise click.UsageError("--duration follows a live topic: give --bootstrap-server.")
     with Progress("records copied") as progress:
-        count = capture(plan, progress=progress)
+        if recorded is not None:
+            count = copy_records(recorded, settings.output_file, force=settings.force, progress=progress)
+        else:
+            cluster, probes = settings.log.values["source"].need(), settings.log.probes
+            plan = CapturePlan(
+                cluster=cluster,
+                path=settings.output_file,
+                probes=probes and probes.place(cluster),
+                follow_seconds=settings.duration,
+                force=settings.force,
+            )
+            count = capture(plan, progress=progress)
     click.echo(f"{count:,} records in {settings.output_file}", err=True)
 
 
@@ -221,7 +225,7 @@ def _show(path: Path, settings: CaptureSettings) -> None:
     from groupreplay.app.text.terminal import Progress, escape_json, safe_line
 
     with Progress("records read") as progress:
-        description = describe_capture(path, settings.column_names, progress)
+        description = describe_capture(path, settings.log.values["columns"], progress)
     if settings.output == "json":
         click.echo(escape_json(json.dumps(msgspec.to_builtins(description), ensure_ascii=False, indent=2)))
         return

@@ -1,0 +1,257 @@
+"""The folders in which brokers keep their logs as a source: a copy of them is enough, no broker is needed."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+import tarfile
+import tempfile
+import zlib
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import Any, Final
+
+import pyarrow as pa
+
+from groupreplay.state import OFFSETS_TOPIC
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.contract.rows import BATCH_ROWS, ROW_SCHEMA, ProgressCallback, no_progress
+from groupreplay.streaming.sources.log_replicas import records_of_partition
+from groupreplay.streaming.sources.log_segments import Replica, properties
+from groupreplay.streaming.sources.source import DataEnd, Rows, counted, with_rounds
+
+log = logging.getLogger(__name__)
+
+_FOLDER: Final = re.compile(r"(.+)-(\d+)")
+#: What is unpacked of an archive beside the folders of the topics that are read.
+_SMALL_FILES: Final = ("meta.properties", "partition.metadata")
+_BLOCK_BYTES: Final = 1 << 20
+#: Sentences about what is not read, at most.
+_MOST_NOTES: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class LogFolderSource:
+    """Folders of ``log.dirs`` of one or several brokers, folders of single partitions, and tar archives of either.
+
+    ``probes_topic`` is the topic of the prober's answers in them; empty: answers are not read. ``uncommitted``: what
+    transactions have written is read whether they were committed or not.
+    """
+
+    paths: Sequence[Path]
+    probes_topic: str = "group-probes"
+    uncommitted: bool = False
+    _unpacked: dict[Path, tempfile.TemporaryDirectory[str]] = field(default_factory=dict, compare=False)
+
+    @property
+    def origin(self) -> str:
+        """The names of the folders and archives, without the folders that contain them."""
+        return ", ".join(path.name for path in self.paths)
+
+    @property
+    def flags(self) -> Sequence[str]:
+        """See ``RecordSource``."""
+        words = [word for path in self.paths for word in ("--from-log-dir", path.name)]
+        return [*words, *(["--read-uncommitted"] if self.uncommitted else [])]
+
+    def open(
+        self,
+        partitions: Sequence[int] = (),
+        groups: Collection[str] | None = None,
+        progress: ProgressCallback = no_progress,
+    ) -> Rows:
+        """See ``RecordSource``. All groups: folders do not say how many partitions the topic has."""
+        folders = self._partition_folders()
+        replicas = self._offsets_replicas(folders, partitions)
+        clusters = {replica.folder: _cluster_id(replica.folder) for replica in replicas}
+        topic_ids = {replica.folder: replica.topic_id() for replica in replicas}
+        rows = Rows(
+            _agreed(clusters, "clusters") or "unknown",
+            _agreed(topic_ids, "offsets topics (topic ids)") or "0",
+            self._batches(OFFSETS_TOPIC, replicas, progress),
+            probes=self._batches(self.probes_topic, _replicas(folders, self.probes_topic), no_progress),
+            probes_topic=self.probes_topic,
+            topic_names=_topic_names(folders),
+            where=self._where(),
+        )
+        return with_rounds(counted(rows)) if self.probes_topic else counted(rows)
+
+    def end(self) -> DataEnd:
+        """The last record."""
+        rows = LogFolderSource(self.paths, "", self.uncommitted, self._unpacked).open()
+        for _ in rows.batches:
+            pass
+        if rows.extent.last_ms is None:
+            raise GroupReplayError(
+                "there are no records, so no age or time of day can count back from the last one",
+                where=self._where(),
+                fix="give another folder",
+                exit_code=ExitCode.DATA,
+            )
+        return DataEnd(at_ms=rows.extent.last_ms, is_live=False)
+
+    def digest(self) -> str:
+        """That of the segments of the offsets topic, one after the other."""
+        total = hashlib.sha256()
+        for replica in self._offsets_replicas(self._partition_folders(), ()):
+            for path in replica.segments():
+                with path.open("rb") as stream:
+                    while block := stream.read(_BLOCK_BYTES):
+                        total.update(block)
+        return total.hexdigest()
+
+    def _where(self) -> str:
+        return ", ".join(map(str, self.paths))
+
+    def _partition_folders(self) -> list[Path]:
+        """All folders of partitions, of any topic; archives are unpacked once, and removed with the source."""
+        folders = list[Path]()
+        for path in self.paths:
+            if path.is_file() and path not in self._unpacked:
+                self._unpacked[path] = _unpacked(path, {OFFSETS_TOPIC, self.probes_topic})
+            root = Path(self._unpacked[path].name) if path in self._unpacked else path
+            inside = (folder for folder in [root, *root.rglob("*")] if folder.is_dir())
+            folders += sorted(folder for folder in inside if _FOLDER.fullmatch(folder.name))
+        return folders
+
+    def _offsets_replicas(self, folders: Sequence[Path], partitions: Sequence[int]) -> list[Replica]:
+        replicas = _replicas(folders, OFFSETS_TOPIC)
+        numbers = {replica.partition for replica in replicas}
+        missing = sorted(set(partitions) - numbers)
+        if replicas and not missing:
+            return [replica for replica in replicas if not partitions or replica.partition in partitions]
+        name = f"{OFFSETS_TOPIC}-{missing[0]}" if missing else OFFSETS_TOPIC
+        raise GroupReplayError(
+            f"there is no folder {name} in it" if missing else f"there is no folder of {OFFSETS_TOPIC} in it",
+            where=self._where(),
+            fix="give log.dirs of a broker that has replicas of the topic; each broker has only some partitions",
+            exit_code=ExitCode.DATA,
+        )
+
+    def _batches(
+        self, topic: str, replicas: Sequence[Replica], progress: ProgressCallback
+    ) -> Iterator[pa.RecordBatch]:
+        by_partition = defaultdict[int, list[Replica]](list)
+        for replica in replicas:
+            by_partition[replica.partition].append(replica)
+        notes, done = _Notes(), 0
+        for partition, copies in sorted(by_partition.items()):
+            pending = list[Any]()
+            for records in records_of_partition(copies, uncommitted=self.uncommitted, note=notes.add):
+                pending += records
+                if len(pending) >= BATCH_ROWS:
+                    done += len(pending)
+                    yield _row_batch(topic, partition, pending)
+                    progress(done, None)
+                    pending = []
+            if pending:
+                done += len(pending)
+                yield _row_batch(topic, partition, pending)
+                progress(done, None)
+        notes.close()
+
+
+def _row_batch(topic: str, partition: int, records: Sequence[Any]) -> pa.RecordBatch:
+    """Records of aiokafka with the columns of ``ROW_SCHEMA``; messages before Kafka 0.10 have no time: -1."""
+    count = len(records)
+    columns: list[Sequence[Any]] = [
+        [topic] * count,
+        [partition] * count,
+        [record.offset for record in records],
+        [-1 if record.timestamp is None else record.timestamp for record in records],
+        [-1 if record.timestamp_type is None else record.timestamp_type for record in records],
+        [record.key for record in records],
+        [record.value for record in records],
+    ]
+    arrays = [pa.array(values, column.type) for values, column in zip(columns, ROW_SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=ROW_SCHEMA)
+
+
+class _Notes:
+    """Logs what is not read, and at the end how much of it was not logged."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def add(self, text: str) -> None:
+        self._count += 1
+        if self._count <= _MOST_NOTES:
+            log.warning("%s", text)
+
+    def close(self) -> None:
+        if self._count > _MOST_NOTES:
+            log.warning("%d more places are not read", self._count - _MOST_NOTES)
+
+
+def _replicas(folders: Sequence[Path], topic: str) -> list[Replica]:
+    matches = ((folder, _FOLDER.fullmatch(folder.name)) for folder in folders)
+    return [Replica(folder, int(match[2])) for folder, match in matches if match and match[1] == topic]
+
+
+def _cluster_id(partition_folder: Path) -> str | None:
+    return properties(partition_folder.parent / "meta.properties").get("cluster.id")
+
+
+def _topic_names(folders: Sequence[Path]) -> dict[str, str]:
+    """Topic id -> name, of all topics that have a folder."""
+    names = dict[str, str]()
+    for folder in folders:
+        match, topic_id = _FOLDER.fullmatch(folder.name), Replica(folder, 0).topic_id()
+        if match and topic_id:
+            names[topic_id] = match[1]
+    return names
+
+
+def _agreed(values: Mapping[Path, str | None], what: str) -> str | None:
+    """The one value that the folders have; None: none has any."""
+    places = {value: folder for folder, value in values.items() if value is not None}
+    if len(places) > 1:
+        raise GroupReplayError(
+            f"the folders are from different {what}",
+            where=" and ".join(str(folder) for folder in list(places.values())[:2]),
+            fix="give only folders of one cluster and one offsets topic",
+            exit_code=ExitCode.DATA,
+        )
+    return next(iter(places), None)
+
+
+def _unpacked(archive: Path, topics: Collection[str]) -> tempfile.TemporaryDirectory[str]:
+    """A new folder with what is needed of a tar archive; what is behind the end of a torn one is missing."""
+    folder = tempfile.TemporaryDirectory(prefix="groupreplay-logs-")
+    count = 0
+    try:
+        with tarfile.open(archive) as members:
+            for member in members:
+                path = PurePosixPath(member.name)
+                topic = _FOLDER.fullmatch(path.parent.name)
+                if not member.isfile() or not (path.name in _SMALL_FILES or (topic and topic[1] in topics)):
+                    continue
+                _copy(
+                    members,
+                    member,
+                    Path(folder.name, *(part for part in path.parts if part not in ("/", ".."))),
+                )
+                count += 1
+    except (tarfile.TarError, EOFError, zlib.error, OSError) as error:
+        if not count:
+            reason = "it is no tar archive" if isinstance(error, tarfile.ReadError) else error
+            raise GroupReplayError(
+                f"the archive cannot be read: {reason}",
+                where=str(archive),
+                fix="give a folder, or a .tar or .tar.gz of one",
+                exit_code=ExitCode.DATA,
+            ) from None
+        log.warning("%s ends early (%s): what is behind its last file is not read", archive, error)
+    return folder
+
+
+def _copy(members: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    source = members.extractfile(member)
+    assert source is not None
+    with source, path.open("wb") as target:
+        while block := source.read(_BLOCK_BYTES):
+            target.write(block)
