@@ -65,7 +65,7 @@ def _unreadable(partition: int, note: Note, batch: Batch, reason: str) -> None:
 
 def _merged(batches: Iterable[Batch], unreadable: Callable[[Batch, str], None]) -> list[Any]:
     """The records of batches whose offsets overlap, each offset once."""
-    different = {(batch.base_offset, batch.reader.crc): batch for batch in batches}
+    different = {(batch.base_offset, batch.checksum): batch for batch in batches}
     lists = list[list[Any]]()
     for batch in different.values():
         records = records_of(batch)

@@ -11,23 +11,29 @@ import mmap
 import os
 import re
 import struct
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from aiokafka.errors import CorruptRecordException
 from aiokafka.record.default_records import DefaultRecordBatch
 from aiokafka.record.legacy_records import LegacyRecordBatch
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 
-#: Base offset, length of what follows, leader epoch, magic; message sets have their checksum in place of the epoch.
+#: Base offset, length of what follows, leader epoch, magic. Message sets have their checksum in place of the epoch, and
+#: the offset of the last message.
 _FRAME: Final = struct.Struct(">qiib")
+_MESSAGE_HEAD: Final = struct.Struct(">qiI")
 _BATCH_BYTES: Final = 61
 _MESSAGE_BYTES: Final = 26
 _MAGIC_OFFSET: Final = 16
 _LENGTH_END: Final = 12
+#: Offsets of a segment, which its index has as 32 bits.
+_MOST_OFFSETS: Final = 1 << 31
 _TORN: Final = "the file ends inside a batch"
 _CONTROL_KEY: Final = struct.Struct(">hh")
 _SEGMENT: Final = re.compile(r"(\d{20})\.log(\.swap|\.cleaned)?")
@@ -47,6 +53,7 @@ class Batch(NamedTuple):
     producer_id: int | None
     is_control: bool
     size: int
+    checksum: int
     reader: Any
 
 
@@ -79,15 +86,17 @@ class Replica:
         Raises:
             GroupReplayError: a segment cannot be opened.
         """
-        next_offset = 0
-        for path in self.segments():
+        next_offset, paths = 0, self.segments()
+        ends = [_base(path) for path in paths[1:]] + [_base(paths[-1]) + _MOST_OFFSETS] if paths else []
+        for path, end in zip(paths, ends, strict=True):
             for position, batch in _batches_of(path, not_read):
-                if batch.base_offset < next_offset:
-                    reason = f"offset {batch.base_offset} comes after offset {next_offset - 1}"
+                # The checksum does not cover the offset.
+                if next_offset <= batch.base_offset < end and batch.base_offset >= _base(path):
+                    next_offset = batch.last_offset + 1
+                    yield batch
+                else:
+                    reason = f"offset {batch.base_offset} is not one of its segment, or not behind {next_offset - 1}"
                     not_read(Damage(path, position, batch.size, reason))
-                    continue
-                next_offset = batch.last_offset + 1
-                yield batch
 
     def segments(self) -> list[Path]:
         """The segments in order of offset, as Kafka would load them."""
@@ -117,6 +126,10 @@ class Replica:
     def topic_id(self) -> str | None:
         """The id of the topic, by ``partition.metadata``; None without the file (before Kafka 2.8)."""
         return properties(self.folder / "partition.metadata", ":").get("topic_id")
+
+
+def _base(segment: Path) -> int:
+    return int(segment.name.partition(".")[0])
 
 
 def properties(path: Path, separator: str = "=") -> dict[str, str]:
@@ -183,15 +196,38 @@ def _batch_at(data: mmap.mmap | bytes, position: int, size: int) -> Batch | str:
     if size - position < _LENGTH_END + length:
         return _TORN
     block = data[position : position + _LENGTH_END + length]
-    reader = DefaultRecordBatch(block) if magic == 2 else LegacyRecordBatch(block, magic)
+    batch = _record_batch(block, epoch) if magic == 2 else _message_set(block, magic)
+    return "the checksum is wrong" if batch is None else batch
+
+
+def _record_batch(block: bytes, epoch: int) -> Batch | None:
+    """None: the checksum is wrong."""
+    reader = DefaultRecordBatch(block)
     if not reader.validate_crc():
-        return "the checksum is wrong"
-    if magic < 2:
-        # A message, or several in one that is compressed: it has the offset of the last one.
-        return Batch(base_offset, base_offset, NO_EPOCH, None, False, len(block), reader)
-    producer_id = reader.producer_id if reader.is_transactional else None
-    last_offset = max(base_offset, reader.next_offset - 1)
-    return Batch(base_offset, last_offset, epoch, producer_id, reader.is_control_batch, len(block), reader)
+        return None
+    return Batch(
+        base_offset=reader.base_offset,
+        last_offset=max(reader.base_offset, reader.next_offset - 1),
+        leader_epoch=epoch,
+        producer_id=reader.producer_id if reader.is_transactional else None,
+        is_control=reader.is_control_batch,
+        size=len(block),
+        checksum=reader.crc,
+        reader=reader,
+    )
+
+
+def _message_set(block: bytes, magic: int) -> Batch | None:
+    """A message before Kafka 0.11, or several in one that is compressed; None: the checksum is wrong."""
+    # The reader takes a message apart before it compares the checksum, and does not expect what is none.
+    offset, _, checksum = _MESSAGE_HEAD.unpack_from(block)
+    if zlib.crc32(block[_MAGIC_OFFSET:]) != checksum:
+        return None
+    try:
+        reader = LegacyRecordBatch(block, magic)
+    except (CorruptRecordException, SystemError):
+        return None
+    return Batch(offset, offset, NO_EPOCH, None, False, len(block), checksum, reader)
 
 
 def _next_whole(data: mmap.mmap | bytes, position: int, size: int) -> int:

@@ -183,7 +183,7 @@ class CaptureSettings:
 def capture_command(settings: CaptureSettings) -> None:
     """Copy the current content of the offsets topic into a Parquet file.
 
-    From a cluster it includes the prober's answers if there are any, and what the cluster says about itself: retention, release,
+    Includes the prober's answers if there are any, and what a cluster says about itself: retention, release,
     configuration of the topic, names of topics. The file appears when it is complete. With --duration the copy
     continues with new records; Ctrl-C then ends it early and keeps the records read so far.
     """
@@ -208,7 +208,7 @@ def capture_command(settings: CaptureSettings) -> None:
             plan = CapturePlan(
                 cluster=cluster,
                 path=settings.output_file,
-                probes=probes and probes.place(cluster),
+                probes=None if probes is None else probes.place(cluster),
                 follow_seconds=settings.duration,
                 force=settings.force,
             )
