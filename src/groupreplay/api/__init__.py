@@ -1,8 +1,8 @@
 """Captures and topics in Python: what the commands print, as values. ``import groupreplay`` has everything in here.
 
 Each function calls what the command of the same name calls, so that events, ids, rows and documents are the same. A
-``source`` is the path of a capture, a list of paths, or the result of ``capture`` or ``topic``. Times are aware
-datetimes, or milliseconds since 1970. Every expected failure is a ``GroupReplayError`` with ``what``, ``where`` and
+``source`` is the path of a capture, a list of paths, or the result of ``capture``, ``log_folders`` or ``topic``. Times
+are aware datetimes, or milliseconds since 1970. Every expected failure is a ``GroupReplayError`` with ``what``, ``where`` and
 ``fix``. Nothing is printed; what the commands print beside their results is logged.
 
 The examples read the capture that ``groupreplay.simulate("deployment", "tuesday.parquet", groups=3, seconds=7200)``
@@ -13,7 +13,7 @@ from groupreplay.api.events import Event, replay
 from groupreplay.api.groups import GroupSummary, describe, list_groups
 from groupreplay.api.records import decode, decode_record
 from groupreplay.api.simulations import Simulation, simulate
-from groupreplay.api.sources import Source, capture, topic
+from groupreplay.api.sources import Source, capture, log_folders, topic
 from groupreplay.api.timelines import GroupTimeline, group_timeline
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.retention import Brokers
@@ -32,6 +32,7 @@ __all__ = [
     "describe",
     "group_timeline",
     "list_groups",
+    "log_folders",
     "replay",
     "simulate",
     "topic",

@@ -32,10 +32,12 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """Where records come from; made by ``capture`` and ``topic``."""
+    """Where records come from; made by ``capture``, ``log_folders`` and ``topic``."""
 
     paths: tuple[Path, ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
+    log_folders: tuple[Path, ...] = ()
+    uncommitted: bool = False
     bootstrap_servers: str | None = None
     properties: Path | None = None
     probes_topic: str = "group-probes"
@@ -47,6 +49,14 @@ AnySource: TypeAlias = Source | str | Path | Sequence[str | Path]
 def capture(*paths: str | Path, columns: Mapping[str, str] | None = None) -> Source:
     """Captures that belong together, or folders of them; ``columns``: name in a capture -> name in these files."""
     return Source(paths=tuple(map(Path, paths)), columns=dict(columns or {}))
+
+
+def log_folders(*paths: str | Path, uncommitted: bool = False) -> Source:
+    """Copies of ``log.dirs`` of one or several brokers of a cluster, or tar archives of them; needs the extra logs.
+
+    ``uncommitted``: also what transactions wrote that were aborted or have not ended.
+    """
+    return Source(log_folders=tuple(map(Path, paths)), uncommitted=uncommitted)
 
 
 def topic(
@@ -101,13 +111,15 @@ def record_source(source: AnySource, *, probes: bool = True) -> RecordSource:
 
     if not isinstance(source, Source):
         source = capture(*([source] if isinstance(source, str | Path) else source))
-    if not source.paths and source.bootstrap_servers is None:
+    if not source.paths and not source.log_folders and source.bootstrap_servers is None:
         raise unusable("no capture is named", None, "give a path, or groupreplay.topic('host:9092')")
     is_named = source.probes_topic != Source().probes_topic
     values = {
         "from_file": source.paths,
         "source": ClusterFlags(source.bootstrap_servers, source.properties),
         "columns": source.columns,
+        "from_log_dir": source.log_folders,
+        "read_uncommitted": source.uncommitted,
     }
     prober = ProbesFlags(source.probes_topic, ClusterFlags(), is_named) if probes else None
     return LogInput(values=values, probes=prober).source()

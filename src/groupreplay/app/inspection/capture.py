@@ -35,7 +35,7 @@ from groupreplay.streaming.sources.capture_context import (
     latest_context,
 )
 from groupreplay.streaming.sources.capture_order import open_capture
-from groupreplay.streaming.sources.source import RecordSource, Rows
+from groupreplay.streaming.sources.source import Rows
 from groupreplay.streaming.sources.topic import Probes, ProbesPlace, open_probes, read_topic
 from groupreplay.version import __version__
 
@@ -96,26 +96,6 @@ def capture(
                 for batch in observed.since() if observed else ():
                     writer.write(batch)
                 writer.topic_names.update(connection.topic_names())
-    return writer.rows
-
-
-def copy_records(
-    source: RecordSource, path: Path, *, force: bool = False, progress: ProgressCallback = no_progress
-) -> int:
-    """Copy the records of any input into one capture file; returns their number.
-
-    Raises:
-        GroupReplayError: the input cannot be read, or the file exists or cannot be written.
-    """
-    require_new([path], force=force)
-    rows = source.open(progress=progress)
-    context = CaptureContext(tool=f"groupreplay {__version__}", command="capture", partitions=rows.partitions)
-    with CaptureWriter(
-        path, cluster_id=rows.cluster_id, era=rows.era, context=context, force=force
-    ) as writer:
-        writer.topic_names.update(rows.topic_names)
-        for batch in chain(rows.batches, rows.probes):
-            writer.write(batch)
     return writer.rows
 
 

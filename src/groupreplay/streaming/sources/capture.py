@@ -11,6 +11,7 @@ import io
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
@@ -22,7 +23,7 @@ import pyarrow.parquet as pq
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.arrow_arrays import keep_freed_memory
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.base.files import is_written_into, new_file
+from groupreplay.streaming.base.files import is_written_into, new_file, require_new
 from groupreplay.streaming.contract.messages import MessageDecoder
 from groupreplay.streaming.contract.rows import ROW_SCHEMA, ProgressCallback, no_progress
 from groupreplay.streaming.sources.capture_columns import capture_places
@@ -41,7 +42,8 @@ from groupreplay.streaming.sources.capture_order import (
     not_opened,
     open_capture,
 )
-from groupreplay.streaming.sources.source import DataEnd, Rows, counted, with_rounds
+from groupreplay.streaming.sources.source import DataEnd, RecordSource, Rows, counted, with_rounds
+from groupreplay.version import __version__
 
 #: Keys of the Parquet schema's metadata.
 CLUSTER_ID: Final = b"groupreplay.cluster_id"
@@ -292,3 +294,23 @@ class _Unpositioned(io.BufferedWriter):
     def tell(self) -> int:
         """The number of bytes so far."""
         return self._written
+
+
+def copy_records(
+    source: RecordSource, path: Path, *, force: bool = False, progress: ProgressCallback = no_progress
+) -> int:
+    """Copy the records of any input into one capture file; returns their number.
+
+    Raises:
+        GroupReplayError: the input cannot be read, or the file exists or cannot be written.
+    """
+    require_new([path], force=force)
+    rows = source.open(progress=progress)
+    context = CaptureContext(tool=f"groupreplay {__version__}", command="capture", partitions=rows.partitions)
+    with CaptureWriter(
+        path, cluster_id=rows.cluster_id, era=rows.era, context=context, force=force
+    ) as writer:
+        writer.topic_names.update(rows.topic_names)
+        for batch in chain(rows.batches, rows.probes):
+            writer.write(batch)
+    return writer.rows

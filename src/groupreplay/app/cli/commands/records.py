@@ -194,7 +194,6 @@ def capture_command(settings: CaptureSettings) -> None:
         assert settings.show is not None
         _show(settings.show, settings)
         return
-    from groupreplay.app.inspection.capture import CapturePlan, capture, copy_records
     from groupreplay.app.text.terminal import Progress
 
     recorded = settings.log.recorded()
@@ -202,8 +201,12 @@ def capture_command(settings: CaptureSettings) -> None:
         raise click.UsageError("--duration follows a live topic: give --bootstrap-server.")
     with Progress("records copied") as progress:
         if recorded is not None:
+            from groupreplay.streaming.sources.capture import copy_records
+
             count = copy_records(recorded, settings.output_file, force=settings.force, progress=progress)
         else:
+            from groupreplay.app.inspection.capture import CapturePlan, capture
+
             cluster, probes = settings.log.values["source"].need(), settings.log.probes
             plan = CapturePlan(
                 cluster=cluster,
