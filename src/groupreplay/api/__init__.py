@@ -2,8 +2,8 @@
 
 Each function calls what the command of the same name calls, so that events, ids, rows and documents are the same. A
 ``source`` is the path of a capture, a list of paths, or the result of ``capture``, ``log_folders`` or ``topic``. Times
-are aware datetimes, or milliseconds since 1970. Every expected failure is a ``GroupReplayError`` with ``what``, ``where`` and
-``fix``. Nothing is printed; what the commands print beside their results is logged.
+are aware datetimes, or milliseconds since 1970. Every expected failure is a ``GroupReplayError`` with ``what``,
+``where`` and ``fix``. Nothing is printed; what the commands print beside their results is logged.
 
 The examples read the capture that ``groupreplay.simulate("deployment", "tuesday.parquet", groups=3, seconds=7200)``
 writes.

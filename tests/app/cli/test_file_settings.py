@@ -70,6 +70,7 @@ VALUES: Final = {
     "at": '"now"',
     "complete_since": '"now"',
     "expiring": '"1h"',
+    "from_log_dir": '["OUT"]',
     "output_file": '"NEW.parquet"',
     "output_folder": '"OUT"',
     "path": '"NEW.html"',

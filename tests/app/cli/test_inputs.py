@@ -18,6 +18,7 @@ from groupreplay.app.cli.table_flags import TableFlags
 from groupreplay.app.inspection.groups import live_groups
 from groupreplay.app.text.times import given_time
 from groupreplay.streaming.base.clock import UTC, now_ms
+from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.config.rules_file import RulesSource
 from groupreplay.streaming.config.settings import RetentionFlags
 from groupreplay.streaming.kafka.clients import Connection
@@ -25,6 +26,7 @@ from groupreplay.streaming.sources.capture import CaptureSource, read_captures
 from groupreplay.streaming.sources.capture_context import CaptureContext
 from groupreplay.streaming.sources.source import DataEnd, Rows, counted
 from support.histories.group_writer import GroupWriter
+from support.histories.log_files import batch, write_segment
 from support.histories.modern_builders import handover
 from support.histories.raw_records import Raw, commit
 from support.job.captures import invoke, raw, rows_batch, write_capture
@@ -192,6 +194,7 @@ class Lines:
 def with_lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """The program with that kind: one flag and one line in the table; no command knows of it."""
     kind = inputs.SourceKind(
+        "lines",
         lambda: {"lines": file_flag("File of group ids.")},
         lambda log: Lines(log.values["lines"]) if log.values.get("lines") else None,
     )
@@ -221,3 +224,31 @@ def test_another_kind_of_input(tmp_path: Path) -> None:
     replayed = invoke("replay", "--lines", path, "-o", "jsonl")
     ids = [json.loads(line)["id"] for line in replayed.stdout.splitlines()]
     assert ids == [f"__consumer_offsets-era-0-{offset}-offsets.expiring-0" for offset in (1, 2)]
+
+
+def test_what_is_typed_comes_before_the_configuration_file(tmp_path: Path) -> None:
+    """A capture in the file does not hide a folder, another capture or a cluster on the command line."""
+    capture = write_capture(tmp_path / "in-file.parquet", [Raw(0, 1, AT, *commit("in-file", offset=1))])
+    folder = tmp_path / "__consumer_offsets-0"
+    write_segment(folder, batch(0, commit("in-folder", offset=1)))
+    config = tmp_path / "config.toml"
+    for setting in (f'from_file = ["{capture}"]', f'from_log_dir = ["{folder}"]'):
+        config.write_text(f"[list]\n{setting}\n[capture]\n{setting}\n")
+        for typed, group in (
+            (["--from-file", capture], "in-file"),
+            (["--from-log-dir", folder], "in-folder"),
+        ):
+            assert [row["group_id"] for row in listed("--config", config, "list", *typed)] == [group]
+            copy = tmp_path / "copy.parquet"
+            invoke("--config", config, "capture", *typed, "-o", copy, "--force")
+            assert [row["group_id"] for row in listed("list", "--from-file", copy)] == [group]
+        asked = invoke(
+            "--config", config, "capture", "--bootstrap-server", "127.0.0.1:1", "-o", tmp_path / "new"
+        )
+        assert asked.exit_code == ExitCode.CONNECTION
+
+
+def listed(*words: object) -> list[dict[str, Any]]:
+    """The rows of ``list``."""
+    rows: list[dict[str, Any]] = json.loads(invoke(*words, "-o", "json").stdout)
+    return rows

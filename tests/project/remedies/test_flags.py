@@ -64,7 +64,7 @@ RUN = "run --bootstrap-server 127.0.0.1:1"
 JOB = f"{RUN} --checkpoint c"
 CASES = (
     # What is missing.
-    Remedy(line="list", says="give (?P<add>--from-file FILE) or", apply=add(value="CAPTURE")),
+    Remedy(line="list", says="give (?P<add>--from-file FILE),", apply=add(value="CAPTURE")),
     Remedy(line="list", says="or (?P<add>--bootstrap-server host:port)", apply=add()),
     Remedy(line="probe", says="give (?P<add>--bootstrap-server host:port)", apply=add()),
     Remedy(

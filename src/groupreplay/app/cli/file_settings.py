@@ -62,9 +62,9 @@ def _choices(param: click.Option) -> frozenset[str] | None:
 
 
 def is_typed(parameter: str) -> bool:
-    """Whether a parameter of the running command was given on the command line."""
-    source = click.get_current_context().get_parameter_source(parameter)
-    return source is ParameterSource.COMMANDLINE
+    """Whether a parameter of the running command, if there is one, was given on the command line."""
+    context = click.get_current_context(silent=True)
+    return context is not None and context.get_parameter_source(parameter) is ParameterSource.COMMANDLINE
 
 
 def giving_way(empty: Mapping[str, Any], **parameters: str) -> dict[str, Any]:

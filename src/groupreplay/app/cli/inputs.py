@@ -58,8 +58,12 @@ _ASSUMED: Final = "groupreplay.assumed"
 
 @dataclass(frozen=True, slots=True)
 class SourceKind:
-    """A kind of input: its flags, by name of field, and what makes a source of a ``LogInput``; None: none is named."""
+    """A kind of input: its flags, by name of field, and what makes a source of a ``LogInput``; None: none is named.
 
+    ``parameter`` is the one that names it.
+    """
+
+    parameter: str
     flags: Callable[[], Mapping[str, Any]]
     make: Callable[[LogInput], RecordSource | None]
 
@@ -78,16 +82,23 @@ class LogInput:
             UsageError: they name none.
             GroupReplayError: the properties file of a cluster cannot be used.
         """
-        for kind in KINDS:
-            if (source := kind.make(self)) is not None:
-                return source
+        if (named := self._named()) is not None:
+            return named[1]
         raise click.UsageError(
             "Nothing to read: give --from-file FILE, --from-log-dir DIR or --bootstrap-server host:port."
         )
 
     def recorded(self) -> RecordSource | None:
-        """The input beside a cluster, for commands that do something else with a cluster; None: the flags name none."""
-        return next(filter(None, (kind.make(self) for kind in KINDS if kind is not _TOPIC)), None)
+        """The input, for commands that do something else with a cluster; None: the flags name a cluster, or nothing."""
+        named = self._named()
+        return None if named is None or named[0] is _TOPIC else named[1]
+
+    def _named(self) -> tuple[SourceKind, RecordSource] | None:
+        # What was typed comes before what the configuration file has for all calls.
+        for kind in sorted(KINDS, key=lambda kind: not is_typed(kind.parameter)):
+            if (source := kind.make(self)) is not None:
+                return kind, source
+        return None
 
     def end(self) -> DataEnd:
         """See ``RecordSource``."""
@@ -123,7 +134,7 @@ def _log_folders(log: LogInput) -> RecordSource | None:
 def _log_folder_flags() -> Mapping[str, Any]:
     from_log_dir = flag(
         "Folder of a broker's log.dirs, or a .tar of it; may be repeated, for other brokers.",
-        type=click.Path(path_type=Path, exists=True),
+        type=click.Path(path_type=Path),
         multiple=True,
         metavar="DIR",
     )
@@ -136,9 +147,13 @@ def _capture_flags() -> Mapping[str, Any]:
     return {"from_file": from_file, "columns": columns_flag()}
 
 
-_TOPIC: Final = SourceKind(lambda: {"source": cluster_flags()}, _topic)
+_TOPIC: Final = SourceKind("bootstrap_server", lambda: {"source": cluster_flags()}, _topic)
 #: The kinds of input, in the order in which they count.
-KINDS: Final = [SourceKind(_capture_flags, _captures), SourceKind(_log_folder_flags, _log_folders), _TOPIC]
+KINDS: Final = [
+    SourceKind("from_file", _capture_flags, _captures),
+    SourceKind("from_log_dir", _log_folder_flags, _log_folders),
+    _TOPIC,
+]
 
 
 def log_flags(**more: Any) -> Any:

@@ -110,6 +110,13 @@ class LogFolderSource:
         """All folders of partitions, of any topic; archives are unpacked once, and removed with the source."""
         folders = list[Path]()
         for path in self.paths:
+            if not path.exists():
+                raise GroupReplayError(
+                    "there is no such folder or archive",
+                    where=str(path),
+                    fix="give a copy of log.dirs of a broker, or a .tar or .tar.gz of it",
+                    exit_code=ExitCode.DATA,
+                )
             if path.is_file() and path not in self._unpacked:
                 self._unpacked[path] = _unpacked(path, {OFFSETS_TOPIC, self.probes_topic})
             root = Path(self._unpacked[path].name) if path in self._unpacked else path
