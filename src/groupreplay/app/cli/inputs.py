@@ -270,7 +270,7 @@ _SESSION_WORDS: Final = {
 
 
 def _assumed_sessions(group_type: str, numbers: Mapping[str, int]) -> Iterator[str]:
-    from groupreplay.state.display.phrases import milliseconds
+    from groupreplay.state.phrases import milliseconds
 
     for name, (words, setting) in _SESSION_WORDS.items():
         if name in numbers:

@@ -166,7 +166,7 @@ def _need_running(job: GuardedProcess) -> None:
 
 def _failure(job: GuardedProcess, what: str) -> GroupReplayError:
     """The error; prints the end of the job's log first, because its folder is about to be removed."""
-    from groupreplay.state.display.safe_text import safe_text
+    from groupreplay.state.phrases import safe_text
 
     for line in job.tail().splitlines():
         click.echo(f"  job: {safe_text(line, 500)}", err=True)

@@ -16,7 +16,7 @@ from confluent_kafka import KafkaException
 
 from groupreplay.app.text.tables import Table, moment
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.state.display.phrases import timestamp
+from groupreplay.state.phrases import timestamp
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.base.files import require_new

@@ -10,13 +10,21 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from groupreplay.app.text.times import event_time, heading
+from groupreplay.state import phrases
 from groupreplay.state.conditions.registry import CONDITIONS
-from groupreplay.state.display import phrases
-from groupreplay.state.display.phrases import NAMES_SHOWN, Data, clock_time, counted, milliseconds
-from groupreplay.state.display.rebalance_length import rebalance_length, silence_text
-from groupreplay.state.display.safe_text import is_safe, safe_text
 from groupreplay.state.events.event import name_of
 from groupreplay.state.events.offset_events import OffsetsExpired
+from groupreplay.state.phrases import (
+    NAMES_SHOWN,
+    Data,
+    clock_time,
+    counted,
+    is_safe,
+    milliseconds,
+    rebalance_length,
+    safe_text,
+    silence_text,
+)
 from groupreplay.streaming.base.clock import TimeZone
 
 #: Characters of a text: more than any event of the job needs.

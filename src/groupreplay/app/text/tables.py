@@ -20,7 +20,7 @@ import msgspec
 from groupreplay.app.text.table_layout import MISSING, Cut, TextColumn, fitted, shortened, stacked, whole
 from groupreplay.app.text.terminal import escape_json, json_line
 from groupreplay.app.text.times import in_zone, offset_if_twice, rfc3339
-from groupreplay.state.display.safe_text import LIMIT, safe_text
+from groupreplay.state.phrases import LIMIT, safe_text
 from groupreplay.streaming.base.clock import UTC, TimeZone
 
 #: The values of ``-o``.

@@ -12,9 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from groupreplay.state.display.phrases import timestamp
-from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.events.event import TYPE_PREFIX, Event, Severity
+from groupreplay.state.phrases import safe_text, timestamp
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.state.policy.redaction import redacted
 from groupreplay.state.snapshot.group_snapshot import Repetitions

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from groupreplay.codecs.kafka_terms import GroupType
-from groupreplay.state.display.phrases import milliseconds
-from groupreplay.state.display.safe_text import safe_text
+from groupreplay.state.phrases import milliseconds, safe_text
 from groupreplay.state.policy.context import ASSUMED_SESSIONS, BrokerRelease, SessionSettings
 from groupreplay.streaming.base.errors import unusable
 from groupreplay.streaming.config.settings import RetentionFlags

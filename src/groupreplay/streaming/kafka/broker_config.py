@@ -11,7 +11,7 @@ from typing import Final
 from confluent_kafka import KafkaException
 
 from groupreplay.codecs.kafka_terms import GroupType
-from groupreplay.state.display.phrases import milliseconds
+from groupreplay.state.phrases import milliseconds
 from groupreplay.state.policy.context import ASSUMED_SESSIONS, NEWEST_RULES
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.retention import (

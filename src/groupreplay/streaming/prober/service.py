@@ -22,7 +22,7 @@ from typing import Any, Final
 import msgspec
 
 from groupreplay.state.conditions.job_blind import GRANT_DESCRIBE
-from groupreplay.state.display.phrases import timestamp
+from groupreplay.state.phrases import timestamp
 from groupreplay.streaming.base.clock import AppendedMessage, BrokerClock, now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.process import StopRequest, stop_requests, watch_signals

@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
-from groupreplay.state.display.phrases import timestamp
-from groupreplay.state.display.safe_text import safe_text
+from groupreplay.state.phrases import safe_text, timestamp
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.contract.job_document import (
     STOPPED,

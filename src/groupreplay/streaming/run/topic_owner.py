@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from groupreplay.state.display.safe_text import safe_text
+from groupreplay.state.phrases import safe_text
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.contract.job_document import STOPPED, JobDocument, OwnerClaim

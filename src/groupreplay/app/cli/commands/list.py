@@ -126,7 +126,7 @@ def _nothing(
     """The line about what was not found; None if everything was."""
     from groupreplay.app.cli.nothing_found import groups_read, no_group, no_such
     from groupreplay.app.inspection.groups import absent
-    from groupreplay.state.display.phrases import milliseconds
+    from groupreplay.state.phrases import milliseconds
 
     missing = absent(choice, [group["group_id"] for group in existing])
     if missing:
