@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import pyarrow as pa
 
-from groupreplay.state.events.job_events import JobGap
+from groupreplay.state.events.event import JobGap
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.settings import RunSettings

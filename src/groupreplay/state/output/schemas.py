@@ -9,8 +9,7 @@ import msgspec
 from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.state.events import group_events, offset_events
-from groupreplay.state.events.event import Cause, Evidence, Fact, History, Severity
-from groupreplay.state.events.job_events import JobGap
+from groupreplay.state.events.event import Cause, Evidence, Fact, History, JobGap, Severity
 from groupreplay.state.output.envelope import data_schema, event_type
 
 #: Every fact, in the order of the docs.

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from groupreplay.state.events.job_events import JobGap
+from groupreplay.state.events.event import JobGap
 from groupreplay.state.phrases import safe_text
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.kafka.clients import TopicIdentity

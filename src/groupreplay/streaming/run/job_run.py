@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from socket import gethostname
 
 from groupreplay.state.conditions.job_blind import GRANT_DESCRIBE
-from groupreplay.state.events.job_events import gap_event
+from groupreplay.state.events.event import gap_event
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.streaming.base.clock import BrokerClock
 from groupreplay.streaming.base.errors import GroupReplayError

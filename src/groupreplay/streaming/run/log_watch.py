@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from groupreplay.state.events.job_events import GapReason, JobGap, UnreadRange
+from groupreplay.state.events.event import GapReason, JobGap, UnreadRange
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-from groupreplay.state.events.event import Severity
-from groupreplay.state.events.job_events import JobGap, UnreadRange, gap_event
+from groupreplay.state.events.event import JobGap, Severity, UnreadRange, gap_event
 from groupreplay.state.output.envelope import cloud_event
 from support.histories.builders import CONTEXT, check
 
