@@ -14,9 +14,9 @@ from groupreplay.state.conditions.registry import job_detectors
 from groupreplay.state.conditions.tracker import ConditionTracker, ConditionUpdate, active_conditions
 from groupreplay.state.events.event import Cause, Event, Evidence, Fact, History, Severity
 from groupreplay.state.job import job_state
-from groupreplay.state.job.clocks import Clocks
 from groupreplay.state.job.job_state import JobState, add_count
 from groupreplay.state.job.observations import (
+    Clocks,
     HeartbeatObservation,
     JobObservation,
     LogObservation,

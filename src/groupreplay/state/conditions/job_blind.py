@@ -12,9 +12,8 @@ from groupreplay.state import phrases
 from groupreplay.state.conditions.condition import Alert, Condition, Example
 from groupreplay.state.conditions.detection import Dependency, Detection, JobDetector, JobView
 from groupreplay.state.events.event import Evidence, Severity
-from groupreplay.state.job.clocks import Clocks, PartitionClock
 from groupreplay.state.job.job_state import JobState, Silence, add_quarantined, count_burst
-from groupreplay.state.job.observations import HeartbeatObservation
+from groupreplay.state.job.observations import Clocks, HeartbeatObservation, PartitionClock
 from groupreplay.state.phrases import NAMES_SHOWN, Data, milliseconds, safe_text
 
 BlindReason = Literal[

@@ -9,8 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from groupreplay.state.events.offset_events import OffsetsSummary
-from groupreplay.state.job.clocks import Clocks
-from groupreplay.state.job.observations import HeartbeatObservation, JobObservation, RoundObservation
+from groupreplay.state.job.observations import Clocks, HeartbeatObservation, JobObservation, RoundObservation
 from groupreplay.state.snapshot.group_snapshot import ActiveCondition, ConditionKey
 from groupreplay.state.stored_form import StoredForm
 

@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupreplay.state.job.clocks import Clocks, PartitionClock
 from groupreplay.state.job.observations import (
+    Clocks,
     HeartbeatObservation,
     LogObservation,
     LogRecord,
     ObservationPlace,
+    PartitionClock,
 )
 
 MINUTE_MS = 60_000
