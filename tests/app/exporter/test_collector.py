@@ -20,7 +20,7 @@ from groupreplay.app.exporter.collector import (
 from groupreplay.app.exporter.feed import Limits
 from groupreplay.app.exporter.metric_catalog import METERS
 from groupreplay.state.conditions.tracker import group_hash
-from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, JOB_KEY
+from groupreplay.streaming.contract.messages import CONDITIONS_KEY, JOB_KEY
 from groupreplay.streaming.engine.packing.key_columns import RECORD_TYPES
 from groupreplay.streaming.sinks.known_groups import DAY_MS
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot

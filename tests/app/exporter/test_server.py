@@ -17,7 +17,7 @@ from groupreplay.app.exporter.collector import measure
 from groupreplay.app.exporter.feed import Limits, SinkFeed
 from groupreplay.app.exporter.http_server import open_server
 from groupreplay.app.exporter.server import BURST, Exporter, SeveralExporters, exporter_application, joined
-from groupreplay.streaming.contract.job_document import JOB_KEY
+from groupreplay.streaming.contract.messages import JOB_KEY
 from groupreplay.streaming.sinks.known_groups import Holding
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from support.job.sink_messages import SINCE_MS, document, job_document, stuck

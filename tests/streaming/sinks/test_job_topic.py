@@ -14,7 +14,7 @@ import pytest
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import Cluster, TopicNames
-from groupreplay.streaming.contract.job_document import (
+from groupreplay.streaming.contract.messages import (
     CONDITIONS_KEY,
     JOB_KEY,
     OWNER_KEY,

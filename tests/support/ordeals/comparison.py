@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from groupreplay.state.phrases import timestamp
 from groupreplay.streaming.base.clock import now_ms
-from groupreplay.streaming.contract.job_document import JOB_KEY
+from groupreplay.streaming.contract.messages import JOB_KEY
 from support.job.jobs import Json, RunningJob, comparable, read_topic
 from support.job.replays import replayed_topics
 from support.ordeals.churn import GROUPS

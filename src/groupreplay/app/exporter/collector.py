@@ -18,7 +18,7 @@ from groupreplay.state.conditions.rebalance_stuck import WEDGED
 from groupreplay.state.job.bad_records import CORRECTED
 from groupreplay.state.output.schemas import EVENTS
 from groupreplay.state.phrases import safe_text
-from groupreplay.streaming.contract.job_document import JobDocument
+from groupreplay.streaming.contract.messages import JobDocument
 from groupreplay.streaming.engine.packing.key_columns import RECORD_TYPES
 from groupreplay.streaming.sinks.known_groups import Holding, KnownGroup
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot

@@ -22,20 +22,22 @@ from groupreplay.state.output.envelope import cloud_event, fit_json
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.state.policy.redaction import redacted
 from groupreplay.state.snapshot.observations import Extent
-from groupreplay.streaming.contract.job_document import (
+from groupreplay.streaming.contract.messages import (
     CONDITIONS_KEY,
     JOB_KEY,
     OWNER_KEY,
+    RESERVED,
     STATE_KEY,
     BadRecordCounts,
     JobConditions,
     JobDocument,
     JobStateMessage,
     KindCount,
+    Output,
+    OutputRow,
     OwnerClaim,
     bad_records_key,
 )
-from groupreplay.streaming.contract.messages import RESERVED, Output, OutputRow
 from groupreplay.streaming.engine.wire import BadRecordBytes
 
 #: Codec errors quote a few bytes at most; this bounds what a future one might quote.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import TopicNames
-from groupreplay.streaming.contract.job_document import (
+from groupreplay.streaming.contract.messages import (
     JobDocument,
     JobStateMessage,
     OwnerClaim,

@@ -19,9 +19,8 @@ from groupreplay.state.events.event import Severity
 from groupreplay.state.events.group_events import MemberLeft, RebalanceCompleted
 from groupreplay.state.events.offset_events import OffsetsExpired
 from groupreplay.state.output.envelope import event_type
-from groupreplay.state.output.message_forms import EventHead, GroupHead
 from groupreplay.state.phrases import safe_text
-from groupreplay.streaming.contract.messages import Integer, MessageDecoder
+from groupreplay.streaming.contract.messages import EventHead, GroupHead, Integer, MessageDecoder
 
 #: Characters of ``Holding.who`` and of ``Holding.runbook``: a label must not fill a page.
 _LIMIT: Final = 300

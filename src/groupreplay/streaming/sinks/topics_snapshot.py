@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from groupreplay.streaming.contract.job_document import (
+from groupreplay.streaming.contract.messages import (
     CONDITIONS_KEY,
     JOB_KEY,
     OWNER_KEY,
@@ -18,8 +18,8 @@ from groupreplay.streaming.contract.job_document import (
     BadRecordCounts,
     JobDocument,
     KindCount,
+    MessageDecoder,
 )
-from groupreplay.streaming.contract.messages import MessageDecoder
 from groupreplay.streaming.sinks.event_topic import Repeats
 from groupreplay.streaming.sinks.known_groups import (
     DAY_MS,

@@ -242,7 +242,7 @@ def _tagged(
         packed.append(to_wire(bad_records))
     last = (column[ends].tolist() for column in (chunk.partition, chunk.offset, chunk.timestamp_ms))
     keys.append(JOB_TAG)
-    # The job compares the coordinators' clocks with its heartbeats (``state.job.clocks``).
+    # The job compares the coordinators' clocks with its heartbeats (``state.job.observations``).
     packed.append(to_wire(LogObservation(tuple(starmap(LogRecord, zip(*last, strict=True))))))
     return PackedRows(keys, packed, count_types(chunk.keys.raw, chunk.key_index))
 
