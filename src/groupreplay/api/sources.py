@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import click
 
 from groupreplay.streaming.base.clock import UTC, epoch_ms
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
-from groupreplay.streaming.base.extras import naming_extras
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, naming_extras, unusable
 from groupreplay.streaming.config.retention import Brokers
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ import click
 
 from groupreplay.app.cli.command import Display, display_options, hint, misspelt_variables, unknown_command
 from groupreplay.app.cli.options import option
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
-from groupreplay.streaming.base.extras import needing_extra
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, needing_extra, unusable
 from groupreplay.streaming.base.process import StoppedBySignal, has_begun, present, watch_signals
 from groupreplay.version import __version__
 
