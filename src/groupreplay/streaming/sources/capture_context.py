@@ -18,10 +18,9 @@ from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.phrases import safe_text
 from groupreplay.state.plausible_times import LATEST_MS
 from groupreplay.state.policy.context import SessionSettings
-from groupreplay.streaming.base.arrow_arrays import numbers
 from groupreplay.streaming.config.retention import Retention, parsed_release
 from groupreplay.streaming.contract.messages import Integer, MessageDecoder
-from groupreplay.streaming.contract.rows import LogExtent
+from groupreplay.streaming.contract.rows import LogExtent, numbers
 
 log = logging.getLogger(__name__)
 

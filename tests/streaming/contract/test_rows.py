@@ -1,4 +1,4 @@
-"""What the process keeps of the memory that it has freed."""
+"""The memory that this process keeps between chunks of rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from groupreplay.streaming.base.arrow_arrays import keep_freed_memory
+from groupreplay.streaming.contract.rows import keep_freed_memory
 
 
 @pytest.fixture(autouse=True)
