@@ -21,9 +21,16 @@ from groupreplay.coordinator.consumer import records as consumer_records
 from groupreplay.coordinator.consumer.consumer_group import ConsumerGroup
 from groupreplay.coordinator.consumer.protocol import ConsumerHandler
 from groupreplay.coordinator.coordinator_state import CoordinatorState, DescribedGroup, described
-from groupreplay.coordinator.loading import answer_without_coordinator, begin_loading, load, unload
 from groupreplay.coordinator.mixed import MixedHandler
 from groupreplay.coordinator.offsets import CommittedOffsets, TopicPartition
+from groupreplay.coordinator.partition import (
+    answer_without_coordinator,
+    begin_loading,
+    load,
+    unload,
+    validate_request,
+    validate_session_timeout,
+)
 from groupreplay.coordinator.requests import (
     Answer,
     AppendFailed,
@@ -45,7 +52,6 @@ from groupreplay.coordinator.requests import (
     SyncGroup,
     Thrown,
 )
-from groupreplay.coordinator.validation import validate_request, validate_session_timeout
 
 #: The time after which a timer of a consumer group is tried again.
 _TIMER_RETRY_MS: Final = 500

@@ -10,8 +10,7 @@ from typing import Final, TypeAlias
 
 from groupreplay.codecs.kafka_terms import ConsumerPhase, MemberPhase, Phase
 from groupreplay.coordinator.consumer.assignors import ASSIGNORS, AssignedMember, AssignorInput, Target
-from groupreplay.coordinator.consumer.regexes import ResolvedRegex
-from groupreplay.coordinator.consumer.topic_hash import group_hash, topic_hash
+from groupreplay.coordinator.consumer.subscriptions import ResolvedRegex, group_hash, topic_hash
 from groupreplay.coordinator.java_maps import TimelineMap
 from groupreplay.coordinator.requests import (
     Error,

@@ -41,7 +41,7 @@ from groupreplay.coordinator.consumer.records import (
     trace_reconciliation,
     trace_update,
 )
-from groupreplay.coordinator.consumer.regexes import ResolvedRegex, resolve
+from groupreplay.coordinator.consumer.subscriptions import ResolvedRegex, resolve
 from groupreplay.coordinator.coordinator_state import CoordinatorState
 from groupreplay.coordinator.java_maps import HashOrder
 from groupreplay.coordinator.migration import (

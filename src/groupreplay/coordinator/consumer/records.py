@@ -28,7 +28,7 @@ from groupreplay.codecs.consumer import (
 from groupreplay.codecs.kafka_terms import MemberPhase
 from groupreplay.coordinator.consumer.assignors import Target
 from groupreplay.coordinator.consumer.consumer_group import ClassicPart, ConsumerGroup, ConsumerMember
-from groupreplay.coordinator.consumer.regexes import RegexChange, ResolvedRegex
+from groupreplay.coordinator.consumer.subscriptions import RegexChange, ResolvedRegex
 from groupreplay.coordinator.requests import Record, TopicIdPartition
 from groupreplay.coordinator.trace import Trace
 from groupreplay.coordinator.trace_entries import AssignmentEntry, EpochEntry, ReconciliationEntry

@@ -1,22 +1,30 @@
-"""A partition that nobody leads, that loads, and that is active again."""
+"""What is refused before a group is looked for; a partition that nobody leads, that loads, and that is active again.
+
+A coordinator that has moved only has what is in the log.
+"""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from dataclasses import replace
 
 import pytest
 
 from groupreplay.codecs.kafka_terms import Phase
+from groupreplay.coordinator.classic.classic_group import ClassicGroup
 from groupreplay.coordinator.coordinator import Coordinator
 from groupreplay.coordinator.coordinator_state import DescribedGroup
 from groupreplay.coordinator.requests import (
+    Answer,
     ClassicHeartbeat,
+    Commit,
     DeleteGroup,
     EndTransaction,
     Error,
     LeaveGroup,
     OffsetCommit,
+    OffsetDelete,
     Request,
     Settings,
     StateChange,
@@ -25,6 +33,42 @@ from groupreplay.coordinator.requests import (
 from groupreplay.coordinator.trace_entries import BranchEntry, PartitionEntry
 from support.model.classic_clients import Clients, joining
 from support.model.consumer_clients import ConsumerClients
+
+
+@pytest.mark.parametrize("scala", [False, True])
+def test_a_group_without_a_name_has_no_members(*, scala: bool) -> None:
+    """Offsets may be committed for it and it may be deleted, as by old clients; even if the partition is elsewhere."""
+    coordinator = Coordinator("", Settings(scala=scala), random.Random(0))
+    refused = (
+        joining(),
+        SyncGroup(member_id="m", generation=1),
+        ClassicHeartbeat(member_id="m", generation=1),
+        LeaveGroup.of(member_id="m"),
+        OffsetDelete((("t", 0),)),
+        OffsetCommit(commits=(), producer_id=5),
+    )
+    taken = (OffsetCommit(commits=(Commit(topic="t", partition=0, offset=1),)), DeleteGroup())
+
+    def errors(requests: Iterable[Request]) -> list[Error]:
+        return [coordinator.handle(request, 0).replies[0].answer.error for request in requests]
+
+    assert errors((*refused, *taken)) == [Error.INVALID_GROUP_ID] * len(refused) + [Error.NONE] * len(taken)
+    coordinator.unload(0)
+    assert errors((*refused, *taken)) == [
+        *[Error.INVALID_GROUP_ID] * len(refused),
+        *[Error.NOT_COORDINATOR] * len(taken),
+    ]
+
+
+@pytest.mark.parametrize("scala", [False, True])
+def test_a_session_timeout_out_of_bounds_is_seen_before_the_partition(*, scala: bool) -> None:
+    """But not by the older coordinator."""
+    coordinator = Coordinator("g", Settings(scala=scala), random.Random(0))
+    coordinator.unload(0)
+    (reply,) = coordinator.handle(joining(member_id="m", session_timeout_ms=1), 0).replies
+    error = Error.NOT_COORDINATOR if scala else Error.INVALID_SESSION_TIMEOUT
+    assert reply.answer == Answer(error=error, member_id="m")
+
 
 BEAT = ClassicHeartbeat(member_id="a", generation=1)
 SYNC = SyncGroup(member_id="a", generation=1)
@@ -140,3 +184,66 @@ def test_the_trace_of_a_move() -> None:
         ("onUnloaded", "[GroupId=g] Unloading group metadata for generation 0."),
         ("onLoaded", "Loaded classic group g with 0 members."),
     ]
+
+
+def moved(clients: Clients) -> ClassicGroup | None:
+    """The coordinator moves, without requests in the meantime."""
+    clients.take(clients.coordinator.move(clients.now))
+    return clients.coordinator.group
+
+
+def test_a_stable_group_is_loaded_as_it_was() -> None:
+    """Nothing is written or changed; the sessions restart."""
+    clients = Clients()
+    ids = clients.stable("a", "b")
+    (key, before), records, changes = clients.group.record(), len(clients.log), list(clients.changes)
+    clients.wait(40_000)
+    group = moved(clients)
+    assert group is not None
+    # A generation is written before it is Stable.
+    written_ms = clients.changes[-2].at_ms
+    assert group.record() == (key, replace(before, current_state_timestamp_ms=written_ms))
+    assert (group.state, group.subscribed_topics) == (Phase.STABLE, frozenset({"t"}))
+    assert (len(clients.log), clients.changes) == (records, changes)
+    clients.wait(40_000)
+    assert sorted(group.members) == sorted(ids)
+    clients.wait(5_000)
+    assert clients.state == "Empty"
+
+
+def test_a_rebalance_in_progress_is_forgotten() -> None:
+    """Waiting members get NOT_COORDINATOR; the previous generation holds again."""
+    clients = Clients()
+    first, second = clients.stable("a", "b")
+    clients.leave(second)
+    clients.rejoin(first)
+    assert clients.state == "CompletingRebalance"
+    waiting, _ = clients.join("c")
+    assert clients.answer(waiting) is None
+    group = moved(clients)
+    assert group is not None
+    answer = clients.answer(waiting)
+    assert answer is not None
+    assert answer.error is Error.NOT_COORDINATOR
+    assert (group.generation, sorted(group.members)) == (1, sorted([first, second]))
+    assert clients.changes[-1] == StateChange(clients.now, Phase.PREPARING_REBALANCE, Phase.STABLE, 1)
+    assert clients.heartbeat(first, generation=2) == "ILLEGAL_GENERATION"
+
+
+def test_a_group_of_offsets_alone_stays_and_one_of_nothing_goes() -> None:
+    """The log has the commits of the first group; the older coordinator has written nothing of the second."""
+    clients = Clients()
+    clients.commit(5)
+    assert moved(clients) is not None
+    assert clients.commit(6) == "NONE"
+    asked = Clients(Settings(scala=True))
+    asked.join("a", session_timeout_ms=6_000, require_known_member_id=False)
+    assert moved(asked) is None
+    assert asked.changes[-1].after is Phase.DEAD
+    deleted = Clients()
+    deleted.stable("a")
+    deleted.leave(next(iter(deleted.group.members)))
+    deleted.wait(8 * 24 * 3_600_000)
+    deleted.clean_up()
+    assert deleted.coordinator.group is None
+    assert moved(deleted) is None

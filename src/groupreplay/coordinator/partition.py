@@ -1,26 +1,57 @@
-"""The coordinator of a partition of the offsets topic moves: it is closed, loaded by another broker, and active again.
+"""What a broker answers before a group sees a request, and how the coordinator of a partition moves to another broker.
 
-After ``CoordinatorRuntime`` and ``GroupMetadataManager.onUnloaded`` and ``onLoaded``. No broker answers for the groups
-in between; clients find the coordinator again and repeat their requests.
+After ``GroupCoordinatorService``, ``CoordinatorRuntime``, ``GroupMetadataManager.onUnloaded`` and ``onLoaded``. The
+partition is closed, loaded by another broker, and active again. No broker answers for the groups in between; clients
+find the coordinator again and repeat their requests.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 from groupreplay.coordinator.classic.classic_group import ClassicGroup
 from groupreplay.coordinator.classic.protocol import ClassicHandler
 from groupreplay.coordinator.classic.rebalance import Rebalance
 from groupreplay.coordinator.consumer.consumer_group import ConsumerGroup
+from groupreplay.coordinator.consumer.membership import validate_heartbeat
 from groupreplay.coordinator.consumer.protocol import ConsumerHandler
 from groupreplay.coordinator.coordinator_state import CoordinatorState
 from groupreplay.coordinator.requests import (
     Answer,
     ClassicHeartbeat,
+    ConsumerGroupHeartbeat,
     Error,
     JoinGroup,
+    LeaveGroup,
+    OffsetCommit,
+    OffsetDelete,
     PartitionState,
+    Refused,
     Request,
+    Settings,
     SyncGroup,
 )
+
+#: Commits without a transaction and DeleteGroups take the empty group id, which old clients used.
+_NEED_A_GROUP_ID: Final = (JoinGroup, SyncGroup, ClassicHeartbeat, LeaveGroup, OffsetDelete)
+
+
+def validate_request(request: Request, group_id: str, settings: Settings) -> None:
+    """Raises ``Refused`` for a request that no group would take, whether the broker coordinates it or not."""
+    in_transaction = isinstance(request, OffsetCommit) and request.producer_id is not None
+    if not group_id and (in_transaction or isinstance(request, _NEED_A_GROUP_ID)):
+        raise Refused(Error.INVALID_GROUP_ID)
+    if isinstance(request, ConsumerGroupHeartbeat):
+        validate_heartbeat(request, group_id, settings.consumer_assignors)
+    if isinstance(request, JoinGroup) and not settings.scala:
+        validate_session_timeout(request, settings)
+
+
+def validate_session_timeout(request: JoinGroup, settings: Settings) -> None:
+    """Raises ``Refused`` for a session timeout out of bounds; the older coordinator checks its partition first."""
+    least_ms, most_ms = settings.min_session_timeout_ms, settings.max_session_timeout_ms
+    if not least_ms <= request.session_timeout_ms <= most_ms:
+        raise Refused(Error.INVALID_SESSION_TIMEOUT)
 
 
 def answer_without_coordinator(request: Request, state: PartitionState, *, scala: bool) -> Answer:
