@@ -16,7 +16,7 @@ from groupreplay.app.check import checklist as check_module
 from groupreplay.app.check.checklist import _Check
 from groupreplay.app.check.result import failed, ok, unknown
 from groupreplay.coordinator.trace_entries import trace_schema
-from groupreplay.state.output.schemas import EVENTS, json_schemas
+from groupreplay.state.output.envelope import EVENTS, json_schemas
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from support.job.captures import invoke
 from support.tools.small_wheels import no_index, small_wheel

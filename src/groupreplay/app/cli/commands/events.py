@@ -60,7 +60,7 @@ from groupreplay.streaming.base.errors import ExitCode
 
 if TYPE_CHECKING:
     from groupreplay.app.cli.nothing_found import LogRead
-    from groupreplay.state.policy.redaction import Redaction
+    from groupreplay.state.policy.context import Redaction
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags, TopicNames
     from groupreplay.streaming.engine.group_choice import GroupChoice

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from groupreplay.app.cli.nothing_found import Nothing
     from groupreplay.app.inspection.records import DecodeCounts
     from groupreplay.app.text.tables import OutputFormat
-    from groupreplay.state.policy.redaction import Redaction
+    from groupreplay.state.policy.context import Redaction
     from groupreplay.streaming.engine.group_choice import GroupChoice
     from groupreplay.streaming.sources.source import Rows
 
@@ -75,7 +75,7 @@ def decode_command(settings: DecodeSettings) -> int:
     fields of Kafka's ConsumerProtocol, or those of Kafka Connect; bytes that are neither stay base64.
     """
     from groupreplay.app.text.terminal import json_line
-    from groupreplay.state.policy.redaction import redacted
+    from groupreplay.state.policy.context import redacted
 
     if settings.key_hex is not None or settings.value_hex is not None:
         decoded = _decode_hex(settings.key_hex, settings.value_hex, members=settings.members)
@@ -87,7 +87,7 @@ def decode_command(settings: DecodeSettings) -> int:
 def _decode_log(settings: DecodeSettings) -> int:
     from groupreplay.app.inspection.records import DecodeCounts, RecordChoice, decode_rows
     from groupreplay.app.text.terminal import Progress, json_line, print_json_array, safe_line
-    from groupreplay.state.policy.redaction import redacted
+    from groupreplay.state.policy.context import redacted
     from groupreplay.streaming.engine.group_choice import GroupChoice
 
     times = time_range(settings.since, settings.until, settings.zone, settings.log.end)

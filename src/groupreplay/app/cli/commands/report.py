@@ -34,7 +34,7 @@ from groupreplay.streaming.base.files import atomic_file, is_written_into, requi
 
 if TYPE_CHECKING:
     from groupreplay.state import Context
-    from groupreplay.state.policy.redaction import Redaction
+    from groupreplay.state.policy.context import Redaction
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags
     from groupreplay.streaming.engine.group_choice import GroupChoice

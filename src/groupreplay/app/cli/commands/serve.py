@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from groupreplay.app.exporter.feed import Limits
     from groupreplay.app.exporter.server import Exporter
     from groupreplay.app.serve.watched_cluster import ClusterToServe, WatchedCluster
-    from groupreplay.state.policy.redaction import Redaction
+    from groupreplay.state.policy.context import Redaction
     from groupreplay.streaming.config.settings import TopicNames
 
 #: The flags that name one cluster, in click.

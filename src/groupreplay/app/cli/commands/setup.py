@@ -183,7 +183,7 @@ def schema_command(settings: SchemaSettings) -> None:
     The name trace-file stands for a line of simulate --trace, and timeline for the document of report -o FILE.json.
     """
     from groupreplay.coordinator.trace_entries import TRACE_FILE, trace_schema
-    from groupreplay.state.output.schemas import json_schemas
+    from groupreplay.state.output.envelope import json_schemas
     from groupreplay.timeline.document import TIMELINE, timeline_schema
 
     event, schemas = settings.event, json_schemas()

@@ -81,7 +81,7 @@ class SimulateSettings:
         Raises:
             GroupReplayError: the scenario or a setting is unknown or wrong.
         """
-        from groupreplay.app.simulate.plan_checks import (
+        from groupreplay.app.simulate.files import (
             check_broker,
             check_clients,
             checked_properties,
