@@ -15,8 +15,7 @@ from jsonschema import Draft202012Validator, FormatChecker
 from groupreplay.state.events.event import Event, Fact
 from groupreplay.state.events.group_events import GroupEmptied
 from groupreplay.state.events.offset_events import OffsetRewound, RewindKind, RewoundOffset
-from groupreplay.state.output.envelope import cloud_event, fit_json, without_repeats
-from groupreplay.state.output.schemas import EVENTS, json_schemas
+from groupreplay.state.output.envelope import EVENTS, cloud_event, fit_json, json_schemas, without_repeats
 from groupreplay.state.phrases import timestamp
 from groupreplay.state.snapshot.group_snapshot import Repetitions
 from support.histories.builders import CONTEXT, generation, member, replay

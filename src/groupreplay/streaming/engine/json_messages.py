@@ -19,8 +19,7 @@ from groupreplay.state.events.event import Event
 from groupreplay.state.job.bad_records import BadRecord
 from groupreplay.state.output.document import encode_document
 from groupreplay.state.output.envelope import cloud_event, fit_json
-from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
-from groupreplay.state.policy.redaction import redacted
+from groupreplay.state.policy.context import OFFSETS_TOPIC, Context, redacted
 from groupreplay.state.snapshot.observations import Extent
 from groupreplay.streaming.contract.messages import (
     CONDITIONS_KEY,
