@@ -1,7 +1,10 @@
-"""``groupreplay.replay``: the events of the command, typed."""
+"""Events, groups and records of a log: the same as the commands print."""
 
 from __future__ import annotations
 
+import json
+import logging
+from dataclasses import asdict
 from dataclasses import replace as changed
 from datetime import datetime, timezone
 from pathlib import Path
@@ -10,7 +13,8 @@ import pytest
 
 import groupreplay
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from support.job.captures import invoke
+from support.histories.raw_records import Raw
+from support.job.captures import invoke, write_capture
 
 
 def test_the_events_are_those_of_the_command(mixed: Path) -> None:
@@ -78,3 +82,76 @@ def test_a_file_that_is_no_capture_is_an_error(tmp_path: Path) -> None:
             groupreplay.replay(path)
         assert error.value.where is not None
         assert path.name in error.value.where
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({}, ()),
+        ({"types": ["classic"], "states": ["stable"]}, ("--type", "classic", "--state", "stable")),
+        ({"group": ["mixed-000001", "*2"]}, ("--group", "mixed-000001", "--group", "*2")),
+        ({"at": 1_767_225_700_000}, ("--at", "1767225700000")),
+    ],
+)
+def test_the_groups_are_those_of_list(
+    mixed: Path, arguments: dict[str, object], words: tuple[str, ...]
+) -> None:
+    """Of the whole capture, of some groups, and at a time."""
+    done = invoke("list", "--from-file", mixed, "-o", "json", *words)
+    found = groupreplay.list_groups(mixed, **arguments)  # type: ignore[arg-type]
+    assert [asdict(group) for group in found] == json.loads(done.stdout)
+    assert found
+
+
+def test_the_document_is_that_of_describe(mixed: Path) -> None:
+    """With members, offsets and conditions."""
+    done = invoke("describe", "--from-file", mixed, "-o", "json", "--group", "mixed-000001")
+    assert [groupreplay.describe(mixed, "mixed-000001")] == json.loads(done.stdout)
+
+
+def test_one_group_is_described(mixed: Path) -> None:
+    """No group and several groups are errors that name what is there."""
+    with pytest.raises(GroupReplayError, match=r"there is no group .mixed-1. in .* did you mean mixed-"):
+        groupreplay.describe(mixed, "mixed-1")
+    with pytest.raises(
+        GroupReplayError, match=r"groups match 'mixed-\*': mixed-000000, .*give the id of one"
+    ):
+        groupreplay.describe(mixed, "mixed-*")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({}, ()),
+        (
+            {"group": "mixed-000001", "kind": "groups", "members": True},
+            ("--group", "mixed-000001", "--kind", "groups", "--members"),
+        ),
+        (
+            {"partitions": [1, 6], "with_position": True},
+            ("--partition", "1", "--partition", "6", "--with-position"),
+        ),
+        (
+            {"since": 1_767_225_700_000, "until": 1_767_225_800_000},
+            ("--since", "1767225700000", "--until", "1767225800000"),
+        ),
+    ],
+)
+def test_the_records_are_those_of_decode(
+    mixed: Path, arguments: dict[str, object], words: tuple[str, ...]
+) -> None:
+    """All, and chosen ones."""
+    done = invoke("decode", "--from-file", mixed, *words)
+    found = list(groupreplay.decode(mixed, **arguments))  # type: ignore[arg-type]
+    assert found == [json.loads(line) for line in done.stdout.splitlines()]
+    assert found
+
+
+def test_what_cannot_be_decoded_is_logged(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """At the end, with the place of the record; alone it is an error."""
+    path = write_capture(tmp_path / "bad.parquet", [Raw(3, 7, 1_000, b"\0", b"")])
+    with caplog.at_level(logging.WARNING, "groupreplay"):
+        assert list(groupreplay.decode(path)) == []
+    assert caplog.messages[0].startswith("partition 3, offset 7: malformed")
+    with pytest.raises(GroupReplayError, match="the record cannot be decoded: "):
+        groupreplay.decode_record(b"\0", b"")
