@@ -275,3 +275,16 @@ class GroupAdmin:
             return error
         except FutureTimeoutError:
             return KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+
+def group_names(connection: Connection) -> list[str]:
+    """The ids of the groups that the brokers list to this login, as far as they answer.
+
+    librdkafka lists only groups of consumers.
+    """
+    try:
+        listed = connection.admin().list_consumer_groups(request_timeout=REQUEST_SECONDS).result()
+    except KafkaException as error:
+        log.debug("no list of groups: %s", error)
+        return []
+    return sorted(group.group_id for group in listed.valid)

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from groupreplay.app.inspection.records import DecodeCounts
     from groupreplay.app.text.tables import OutputFormat
     from groupreplay.state.policy.context import Redaction
+    from groupreplay.streaming.config.settings import Cluster
     from groupreplay.streaming.engine.group_choice import GroupChoice
     from groupreplay.streaming.sources.source import Rows
 
@@ -124,7 +125,7 @@ def _nothing_decoded(
     """The line about what was not found; None if everything was."""
     from groupreplay.app.cli.nothing_found import no_group, no_such
     from groupreplay.codecs.kafka_terms import partition_for
-    from groupreplay.streaming.kafka.group_partition import group_names
+    from groupreplay.streaming.kafka.group_admin import group_names
 
     log = log_read(rows, settings.zone)
     if rows.identity is not None and choice.ids:
@@ -252,7 +253,6 @@ def coordinator_command(settings: CoordinatorSettings) -> None:
     The leader of that partition is the group's coordinator.
     """
     from groupreplay.app.text.tables import Table
-    from groupreplay.streaming.kafka.group_partition import locate
 
     place = locate(settings.group, settings.source.find(), settings.partitions)
     table = Table(
@@ -266,3 +266,37 @@ def coordinator_command(settings: CoordinatorSettings) -> None:
         click.echo(f"{what}; --bootstrap-server asks a cluster, --partitions gives the number", err=True)
     if place["coordinator"] is None and settings.source.find() is not None:
         click.echo(f"partition {place['partition']} has no leader now", err=True)
+
+
+def locate(group_id: str, cluster: Cluster | None, partitions: int | None) -> dict[str, Any]:
+    """``group_id``, ``partition``, ``coordinator`` (``host:port (id)``, None without a cluster), ``partitions``.
+
+    ``partitions`` is the number of them: that of the cluster, or the given one, or Kafka's default. ``assumed`` is true
+    for the default.
+
+    Raises:
+        GroupReplayError: the cluster cannot be reached, or its number of partitions is not ``partitions``.
+    """
+    from groupreplay.codecs.kafka_terms import DEFAULT_PARTITIONS, partition_for
+    from groupreplay.state import OFFSETS_TOPIC
+
+    identity = None
+    if cluster is not None:
+        from groupreplay.streaming.kafka.clients import Connection
+
+        identity = Connection(cluster).identify(OFFSETS_TOPIC)
+        if partitions not in (None, identity.partitions):
+            raise GroupReplayError(
+                f"the topic has {identity.partitions} partitions, not {partitions}",
+                where=f"{OFFSETS_TOPIC}, {cluster.bootstrap_servers}",
+                fix="leave out --partitions",
+                exit_code=ExitCode.USAGE,
+            )
+    count = identity.partitions if identity else partitions or DEFAULT_PARTITIONS
+    return {
+        "group_id": group_id,
+        "partition": partition_for(group_id, count),
+        "coordinator": identity.coordinator_of(group_id) if identity else None,
+        "partitions": count,
+        "assumed": identity is None and partitions is None,
+    }
