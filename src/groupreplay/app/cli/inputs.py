@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from groupreplay.app.cli.file_settings import is_typed
+from groupreplay.app.cli.command import is_typed
 from groupreplay.app.cli.flags import (
     ProbesFlags,
     cluster_flags,

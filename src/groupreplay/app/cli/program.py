@@ -232,7 +232,7 @@ def _writing() -> Iterator[None]:
 
 
 def _load_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
-    from groupreplay.app.cli.file_settings import file_settings
+    from groupreplay.app.cli.command import file_settings
     from groupreplay.streaming.config.config_file import default_path, load_defaults
 
     if path is None:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from groupreplay.app.cli.command import display
-from groupreplay.app.cli.file_settings import is_typed
+from groupreplay.app.cli.command import display, is_typed
 from groupreplay.app.cli.options import group, names_flag, switch
 from groupreplay.streaming.base.clock import UTC, TimeZone, now_ms
 

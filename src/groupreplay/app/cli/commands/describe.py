@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from groupreplay.app.cli.command import with_settings
-from groupreplay.app.cli.file_settings import giving_way, is_typed
+from groupreplay.app.cli.command import giving_way, is_typed, with_settings
 from groupreplay.app.cli.inputs import (
     GroupsQuery,
     exit_code,

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
-from groupreplay.app.cli.command import display, with_settings
-from groupreplay.app.cli.file_settings import giving_way
+from groupreplay.app.cli.command import display, giving_way, with_settings
 from groupreplay.app.cli.flags import (
     ClusterFlags,
     ProbesFlags,

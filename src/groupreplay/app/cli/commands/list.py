@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from groupreplay.app.cli.command import with_settings
-from groupreplay.app.cli.file_settings import is_typed
+from groupreplay.app.cli.command import is_typed, with_settings
 from groupreplay.app.cli.inputs import (
     GroupsQuery,
     exit_code,

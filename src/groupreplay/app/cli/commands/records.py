@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from groupreplay.app.cli.command import with_settings
-from groupreplay.app.cli.file_settings import giving_way
+from groupreplay.app.cli.command import giving_way, with_settings
 from groupreplay.app.cli.flags import ClusterFlags, ProbesFlags, cluster_flags, probes_flags, redaction_flags
 from groupreplay.app.cli.inputs import LogInput, columns_flag, log_flags, log_read, nothing_found
 from groupreplay.app.cli.options import (

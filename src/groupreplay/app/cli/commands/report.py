@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from groupreplay.app.cli.command import with_settings
-from groupreplay.app.cli.file_settings import giving_way
+from groupreplay.app.cli.command import giving_way, with_settings
 from groupreplay.app.cli.flags import redaction_flags, retention_flags, rules_flags
 from groupreplay.app.cli.inputs import (
     LogInput,

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from groupreplay.app.cli.command import with_settings
-from groupreplay.app.cli.file_settings import is_typed
+from groupreplay.app.cli.command import is_typed, with_settings
 from groupreplay.app.cli.flags import ClusterFlags, cluster_flags, redaction_flags, sink_flags, topic_flags
 from groupreplay.app.cli.options import (
     duration,

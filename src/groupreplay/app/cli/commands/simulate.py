@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groupreplay.app.cli.command import with_settings
-from groupreplay.app.cli.file_settings import giving_way
+from groupreplay.app.cli.command import giving_way, with_settings
 from groupreplay.app.cli.flags import ClusterFlags, cluster_flags, topic_flags
 from groupreplay.app.cli.options import file_flag, flag, force_flag, pairs_flag, switch
 
