@@ -70,7 +70,7 @@ def test_a_pair_that_was_not_run(monkeypatch: pytest.MonkeyPatch, release: str, 
     """Of pyspark and the connector: both are named, and a release with which the connector was run."""
     real = machine_checks._version
     monkeypatch.setattr(machine_checks, "_version", lambda name: release if name == "pyspark" else real(name))
-    monkeypatch.setattr(jars.spark_lines, "installed_release", lambda: release)
+    monkeypatch.setattr(jars.platforms, "installed_release", lambda: release)
     (found,) = machine_checks.versions(Subject(SETTINGS))
     assert found.status is status
     if status is Status.WARNING:

@@ -9,7 +9,7 @@ import pytest
 
 from groupreplay.coordinator.consumer import membership, subscriptions
 from groupreplay.coordinator.java_maps import buckets_for
-from groupreplay.streaming.local.java import find_java
+from groupreplay.streaming.local.platforms import find_java
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from groupreplay.streaming.base.errors import GroupReplayError, unusable
-from groupreplay.streaming.local import spark_lines
-from groupreplay.streaming.local.spark_lines import SparkLine
+from groupreplay.streaming.local import platforms
+from groupreplay.streaming.local.platforms import SparkLine
 
 #: The libraries of groupreplay with the extras kafka, spark and serve, as in pyproject.toml; ``pyspark`` is the
 #: platform's own.
@@ -34,7 +34,7 @@ LIBRARIES: Final[Mapping[str, str]] = {
 }
 
 
-LINES: Final[Mapping[str, SparkLine]] = {line.name: line for line in spark_lines.LINES}
+LINES: Final[Mapping[str, SparkLine]] = {line.name: line for line in platforms.LINES}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ class SparkRelease:
     @property
     def connector(self) -> str:
         """The Maven coordinate of Kafka's connector of this release, for ``--packages``."""
-        return spark_lines.connector_coordinate(self.release, self.scala)
+        return platforms.connector_coordinate(self.release, self.scala)
 
 
 def spark_release(text: str, scala: str | None = None) -> SparkRelease:
@@ -88,7 +88,7 @@ def spark_release(text: str, scala: str | None = None) -> SparkRelease:
 
 def _unknown(text: str) -> GroupReplayError:
     what = f"{text!r} is not a Spark line that groupreplay supports"
-    return unusable(what, None, f"use --spark {spark_lines.LINE_NAMES}, or a release of these such as 3.5.4")
+    return unusable(what, None, f"use --spark {platforms.LINE_NAMES}, or a release of these such as 3.5.4")
 
 
 MACHINES: Final = ("x86_64", "aarch64")

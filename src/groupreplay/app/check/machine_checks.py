@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from groupreplay.app.check.result import CheckResult, Subject, failed, ok, unknown, warning
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.local.spark_lines import find_line, javas_of
+from groupreplay.streaming.local.platforms import find_line, javas_of
 from groupreplay.streaming.run import identity
 from groupreplay.streaming.spark import checkpoint as checkpoints
 from groupreplay.streaming.spark.checkpoint_files import holder_of, in_folder, refuse_damage
@@ -25,7 +25,7 @@ _PACKAGES: Final = ("pyspark", "pandas", "pyarrow", "confluent-kafka")
 
 def java(_: Subject) -> Sequence[CheckResult]:
     """The Java that ``run`` would start; with spark-submit the cluster's Java is used instead."""
-    from groupreplay.streaming.local.java import find_java
+    from groupreplay.streaming.local.platforms import find_java
 
     java_home = find_java(javas_of(_version("pyspark")))
     return [ok("java", f"Java {java_home.version} ({java_home.source}): {java_home.home}")]

@@ -25,8 +25,7 @@ from xml.sax.saxutils import quoteattr
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.files import cache_folder, warn_readable, write_once
-from groupreplay.streaming.local.java import find_java
-from groupreplay.streaming.local.spark_lines import JAVAS
+from groupreplay.streaming.local.platforms import JAVAS, find_java
 
 #: Environment variable with the Ivy settings file, if no argument names one; for mirrors and closed networks.
 IVY_SETTINGS_VARIABLE: Final = "GROUPREPLAY_IVY_SETTINGS"

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from groupreplay.app.cli.commands.records import locate
 from groupreplay.app.inspection import capture as module
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.sources.topic import ProbesPlace
@@ -118,18 +117,3 @@ def test_coordinator() -> None:
     }
     assert invoke("coordinator", "=x", "-o", "csv").stdout.splitlines()[1].startswith("'=x,")
     assert invoke("coordinator", "x", "--partitions", "0").exit_code == 2
-
-
-@pytest.mark.parametrize(
-    ("group", "partitions", "expected"),
-    [("testgroup", None, 27), ("my-group", None, 12), ("my-group", 7, 1), ("polygenelubricants", None, 0)],
-)
-def test_without_a_cluster(group: str, partitions: int | None, expected: int) -> None:
-    """The partition follows from the name alone; nobody can say who leads it."""
-    assert locate(group, None, partitions) == {
-        "group_id": group,
-        "partition": expected,
-        "coordinator": None,
-        "partitions": partitions or 50,
-        "assumed": partitions is None,
-    }

@@ -253,7 +253,7 @@ def coordinator_command(settings: CoordinatorSettings) -> None:
     """
     from groupreplay.app.text.tables import Table
 
-    place = locate(settings.group, settings.source.find(), settings.partitions)
+    place = _located(settings.group, settings.source.find(), settings.partitions)
     table = Table(
         ("GROUP", "PARTITION", "COORDINATOR (ID)"),
         [tuple(place[name] for name in ("group_id", "partition", "coordinator"))],
@@ -267,7 +267,7 @@ def coordinator_command(settings: CoordinatorSettings) -> None:
         click.echo(f"partition {place['partition']} has no leader now", err=True)
 
 
-def locate(group_id: str, cluster: Cluster | None, partitions: int | None) -> dict[str, Any]:
+def _located(group_id: str, cluster: Cluster | None, partitions: int | None) -> dict[str, Any]:
     """``group_id``, ``partition``, ``coordinator`` (``host:port (id)``, None without a cluster), ``partitions``.
 
     ``partitions`` is the number of them: that of the cluster, or the given one, or Kafka's default. ``assumed`` is true
