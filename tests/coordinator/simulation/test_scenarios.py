@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from groupreplay.coordinator.simulation.draws import HOUR_MS
 from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.script import (
     CRASH,
     HANG,
+    HOUR_MS,
     RESUME,
     START,
     STOP,

@@ -1,4 +1,4 @@
-"""Values drawn from random numbers."""
+"""Values of a script that are drawn from random numbers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from groupreplay.coordinator.simulation import draws
-from groupreplay.coordinator.simulation.draws import (
+from groupreplay.coordinator.simulation.script import (
     MINUTE_MS,
     SECOND_MS,
     About,
@@ -18,6 +17,11 @@ from groupreplay.coordinator.simulation.draws import (
     OneOf,
     ShareOfTime,
     Time,
+    drawn,
+    least_time_ms,
+    numbers_of,
+    time_ms,
+    whole_number,
 )
 
 NUMBERS = range(400)
@@ -25,13 +29,13 @@ NUMBERS = range(400)
 
 def values(draw: Number) -> set[int]:
     """Every number that comes in many draws."""
-    return {draws.whole_number(random.Random(seed), draw) for seed in NUMBERS}
+    return {whole_number(random.Random(seed), draw) for seed in NUMBERS}
 
 
 def times(draw: Time, **fields: int) -> tuple[int, int]:
     """The least and the largest time of many draws."""
-    drawn = [draws.time_ms(random.Random(seed), draw, **fields) for seed in NUMBERS]
-    return min(drawn), max(drawn)
+    draws_ms = [time_ms(random.Random(seed), draw, **fields) for seed in NUMBERS]
+    return min(draws_ms), max(draws_ms)
 
 
 def test_numbers() -> None:
@@ -39,14 +43,14 @@ def test_numbers() -> None:
     assert values(7) == {7}
     assert values(Between(2, 4)) == {2, 3, 4}
     assert values(OneOf((3, 6, 12), (1, 0, 1))) == {3, 12}
-    ends = [draws.numbers_of(draw) for draw in (7, Between(2, 4), OneOf((3, 12)))]
+    ends = [numbers_of(draw) for draw in (7, Between(2, 4), OneOf((3, 12)))]
     assert ends == [(7,), (2, 4), (3, 12)]
 
 
 def test_choices() -> None:
     """A value that is no choice is itself."""
-    assert draws.drawn(random.Random(0), "a") == "a"
-    assert {draws.drawn(random.Random(seed), OneOf(("a", "b"))) for seed in NUMBERS} == {"a", "b"}
+    assert drawn(random.Random(0), "a") == "a"
+    assert {drawn(random.Random(seed), OneOf(("a", "b"))) for seed in NUMBERS} == {"a", "b"}
 
 
 @pytest.mark.parametrize(
@@ -64,7 +68,7 @@ def test_times(draw: Time, least: int, most: int) -> None:
     shortest, longest = times(draw, members=5)
     assert least <= shortest <= least + (most - least) // 20
     assert most - (most - least) // 20 <= longest <= most
-    assert draws.least_time_ms(draw) <= least
+    assert least_time_ms(draw) <= least
 
 
 def test_fixed_times_and_shares() -> None:
