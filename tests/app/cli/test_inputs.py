@@ -14,7 +14,7 @@ import pytest
 from groupreplay.app.cli import inputs
 from groupreplay.app.cli.flags import ClusterFlags, ProbesFlags
 from groupreplay.app.cli.options import file_flag
-from groupreplay.app.cli.table_flags import TableFlags
+from groupreplay.app.cli.printing_flags import TableFlags
 from groupreplay.app.inspection.groups import live_groups
 from groupreplay.app.text.times import given_time
 from groupreplay.streaming.base.clock import UTC, now_ms

@@ -33,8 +33,7 @@ from groupreplay.app.cli.options import (
     time_flag,
     time_zone_flag,
 )
-from groupreplay.app.cli.table_flags import TableFlags, table_flags
-from groupreplay.app.cli.time_range import TimeRange, time_range
+from groupreplay.app.cli.printing_flags import TableFlags, TimeRange, table_flags, time_range
 from groupreplay.app.text.times import GivenTime
 from groupreplay.streaming.base.clock import TimeZone
 from groupreplay.streaming.base.errors import ExitCode

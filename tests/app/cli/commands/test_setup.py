@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from groupreplay.app.bundle.archive import BundleTarget, spark_release
 from groupreplay.app.bundle.builder import Submission
-from groupreplay.app.bundle.target import BundleTarget, spark_release
 from groupreplay.app.check import checklist as check_module
 from groupreplay.app.check.checklist import _Check
 from groupreplay.app.check.result import failed, ok, unknown

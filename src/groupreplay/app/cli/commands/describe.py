@@ -28,7 +28,7 @@ from groupreplay.app.cli.options import (
     switch,
     time_flag,
 )
-from groupreplay.app.cli.time_range import TimeRange, given_flags, print_heading, time_range
+from groupreplay.app.cli.printing_flags import TimeRange, given_flags, print_heading, time_range
 from groupreplay.app.text.times import GivenTime
 from groupreplay.streaming.base.errors import GroupReplayError
 

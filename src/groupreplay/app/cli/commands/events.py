@@ -45,7 +45,7 @@ from groupreplay.app.cli.options import (
     time_flag,
     time_zone_flag,
 )
-from groupreplay.app.cli.time_range import (
+from groupreplay.app.cli.printing_flags import (
     TimeRange,
     event_headings,
     given_flags,

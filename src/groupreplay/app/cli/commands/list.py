@@ -20,7 +20,7 @@ from groupreplay.app.cli.inputs import (
     warn_of_assumptions,
 )
 from groupreplay.app.cli.options import duration, flag, groups_flag, known_names_flag
-from groupreplay.app.cli.time_range import TimeRange, given_flags, print_heading
+from groupreplay.app.cli.printing_flags import TimeRange, given_flags, print_heading
 
 if TYPE_CHECKING:
     from groupreplay.app.cli.nothing_found import LogRead, Nothing

@@ -25,7 +25,7 @@ from groupreplay.app.cli.inputs import (
     warn_of_losses,
 )
 from groupreplay.app.cli.options import file_flag, flag, force_flag, switch, time_flag, time_zone_flag
-from groupreplay.app.cli.time_range import TimeRange, given_flags, point_ms, time_range
+from groupreplay.app.cli.printing_flags import TimeRange, given_flags, point_ms, time_range
 from groupreplay.app.text.times import GivenTime
 from groupreplay.streaming.base.clock import TimeZone
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError

@@ -151,8 +151,8 @@ def bundle_command(settings: BundleSettings) -> None:
     another Python and another machine type than those of this machine. pip downloads the libraries, with its own
     settings.
     """
+    from groupreplay.app.bundle.archive import bundle_target, spark_release
     from groupreplay.app.bundle.builder import build_bundle
-    from groupreplay.app.bundle.target import bundle_target, spark_release
 
     spark = spark_release(settings.spark, settings.scala)
     target = bundle_target(settings.python, settings.platform, spark)
