@@ -32,7 +32,6 @@ from groupreplay.coordinator.requests import (
 )
 from groupreplay.coordinator.trace_entries import BranchEntry, PartitionEntry
 from support.model.classic_clients import Clients, joining
-from support.model.consumer_clients import ConsumerClients
 
 
 @pytest.mark.parametrize("scala", [False, True])
@@ -154,21 +153,6 @@ def test_an_aborted_commit_makes_a_group() -> None:
         assert (clients.coordinator.group is None) is scala
 
 
-def test_a_consumer_group_stays_as_it_is() -> None:
-    """All of it is in the log."""
-    clients = ConsumerClients()
-    clients.enter("a")
-    clients.settle_all()
-    before = clients.consumers.copy()
-    clients.take(clients.coordinator.unload(clients.now))
-    assert clients.beat("a").error is Error.NOT_COORDINATOR
-    clients.take(clients.coordinator.begin_loading(clients.now))
-    assert clients.beat("a").error is Error.COORDINATOR_LOAD_IN_PROGRESS
-    clients.take(clients.coordinator.load(clients.now))
-    assert clients.consumers == before
-    assert clients.beat("a").error is Error.NONE
-
-
 def test_the_trace_of_a_move() -> None:
     """The states of the partition, and the lines that Kafka logs."""
     coordinator = Coordinator("g", Settings(), random.Random(0), traced=True)
@@ -190,25 +174,6 @@ def moved(clients: Clients) -> ClassicGroup | None:
     """The coordinator moves, without requests in the meantime."""
     clients.take(clients.coordinator.move(clients.now))
     return clients.coordinator.group
-
-
-def test_a_stable_group_is_loaded_as_it_was() -> None:
-    """Nothing is written or changed; the sessions restart."""
-    clients = Clients()
-    ids = clients.stable("a", "b")
-    (key, before), records, changes = clients.group.record(), len(clients.log), list(clients.changes)
-    clients.wait(40_000)
-    group = moved(clients)
-    assert group is not None
-    # A generation is written before it is Stable.
-    written_ms = clients.changes[-2].at_ms
-    assert group.record() == (key, replace(before, current_state_timestamp_ms=written_ms))
-    assert (group.state, group.subscribed_topics) == (Phase.STABLE, frozenset({"t"}))
-    assert (len(clients.log), clients.changes) == (records, changes)
-    clients.wait(40_000)
-    assert sorted(group.members) == sorted(ids)
-    clients.wait(5_000)
-    assert clients.state == "Empty"
 
 
 def test_a_rebalance_in_progress_is_forgotten() -> None:
