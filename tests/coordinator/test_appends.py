@@ -133,7 +133,9 @@ def test_the_trace_of_a_failure() -> None:
     coordinator.fail_appends(NO_REPLICAS)
     trace = coordinator.handle(joining(), 1_000).trace
     appends = [one for one in trace if isinstance(one, AppendEntry)]
-    assert [(one.records, one.error) for one in appends] == [(("GroupMetadata",), "NOT_ENOUGH_REPLICAS")]
+    assert [(append.records, append.error) for append in appends] == [
+        (("GroupMetadata",), "NOT_ENOUGH_REPLICAS")
+    ]
     branches = [(one.method, one.says) for one in trace if isinstance(one, BranchEntry)]
     says = "Writing records to __consumer_offsets failed due to: NOT_ENOUGH_REPLICAS."
     assert branches[-1] == ("revertLastWrittenOffset", says)

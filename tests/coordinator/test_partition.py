@@ -84,15 +84,15 @@ def test_the_answers(scala: bool) -> None:
     clients.stable("a")
     coordinator = clients.coordinator
     clients.take(coordinator.unload(clients.now))
-    assert {clients.error(replace(one)) for one in REQUESTS} == {"NOT_COORDINATOR"}
+    assert {clients.error(replace(request)) for request in REQUESTS} == {"NOT_COORDINATOR"}
     dead = DescribedGroup(state=Phase.DEAD)
     assert coordinator.summary() == replace(dead, error=Error.NOT_COORDINATOR)
     clients.take(coordinator.begin_loading(clients.now))
     loading = "COORDINATOR_LOAD_IN_PROGRESS"
-    told = {type(one): clients.error(replace(one)) for one in REQUESTS}
+    told = {type(request): clients.error(replace(request)) for request in REQUESTS}
     synced = "REBALANCE_IN_PROGRESS" if scala else loading
     assert told == {
-        **{type(one): loading for one in REQUESTS},
+        **{type(request): loading for request in REQUESTS},
         ClassicHeartbeat: "NONE",
         SyncGroup: synced,
     }

@@ -345,7 +345,7 @@ class Coordinator(CoordinatorState):
             if not group.is_empty and group.is_subscribed(partition[0])
         ]
         known = set(self.offsets.partitions()) - set(refused)
-        removed = [one for one in request.partitions if one in known]
+        removed = [partition for partition in request.partitions if partition in known]
         if not self.settings.scala:
             self.journal.write(now_ms, *self.offsets.remove(self.group_id, removed))
         elif len(refused) < len(request.partitions):

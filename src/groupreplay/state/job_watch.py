@@ -150,7 +150,9 @@ class JobWatch:
         """The conditions about coordinators' clocks, which records begin and end; no others depend on records."""
         state = self._state
         (detector,) = (
-            one for one in job_detectors(self.context.policy.thresholds) if isinstance(one, JobBlindDetector)
+            detector
+            for detector in job_detectors(self.context.policy.thresholds)
+            if isinstance(detector, JobBlindDetector)
         )
         self.changed = True
         record = state.clocks.apply_log(seen, detector.clock_ms, state.leaders)

@@ -35,7 +35,7 @@ def test_every_question_has_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
         _Check("e", lambda _: [ok("e", "never asked")], needs=("d",)),
         _Check("f", lambda _: [ok("f", "never asked")], when=lambda _: False),
     )
-    assert [(one.check, one.status.value, one.found, one.fix) for one in results] == [
+    assert [(result.check, result.status.value, result.found, result.fix) for result in results] == [
         ("a", "ok", "well", None),
         ("a2", "warning", "poor", "mend it"),
         ("b", "failed", "no (here)", "do\nthis"),
@@ -55,7 +55,7 @@ def test_no_question_holds_up_the_others(monkeypatch: pytest.MonkeyPatch) -> Non
         results = asked(monkeypatch, silent, _Check("b", lambda _: [ok("b", "well")]), seconds=0.2)
     finally:
         never.set()
-    assert [(one.check, one.status, one.exit_code) for one in results] == [
+    assert [(result.check, result.status, result.exit_code) for result in results] == [
         ("a", Status.FAILED, ExitCode.CONNECTION),
         ("b", Status.OK, ExitCode.OK),
     ]
@@ -65,7 +65,7 @@ def test_no_question_holds_up_the_others(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_nobody_answers() -> None:
     """Nobody listens on the port: the connection has failed, the machine is looked at all the same."""
     result = invoke("check", "--bootstrap-server", "127.0.0.1:1", "--timeout", "20", "-o", "json")
-    found = {one["check"]: one["status"] for one in json.loads(result.stdout)}
+    found = {row["check"]: row["status"] for row in json.loads(result.stdout)}
     assert result.exit_code == ExitCode.CONNECTION
     assert [found.pop(name) for name in ("java", "versions", "cluster")] == ["ok", "ok", "failed"]
     assert set(found.values()) == {"skipped"}

@@ -141,7 +141,7 @@ def test_fields_are_flags() -> None:
     """Each field is a flag or a group of flags, in the order of the class; the command receives the instance."""
     given: list[Settings] = []
     command = with_settings("c", Settings)(given.append)
-    flags = [one.opts for one in command.params[:5]]
+    flags = [param.opts for param in command.params[:5]]
     assert flags == [["-x", "--x"], ["--why"], ["--label"], ["name"], ["--once"]]
     assert CliRunner().invoke(command, ["-x", "1", "--label", "a=b", "--label", "c=d=e", "n"]).exit_code == 0
     assert given == [Settings(Point(1, 7), {"a": "b", "c": "d=e"}, "n", False)]
@@ -235,7 +235,7 @@ def value_of(name: str, command: str, setting: FileSetting) -> str:
         return "true"
     if setting.choices is not None:
         return json.dumps(min(setting.choices))
-    param = next(one for one in _command(command).params if one.name == setting.parameter)
+    param = next(param for param in _command(command).params if param.name == setting.parameter)
     if name == "group" and not setting.repeated:
         return '"g"'
     if name == "type":

@@ -136,7 +136,7 @@ def test_assumed_sessions(
     life.leave("b")
     life.settle()
     write_capture(capture, raw(life.log))
-    given = [word for one in properties for word in ("--broker-property", one)]
+    given = [word for property_ in properties for word in ("--broker-property", property_)]
     result = invoke(command, "--from-file", capture, *flags, *given)
     assert result.exit_code == 0, result.output
     line = result.stderr.replace("=MS", "")

@@ -134,7 +134,7 @@ def made(
 def decoded(probes: list[SimulatedRow]) -> list[GroupAnswer | RoundSummary]:
     """The messages of the prober; each of them is an answer or a summary."""
     messages = [decode_message(row[5], row[6]) for row in probes]
-    found = [one for one in messages if isinstance(one, GroupAnswer | RoundSummary)]
+    found = [message for message in messages if isinstance(message, GroupAnswer | RoundSummary)]
     assert found == messages
     return found
 
@@ -159,7 +159,7 @@ def test_probes_are_one_partition_by_time(monkeypatch: pytest.MonkeyPatch, spill
 def test_an_open_transaction_holds_the_stable_end_back() -> None:
     """In a capture; a topic that counts by itself has only what is committed, behind what it had."""
     records, probes, _ = made("transactions", RowTarget(cluster_id="c"), 60)
-    ends = [pair for one in summaries(probes) for pair in one.partitions.values()]
+    ends = [pair for summary in summaries(probes) for pair in summary.partitions.values()]
     assert any(stable < high for high, stable in ends)
     assert all(stable <= high for high, stable in ends)
     assert max(row[2] for row in records) + 1 > len(records) / 2
@@ -183,7 +183,7 @@ def test_a_group_that_mixes_commits_is_in_the_truth() -> None:
 def test_a_broker_that_is_restarted_is_not_in_the_round() -> None:
     """Each in its turn, while it is away."""
     _, probes, _ = made("cluster-restart", RowTarget(cluster_id="c"), minutes=25)
-    away = [(one.taken_ms - BEGIN_MS, {*BROKERS} - {*one.brokers}) for one in summaries(probes)]
+    away = [(summary.taken_ms - BEGIN_MS, {*BROKERS} - {*summary.brokers}) for summary in summaries(probes)]
     assert {tuple(gone) for _, gone in away} == {(), *((broker,) for broker in BROKERS)}
     assert min(at_ms for at_ms, gone in away if gone) >= 15 * MINUTE_MS
 
@@ -197,7 +197,7 @@ def test_a_broker_that_loads_does_not_list_its_groups() -> None:
     assert errors == {None, "COORDINATOR_LOAD_IN_PROGRESS"}
     answers = [one for one in decoded(probes) if isinstance(one, GroupAnswer)]
     assert answers
-    assert not [one for one in answers if one.broker in loading[one.taken_ms]]
+    assert not [answer for answer in answers if answer.broker in loading[answer.taken_ms]]
 
 
 HOUR_MS = 3_600_000

@@ -107,7 +107,7 @@ def test_facts_that_repeat_say_how_many_were_suppressed() -> None:
         "offsets.reset",
         "static.replaced",
     ]
-    assert all("suppressed" in {one.name for one in fields(fact)} for fact in facts.values())
+    assert all("suppressed" in {field.name for field in fields(fact)} for fact in facts.values())
 
 
 def test_every_event_is_said_once_at_least() -> None:

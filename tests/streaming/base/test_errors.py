@@ -49,13 +49,16 @@ def test_the_nearest_name() -> None:
 def test_the_extra_has_the_library(extra: str) -> None:
     """What the error tells the user to install brings the library; nothing of it comes without the extra."""
     libraries = set(EXTRAS[extra].values())
-    without = {canonicalize_name(one.name) for one in project_requirements()}
-    assert libraries <= {canonicalize_name(one.name) for one in project_requirements(extra)} - without
+    without = {canonicalize_name(requirement.name) for requirement in project_requirements()}
+    assert (
+        libraries
+        <= {canonicalize_name(requirement.name) for requirement in project_requirements(extra)} - without
+    )
 
 
 def test_the_extra_dev_has_all() -> None:
     """So that one install is enough for the tests."""
-    (own,) = [one for one in project_requirements("dev") if one.name == "groupreplay"]
+    (own,) = [requirement for requirement in project_requirements("dev") if requirement.name == "groupreplay"]
     assert own.extras == set(EXTRAS)
 
 

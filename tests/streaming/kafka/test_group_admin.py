@@ -189,7 +189,7 @@ def test_a_broker_that_lists_no_states(caplog: pytest.LogCaptureFixture) -> None
         frozenset({"PreparingRebalance", "CompletingRebalance", "new"}), {1: None, 2: None}
     )
     assert [admin.rebalancing([1, 2]) for _ in range(2)] == [expected] * 2
-    assert [one.getMessage() for one in caplog.records] == [
+    assert [record.getMessage() for record in caplog.records] == [
         "the brokers (before 2.6) list groups without their states: each round of the prober describes all "
         "groups; with many groups choose a longer --probe-interval"
     ]

@@ -167,4 +167,4 @@ def test_parts_of_a_record_are_not_confused() -> None:
         (None, b"abc", 1),
         (b"ab", b"c", 2),
     ]
-    assert len({record_digest(*one) for one in records}) == len(records)
+    assert len({record_digest(*record) for record in records}) == len(records)

@@ -199,7 +199,7 @@ def _left(data: Data) -> str:
     text = f"{phrases.member(data)}, reason {reason}, last seen {milliseconds(data.get('elapsed_ms'))} before"
     candidates = data.get("candidates") or ()
     if reason == "unknown" and candidates:
-        text += f", one of {', '.join(safe_text(str(one.get('reason'))) for one in candidates)}"
+        text += f", one of {', '.join(safe_text(str(candidate.get('reason'))) for candidate in candidates)}"
     elif candidates and candidates[0].get("timeout_ms") is not None:
         text += f" ({safe_text(str(candidates[0].get('words')))})"
     return text + phrases.assumed(data)

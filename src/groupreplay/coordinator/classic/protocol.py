@@ -297,9 +297,9 @@ class ClassicHandler:
         if not isinstance(group, ClassicGroup):
             return Answer.of_leaving(Error.UNKNOWN_MEMBER_ID for _ in request.members)
         left: list[Error] = []
-        for one in request.members:
+        for member in request.members:
             try:
-                self._remove(group, one, now_ms)
+                self._remove(group, member, now_ms)
             except Refused as refused:
                 left.append(refused.error)
             else:

@@ -162,7 +162,11 @@ class Rebalance:
         """End the join phase: remove dynamic members that have not joined, keep static ones."""
         group = self.group
         self.coordinator.timers.cancel(_JOIN)
-        missing = [one for one in group.members.values() if one.joining is None and one.instance_id is None]
+        missing = [
+            member
+            for member in group.members.values()
+            if member.joining is None and member.instance_id is None
+        ]
         for member in missing:
             self.remove_member(member.member_id, "has not rejoined within the rebalance timeout")
         leader, has_leader = group.leader, group.elect_joined_leader()

@@ -204,7 +204,9 @@ class ConsumerGroup:
         """Whether a member of the classic protocol may join (``supportsClassicProtocols``)."""
         classic = [member.classic for member in self.members.values() if member.classic is not None]
         supported = Counter(protocol.name for one in classic for protocol in one.protocols)
-        return protocol_type == "consumer" and any(supported[one.name] == len(classic) for one in protocols)
+        return protocol_type == "consumer" and any(
+            supported[protocol.name] == len(classic) for protocol in protocols
+        )
 
     # -- assignments
 

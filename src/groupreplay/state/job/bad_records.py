@@ -297,16 +297,16 @@ def _of_lists(value: Value) -> Iterator[tuple[str, _Found]]:
 def _lists_of_partitions(value: Any) -> tuple[str, ...]:
     """The fields of a kind of value that hold partitions, by its declaration."""
     return tuple(
-        one.name
-        for one in wires(value)
-        if isinstance(one.type, Array)
-        and isinstance(one.type.element, Nested)
-        and _has_partitions(one.type.element.message)
+        wire.name
+        for wire in wires(value)
+        if isinstance(wire.type, Array)
+        and isinstance(wire.type.element, Nested)
+        and _has_partitions(wire.type.element.message)
     )
 
 
 def _has_partitions(message: Any) -> bool:
-    return any(one.name == "partitions" and isinstance(one.type, Array) for one in wires(message))
+    return any(wire.name == "partitions" and isinstance(wire.type, Array) for wire in wires(message))
 
 
 def _names(names: Iterable[str]) -> _Found:

@@ -114,7 +114,7 @@ class BrokerClock:
         """Whether this machine's clock was set, or the correction has changed, by more than a minute."""
         now = self.mark()
         moved_ms = (now.correction_ms - since.correction_ms, now.clock_base_ms - since.clock_base_ms)
-        return any(abs(one) > _MOVED_MS for one in moved_ms)
+        return any(abs(distance_ms) > _MOVED_MS for distance_ms in moved_ms)
 
     def _base_ms(self) -> float:
         return self._clock() - 1_000 * self._seconds()

@@ -67,7 +67,7 @@ class UnwritableError(PassingError):
 
 def did_you_mean(name: str, known: Collection[str], least: float = 0.6) -> str:
     """The begin of a remedy for a name that nobody knows: the nearest known one, or nothing."""
-    return "".join(f"did you mean {one}? " for one in get_close_matches(name, known, 1, least))
+    return "".join(f"did you mean {match}? " for match in get_close_matches(name, known, 1, least))
 
 
 def unusable(what: str, where: object, fix: str) -> GroupReplayError:

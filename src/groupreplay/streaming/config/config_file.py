@@ -119,8 +119,10 @@ def _require_choices(
     """A setting at the top must be a choice of one command at least."""
     for name, value in shared.items():
         of_commands = [known[name] for known in commands.values() if name in known]
-        if of_commands and not any(one.takes(value) for one in of_commands):
-            choices = ", ".join(sorted(frozenset().union(*(one.choices or () for one in of_commands))))
+        if of_commands and not any(command.takes(value) for command in of_commands):
+            choices = ", ".join(
+                sorted(frozenset().union(*(command.choices or () for command in of_commands)))
+            )
             raise unusable(f"the setting {name!r} is {value!r}", path, f"write one of: {choices}")
 
 

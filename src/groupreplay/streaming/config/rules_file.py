@@ -70,7 +70,7 @@ _GROUP: Final = _struct(
         "severity_cap": Literal["info", "warn"],
         "matters": bool,
         "labels": dict[str, str],
-        **_tables(one for one in _JUDGES if one.name not in OF_THE_JOB),
+        **_tables(judge for judge in _JUDGES if judge.name not in OF_THE_JOB),
     },
 )
 _WINDOW: Final = _struct(
@@ -265,7 +265,7 @@ def _converted(values: dict[str, Any], where: str, *, strict: bool = True) -> di
 
 def _thresholds(table: dict[str, Any]) -> Thresholds:
     """``{"rebalance.stuck": {"threshold_ms": 3000}}`` from tables within tables."""
-    names = [(one.name, *one.name.split(".")) for one in _JUDGES]
+    names = [(judge.name, *judge.name.split(".")) for judge in _JUDGES]
     found = {name: table.get(family, {}).get(word, {}) for name, family, word in names}
     return {name: values for name, values in found.items() if values}
 

@@ -121,7 +121,7 @@ class GroupAdmin:
         )
         if isinstance(answer, KafkaException):
             return GroupListing(frozenset(), dict.fromkeys(brokers, answer.args[0].str()))
-        errors = [one.args[0] if isinstance(one, KafkaException) else one for one in answer.errors]
+        errors = [error.args[0] if isinstance(error, KafkaException) else error for error in answer.errors]
         stateless = [one.group_id for one in answer.valid if one.state == ConsumerGroupState.UNKNOWN]
         listed = frozenset(one.group_id for one in answer.valid).difference(stateless)
         return GroupListing(listed | self._found_rebalancing(stateless), self._blamed(brokers, errors))
@@ -235,7 +235,10 @@ class GroupAdmin:
         """The brokers that do not answer: DescribeConfigs of a broker is sent to that broker."""
         admin = self._connection.admin()
         resources = [ConfigResource(ConfigResource.Type.BROKER, str(number)) for number in brokers]
-        answers = [admin.describe_configs([one], request_timeout=self._seconds)[one] for one in resources]
+        answers = [
+            admin.describe_configs([resource], request_timeout=self._seconds)[resource]
+            for resource in resources
+        ]
         outcomes = zip(brokers, map(self._answer, answers), strict=True)
         # A refusal is an answer.
         return [
@@ -257,12 +260,12 @@ class GroupAdmin:
             protocol=group.partition_assignor or "",
             members=tuple(
                 MemberAnswer(
-                    member_id=one.member_id,
-                    instance_id=one.group_instance_id,
-                    client_id=one.client_id,
-                    client_host=one.host,
+                    member_id=member.member_id,
+                    instance_id=member.group_instance_id,
+                    client_id=member.client_id,
+                    client_host=member.host,
                 )
-                for one in group.members
+                for member in group.members
             ),
         )
 

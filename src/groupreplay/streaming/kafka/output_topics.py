@@ -118,7 +118,7 @@ def describe_topics(connection: Connection, names: TopicNames) -> list[OutputTop
             kind=kind,
             name=name,
             partitions=len(found[name].partitions),
-            replicas=min(len(one.replicas) for one in found[name].partitions.values()),
+            replicas=min(len(partition.replicas) for partition in found[name].partitions.values()),
             settings=settings.get(name),
         )
         for name, kind in kinds.items()
@@ -166,7 +166,7 @@ def create_missing(connection: Connection, names: TopicNames) -> list[str]:
     Raises:
         GroupReplayError: a topic is missing and may not be created, or the cluster cannot be asked.
     """
-    missing = [one for one in TOPIC_CONFIGS if _is_missing(connection, getattr(names, one))]
+    missing = [config for config in TOPIC_CONFIGS if _is_missing(connection, getattr(names, config))]
     if missing:
         create_topics(connection, names, missing)
         _await_partitions(connection, names, missing)
@@ -188,7 +188,7 @@ def _is_missing(connection: Connection, name: str) -> bool:
 
 def _partitions(connection: Connection, names: TopicNames, kinds: Sequence[str]) -> dict[str, int]:
     known = _known_topics(connection)
-    wanted = [getattr(names, one) for one in kinds]
+    wanted = [getattr(names, kind) for kind in kinds]
     return {name: len(known[name].partitions) for name in wanted if name in known}
 
 
@@ -253,7 +253,7 @@ def _await_partitions(connection: Connection, names: TopicNames, kinds: Sequence
     deadline = time.monotonic() + _REQUEST_SECONDS
     while True:
         partitions = _partitions(connection, names, kinds)
-        missing = [name for one in kinds if (name := getattr(names, one)) not in partitions]
+        missing = [name for kind in kinds if (name := getattr(names, kind)) not in partitions]
         if not missing:
             return partitions
         if time.monotonic() > deadline:
@@ -344,12 +344,12 @@ def _requested(
 ) -> dict[str, KafkaException | None]:
     wanted = [
         NewTopic(
-            one.name,
-            num_partitions=numbers.partitions if one.partitions is None else one.partitions,
+            plan.name,
+            num_partitions=numbers.partitions if plan.partitions is None else plan.partitions,
             replication_factor=numbers.replicas,
-            config=dict(one.settings),
+            config=dict(plan.settings),
         )
-        for one in plans
+        for plan in plans
     ]
     answers = connection.admin().create_topics(
         wanted, operation_timeout=_REQUEST_SECONDS, validate_only=only_try

@@ -230,7 +230,7 @@ class MessageLimits:
         except (GroupReplayError, KafkaException) as error:
             log.debug("the limits of messages are not known now: %s", error)
             return None
-        return {one.kind: one.number("max.message.bytes") for one in topics}
+        return {topic.kind: topic.number("max.message.bytes") for topic in topics}
 
 
 def _text(limits: dict[str, int]) -> str:

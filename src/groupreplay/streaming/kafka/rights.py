@@ -122,8 +122,8 @@ def held(connection: Connection, rights: Sequence[Right]) -> dict[Right, Held]:
     Raises:
         GroupReplayError: the cluster cannot be asked.
     """
-    topics = _topic_operations(connection, sorted({one.name for one in rights if one.kind == "topic"}))
-    about_groups = [one for one in rights if one.kind == "group"]
+    topics = _topic_operations(connection, sorted({right.name for right in rights if right.kind == "topic"}))
+    about_groups = [right for right in rights if right.kind == "group"]
     # Describing a group makes brokers create the offsets topic, so it is not done while that topic is missing.
     without_log = topics.get(OFFSETS_TOPIC) is Held.NO_TOPIC
     groups = (
@@ -194,7 +194,7 @@ def _topic_operations(connection: Connection, names: Sequence[str]) -> Mapping[s
 
 def _visible_groups(connection: Connection, rights: Sequence[Right]) -> dict[Right, Held]:
     # Random names: no right can have been granted for such a group alone.
-    names = {one: f"{one.name if one.prefixed else 'groupreplay-'}{uuid.uuid4()}" for one in rights}
+    names = {right: f"{right.name if right.prefixed else 'groupreplay-'}{uuid.uuid4()}" for right in rights}
     descriptions = GroupAdmin(connection).describe(list(names.values()))
     return {one: _seen(descriptions[name]) for one, name in names.items()}
 

@@ -181,7 +181,7 @@ class Prober:
             summary,
             began=started,
             complete=not any(listing.brokers.values()),
-            missed=listing.groups - {one.group_id for one in answers},
+            missed=listing.groups - {answer.group_id for answer in answers},
             deletions=self._deletions(ends),
         )
 
@@ -223,8 +223,8 @@ class Prober:
 
     def remember(self, taken: ProbeRound) -> None:
         """Update the groups to describe in the next round; groups that could not be described stay in the list."""
-        ended = {one.group_id for one in taken.answers if one.state not in IN_PROGRESS}
-        begun = {one.group_id for one in taken.answers if one.state in IN_PROGRESS}
+        ended = {answer.group_id for answer in taken.answers if answer.state not in IN_PROGRESS}
+        begun = {answer.group_id for answer in taken.answers if answer.state in IN_PROGRESS}
         self._in_progress = (self._in_progress - ended) | begun
         for group in ended | begun:
             self._missed.pop(group, None)

@@ -195,7 +195,7 @@ def round_line(summary: RoundSummary) -> str:
 
 def round_documents(taken: ProbeRound) -> list[Mapping[str, Any]]:
     """The answers as in the topic ``group-probes``."""
-    return [msgspec.to_builtins(one) for one in taken.answers]
+    return [msgspec.to_builtins(answer) for answer in taken.answers]
 
 
 _COMMAND: Final = (sys.executable, "-m", "groupreplay.streaming.prober.service")

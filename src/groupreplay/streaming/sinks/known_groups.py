@@ -120,7 +120,7 @@ class KnownGroup(msgspec.Struct, frozen=True, gc=False):
         """The highest severity of its conditions; None without one."""
         if not self.conditions:
             return None
-        held = {one.severity for one in self.conditions}
+        held = {condition.severity for condition in self.conditions}
         return next((severity for severity in _SEVERITIES if severity in held), "INFO")
 
 
@@ -152,7 +152,7 @@ def known_group(value: bytes) -> KnownGroup | None:
         since_ms=document.since_ms,
         member_count=document.member_count,
         next_expiry_ms=document.offsets.next_expiry_ms,
-        conditions=_conditions(tuple(one.holding() for one in document.conditions)),
+        conditions=_conditions(tuple(condition.holding() for condition in document.conditions)),
         labels=shared_labels(document.labels),
     )
 

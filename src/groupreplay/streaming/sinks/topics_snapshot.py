@@ -96,7 +96,7 @@ class TopicsSnapshot:
         elif key == CONDITIONS_KEY:
             held = _conditions.decode(value)
             if held is not None:
-                self.job_conditions = [one.holding() for one in held.conditions]
+                self.job_conditions = [condition.holding() for condition in held.conditions]
             understood = held is not None
         else:
             understood = self._take_bad_records(key, value)
