@@ -62,7 +62,6 @@ TODAY: dict[Check, list[str]] = {
     checks.bare_decodings: [*DECODED_ELSEWHERE],
     checks.long_modules: [
         "tests/state/conditions/test_scenarios.py",
-        "tests/coordinator/test_coordinator.py",
     ],
     checks.long_functions: [
         "state/output/envelope.py event_schema",

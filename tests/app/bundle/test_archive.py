@@ -91,17 +91,10 @@ def test_the_connector_is_of_the_users_own_release(text: str, scala: str | None,
 def test_numpy_2_is_left_out_of_archives_for_spark_3_5() -> None:
     """PySpark 3.5 declares numpy<2; other lines have the project's range."""
     numpy = {
-        line: [
-            requirement for requirement in spark_release(line).requirements if requirement.startswith("numpy")
-        ]
+        line: [text for text in spark_release(line).requirements if text.startswith("numpy")]
         for line in LINES
     }
-    assert numpy == {
-        "3.5": ["numpy>=1.26,<2"],
-        "4.0": ["numpy>=1.26"],
-        "4.1": ["numpy>=1.26"],
-        "4.2": ["numpy>=1.26"],
-    }
+    assert numpy == {"3.5": ["numpy>=1.26,<2"], **dict.fromkeys(("4.0", "4.1", "4.2"), ["numpy>=1.26"])}
 
 
 @pytest.mark.parametrize("text", ["3.4", "5.0.0", "4", "four", "3.5.", ""])
@@ -319,15 +312,8 @@ def test_the_same_files_give_the_same_bytes(tmp_path: Path) -> None:
         digests.add(hashlib.sha256(path.read_bytes()).hexdigest())
         with tarfile.open(path) as archive:
             entries = [
-                (
-                    entry.name,
-                    entry.mode,
-                    entry.uid,
-                    entry.gid,
-                    entry.uname,
-                    entry.mtime,
-                )
-                for entry in archive.getmembers()
+                (file.name, file.mode, file.uid, file.gid, file.uname, file.mtime)
+                for file in archive.getmembers()
             ]
         assert entries == [
             ("a.py", 0o644, 0, 0, "", 315_532_800),
