@@ -94,7 +94,7 @@ def test_numpy_2_is_left_out_of_archives_for_spark_3_5() -> None:
         line: [text for text in spark_release(line).requirements if text.startswith("numpy")]
         for line in LINES
     }
-    assert numpy == {"3.5": ["numpy>=1.26,<2"], **dict.fromkeys(("4.0", "4.1", "4.2"), ["numpy>=1.26"])}
+    assert numpy == {"3.5": ["numpy>=1.26,<2"], **{line: ["numpy>=1.26"] for line in ("4.0", "4.1", "4.2")}}
 
 
 @pytest.mark.parametrize("text", ["3.4", "5.0.0", "4", "four", "3.5.", ""])

@@ -9,7 +9,7 @@ import pytest
 
 from groupreplay.app.cli.nothing_found import LogRead, events_read, groups_read, no_such
 from groupreplay.app.text.times import UTC
-from groupreplay.streaming.contract.rows import LogExtent
+from groupreplay.streaming.contract.log import LogExtent
 from groupreplay.streaming.engine.replay import EventHead, EventTally
 from support.histories.builders import commit, generation, member
 from support.job.captures import invoke, raw, write_capture

@@ -38,8 +38,8 @@ from groupreplay.coordinator.simulation.simulation import BEGIN_MS, BROKERS, Sim
 from groupreplay.coordinator.trace_entries import trace_schema
 from groupreplay.state import Context
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.contract.log import no_progress
 from groupreplay.streaming.contract.probe_messages import GroupAnswer, RoundSummary, decode_message
-from groupreplay.streaming.contract.rows import no_progress
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.sources.capture import read_captures
 

@@ -11,7 +11,7 @@ import pytest
 
 from groupreplay.state.events.event import JobGap, UnreadRange
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError, UnwritableError
-from groupreplay.streaming.kafka.log_marks import EpochEnd, LogMarks, PartitionMark, RecordMark
+from groupreplay.streaming.contract.log import EpochEnd, LogMarks, PartitionMark, RecordMark
 from groupreplay.streaming.run.document_sync import DocumentTopics, SyncRecord
 from groupreplay.streaming.run.identity import Identity, decode_identity
 from groupreplay.streaming.spark import checkpoint as checkpoint_module

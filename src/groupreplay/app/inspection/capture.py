@@ -22,7 +22,7 @@ from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.base.files import require_new
 from groupreplay.streaming.base.process import stop_requests
 from groupreplay.streaming.config.settings import Cluster, RetentionFlags
-from groupreplay.streaming.contract.rows import ProgressCallback, no_progress
+from groupreplay.streaming.contract.log import ProgressCallback, no_progress
 from groupreplay.streaming.kafka.broker_config import effective_retention, known_release
 from groupreplay.streaming.kafka.topic_reader import follow_topic
 from groupreplay.streaming.sources.capture import CaptureWriter, read_captures

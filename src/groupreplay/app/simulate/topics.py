@@ -16,7 +16,7 @@ from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.files import atomic_file, require_new
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.contract.rows import ProgressCallback
+from groupreplay.streaming.contract.log import ProgressCallback
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
 from groupreplay.streaming.kafka.output_topics import WantedTopic, request_topics
 from groupreplay.streaming.kafka.rights import CREATE, Right, grant_line

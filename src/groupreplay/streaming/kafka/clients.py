@@ -34,8 +34,8 @@ from groupreplay.codecs.kafka_terms import partition_for
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.properties import ClientProperties
 from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.contract.log import EpochEnd
 from groupreplay.streaming.kafka.client_errors import Notes, first_line
-from groupreplay.streaming.kafka.log_marks import EpochEnd
 
 log = logging.getLogger(__name__)
 

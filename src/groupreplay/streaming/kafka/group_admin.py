@@ -28,8 +28,8 @@ from confluent_kafka.admin import ConfigResource, OffsetSpec
 from groupreplay.codecs import LegacyOffsetCommitKey, OffsetCommitKey, decode_key
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.contract.log import keys_and_values
 from groupreplay.streaming.contract.probe_messages import MemberAnswer
-from groupreplay.streaming.contract.rows import keys_and_values
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
 from groupreplay.streaming.kafka.topic_reader import read_messages
 

@@ -17,9 +17,7 @@ from typing import Final
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.kafka.client_errors import ends_reading
-from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.log_marks import (
+from groupreplay.streaming.contract.log import (
     EpochEnd,
     LogAnswer,
     PartitionMark,
@@ -29,6 +27,8 @@ from groupreplay.streaming.kafka.log_marks import (
     is_later_leader,
     record_digest,
 )
+from groupreplay.streaming.kafka.client_errors import ends_reading
+from groupreplay.streaming.kafka.clients import Connection
 
 log = logging.getLogger(__name__)
 

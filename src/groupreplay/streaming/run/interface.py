@@ -12,9 +12,9 @@ from typing import Final, Protocol, TypeVar
 
 from groupreplay.state.events.event import JobGap
 from groupreplay.state.policy.context import OFFSETS_TOPIC
+from groupreplay.streaming.contract.log import LogMarks
 from groupreplay.streaming.contract.messages import Output
 from groupreplay.streaming.engine.probe_rows import COUNTS
-from groupreplay.streaming.kafka.log_marks import LogMarks
 from groupreplay.streaming.run.document_sync import SyncRecord
 from groupreplay.streaming.run.identity import Identity
 

@@ -19,8 +19,8 @@ from groupreplay.state.events.event import GapReason, JobGap, UnreadRange
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.contract.log import EpochEnd, LogMarks, PartitionMark, RecordMark, continues
 from groupreplay.streaming.kafka.log_check import cut_partitions, present_ends
-from groupreplay.streaming.kafka.log_marks import EpochEnd, LogMarks, PartitionMark, RecordMark, continues
 
 if TYPE_CHECKING:
     from groupreplay.streaming.kafka.clients import Connection, TopicIdentity

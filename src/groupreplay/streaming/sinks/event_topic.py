@@ -15,9 +15,9 @@ import msgspec
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster, TopicNames
+from groupreplay.streaming.contract.log import keys_and_values
 from groupreplay.streaming.contract.messages import OBJECTS, Integer, MessageDecoder, Output, OutputRow
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, decode_message
-from groupreplay.streaming.contract.rows import keys_and_values
 from groupreplay.streaming.engine.group_choice import GroupChoice
 from groupreplay.streaming.engine.replay import EventHead, EventTally, Filter, events_in_order
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import TopicNames
+from groupreplay.streaming.contract.log import keys_and_values
 from groupreplay.streaming.contract.messages import (
     JobDocument,
     JobStateMessage,
@@ -19,7 +20,6 @@ from groupreplay.streaming.contract.messages import (
     decode_run_message,
     decode_state_message,
 )
-from groupreplay.streaming.contract.rows import keys_and_values
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.topic_reader import consume, read_messages
 

@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.files import is_written_into, new_file
+from groupreplay.streaming.contract.log import ROW_SCHEMA, ProgressCallback, keep_freed_memory, no_progress
 from groupreplay.streaming.contract.messages import MessageDecoder
-from groupreplay.streaming.contract.rows import ROW_SCHEMA, ProgressCallback, keep_freed_memory, no_progress
 from groupreplay.streaming.sources.capture_columns import capture_places
 from groupreplay.streaming.sources.capture_context import (
     CONTEXT,

@@ -19,8 +19,8 @@ from groupreplay.state.phrases import safe_text
 from groupreplay.state.plausible_times import LATEST_MS
 from groupreplay.state.policy.context import SessionSettings
 from groupreplay.streaming.config.retention import Retention, parsed_release
+from groupreplay.streaming.contract.log import LogExtent, numbers
 from groupreplay.streaming.contract.messages import Integer, MessageDecoder
-from groupreplay.streaming.contract.rows import LogExtent, numbers
 
 log = logging.getLogger(__name__)
 

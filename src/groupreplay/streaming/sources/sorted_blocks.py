@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.contract.rows import BATCH_ROWS, numbers
+from groupreplay.streaming.contract.log import BATCH_ROWS, numbers
 from groupreplay.streaming.sources.capture_columns import of_one_place
 
 _DIGIT_BITS: Final = 16
