@@ -10,7 +10,7 @@ import pytest
 
 import groupreplay
 
-MODULES = ("reading", "sources", "timelines")
+MODULES = ("reading", "sources")
 
 
 @pytest.mark.parametrize("name", MODULES)

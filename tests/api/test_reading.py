@@ -1,4 +1,4 @@
-"""Events, groups and records of a log: the same as the commands print."""
+"""Events, groups, records and the timeline of a log: the same as the commands print."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 from dataclasses import asdict
 from dataclasses import replace as changed
 from datetime import datetime, timezone
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -155,3 +156,42 @@ def test_what_cannot_be_decoded_is_logged(tmp_path: Path, caplog: pytest.LogCapt
     assert caplog.messages[0].startswith("partition 3, offset 7: malformed")
     with pytest.raises(GroupReplayError, match="the record cannot be decoded: "):
         groupreplay.decode_record(b"\0", b"")
+
+
+def test_the_document_is_that_of_report(mixed: Path, tmp_path: Path) -> None:
+    """With the command that makes it again."""
+    file = tmp_path / "timeline.json"
+    invoke("report", "--from-file", mixed, "--group", "mixed-000001", "-o", file)
+    document = json.loads(file.read_bytes())
+    timeline = groupreplay.group_timeline(mixed, "mixed-000001")
+    assert json.loads(timeline.json()) == document
+    assert timeline.verdict == "\n".join(statement["text"] for statement in document["verdict"])
+    assert repr(timeline) == f"GroupTimeline('mixed-000001')\n{timeline.verdict}"
+
+
+def test_the_command_has_the_bounds_of_time(mixed: Path) -> None:
+    """Else it would make another document."""
+    since, until = 1_767_225_700_000, 1_767_225_900_000
+    timeline = groupreplay.group_timeline(mixed, "mixed-000001", since=since, until=until)
+    assert timeline.document.source.command == (
+        f"groupreplay report --from-file {mixed.name} --since {since} --until {until} --group mixed-000001 "
+        "-o timeline.json"
+    )
+
+
+def test_a_notebook_shows_the_page(mixed: Path) -> None:
+    """In a frame of its own, whose scripts and styles reach nothing around it."""
+    timeline = groupreplay.group_timeline(mixed, "mixed-000001", until=1_767_225_900_000)
+    shown = timeline._repr_html_()
+    assert shown.startswith("<iframe ")
+    assert shown.count('"') == 4
+    assert unescape(shown.split('srcdoc="')[1].split('"')[0]) == timeline.html()
+    assert "mixed-000001" in timeline.html()
+
+
+def test_one_group_is_drawn(mixed: Path) -> None:
+    """No group and several groups are errors that name what is there."""
+    with pytest.raises(GroupReplayError, match="there is no group 'nobody' in "):
+        groupreplay.group_timeline(mixed, "nobody")
+    with pytest.raises(GroupReplayError, match=r"12 groups match 'mixed-\*'"):
+        groupreplay.group_timeline(mixed, "mixed-*")

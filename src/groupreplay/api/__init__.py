@@ -9,9 +9,18 @@ The examples read the capture that ``groupreplay.simulate("deployment", "tuesday
 writes.
 """
 
-from groupreplay.api.reading import Event, GroupSummary, decode, decode_record, describe, list_groups, replay
+from groupreplay.api.reading import (
+    Event,
+    GroupSummary,
+    GroupTimeline,
+    decode,
+    decode_record,
+    describe,
+    group_timeline,
+    list_groups,
+    replay,
+)
 from groupreplay.api.sources import Simulation, Source, capture, simulate, topic
-from groupreplay.api.timelines import GroupTimeline, group_timeline
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.retention import Brokers
 
