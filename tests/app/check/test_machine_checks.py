@@ -12,8 +12,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from groupreplay.app.check import machine_checks
-from groupreplay.app.check.result import CheckSettings, Status, Subject
+from groupreplay.app.check import CheckSettings, Status, Subject, machine_checks
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster, RunSettings
 from groupreplay.streaming.kafka.clients import TopicIdentity

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from groupreplay.app.check.result import CheckResult, Subject, failed, ok, unknown, warning
+from groupreplay.app.check import CheckResult, Subject, failed, ok, unknown, warning
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.local.platforms import find_line, javas_of
 from groupreplay.streaming.run import identity

@@ -123,10 +123,11 @@ def _nothing_decoded(
     """The line about what was not found; None if everything was."""
     from groupreplay.app.cli.nothing_found import no_group, no_such
     from groupreplay.codecs.kafka_terms import partition_for
-    from groupreplay.streaming.kafka.group_admin import group_names
 
     log = log_read(rows, settings.zone)
     if rows.identity is not None and choice.ids:
+        from groupreplay.streaming.kafka.group_admin import group_names
+
         # Only the partitions of these groups were read: the brokers know the ids of the others.
         partitions = sorted({partition_for(group, rows.identity.partitions) for group in choice.ids})
         log = replace(log, where=f"partition {', '.join(map(str, partitions))} of {log.where}")

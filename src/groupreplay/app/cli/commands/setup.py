@@ -30,7 +30,7 @@ from groupreplay.app.cli.options import (
 from groupreplay.streaming.base.files import atomic_file, require_new
 
 if TYPE_CHECKING:
-    from groupreplay.app.check.result import CheckResult, CheckSettings
+    from groupreplay.app.check import CheckResult, CheckSettings
     from groupreplay.app.text.tables import OutputFormat
 
 
@@ -40,7 +40,7 @@ _COLOURS: Final = {"ok": "green", "warning": "yellow", "failed": "red", "skipped
 def _settings(
     source: ClusterFlags, sink: ClusterFlags, output: OutputFormat, **values: Any
 ) -> tuple[CheckSettings, OutputFormat]:
-    from groupreplay.app.check.result import CheckSettings
+    from groupreplay.app.check import CheckSettings
 
     return CheckSettings(source=source.need(), sink=sink.find(), **values), output
 
@@ -95,7 +95,7 @@ def _printed(results: Iterable[CheckResult], *, colour: bool) -> Iterable[CheckR
 
     What was skipped is printed at the end, in one line for each reason.
     """
-    from groupreplay.app.check.result import Status
+    from groupreplay.app.check import Status
     from groupreplay.app.text.terminal import safe_line
 
     def line(status: str, text: str) -> None:
