@@ -200,17 +200,17 @@ def describe(
     """
     from groupreplay.app.inspection.groups import log_bounds, with_lag
 
-    found, rows = _groups(source, group, at, rules, brokers, with_remains=True)
-    if len(found) > 1:
-        ids = [description["group_id"] for description in found]
+    groups, rows = _groups(source, group, at, rules, brokers, with_remains=True)
+    if len(groups) > 1:
+        ids = [description["group_id"] for description in groups]
         raise several_groups(group, ids)
     if rows.connection is not None and at is None:
         try:
-            found = with_lag(found, log_bounds(found, rows.connection))
+            groups = with_lag(groups, log_bounds(groups, rows.connection))
         except GroupReplayError as error:
             log.warning("the ends of the partitions and the lag are not known: %s", error.what)
     # The types of JSON, as the command prints them.
-    document: dict[str, Any] = json.loads(json.dumps(found[0]))
+    document: dict[str, Any] = json.loads(json.dumps(groups[0]))
     return document
 
 
@@ -230,10 +230,10 @@ def _groups(
     choice, at_ms = group_choice(group), point_ms(at)
     opened = open_log(source, rules, brokers)
     replay = Replay(opened.context, choice, until_ms=at_ms, now_ms=opened.rows.complete_until(at_ms))
-    found = live_groups(replay, opened.rows, with_remains=with_remains)
-    missing = absent(choice, [description["group_id"] for description in found])
+    descriptions = live_groups(replay, opened.rows, with_remains=with_remains)
+    missing = absent(choice, [description["group_id"] for description in descriptions])
     finish(replay, choice, opened, missing)
-    return found, opened.rows
+    return descriptions, opened.rows
 
 
 @public
@@ -379,20 +379,20 @@ def group_timeline(
     opened = open_log(source, rules, brokers, **settings)
     since_ms = point_ms(since)
     words = ["--group", group, "-o", "timeline.json"]
-    made = timeline_source(opened.source, words, since_ms=since_ms, until_ms=until_ms)
+    described = timeline_source(opened.source, words, since_ms=since_ms, until_ms=until_ms)
     query = TimelineQuery(
         groups=choice,
-        source=replace(made, cluster_id=opened.rows.cluster_id, topic_id=opened.rows.era),
+        source=replace(described, cluster_id=opened.rows.cluster_id, topic_id=opened.rows.era),
         since_ms=since_ms,
         until_ms=until_ms,
         end_ms=opened.rows.complete_until(until_ms),
     )
-    found, replay = group_timelines(opened.rows, opened.context, query, most_bytes=GROUP_BYTES)
+    documents, replay = group_timelines(opened.rows, opened.context, query, most_bytes=GROUP_BYTES)
     finish(replay, choice, opened)
-    if len(found) > 1:
+    if len(documents) > 1:
         raise several_groups(group, choice.matched)
-    if not found:
+    if not documents:
         raise GroupReplayError(
             "the group has no record that can be read", where=group, exit_code=ExitCode.DATA
         )
-    return GroupTimeline(found[0])
+    return GroupTimeline(documents[0])

@@ -248,11 +248,11 @@ def silence_text(data: Data) -> str:
 def _leader(data: Data) -> Mapping[str, Any] | None:
     """The leader as a member of the event; None where the event does not have it."""
     members = data.get("members")
-    found = members if isinstance(members, list | tuple) else ()
+    listed = members if isinstance(members, list | tuple) else ()
     return next(
         (
             member
-            for member in found
+            for member in listed
             if isinstance(member, Mapping) and member.get("member_id") == data.get("leader")
         ),
         None,

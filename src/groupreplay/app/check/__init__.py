@@ -98,9 +98,9 @@ def warning(check: str, found: str, fix: str) -> CheckResult:
 
 def failed(check: str, error: GroupReplayError) -> CheckResult:
     """The job would not start or not work."""
-    found = f"{error.what} ({error.where})" if error.where else error.what
+    text = f"{error.what} ({error.where})" if error.where else error.what
     return CheckResult(
-        check=check, status=Status.FAILED, found=found, fix=error.fix, exit_code=error.exit_code
+        check=check, status=Status.FAILED, found=text, fix=error.fix, exit_code=error.exit_code
     )
 
 

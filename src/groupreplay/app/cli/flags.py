@@ -188,8 +188,8 @@ def _session_settings(properties: Mapping[str, str]) -> dict[str, int]:
     settings = {}
     for name, text in properties.items():
         if name not in chain(*SESSIONS.values()):
-            known = ", ".join(chain(*SESSIONS.values()))
-            raise click.BadParameter(f"{name!r} is not read; give one of {known}.", param_hint=hint)
+            kinds = ", ".join(chain(*SESSIONS.values()))
+            raise click.BadParameter(f"{name!r} is not read; give one of {kinds}.", param_hint=hint)
         if not (text.isdecimal() and text.isascii() and 0 < int(text) < _INT_MAX):
             what = f"{name}={text} is no time of Kafka; give milliseconds, such as {name}=45000."
             raise click.BadParameter(what, param_hint=hint)

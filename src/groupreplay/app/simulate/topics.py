@@ -114,17 +114,17 @@ def _need_permission(topics: SimulationTopics) -> None:
 def _ensure(connection: Connection, topic: str, partitions: int) -> None:
     """Check the topic's number of partitions; create the topic if it is missing."""
     # All topics: a request for one missing topic may create it.
-    known = connection.metadata(topic).topics.get(topic)
-    if known is None:
+    metadata = connection.metadata(topic).topics.get(topic)
+    if metadata is None:
         config = _COMPACTED if topic == OFFSETS_TOPIC else _KEPT
         error = request_topics(connection, [WantedTopic(topic, config, partitions)]).errors[topic]
         if error is not None:
             raise connection.explain(error, topic)
-    elif len(known.partitions) != partitions:
+    elif len(metadata.partitions) != partitions:
         raise GroupReplayError(
-            f"the topic has {len(known.partitions)} partitions, not {partitions}",
+            f"the topic has {len(metadata.partitions)} partitions, not {partitions}",
             where=topic,
-            fix=f"simulate with --partitions {len(known.partitions)}, or choose another topic",
+            fix=f"simulate with --partitions {len(metadata.partitions)}, or choose another topic",
             exit_code=ExitCode.USAGE,
         )
 

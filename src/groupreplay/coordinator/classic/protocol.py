@@ -306,7 +306,7 @@ class ClassicHandler:
                 left.append(Error.NONE)
         if not group.scala and Error.NONE in left and not group.is_empty:
             gone = zip(request.members, left, strict=True)
-            reason = _leaving(one.member_id for one, error in gone if error is Error.NONE)
+            reason = _leaving(member.member_id for member, error in gone if error is Error.NONE)
             Rebalance(self.coordinator, group).prepare_or_complete(now_ms, reason)
         return Answer.of_leaving(left)
 

@@ -242,7 +242,8 @@ class Rebalance:
             protocol=group.protocol,
             leader=group.leader or "",
             members=tuple(
-                (one.member_id, one.instance_id, one.metadata(group.protocol)) for one in group.in_map_order()
+                (member.member_id, member.instance_id, member.metadata(group.protocol))
+                for member in group.in_map_order()
             )
             if leads
             else (),

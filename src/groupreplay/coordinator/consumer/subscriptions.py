@@ -167,8 +167,8 @@ def xxh3(data: bytes) -> int:
 
 
 def _number(data: bytes, at: int) -> int:
-    found: int = struct.unpack_from("<Q", data, at)[0]
-    return found
+    number: int = struct.unpack_from("<Q", data, at)[0]
+    return number
 
 
 def _avalanche(value: int) -> int:

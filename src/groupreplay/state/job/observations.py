@@ -154,7 +154,7 @@ class Clocks(msgspec.Struct, array_like=True):
         return changed
 
     def _wrong_partitions(self) -> set[tuple[int, int | None]]:
-        return {(partition, one.broker) for partition, one in self.wrong.items()}
+        return {(partition, clock.broker) for partition, clock in self.wrong.items()}
 
     def _apply_driver(self, seen: HeartbeatObservation, limit_ms: int) -> None:
         off_ms = seen.clock_off_ms
@@ -167,14 +167,14 @@ class Clocks(msgspec.Struct, array_like=True):
 
     def _remember_end(self, end: LogEnd) -> None:
         kept = []
-        for one in self.ends:
+        for former in self.ends:
             # A partition whose end went back was cut: its former ends are those of other records.
-            known = {
+            uncut = {
                 number: high
-                for number, high in one.high_watermarks.items()
+                for number, high in former.high_watermarks.items()
                 if high <= end.high_watermarks.get(number, high)
             }
-            kept.append(LogEnd(one.at_ms, known))
+            kept.append(LogEnd(former.at_ms, uncut))
         if len(kept) >= _MOST_ENDS:
             kept = [*kept[:-1:2], kept[-1]]
         self.ends = (*kept, end)
@@ -202,6 +202,10 @@ class Clocks(msgspec.Struct, array_like=True):
 
     def _forgive(self, broker: int | None, after_ms: int) -> None:
         """A broker dates records rightly after this time: so do its partitions that nobody writes to any more."""
-        for partition, one in list(self.wrong.items()):
-            if broker is not None and one.broker == broker and (one.before_ms or after_ms + 1) <= after_ms:
+        for partition, clock in list(self.wrong.items()):
+            if (
+                broker is not None
+                and clock.broker == broker
+                and (clock.before_ms or after_ms + 1) <= after_ms
+            ):
                 del self.wrong[partition]

@@ -101,7 +101,7 @@ def _passed(repeats: Repetitions, event: Event) -> Event | None:
     key = blake2b(repr((name, same)).encode("utf-8", "backslashreplace"), digest_size=8).digest()
     former_ms = repeats.emitted.get(key)
     if former_ms is None or not _is_recent(former_ms, at_ms):
-        repeats.emitted = {one: ms for one, ms in repeats.emitted.items() if _is_recent(ms, at_ms)}
+        repeats.emitted = {repeat: ms for repeat, ms in repeats.emitted.items() if _is_recent(ms, at_ms)}
         former_ms = None
     if former_ms is not None or len(repeats.emitted) >= _MOST:
         repeats.suppressed[name] = repeats.suppressed.get(name, 0) + 1

@@ -88,7 +88,7 @@ class Redaction:
 
     def of(self, document: dict[str, Any]) -> dict[str, Any]:
         """A document with every hidden field hashed, at any depth."""
-        names = frozenset[str]().union(*(FIELDS[one] for one in self.hidden))
+        names = frozenset[str]().union(*(FIELDS[kind] for kind in self.hidden))
         shown: dict[str, Any] = self._within(document, names, hidden=False)
         return shown
 
@@ -99,7 +99,7 @@ class Redaction:
                 for name, inner in value.items()
             }
         if isinstance(value, list | tuple):
-            return [self._within(one, names, hidden=hidden) for one in value]
+            return [self._within(entry, names, hidden=hidden) for entry in value]
         return self.hide(value) if hidden and isinstance(value, str) else value
 
 

@@ -65,9 +65,9 @@ class UnwritableError(PassingError):
     """The folder of the checkpoint cannot be used now: its disk is full, read-only or away."""
 
 
-def did_you_mean(name: str, known: Collection[str], least: float = 0.6) -> str:
+def did_you_mean(name: str, names: Collection[str], least: float = 0.6) -> str:
     """The begin of a remedy for a name that nobody knows: the nearest known one, or nothing."""
-    return "".join(f"did you mean {match}? " for match in get_close_matches(name, known, 1, least))
+    return "".join(f"did you mean {match}? " for match in get_close_matches(name, names, 1, least))
 
 
 def unusable(what: str, where: object, fix: str) -> GroupReplayError:

@@ -185,9 +185,9 @@ def _class_path() -> str:
     if home := os.environ.get("SPARK_HOME"):
         folders.append(Path(home) / "jars")
     for folder in folders:
-        found = [next(folder.glob(pattern), None) for pattern in ("ivy-*.jar", "commons-cli-*.jar")]
-        if None not in found:
-            return os.pathsep.join(str(path) for path in found)
+        jars = [next(folder.glob(pattern), None) for pattern in ("ivy-*.jar", "commons-cli-*.jar")]
+        if None not in jars:
+            return os.pathsep.join(str(path) for path in jars)
     raise JarError("Ivy was not found in pyspark", fix="pip install 'groupreplay[spark]'")
 
 
@@ -300,11 +300,11 @@ def _utf(text: str) -> bytes:
 
 def _certificates() -> list[bytes]:
     """The DER certificates of every named bundle, each once, in order."""
-    found: dict[bytes, None] = {}
+    certificates: dict[bytes, None] = {}
     for variable in CERTIFICATE_VARIABLES:
         if name := os.environ.get(variable):
-            found.update(dict.fromkeys(_read_bundle(variable, Path(name))))
-    return list(found)
+            certificates.update(dict.fromkeys(_read_bundle(variable, Path(name))))
+    return list(certificates)
 
 
 def _read_bundle(variable: str, path: Path) -> list[bytes]:

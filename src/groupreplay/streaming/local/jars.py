@@ -216,9 +216,9 @@ def _fetch(
         fetched = retrieve(Path(staging), [], list(missing), settings=settings, progress=progress)
         wrong = []
         for jar, digest in missing.items():
-            found = _sha256(fetched / jar.place)
-            if found != digest:
-                wrong.append(f"{jar}: sha256 {found or 'no file'}, expected {digest}")
+            checksum = _sha256(fetched / jar.place)
+            if checksum != digest:
+                wrong.append(f"{jar}: sha256 {checksum or 'no file'}, expected {digest}")
                 continue
             (store / jar.place).parent.mkdir(parents=True, exist_ok=True)
             os.replace(fetched / jar.place, store / jar.place)

@@ -86,8 +86,8 @@ LINE_NAMES: Final = ", ".join(line.name for line in LINES)
 
 def line_name(release: str) -> str:
     """``4.1`` for ``4.1.2`` and for ``4.1.0-amzn-1``; empty for what is no release."""
-    found = _RELEASE.match(release)
-    return f"{found[1]}.{found[2]}" if found else ""
+    match = _RELEASE.match(release)
+    return f"{match[1]}.{match[2]}" if match else ""
 
 
 def find_line(release: str) -> SparkLine | None:
@@ -107,8 +107,8 @@ def javas_of(release: str | None) -> tuple[int, ...]:
 
 def is_newer(release: str) -> bool:
     """Whether a release belongs to a line after the last one that is known."""
-    found = _RELEASE.match(release)
-    return found is not None and (int(found[1]), int(found[2])) > _numbers(NEWEST.name)
+    match = _RELEASE.match(release)
+    return match is not None and (int(match[1]), int(match[2])) > _numbers(NEWEST.name)
 
 
 def connector_coordinate(release: str, scala: str | None = None) -> str:

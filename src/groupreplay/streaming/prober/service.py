@@ -185,9 +185,9 @@ def round_line(summary: RoundSummary) -> str:
         f"{timestamp(summary.taken_ms)}: {summary.groups} groups rebalancing",
         f"{len(summary.brokers) - silent} of {len(summary.brokers)} brokers answered",
     ]
-    held = sum(stable < high for high, stable in summary.partitions.values())
-    if held:
-        parts.append(f"{held} partitions with an open transaction")
+    open_transactions = sum(stable < high for high, stable in summary.partitions.values())
+    if open_transactions:
+        parts.append(f"{open_transactions} partitions with an open transaction")
     if summary.rights != "ok":
         parts.append(f"rights {summary.rights}")
     return ", ".join(parts)

@@ -120,8 +120,8 @@ class KnownGroup(msgspec.Struct, frozen=True, gc=False):
         """The highest severity of its conditions; None without one."""
         if not self.conditions:
             return None
-        held = {condition.severity for condition in self.conditions}
-        return next((severity for severity in _SEVERITIES if severity in held), "INFO")
+        severities = {condition.severity for condition in self.conditions}
+        return next((severity for severity in _SEVERITIES if severity in severities), "INFO")
 
 
 _decoder: Final = MessageDecoder[_GroupDocument](_GroupDocument)

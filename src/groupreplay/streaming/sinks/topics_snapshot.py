@@ -94,10 +94,10 @@ class TopicsSnapshot:
                 self.job = job
                 self.heartbeat_ms = job.heartbeat_ms if append_ms is None else append_ms
         elif key == CONDITIONS_KEY:
-            held = _conditions.decode(value)
-            if held is not None:
-                self.job_conditions = [condition.holding() for condition in held.conditions]
-            understood = held is not None
+            conditions = _conditions.decode(value)
+            if conditions is not None:
+                self.job_conditions = [condition.holding() for condition in conditions.conditions]
+            understood = conditions is not None
         else:
             understood = self._take_bad_records(key, value)
         self.unreadable += not understood

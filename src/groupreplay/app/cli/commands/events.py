@@ -340,5 +340,5 @@ def _replayed_events(settings: OffsetsFileSettings, recorded: RecordSource) -> t
     with Progress("records read") as progress:
         rows = recorded.open(progress=progress)
         messages = Replay(context_of(rows, settings.retention)).feed(rows)
-        made = [row.value for row in messages if row.output is Output.EVENTS and row.value]
-    return made, rows.where
+        events = [row.value for row in messages if row.output is Output.EVENTS and row.value]
+    return events, rows.where
