@@ -18,7 +18,7 @@ from processes import Finished, run
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.local.broker import DEFAULT_VERSION, EmbeddedBroker
 from groupreplay.streaming.local.jars import jar_paths
-from groupreplay.streaming.local.java import find_java
+from groupreplay.streaming.local.platforms import find_java
 
 _CONSOLE: Final = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 _FORMATTER: Final = "org.apache.kafka.tools.consumer.OffsetsMessageFormatter"

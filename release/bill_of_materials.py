@@ -25,7 +25,7 @@ from cyclonedx.validation.json import JsonStrictValidator
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from groupreplay.streaming.local import spark_lines
+from groupreplay.streaming.local import platforms
 from groupreplay.streaming.local.broker import DEFAULT_VERSION
 
 #: Extras of the wheel whose libraries the bill lists.
@@ -33,7 +33,7 @@ EXTRAS: Final = ("kafka", "spark", "serve", "java", "svg")
 LICENCES: Final = Path(__file__).with_name("jar_licences.json")
 #: Sets of jars that an installed groupreplay downloads -> when. All others are for tests.
 DOWNLOADED: Final[Mapping[str, str]] = {
-    **{line.jar_set: f"run, with Spark {line.name}" for line in spark_lines.LINES},
+    **{line.jar_set: f"run, with Spark {line.name}" for line in platforms.LINES},
     f"broker-{DEFAULT_VERSION}": "demo",
 }
 _PACKAGE: Final = "groupreplay"

@@ -17,7 +17,7 @@ import click
 import groupreplay
 from groupreplay.app.cli.program import cli
 from groupreplay.app.exporter.metric_catalog import METERS
-from groupreplay.state.output.schemas import json_schemas
+from groupreplay.state.output.envelope import json_schemas
 from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.timeline.document import timeline_schema
 

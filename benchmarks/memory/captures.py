@@ -27,7 +27,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.streaming.contract.rows import ROW_SCHEMA
+from groupreplay.streaming.contract.log import ROW_SCHEMA
 from groupreplay.streaming.sources.capture import CaptureWriter
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

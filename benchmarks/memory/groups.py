@@ -25,7 +25,7 @@ from groupreplay.app.exporter.collector import measure
 from groupreplay.app.exporter.feed import Limits
 from groupreplay.codecs import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
 from groupreplay.state import Context
-from groupreplay.streaming.contract.rows import ROW_SCHEMA
+from groupreplay.streaming.contract.log import ROW_SCHEMA
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from groupreplay.streaming.sources.source import Rows

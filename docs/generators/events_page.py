@@ -12,7 +12,7 @@ from groupreplay.state.conditions.condition import Condition
 from groupreplay.state.conditions.detection import Detector
 from groupreplay.state.conditions.registry import CONDITIONS, DETECTORS
 from groupreplay.state.events.event import Fact
-from groupreplay.state.output.schemas import EVENTS, FACTS, event_schema
+from groupreplay.state.output.envelope import EVENTS, FACTS, event_schema
 
 _INTRO: Final = """\
 # The sink: topics, envelope, events

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from groupreplay.app.bundle.archive import LIBRARIES, LINES, BundleTarget, spark_release
 from groupreplay.app.bundle.builder import Submission
-from groupreplay.app.bundle.target import LIBRARIES, LINES, BundleTarget, spark_release
 
 #: The example of the page.
 EXAMPLE = Submission(

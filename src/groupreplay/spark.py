@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from groupreplay.streaming.base.clock import epoch_ms
-from groupreplay.streaming.base.extras import naming_extras
+from groupreplay.streaming.base.errors import naming_extras
 from groupreplay.streaming.config.retention import Brokers
 
 if TYPE_CHECKING:

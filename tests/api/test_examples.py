@@ -10,7 +10,7 @@ import pytest
 
 import groupreplay
 
-MODULES = ("events", "groups", "records", "simulations", "timelines")
+MODULES = ("reading", "sources")
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -11,7 +11,6 @@ from groupreplay.coordinator.coordinator import Coordinator
 from groupreplay.coordinator.requests import DeleteGroup, EndTransaction, Error, Settings
 from groupreplay.coordinator.trace_entries import AppendEntry, BranchEntry
 from support.model.classic_clients import Clients, joining
-from support.model.consumer_clients import ConsumerClients
 
 NO_REPLICAS = Error.NOT_ENOUGH_REPLICAS
 NOT_AVAILABLE = Error.COORDINATOR_NOT_AVAILABLE.value
@@ -55,40 +54,6 @@ def test_a_member_id_that_is_forgotten_together_with_its_group() -> None:
     assert answer.error is Error.MEMBER_ID_REQUIRED
     fail(clients, None)
     assert clients.error(joining("c", answer.member_id)) == "UNKNOWN_MEMBER_ID"
-
-
-def test_a_generation_that_cannot_be_written() -> None:
-    """All members get the error, and the group rebalances again under the same generation."""
-    clients = Clients()
-    leader, follower = clients.completing()
-    waiting = clients.syncing(follower)
-    assert clients.ask(waiting) is None
-    fail(clients)
-    assert clients.error(clients.syncing(leader)) == NOT_AVAILABLE
-    answer = clients.answer(waiting)
-    assert answer is not None
-    assert answer.error.value == NOT_AVAILABLE
-    assert (clients.state, clients.group.generation) == ("PreparingRebalance", 1)
-    fail(clients, None)
-    for name in (leader, follower):
-        clients.rejoin(name)
-    for name in (leader, follower):
-        clients.sync(name)
-    assert (clients.state, clients.group.generation) == ("Stable", 2)
-
-
-def test_an_empty_group_whose_record_is_missing() -> None:
-    """The next coordinator loads the member that has left, until its session ends."""
-    clients = Clients()
-    (member_id,) = clients.stable("a")
-    fail(clients)
-    assert clients.leave(member_id) == NOT_AVAILABLE
-    assert clients.state == "Empty"
-    fail(clients, None)
-    move(clients)
-    assert (clients.state, list(clients.group.members)) == ("Stable", [member_id])
-    clients.wait(45_000)
-    assert clients.state == "Empty"
 
 
 def test_the_older_coordinator_answers_a_leave_before_it_writes() -> None:
@@ -161,42 +126,6 @@ def test_transactions() -> None:
     assert clients.coordinator.offsets.partitions() == [("t", 0)]
 
 
-def test_a_member_of_a_consumer_group_that_leaves_stays() -> None:
-    """Its timers are gone, so nobody removes it before the next load."""
-    clients = ConsumerClients()
-    clients.enter("a")
-    clients.enter("b")
-    clients.settle_all()
-    before = clients.consumers.copy()
-    fail(clients)
-    assert clients.depart("b") == NOT_AVAILABLE
-    assert clients.consumers == before
-    fail(clients, None)
-    for _ in range(10):
-        clients.wait(30_000)
-        clients.beat("a")
-    assert sorted(clients.consumers.members) == ["a", "b"]
-    move(clients)
-    clients.wait(30_000)
-    clients.beat("a")
-    clients.wait(30_000)
-    assert list(clients.consumers.members) == ["a"]
-
-
-def test_a_timeout_that_cannot_be_written_is_tried_again() -> None:
-    """Every half second, in a consumer group; that of a classic group is not."""
-    clients = ConsumerClients()
-    clients.enter("a")
-    fail(clients)
-    clients.wait(60_000)
-    assert list(clients.consumers.members) == ["a"]
-    fail(clients, None)
-    since = len(clients.log)
-    clients.wait(500)
-    assert list(clients.consumers.members) == []
-    assert len(clients.log) > since
-
-
 def test_the_trace_of_a_failure() -> None:
     """The refused records, and that all was taken back."""
     clients = Clients()
@@ -204,7 +133,9 @@ def test_the_trace_of_a_failure() -> None:
     coordinator.fail_appends(NO_REPLICAS)
     trace = coordinator.handle(joining(), 1_000).trace
     appends = [one for one in trace if isinstance(one, AppendEntry)]
-    assert [(one.records, one.error) for one in appends] == [(("GroupMetadata",), "NOT_ENOUGH_REPLICAS")]
+    assert [(append.records, append.error) for append in appends] == [
+        (("GroupMetadata",), "NOT_ENOUGH_REPLICAS")
+    ]
     branches = [(one.method, one.says) for one in trace if isinstance(one, BranchEntry)]
     says = "Writing records to __consumer_offsets failed due to: NOT_ENOUGH_REPLICAS."
     assert branches[-1] == ("revertLastWrittenOffset", says)

@@ -26,4 +26,4 @@ def test_the_summary_of_a_group() -> None:
     clients.join("b")
     summary = clients.coordinator.summary()
     assert (summary.state, summary.protocol) == (Phase.PREPARING_REBALANCE, "")
-    assert [(one.metadata, one.assignment) for one in summary.members] == [(b"", b""), (b"", b"")]
+    assert [(member.metadata, member.assignment) for member in summary.members] == [(b"", b""), (b"", b"")]

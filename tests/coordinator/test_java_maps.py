@@ -7,7 +7,14 @@ from copy import copy
 import pytest
 
 from groupreplay.codecs.kafka_terms import java_hash
-from groupreplay.coordinator.java_maps import HashOrder, TimelineMap, buckets_for, uuid_hash
+from groupreplay.coordinator.java_maps import (
+    HashOrder,
+    TimelineMap,
+    buckets_for,
+    scala_map_order,
+    scala_trie_order,
+    uuid_hash,
+)
 
 
 def test_a_bucket_has_its_keys_in_the_order_of_insertion() -> None:
@@ -108,3 +115,28 @@ def test_a_table_that_is_not_that_of_the_snapshot_is_given_up() -> None:
     other: TimelineMap[int] = TimelineMap()
     other["n00"] = 1
     assert other.reverted(before) is before
+
+
+def test_the_order_of_scalas_maps() -> None:
+    """As Scala 2.13 iterates over them: a mutable one of members, an immutable one of votes."""
+    names = ["cooperative-sticky", "range", "roundrobin", "sticky", "a", "b", "n00", "n11"]
+    assert scala_map_order(names) == [
+        "a",
+        "b",
+        "sticky",
+        "range",
+        "roundrobin",
+        "n00",
+        "n11",
+        "cooperative-sticky",
+    ]
+    assert scala_trie_order(names) == [
+        "cooperative-sticky",
+        "n11",
+        "roundrobin",
+        "a",
+        "b",
+        "n00",
+        "range",
+        "sticky",
+    ]

@@ -5,7 +5,7 @@ Run it after a change of the contract that is meant, and read the difference bef
 
 from __future__ import annotations
 
-from groupreplay.state.output.schemas import EVENTS, json_schemas
+from groupreplay.state.output.envelope import EVENTS, json_schemas
 from support.histories.golden import write_events, write_schemas
 from support.histories.samples import one_of_each, written
 

@@ -18,8 +18,7 @@ import pandas as pd
 import pyspark
 from pyspark.sql import SparkSession
 
-from groupreplay.streaming.local.java import java_environment
-from groupreplay.streaming.local.spark_lines import javas_of
+from groupreplay.streaming.local.platforms import java_environment, javas_of
 
 PLACE = Path(__file__).with_name("jvm_state_pickles.json")
 STATE = b"\xff\x00blob" * 3

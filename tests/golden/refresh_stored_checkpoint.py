@@ -15,7 +15,7 @@ from pathlib import Path
 
 import groupreplay
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from groupreplay.streaming.local.spark_lines import installed_release, line_name
+from groupreplay.streaming.local.platforms import installed_release, line_name
 from support.histories.builders import Raw, asked_for, commit, emptied, generation, gone, member, no_offset
 from support.histories.group_writer import life_cut_inside_a_rebalance
 from support.job.jobs import interleaved, running_job, topic_names, write_log

@@ -17,7 +17,7 @@ from groupreplay.app.exporter.metric_catalog import METERS, metrics_table
 from groupreplay.state.conditions.rebalance_stuck import WEDGED
 from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.state.events.event import Severity
-from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, JOB_KEY
+from groupreplay.streaming.contract.messages import CONDITIONS_KEY, JOB_KEY
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from support.histories.probed import START
 from support.job.sink_messages import SINCE_MS, document, events, job_document, stable, stuck

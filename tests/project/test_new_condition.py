@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from groupreplay.state.conditions.condition import Alert, Condition, Example
 from groupreplay.state.conditions.detection import QUIET, Dependency, Evaluation, GroupDetector, GroupView
-from groupreplay.state.display.phrases import Data, counted
+from groupreplay.state.phrases import Data, counted
 from groupreplay.state.events.event import Evidence
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
 

@@ -12,7 +12,7 @@ import pytest
 
 from groupreplay.app.check.checklist import _CHECKS
 from groupreplay.streaming.base.errors import ExitCode
-from groupreplay.streaming.local.spark_lines import NEWEST, connector_coordinate
+from groupreplay.streaming.local.platforms import NEWEST, connector_coordinate
 from groupreplay.streaming.spark.session import _JVM_CONF
 from support.job.captures import invoke, parsed
 from support.paths import ROOT

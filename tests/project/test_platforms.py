@@ -19,8 +19,8 @@ from jsonschema import Draft7Validator, Draft202012Validator
 from referencing import Registry, Resource
 
 import groupreplay
+from groupreplay.app.bundle.archive import LINES, BundleTarget, spark_release
 from groupreplay.app.bundle.builder import Submission
-from groupreplay.app.bundle.target import LINES, BundleTarget, spark_release
 from groupreplay.streaming.spark.session import submitted_conf
 from support.job.captures import parsed
 from support.paths import ROOT

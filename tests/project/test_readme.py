@@ -12,7 +12,7 @@ import pytest
 import groupreplay
 from groupreplay.app.cli.program import cli
 from groupreplay.app.text.event_text import Line
-from groupreplay.state.output.schemas import EVENTS
+from groupreplay.state.output.envelope import EVENTS
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.local.broker import DEFAULT_VERSION
 from support.job.captures import parsed

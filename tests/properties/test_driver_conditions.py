@@ -20,7 +20,7 @@ from groupreplay.state.job.observations import (
     RoundObservation,
 )
 from groupreplay.state.job_watch import JobWatch
-from groupreplay.streaming.contract.job_document import JobStateMessage
+from groupreplay.streaming.contract.messages import JobStateMessage
 from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.json_messages import event_row
 from groupreplay.streaming.engine.wire import JOB_TAG, to_wire

@@ -7,7 +7,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from groupreplay.state.policy.redaction import Redaction
+from groupreplay.state.policy.context import Redaction
 from groupreplay.timeline.commit_rates import CommitLog
 from groupreplay.timeline.document import TIMELINE_FORM, Remark, StateBar, Statement, Unread
 from groupreplay.timeline.limits import TimelineLimits

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from groupreplay.state.policy.redaction import Redaction
+from groupreplay.state.policy.context import Redaction
 from groupreplay.timeline.document import SHARED
 from groupreplay.timeline.lanes import Holder, Lanes, Membership, Place, lanes_of, memberships
 from support.histories.builders import Raw, emptied, generation, gone, group_record, member, placed

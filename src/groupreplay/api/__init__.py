@@ -9,12 +9,18 @@ The examples read the capture that ``groupreplay.simulate("deployment", "tuesday
 writes.
 """
 
-from groupreplay.api.events import Event, replay
-from groupreplay.api.groups import GroupSummary, describe, list_groups
-from groupreplay.api.records import decode, decode_record
-from groupreplay.api.simulations import Simulation, simulate
-from groupreplay.api.sources import Source, capture, log_folders, topic
-from groupreplay.api.timelines import GroupTimeline, group_timeline
+from groupreplay.api.reading import (
+    Event,
+    GroupSummary,
+    GroupTimeline,
+    decode,
+    decode_record,
+    describe,
+    group_timeline,
+    list_groups,
+    replay,
+)
+from groupreplay.api.sources import Simulation, Source, capture, log_folders, simulate, topic
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.retention import Brokers
 

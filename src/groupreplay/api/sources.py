@@ -1,4 +1,7 @@
-"""Where records come from, and how the functions of the Python face open them: as the flags of the commands do."""
+"""Where records come from, and how the functions of the Python face open them as the flags of the commands do.
+
+A capture may also be of simulated groups: ``simulate``.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import click
 
 from groupreplay.streaming.base.clock import UTC, epoch_ms
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
-from groupreplay.streaming.base.extras import naming_extras
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, naming_extras, unusable
 from groupreplay.streaming.config.retention import Brokers
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from groupreplay.streaming.engine.group_choice import GroupChoice
     from groupreplay.streaming.engine.replay import Replay
     from groupreplay.streaming.sources.source import RecordSource, Rows
+
 
 log = logging.getLogger("groupreplay")
 
@@ -174,3 +177,68 @@ def several_groups(group: str, ids: Sequence[str]) -> GroupReplayError:
     from groupreplay.app.cli.nothing_found import names_of
 
     return unusable(f"{len(ids)} groups match {group!r}: {names_of(ids)}", None, "give the id of one of them")
+
+
+@dataclass(frozen=True, slots=True)
+class Simulation:
+    """The capture of a simulation, the true states of its groups, and the number of records."""
+
+    path: Path
+    truth: Path
+    records: int
+
+
+@public
+def simulate(
+    scenario: str,
+    path: str | Path,
+    *,
+    groups: int = 100,
+    seconds: int = 600,
+    seed: int = 0,
+    probe_interval: int = 10,
+    brokers: Mapping[str, str] | None = None,
+    clients: Mapping[str, str] | None = None,
+    force: bool = False,
+) -> Simulation:
+    """Write a capture of groups simulated with a model of Kafka's coordinator, and their true states beside it.
+
+    >>> import groupreplay
+    >>> simulation = groupreplay.simulate("steady", "night.parquet", groups=2, seconds=60)
+    >>> simulation.truth.name, len(groupreplay.list_groups("night.parquet"))
+    ('night.truth.jsonl', 2)
+
+    ``scenario`` is one of ``groupreplay simulate --list``. ``brokers`` and
+    ``clients`` are settings with Kafka's names. The same arguments give the same bytes.
+
+    Raises:
+        GroupReplayError: there is no such scenario or setting, or a file exists and ``force`` is false.
+    """
+    from groupreplay.app.cli.commands.simulate import SimulateSettings
+    from groupreplay.app.cli.flags import ClusterFlags
+    from groupreplay.app.simulate.files import truth_path, write_simulation
+    from groupreplay.streaming.config.settings import TopicNames
+
+    settings = SimulateSettings(
+        groups=groups,
+        seconds=seconds,
+        seed=seed,
+        scenario=scenario,
+        list_scenarios=False,
+        broker_property=dict(brokers or {}),
+        client_property=dict(clients or {}),
+        partitions=None,
+        probe_interval=probe_interval,
+        retention_minutes=None,
+        scala=False,
+        output_file=Path(path),
+        to_topic=None,
+        topics=TopicNames(),
+        into_offsets_topic=False,
+        truth_file=None,
+        trace=False,
+        force=force,
+        source=ClusterFlags(),
+    )
+    records = write_simulation(settings.plan(), Path(path), force=force)
+    return Simulation(Path(path), truth_path(Path(path)), records)

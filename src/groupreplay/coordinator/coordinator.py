@@ -21,9 +21,16 @@ from groupreplay.coordinator.consumer import records as consumer_records
 from groupreplay.coordinator.consumer.consumer_group import ConsumerGroup
 from groupreplay.coordinator.consumer.protocol import ConsumerHandler
 from groupreplay.coordinator.coordinator_state import CoordinatorState, DescribedGroup, described
-from groupreplay.coordinator.loading import answer_without_coordinator, begin_loading, load, unload
 from groupreplay.coordinator.mixed import MixedHandler
 from groupreplay.coordinator.offsets import CommittedOffsets, TopicPartition
+from groupreplay.coordinator.partition import (
+    answer_without_coordinator,
+    begin_loading,
+    load,
+    unload,
+    validate_request,
+    validate_session_timeout,
+)
 from groupreplay.coordinator.requests import (
     Answer,
     AppendFailed,
@@ -45,7 +52,6 @@ from groupreplay.coordinator.requests import (
     SyncGroup,
     Thrown,
 )
-from groupreplay.coordinator.validation import validate_request, validate_session_timeout
 
 #: The time after which a timer of a consumer group is tried again.
 _TIMER_RETRY_MS: Final = 500
@@ -275,7 +281,9 @@ class Coordinator(CoordinatorState):
         records = self.offsets.commit(self.group_id, request, fits, now_ms, self.topics, version)
         self.journal.write(now_ms, *records, producer_id=request.producer_id)
         return Answer(
-            refused=tuple((one.topic, one.partition, Error.OFFSET_METADATA_TOO_LARGE) for one in refused)
+            refused=tuple(
+                (commit.topic, commit.partition, Error.OFFSET_METADATA_TOO_LARGE) for commit in refused
+            )
         )
 
     def _refuse_unknown(self, request: OffsetCommit, now_ms: int) -> NoReturn:
@@ -290,9 +298,9 @@ class Coordinator(CoordinatorState):
         raise Refused(Error.ILLEGAL_GENERATION if old else Error.GROUP_ID_NOT_FOUND)
 
     def _end_transaction(self, request: EndTransaction, now_ms: int) -> Answer:
-        known = self.offsets.end_transaction(request.producer_id, committed=request.committed)
+        has_pending = self.offsets.end_transaction(request.producer_id, committed=request.committed)
         logged = self.journal.logged
-        if known or (logged is not None and request.producer_id in logged.offsets.pending):
+        if has_pending or (logged is not None and request.producer_id in logged.offsets.pending):
             marker = Marker.COMMIT if request.committed else Marker.ABORT
             self.journal.write(now_ms, producer_id=request.producer_id, marker=marker)
         return Answer()
@@ -338,8 +346,8 @@ class Coordinator(CoordinatorState):
             for partition in request.partitions
             if not group.is_empty and group.is_subscribed(partition[0])
         ]
-        known = set(self.offsets.partitions()) - set(refused)
-        removed = [one for one in request.partitions if one in known]
+        committed = set(self.offsets.partitions()) - set(refused)
+        removed = [partition for partition in request.partitions if partition in committed]
         if not self.settings.scala:
             self.journal.write(now_ms, *self.offsets.remove(self.group_id, removed))
         elif len(refused) < len(request.partitions):

@@ -186,8 +186,8 @@ def _in_node(keys: list[tuple[int, str]], shift: int) -> list[str]:
     for digest, name in keys:
         places.setdefault(digest >> shift & 31, []).append((digest, name))
     inner = [places[place] for place in sorted(places)]
-    own = [one[0][1] for one in inner if len(one) == 1]
-    return own + [name for one in inner if len(one) > 1 for name in _in_node(one, shift + 5)]
+    own = [entries[0][1] for entries in inner if len(entries) == 1]
+    return own + [name for entries in inner if len(entries) > 1 for name in _in_node(entries, shift + 5)]
 
 
 def _improved(name: str) -> int:

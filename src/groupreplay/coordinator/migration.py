@@ -149,7 +149,7 @@ def downgrade(
     group.resume(group.selected_protocol())
     for member_id, classic in group.members.items():
         replaced = leaving if joining and member_id == joining.member_id else (member_id,)
-        partitions = [one for name in replaced for one in old.targets.get(name, ())]
+        partitions = [partition for name in replaced for partition in old.targets.get(name, ())]
         classic.assignment = encode_classic_assignment(
             partitions, classic.metadata(group.protocol), coordinator.topics
         )

@@ -98,9 +98,9 @@ class CommittedOffsets:
         """
         records: list[Record] = []
         for commit in commits:
-            known = None if request.producer_id is not None else topics.get(commit.topic)
+            topic = None if request.producer_id is not None else topics.get(commit.topic)
             value = _value(
-                commit, request.retention_ms, now_ms, ZERO_UUID if known is None else known.topic_id, version
+                commit, request.retention_ms, now_ms, ZERO_UUID if topic is None else topic.topic_id, version
             )
             self.store((commit.topic, commit.partition), value, request.producer_id)
             records.append((_key(group_id, (commit.topic, commit.partition)), value))
@@ -112,10 +112,10 @@ class CommittedOffsets:
         Returns False when the producer has no transaction in this group.
         """
         pending = self.pending.pop(producer_id, None)
-        for partition, one in (pending or {}).items() if committed else ():
-            known = self.committed.get(partition)
-            if known is None or one.order > known.order:
-                self.committed[partition] = one
+        for partition, commit in (pending or {}).items() if committed else ():
+            former = self.committed.get(partition)
+            if former is None or commit.order > former.order:
+                self.committed[partition] = commit
         return pending is not None
 
     def remove(
@@ -154,13 +154,13 @@ class CommittedOffsets:
         if not group.may_expire:
             return []
         pending = () if self.scala else self.pending.values()
-        held = {partition for partitions in pending for partition in partitions}
+        pending_partitions = {partition for partitions in pending for partition in partitions}
         return [
             partition
-            for partition, one in self.committed.items()
-            if partition not in held
+            for partition, commit in self.committed.items()
+            if partition not in pending_partitions
             and not group.is_subscribed(partition[0])
-            and now_ms >= _deadline_ms(one.value, retention_ms, group.emptied_ms)
+            and now_ms >= _deadline_ms(commit.value, retention_ms, group.emptied_ms)
         ]
 
 

@@ -14,9 +14,9 @@ from groupreplay.state.conditions.registry import job_detectors
 from groupreplay.state.conditions.tracker import ConditionTracker, ConditionUpdate, active_conditions
 from groupreplay.state.events.event import Cause, Event, Evidence, Fact, History, Severity
 from groupreplay.state.job import job_state
-from groupreplay.state.job.clocks import Clocks
 from groupreplay.state.job.job_state import JobState, add_count
 from groupreplay.state.job.observations import (
+    Clocks,
     HeartbeatObservation,
     JobObservation,
     LogObservation,
@@ -89,7 +89,7 @@ class JobWatch:
         recorded = [
             observation for observation in observations if not isinstance(observation, LogObservation)
         ]
-        recorded.sort(key=lambda one: (one.place.partition, one.place.offset))
+        recorded.sort(key=lambda observation: (observation.place.partition, observation.place.offset))
         self._note_told(recorded)
         for one in recorded:
             if one.taken_ms >= self.context.own_since_ms and self._state.accept(one):
@@ -107,8 +107,8 @@ class JobWatch:
     def _note_told(self, recorded: Sequence[JobObservation]) -> None:
         """What the driver has told in time need not be told again, although this call may be late."""
         if self._state.note_told(recorded):
-            for key, one in self._state.active.items():
-                one.late = one.late and _is_of_log(key)
+            for key, active in self._state.active.items():
+                active.late = active.late and _is_of_log(key)
 
     def _apply(self, seen: JobObservation, recorded_ms: int | None) -> list[Event]:
         change = Dependency.HEARTBEATS
@@ -119,15 +119,15 @@ class JobWatch:
         detectors = job_detectors(self.context.policy.thresholds)
         concerned = [detector for detector in detectors if change in detector.DEPENDS_ON]
         names = [detector.name for detector in concerned]
-        found = [detection for detector in concerned for detection in detector.evaluate(view)]
-        events = self._update(found, names, seen, recorded_ms, of_log=False)
+        detections = [detection for detector in concerned for detection in detector.evaluate(view)]
+        events = self._update(detections, names, seen, recorded_ms, of_log=False)
         if self.sees_log:
-            events += self._update(found, names, seen, recorded_ms, of_log=True, ordinal=_LOG_ORDINAL)
+            events += self._update(detections, names, seen, recorded_ms, of_log=True, ordinal=_LOG_ORDINAL)
         return events + self._summary(seen) if isinstance(seen, HeartbeatObservation) else events
 
     def _update(
         self,
-        found: Sequence[Detection],
+        detections: Sequence[Detection],
         names: Sequence[str],
         seen: JobObservation,
         recorded_ms: int | None,
@@ -137,12 +137,14 @@ class JobWatch:
     ) -> list[Event]:
         """Reports what begins and ends of one of the two kinds of conditions; the other one stays as it is."""
         state = self._state
-        mine = {key: one for key, one in state.active.items() if _is_of_log(key) == of_log}
+        mine = {key: active for key, active in state.active.items() if _is_of_log(key) == of_log}
         tracker = ConditionTracker(None, mine, self.context.policy.runbook)
         updates = tracker.update(
-            [one for one in found if _is_of_log(one.key) == of_log], names, seen.taken_ms
+            [detection for detection in detections if _is_of_log(detection.key) == of_log],
+            names,
+            seen.taken_ms,
         )
-        others = {key: one for key, one in state.active.items() if _is_of_log(key) != of_log}
+        others = {key: active for key, active in state.active.items() if _is_of_log(key) != of_log}
         state.active = {**tracker.active, **others}
         return self._events(list(enumerate(updates, ordinal)), seen, recorded_ms)
 
@@ -150,7 +152,9 @@ class JobWatch:
         """The conditions about coordinators' clocks, which records begin and end; no others depend on records."""
         state = self._state
         (detector,) = (
-            one for one in job_detectors(self.context.policy.thresholds) if isinstance(one, JobBlindDetector)
+            detector
+            for detector in job_detectors(self.context.policy.thresholds)
+            if isinstance(detector, JobBlindDetector)
         )
         self.changed = True
         record = state.clocks.apply_log(seen, detector.clock_ms, state.leaders)
@@ -159,14 +163,14 @@ class JobWatch:
         place = ObservationPlace(OFFSETS_TOPIC, record.partition, record.offset)
         # The time of a heartbeat: that of the record is the one that may be wrong.
         at = HeartbeatObservation(state.heartbeat_ms, place, None)
-        found = list(detector.of_clocks(state.clocks))
-        return self._update(found, [JobBlind.NAME], at, recorded_ms, of_log=True)
+        detections = list(detector.of_clocks(state.clocks))
+        return self._update(detections, [JobBlind.NAME], at, recorded_ms, of_log=True)
 
     def _repeat_late(self, last: JobObservation, recorded_ms: int | None) -> list[Event]:
         """The ordinal is that of the condition, not a running number: the driver may repeat others than the query."""
         tracker = ConditionTracker(None, self._state.active, self.context.policy.runbook)
         ordinals = {key: number for number, key in enumerate(sorted(self._state.active, key=_repeat_order))}
-        repeated = [(_REPEAT_ORDINAL + ordinals[one.key], one) for one in tracker.repeat_late()]
+        repeated = [(_REPEAT_ORDINAL + ordinals[update.key], update) for update in tracker.repeat_late()]
         return self._events(repeated, last, recorded_ms)
 
     def _summary(self, seen: HeartbeatObservation) -> list[Event]:
@@ -188,10 +192,10 @@ class JobWatch:
         is_late = self._is_late(seen, recorded_ms)
         is_told = seen.place.offset < self._state.told_to
         events = []
-        for ordinal, one in updates:
-            if one.key in self._state.active:
-                self._state.active[one.key].late = is_late and (_is_of_log(one.key) or not is_told)
-            events.append(_event(one.condition, one.evidence, one.severity, seen, ordinal))
+        for ordinal, update in updates:
+            if update.key in self._state.active:
+                self._state.active[update.key].late = is_late and (_is_of_log(update.key) or not is_told)
+            events.append(_event(update.condition, update.evidence, update.severity, seen, ordinal))
         return events
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from groupreplay.state.display.phrases import clock_time, timestamp
 from groupreplay.state.events.event import Severity, name_of
+from groupreplay.state.phrases import clock_time, timestamp
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from groupreplay.state.display.rebalance_length import rebalance_length
 from groupreplay.state.events.event import Severity
+from groupreplay.state.phrases import rebalance_length
 from groupreplay.timeline.document import Tone
 from groupreplay.timeline.event_reading import ReadEvent, whole
 

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from groupreplay.state.display import phrases
-from groupreplay.state.display.rebalance_length import rebalance_length
+from groupreplay.state import phrases
+from groupreplay.state.phrases import rebalance_length
 from groupreplay.timeline.document import (
     Blame,
     ConditionBar,

@@ -15,7 +15,7 @@ from groupreplay.codecs import (
     uuid_text,
 )
 from groupreplay.codecs.kafka_terms import GroupType
-from groupreplay.state.policy.redaction import Redaction, redacted
+from groupreplay.state.policy.context import Redaction, redacted
 from groupreplay.state.replay.topic_names import by_name
 from groupreplay.state.snapshot import modern
 from groupreplay.state.snapshot.members import Member, client_fields, read_members

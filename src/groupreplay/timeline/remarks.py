@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from groupreplay.state.display.phrases import counted, milliseconds, timestamp
+from groupreplay.state.phrases import counted, milliseconds, timestamp
 from groupreplay.timeline.document import Hole, Remark, TimelineDocument, Unread
 from groupreplay.timeline.event_reading import ReadEvent
 from groupreplay.timeline.rows import RowSums

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from groupreplay.state.display import phrases
+from groupreplay.state import phrases
 from groupreplay.timeline.commit_rates import CommitLog, pauses
 from groupreplay.timeline.document import (
     LEFT_OUT,

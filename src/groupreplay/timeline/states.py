@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue
 from groupreplay.codecs.kafka_terms import GroupType, Phase
 from groupreplay.state.events.event import History
-from groupreplay.state.policy.redaction import Redaction
+from groupreplay.state.policy.context import Redaction
 from groupreplay.state.replay.classic import step_of
 from groupreplay.state.snapshot import modern
 from groupreplay.state.snapshot.group_state import BeginBounds

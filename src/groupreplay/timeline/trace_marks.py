@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from groupreplay.state.display.safe_text import safe_text
+from groupreplay.state.phrases import safe_text
 from groupreplay.timeline.document import TraceMark
 from groupreplay.timeline.event_reading import whole, words
 from groupreplay.timeline.lanes import Lanes

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
 
+from groupreplay.state import phrases
 from groupreplay.state.conditions.condition import Condition
 from groupreplay.state.conditions.registry import KINDS
-from groupreplay.state.display import phrases
-from groupreplay.state.display.phrases import counted, milliseconds
-from groupreplay.state.display.safe_text import safe_text
+from groupreplay.state.phrases import counted, milliseconds, safe_text
 from groupreplay.timeline.commit_rates import CommitLog
 from groupreplay.timeline.document import (
     ConditionBar,

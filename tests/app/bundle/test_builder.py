@@ -17,9 +17,8 @@ import pytest
 
 import groupreplay
 from groupreplay.app.bundle import builder, submitted_program
-from groupreplay.app.bundle.archive import Wheel, package_files
+from groupreplay.app.bundle.archive import LIBRARIES, BundleTarget, Wheel, package_files, spark_release
 from groupreplay.app.bundle.builder import Bundle, Submission, build_bundle
-from groupreplay.app.bundle.target import LIBRARIES, BundleTarget, spark_release
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.spark.session import _JVM_CONF
 from support.job.captures import parsed

@@ -1,4 +1,4 @@
-"""``check`` without a broker: its order, its limits, its formats, and what it asks of this machine."""
+"""The results of checks as values, and the list of checks: its order, its time limit, what stands below a failure."""
 
 from __future__ import annotations
 
@@ -8,12 +8,33 @@ from unittest.mock import Mock
 
 import pytest
 
+from groupreplay.app.check import CheckResult, CheckSettings, Status, Subject, failed, ok, unknown, warning
 from groupreplay.app.check import checklist as check_module
 from groupreplay.app.check.checklist import _Check, exit_code, run_checks
-from groupreplay.app.check.result import CheckResult, CheckSettings, Status, ok, warning
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from support.job.captures import invoke
+
+
+def test_the_four_outcomes() -> None:
+    """An error keeps its place, its remedy and its exit code; the others have none."""
+    error = GroupReplayError("no", where="here", fix="mend", exit_code=ExitCode.DATA)
+    assert [ok("a", "well"), warning("a", "poor", "mend"), failed("a", error), unknown("a", "?")] == [
+        CheckResult(check="a", status=Status.OK, found="well"),
+        CheckResult(check="a", status=Status.WARNING, found="poor", fix="mend"),
+        CheckResult(check="a", status=Status.FAILED, found="no (here)", fix="mend", exit_code=ExitCode.DATA),
+        CheckResult(check="a", status=Status.SKIPPED, found="?"),
+    ]
+    document = {"check": "a", "status": "failed", "found": "no (here)", "fix": "mend"}
+    assert failed("a", error).document() == document
+
+
+def test_one_cluster_has_one_connection() -> None:
+    """Without a sink of its own the topics are asked for on the source's connection."""
+    one, other = Cluster(bootstrap_servers="a:1"), Cluster(bootstrap_servers="b:1")
+    alone, both = Subject(CheckSettings(source=one)), Subject(CheckSettings(source=one, sink=other))
+    assert alone.sink is alone.source
+    assert [both.source.cluster, both.sink.cluster] == [one, other]
 
 
 def asked(monkeypatch: pytest.MonkeyPatch, *checks: _Check, seconds: float = 30.0) -> list[CheckResult]:
@@ -35,7 +56,7 @@ def test_every_question_has_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
         _Check("e", lambda _: [ok("e", "never asked")], needs=("d",)),
         _Check("f", lambda _: [ok("f", "never asked")], when=lambda _: False),
     )
-    assert [(one.check, one.status.value, one.found, one.fix) for one in results] == [
+    assert [(result.check, result.status.value, result.found, result.fix) for result in results] == [
         ("a", "ok", "well", None),
         ("a2", "warning", "poor", "mend it"),
         ("b", "failed", "no (here)", "do\nthis"),
@@ -55,7 +76,7 @@ def test_no_question_holds_up_the_others(monkeypatch: pytest.MonkeyPatch) -> Non
         results = asked(monkeypatch, silent, _Check("b", lambda _: [ok("b", "well")]), seconds=0.2)
     finally:
         never.set()
-    assert [(one.check, one.status, one.exit_code) for one in results] == [
+    assert [(result.check, result.status, result.exit_code) for result in results] == [
         ("a", Status.FAILED, ExitCode.CONNECTION),
         ("b", Status.OK, ExitCode.OK),
     ]
@@ -65,7 +86,7 @@ def test_no_question_holds_up_the_others(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_nobody_answers() -> None:
     """Nobody listens on the port: the connection has failed, the machine is looked at all the same."""
     result = invoke("check", "--bootstrap-server", "127.0.0.1:1", "--timeout", "20", "-o", "json")
-    found = {one["check"]: one["status"] for one in json.loads(result.stdout)}
+    found = {row["check"]: row["status"] for row in json.loads(result.stdout)}
     assert result.exit_code == ExitCode.CONNECTION
     assert [found.pop(name) for name in ("java", "versions", "cluster")] == ["ok", "ok", "failed"]
     assert set(found.values()) == {"skipped"}

@@ -6,8 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from groupreplay.app.check import cluster_checks
-from groupreplay.app.check.result import CheckSettings, Status, Subject
+from groupreplay.app.check import CheckSettings, Status, Subject, cluster_checks
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import TopicIdentity
 

@@ -12,8 +12,7 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from groupreplay.app.check import machine_checks
-from groupreplay.app.check.result import CheckSettings, Status, Subject
+from groupreplay.app.check import CheckSettings, Status, Subject, machine_checks
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster, RunSettings
 from groupreplay.streaming.kafka.clients import TopicIdentity
@@ -70,7 +69,7 @@ def test_a_pair_that_was_not_run(monkeypatch: pytest.MonkeyPatch, release: str, 
     """Of pyspark and the connector: both are named, and a release with which the connector was run."""
     real = machine_checks._version
     monkeypatch.setattr(machine_checks, "_version", lambda name: release if name == "pyspark" else real(name))
-    monkeypatch.setattr(jars.spark_lines, "installed_release", lambda: release)
+    monkeypatch.setattr(jars.platforms, "installed_release", lambda: release)
     (found,) = machine_checks.versions(Subject(SETTINGS))
     assert found.status is status
     if status is Status.WARNING:

@@ -19,7 +19,7 @@ from groupreplay.app.cli.flags import (
     rules_flags,
     topic_flags,
 )
-from groupreplay.state.policy.redaction import Redaction
+from groupreplay.state.policy.context import Redaction
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.rules_file import RulesSource
 from groupreplay.streaming.config.settings import TopicNames

@@ -14,7 +14,7 @@ import pytest
 from groupreplay.app.cli import inputs
 from groupreplay.app.cli.flags import ClusterFlags, ProbesFlags
 from groupreplay.app.cli.options import file_flag
-from groupreplay.app.cli.table_flags import TableFlags
+from groupreplay.app.cli.printing_flags import TableFlags
 from groupreplay.app.inspection.groups import live_groups
 from groupreplay.app.text.times import given_time
 from groupreplay.streaming.base.clock import UTC, now_ms
@@ -138,7 +138,7 @@ def test_assumed_sessions(
     life.leave("b")
     life.settle()
     write_capture(capture, raw(life.log))
-    given = [word for one in properties for word in ("--broker-property", one)]
+    given = [word for property_ in properties for word in ("--broker-property", property_)]
     result = invoke(command, "--from-file", capture, *flags, *given)
     assert result.exit_code == 0, result.output
     line = result.stderr.replace("=MS", "")

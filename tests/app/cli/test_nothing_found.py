@@ -9,7 +9,7 @@ import pytest
 
 from groupreplay.app.cli.nothing_found import LogRead, events_read, groups_read, no_such
 from groupreplay.app.text.times import UTC
-from groupreplay.streaming.contract.rows import LogExtent
+from groupreplay.streaming.contract.log import LogExtent
 from groupreplay.streaming.engine.replay import EventHead, EventTally
 from support.histories.builders import commit, generation, member
 from support.job.captures import invoke, raw, write_capture
@@ -265,7 +265,9 @@ def test_all_groups_are_gone(tmp_path: Path) -> None:
 def test_a_glob_that_matches_several(tmp_path: Path) -> None:
     """A picture shows one group: the others are named."""
     lives = [raw([generation(1, member("a", [0]), at=AT)], partition=number) for number in (0, 1)]
-    renamed = [one._replace(key=one.key.replace(b"\0\1g", b"\0\1h")) for one in lives[1] if one.key]
+    renamed = [
+        record._replace(key=record.key.replace(b"\0\1g", b"\0\1h")) for record in lives[1] if record.key
+    ]
     capture = write_capture(tmp_path / "a.parquet", [*lives[0], *renamed])
     code, stdout, stderr = run("report", capture, tmp_path, group="[gh]")
     assert (code, stdout) == (2, "")

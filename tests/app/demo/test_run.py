@@ -13,7 +13,7 @@ from groupreplay.app.demo import run as module
 from groupreplay.app.demo.stories import STORIES
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.local import jars
-from groupreplay.streaming.local.java import JavaNotFoundError
+from groupreplay.streaming.local.platforms import JavaNotFoundError
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.fake_java import fake_java
 

@@ -20,7 +20,7 @@ from groupreplay.app.exporter.collector import (
 from groupreplay.app.exporter.feed import Limits
 from groupreplay.app.exporter.metric_catalog import METERS
 from groupreplay.state.conditions.tracker import group_hash
-from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, JOB_KEY
+from groupreplay.streaming.contract.messages import CONDITIONS_KEY, JOB_KEY
 from groupreplay.streaming.engine.packing.key_columns import RECORD_TYPES
 from groupreplay.streaming.sinks.known_groups import DAY_MS
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
@@ -63,9 +63,9 @@ def samples(
     """Every sample, by the name of its metric and its labels without those that all have."""
     found: dict[str, dict[Any, float]] = {}
     for metric in measure(seen, now_ms, limits):
-        for one in metric.samples:
-            labels = {name: text for name, text in one.labels.items() if name != "cluster"}
-            found.setdefault(one.name, {})[" ".join(labels.values())] = one.value
+        for sample in metric.samples:
+            labels = {name: text for name, text in sample.labels.items() if name != "cluster"}
+            found.setdefault(sample.name, {})[" ".join(labels.values())] = sample.value
     return found
 
 
@@ -162,7 +162,7 @@ def test_two_clocks_are_one_series() -> None:
     seen = snapshot()
     clock = {"condition": "job.blind", "severity": "ERROR", "what": "clock"}
     seen.take_job(CONDITIONS_KEY, msgspec.json.encode({"conditions": [clock, clock]}))
-    page = [one for metric in measure(seen, NOW, LIMITS) for one in metric.samples]
+    page = [sample for metric in measure(seen, NOW, LIMITS) for sample in metric.samples]
     found = [one.value for one in page if one.name == "groupreplay_condition"]
     assert found == [1]
 
@@ -223,7 +223,12 @@ def test_what_a_group_lost_outlives_it() -> None:
     before = samples(seen)["kafka_consumergroup_offsets_expired_total"]
     counted(events([expired(3)]), NOW, seen)
     seen.take_state(b"g", None)
-    labels = [one.labels for metric in measure(seen, NOW, LIMITS) for one in metric.samples if one.value == 3]
+    labels = [
+        sample.labels
+        for metric in measure(seen, NOW, LIMITS)
+        for sample in metric.samples
+        if sample.value == 3
+    ]
     assert (before, labels) == ({"g": 0}, [{"cluster": CLUSTER, "consumergroup": "g"}])
 
 
@@ -264,7 +269,9 @@ def test_every_series_is_under_the_limit(limit: int) -> None:
     found = measure(crowd(), NOW, Limits(max_groups=limit))
     shown = shown_groups(crowd(), limit)
     by_metric = {
-        metric.name: {one.labels["consumergroup"] for one in metric.samples if "consumergroup" in one.labels}
+        metric.name: {
+            sample.labels["consumergroup"] for sample in metric.samples if "consumergroup" in sample.labels
+        }
         for metric in found
     }
     assert {name: groups - set(shown.labels) for name, groups in by_metric.items() if groups} == {
@@ -374,12 +381,12 @@ def test_a_label_of_the_policy_may_have_any_name(name: str) -> None:
     found = [
         metric for metric in measure(seen, NOW, LIMITS) if metric.name == "kafka_consumergroup_condition"
     ]
-    assert [one.labels[name] for one in found[0].samples if one.value] == ["x", "x"]
+    assert [sample.labels[name] for sample in found[0].samples if sample.value] == ["x", "x"]
 
 
 def test_every_sample_has_the_labels_of_the_table() -> None:
     """And no others, but for those of the policy on conditions."""
     declared = {meter.name: set(meter.labels) for meter in METERS}
     for metric in measure(snapshot(), NOW, LIMITS):
-        for one in metric.samples:
-            assert set(one.labels) == declared[one.name], one.name
+        for sample in metric.samples:
+            assert set(sample.labels) == declared[sample.name], sample.name

@@ -14,7 +14,7 @@ from groupreplay.app.exporter.feed import Limits, SinkFeed, heartbeat_age, is_fr
 from groupreplay.app.exporter.server import Exporter
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.settings import Cluster, TopicNames
-from groupreplay.streaming.contract.job_document import JOB_KEY
+from groupreplay.streaming.contract.messages import JOB_KEY
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.sinks.known_groups import DAY_MS
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
@@ -63,8 +63,10 @@ def test_reads_what_a_job_writes(broker: EmbeddedBroker, unique: Callable[[str],
 
     def found() -> dict[str, float]:
         families = text_string_to_metric_families(shown.page("/metrics", "").body.decode())
-        samples = [one for family in families for one in family.samples if "consumergroup" in one.labels]
-        return {f"{one.name} {one.labels['consumergroup']}": one.value for one in samples}
+        samples = [
+            sample for family in families for sample in family.samples if "consumergroup" in sample.labels
+        ]
+        return {f"{sample.name} {sample.labels['consumergroup']}": sample.value for sample in samples}
 
     with reading(sink) as feed:
         shown = Exporter(feed, Limits(), now_ms)

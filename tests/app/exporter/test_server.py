@@ -17,7 +17,7 @@ from groupreplay.app.exporter.collector import measure
 from groupreplay.app.exporter.feed import Limits, SinkFeed
 from groupreplay.app.exporter.http_server import open_server
 from groupreplay.app.exporter.server import BURST, Exporter, SeveralExporters, exporter_application, joined
-from groupreplay.streaming.contract.job_document import JOB_KEY
+from groupreplay.streaming.contract.messages import JOB_KEY
 from groupreplay.streaming.sinks.known_groups import Holding
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from support.job.sink_messages import SINCE_MS, document, job_document, stuck
@@ -85,10 +85,10 @@ def served(shown: Exporter) -> Iterator[Callable[..., http.client.HTTPResponse]]
 def values(text: str) -> dict[str, float]:
     """The samples of metrics about groups, by name and group."""
     return {
-        f"{one.name} {one.labels['consumergroup']}": one.value
+        f"{sample.name} {sample.labels['consumergroup']}": sample.value
         for family in text_string_to_metric_families(text)
-        for one in family.samples
-        if "consumergroup" in one.labels
+        for sample in family.samples
+        if "consumergroup" in sample.labels
     }
 
 
@@ -140,7 +140,7 @@ def test_a_job_whose_query_is_stopped_is_not_up() -> None:
     """Its heartbeat is fresh, and nothing is known of the groups; what it says about itself holds."""
     shown = stopped(1, None)
     shown.job_conditions = [Holding("job.blind", "ERROR", what="query_stopped")]
-    found = {one.name: one.value for metric in exporter(shown).collect() for one in metric.samples}
+    found = {sample.name: sample.value for metric in exporter(shown).collect() for sample in metric.samples}
     names = ("job_up", "query_up", "condition")
     assert [found[f"groupreplay_{name}"] for name in names] == [0, 0, 1]
     assert math.isnan(found["kafka_consumergroup_group_state"])
@@ -238,7 +238,11 @@ def test_each_sample_once() -> None:
             _metric("groupreplay_build_info", 1, component="exporter"),
         ]
     )
-    found = {(one.name, *one.labels.values()): one.value for family in families for one in family.samples}
+    found = {
+        (sample.name, *sample.labels.values()): sample.value
+        for family in families
+        for sample in family.samples
+    }
     assert found == {
         ("groupreplay_exporter_ready",): 0,
         ("groupreplay_exporter_unreadable_total",): 5,
@@ -259,7 +263,7 @@ def test_pages_of_several_clusters() -> None:
     none = _several(b=ill, c=_Fixed(alive=True, missing="no broker answers")).page("/readyz", "")
     assert (none.status, none.body) == (503, b"b: the job's heartbeat is late; c: no broker answers\n")
     text = both.page("/metrics", "").body.decode()
-    assert [one.samples[0].value for one in text_string_to_metric_families(text)] == [0]
+    assert [family.samples[0].value for family in text_string_to_metric_families(text)] == [0]
     assert generate_latest(both) == text.encode()  # type: ignore[arg-type]
 
 

@@ -20,7 +20,7 @@ from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.retention import Retention
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.contract.rows import ProgressCallback, no_progress
+from groupreplay.streaming.contract.log import ProgressCallback, no_progress
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.sources.capture import read_captures
 from groupreplay.streaming.sources.capture_context import CaptureContext, PartitionExtent, decoded_context

@@ -12,8 +12,8 @@ import pytest
 
 from groupreplay.app.serve.broker_watch import Answers
 from groupreplay.app.serve.watched_cluster import WatchedCluster
-from groupreplay.state.display.phrases import timestamp
-from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, JOB_KEY
+from groupreplay.state.phrases import timestamp
+from groupreplay.streaming.contract.messages import CONDITIONS_KEY, JOB_KEY
 from groupreplay.streaming.sinks.known_groups import DAY_MS
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from support.job.sink_messages import (

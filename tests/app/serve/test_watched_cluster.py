@@ -20,7 +20,7 @@ from groupreplay.app.serve.watched_cluster import ClusterToServe, ServerClock, W
 from groupreplay.state import Context
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.settings import Cluster, TopicNames
-from groupreplay.streaming.contract.job_document import JOB_KEY
+from groupreplay.streaming.contract.messages import JOB_KEY
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.sources.topic import read_topic
 from groupreplay.timeline.document import TimelineSource

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from groupreplay.app.text.event_text import TEXTS, Line, event_name, line_of
-from groupreplay.state.output.schemas import EVENTS
+from groupreplay.state.output.envelope import EVENTS
 from support.histories.samples import one_of_each, written
 from support.job.event_words import MEMBER, ROUND, STUCK, WORDS
 

@@ -18,7 +18,7 @@ from groupreplay.app.text.times import (
     heading,
     rfc3339,
 )
-from groupreplay.state.display.phrases import timestamp
+from groupreplay.state.phrases import timestamp
 from groupreplay.streaming.base.clock import UTC, time_zone
 
 BERLIN = time_zone("Europe/Berlin")

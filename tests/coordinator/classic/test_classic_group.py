@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import product
 
 import pytest
 
-from groupreplay.codecs import GroupMetadataValue, Subscription, encode_blob
+from groupreplay.codecs import Subscription, encode_blob
 from groupreplay.codecs.kafka_terms import Phase
 from groupreplay.coordinator.classic.classic_group import VALID_PREVIOUS_STATES, ClassicGroup, GroupMember
 from groupreplay.coordinator.requests import DeleteGroup, Protocol
@@ -65,50 +64,6 @@ def test_every_edge_that_requests_can_take_is_taken() -> None:
     assert taken == set(LEGAL) - unloaded | beginning
 
 
-def test_the_first_member_leads_and_gives_the_protocol_type() -> None:
-    """After it has left, the next member leads; an empty group has no leader."""
-    one = group(Phase.EMPTY)
-    for name in ("a", "b"):
-        one.add(member(name), "consumer")
-    assert (one.leader, one.protocol_type) == ("a", "consumer")
-    one.remove("a")
-    assert one.leader == "b"
-    one.remove("b")
-    assert (one.leader, one.protocol_type) == (None, "consumer")
-
-
-def test_only_who_shares_a_protocol_with_all_others_may_come() -> None:
-    """Support by most members is not enough."""
-    one = group(Phase.STABLE)
-    one.add(member("a", "range", "sticky"), "consumer")
-    one.add(member("b", "sticky"), "consumer")
-    assert dict(one.supported_protocols) == {"range": 1, "sticky": 2}
-    assert not one.supports("consumer", protocols("range"))
-    assert one.supports("consumer", protocols("range", "sticky"))
-
-
-@pytest.mark.parametrize(
-    ("supported", "chosen"),
-    [
-        # The majority wins, whichever is first.
-        ({"a": ["x", "y"], "b": ["y", "x"], "c": ["y", "x"]}, "y"),
-        # With equal votes, the order of the first member decides.
-        ({"a": ["x", "y"], "b": ["y", "x"]}, "x"),
-        # Only protocols of every member are candidates; preferences that are not candidates are skipped.
-        (
-            {"a": ["sticky", "range", "mine"], "b": ["mine", "range", "sticky"], "c": ["range", "sticky"]},
-            "range",
-        ),
-    ],
-)
-def test_each_member_votes_for_its_first_candidate(supported: dict[str, list[str]], chosen: str) -> None:
-    """The candidate with most votes wins."""
-    one = group(Phase.PREPARING_REBALANCE)
-    for name, names in supported.items():
-        one.add(member(name, *names), "consumer")
-    assert one.selected_protocol() == chosen
-
-
 @pytest.mark.parametrize("supported", [{}, {"a": "x", "b": "y"}])
 def test_no_common_protocol(supported: dict[str, str]) -> None:
     """Nothing can be selected without members or without a common protocol."""
@@ -117,17 +72,6 @@ def test_no_common_protocol(supported: dict[str, str]) -> None:
         one.add(member(name, protocol), "consumer")
     with pytest.raises(ValueError, match="no protocol is supported by every member"):
         one.selected_protocol()
-
-
-def test_the_members_choose_among_what_all_support() -> None:
-    """The subscribed topics are those in the members' metadata of the chosen protocol."""
-    one = group(Phase.PREPARING_REBALANCE)
-    one.add(member("a", "range", "sticky"), "consumer")
-    one.add(member("b", "sticky", "range", topics=("u",)), "consumer")
-    one.add(member("c", "x", "sticky", "range"), "consumer")
-    one.next_generation(5)
-    assert (one.protocol, one.generation, one.state) == ("sticky", 1, Phase.COMPLETING_REBALANCE)
-    assert one.subscribed_topics == {"t", "u"}
 
 
 def test_topics_of_a_subscription_that_cannot_be_read_are_not_known() -> None:
@@ -150,23 +94,30 @@ def test_a_group_with_members_and_no_protocol_is_not_written() -> None:
         made.record()
 
 
-def test_a_record_with_members_and_no_protocol_never_expires() -> None:
-    """No broker writes it, but one may be loaded: its topics are not known."""
-    made = group(Phase.STABLE)
-    made.add(member("a", "range"), "consumer")
-    made.resume("range")
-    assert made.may_expire
-    (_, value) = made.record()
-    assert isinstance(value, GroupMetadataValue)
-    loaded = made.reloaded(replace(value, protocol=None))
-    assert (loaded.state, loaded.subscribed_topics, loaded.may_expire) == (Phase.STABLE, None, False)
+@pytest.mark.parametrize("scala", [False, True])
+def test_the_table_of_members_does_not_shrink(*, scala: bool) -> None:
+    """So the next leader of a group that was large is another one than that of a new group of the same members."""
+    table = ClassicGroup(group_id="g", current_state_timestamp_ms=0, changes=[], scala=scala)
+    names = [f"m{number}" for number in range(14)]
+    for name in names:
+        table.add(member(name), "consumer")
+    for name in names[3:]:
+        table.remove(name)
+    fresh = ClassicGroup(group_id="g", current_state_timestamp_ms=0, changes=[], scala=scala)
+    for name in names[:3]:
+        fresh.add(member(name), "consumer")
+    assert (table.buckets, fresh.buckets) == (32, 16)
+    orders = [[entry.member_id for entry in group.in_map_order()] for group in (table, fresh)]
+    assert [sorted(order) for order in orders] == [names[:3]] * 2
 
 
-def test_an_empty_group_that_was_loaded_without_a_time_counts_from_each_commit() -> None:
-    """As from records of versions 0 and 1."""
-    made = group(Phase.EMPTY)
-    made.protocol_type = "consumer"
-    (_, value) = made.record()
-    assert isinstance(value, GroupMetadataValue)
-    assert made.reloaded(value).emptied_ms == value.current_state_timestamp_ms
-    assert made.reloaded(replace(value, current_state_timestamp_ms=-1)).emptied_ms is None
+@pytest.mark.parametrize("scala", [False, True])
+def test_a_table_of_scala_grows_one_member_earlier(*, scala: bool) -> None:
+    """With its twelfth member; Java's with the thirteenth."""
+    table = ClassicGroup(group_id="g", current_state_timestamp_ms=0, changes=[], scala=scala)
+    sizes = []
+    for number in range(25):
+        table.add(member(f"m{number}"), "consumer")
+        sizes.append(table.buckets)
+    growth = [number + 1 for number in range(1, 25) if sizes[number] != sizes[number - 1]]
+    assert growth == ([12, 24] if scala else [13, 25])

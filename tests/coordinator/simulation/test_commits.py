@@ -80,11 +80,15 @@ def test_a_producer_ends_its_transaction_when_its_commit_is_written(error: Error
         life.fail(None, begin + 9)
     life.until(500)
     operations = [operation for outcome in life.outcomes for operation in outcome.operations]
-    begun = {one.producer_id for one in operations if one.producer_id is not None and one.marker is None}
-    ended = [one.producer_id for one in operations if one.marker is not None]
+    begun = {
+        operation.producer_id
+        for operation in operations
+        if operation.producer_id is not None and operation.marker is None
+    }
+    ended = [operation.producer_id for operation in operations if operation.marker is not None]
     assert set(ended) == begun
     assert len(ended) == len(begun) > 10
-    assert Marker.COMMIT in {one.marker for one in operations}
+    assert Marker.COMMIT in {operation.marker for operation in operations}
 
 
 def test_members_stay_while_their_coordinator_moves() -> None:
@@ -134,6 +138,6 @@ def test_a_tool_mirrors_a_group_without_members() -> None:
     assert [at for at in times if 310 < at < 600] != []
     assert times[0] < 60
     assert times[-1] >= 840
-    keys = {key for one in life.outcomes for op in one.operations for key, _ in op.records}
+    keys = {key for outcome in life.outcomes for op in outcome.operations for key, _ in op.records}
     assert {key.partition for key in keys if isinstance(key, OffsetCommitKey)} == {0, 1}
     assert any(isinstance(key, GroupMetadataKey) for key in keys)

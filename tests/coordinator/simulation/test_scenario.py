@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from groupreplay.coordinator.simulation.draws import Between, OneOf
 from groupreplay.coordinator.simulation.scenario import BrokerRestarts, FailedAppends, GroupSettings, Scenario
 from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.script import (
@@ -19,8 +18,10 @@ from groupreplay.coordinator.simulation.script import (
     START,
     STATIC,
     STOP,
+    Between,
     ClientStep,
     Committer,
+    OneOf,
     Script,
     max_running,
 )

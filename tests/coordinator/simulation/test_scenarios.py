@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from groupreplay.coordinator.simulation.draws import HOUR_MS
 from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.script import (
     CRASH,
     HANG,
+    HOUR_MS,
     RESUME,
     START,
     STOP,
@@ -61,11 +61,11 @@ def test_a_mixed_cluster_has_groups_of_every_kind() -> None:
     """Most of them have members and are healthy."""
     mixed = SCENARIOS["mixed"]
     scripts = [mixed.draw(random.Random(seed), HOUR_MS) for seed in range(400)]
-    verbs = [{step.action for step in one.steps} for one in scripts]
-    assert sum(one.simple for one in scripts) > 20
-    assert sum(one == {START} for one in verbs) > 200
-    assert all(any(action in one for one in verbs) for action in set(ClientAction) - {RESUME})
-    assert {one.committer for one in scripts} == set(Committer)
+    verbs = [{step.action for step in script.steps} for script in scripts]
+    assert sum(script.simple for script in scripts) > 20
+    assert sum(verb == {START} for verb in verbs) > 200
+    assert all(any(action in verb for verb in verbs) for action in set(ClientAction) - {RESUME})
+    assert {script.committer for script in scripts} == set(Committer)
 
 
 def test_a_simple_group_has_no_members() -> None:

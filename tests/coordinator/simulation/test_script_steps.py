@@ -7,15 +7,20 @@ from typing import Any
 
 import pytest
 
-from groupreplay.coordinator.simulation.draws import (
+from groupreplay.coordinator.simulation.script import (
+    CRASH,
+    HANG,
     HOUR_MS,
     MINUTE_MS,
+    RESUME,
     SECOND_MS,
+    START,
+    STOP,
     About,
     Between,
+    ClientStep,
     ShareOfTime,
 )
-from groupreplay.coordinator.simulation.script import CRASH, HANG, RESUME, START, STOP, ClientStep
 from groupreplay.coordinator.simulation.script_steps import (
     Crash,
     Deploy,

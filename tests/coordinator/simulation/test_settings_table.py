@@ -85,7 +85,7 @@ def test_names_defaults_and_bounds_are_kafkas(table: dict[str, Any], kafka: str)
 )
 def test_a_default_is_that_of_its_field(table: dict[str, Any], kinds: tuple[type, ...]) -> None:
     """So leaving a setting out and giving its default are the same; each field exists."""
-    known = {one.name: one.default for kind in kinds for one in fields(kind)}
+    known = {field.name: field.default for kind in kinds for field in fields(kind)}
     for one in table.values():
         if one.field:
             assert known[one.field] is not MISSING
@@ -99,7 +99,7 @@ def test_only_bounds_have_no_field() -> None:
         for bound in ("min", "max")
         for one in ("session.timeout", "heartbeat.interval", "assignment.interval")
     }
-    assert all(one.field for one in CLIENT_SETTINGS.values())
+    assert all(setting.field for setting in CLIENT_SETTINGS.values())
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ class Run:
 
         def counting(outcome: Outcome, now_ms: int) -> None:
             self.errors.update(
-                one.answer.error for one in outcome.replies if one.answer.error is not Error.NONE
+                reply.answer.error for reply in outcome.replies if reply.answer.error is not Error.NONE
             )
             handle(outcome, now_ms)
 
@@ -225,7 +225,7 @@ def test_a_migration_needs_the_policy(policy: str, upgraded: bool, downgraded: b
             at_s = begin_s + 30 * client
             restarts += [(at_s, STOP, client), (at_s + 5, START, client)]
     run = Run((*TWO, *restarts), {"migration_policy": policy}, consumer_starts=range(2, 3))
-    kinds = [change.group_type for one in run.outcomes for change in one.changes]
+    kinds = [change.group_type for outcome in run.outcomes for change in outcome.changes]
     assert ("consumer" in kinds, "consumer" in kinds and kinds[-1] == "classic") == (upgraded, downgraded)
 
 
@@ -309,6 +309,6 @@ def test_classic_members_notice_an_upgrade() -> None:
 def test_classic_members_stay_in_an_upgraded_group() -> None:
     """A static member changes its protocol without a rebalance; the others must keep their sessions alive."""
     run = upgrade_of(3, instance_id=STATIC)
-    changes = [(change.at_ms, change.after) for one in run.outcomes for change in one.changes]
+    changes = [(change.at_ms, change.after) for outcome in run.outcomes for change in outcome.changes]
     assert [after for at_ms, after in changes if at_ms > 60_000] == [ConsumerPhase.STABLE]
     assert [len(owned) for owned in members_of(run).values()] == [2] * 3

@@ -131,7 +131,9 @@ def test_everything_is_in_order_and_legal(scenario: str) -> None:
 def test_clients_end_in_a_stable_group_with_every_partition_dealt_out() -> None:
     """After the start of all members each partition has an owner and commits."""
     items = simulated(plan("rolling-restart-3-dynamic-eager", groups=3, minutes=30))
-    restarts = [one for one in generations(items) if one.members and one.generation > 1]
+    restarts = [
+        generation for generation in generations(items) if generation.members and generation.generation > 1
+    ]
     assert len(restarts) > 10
     keys = {item.key for item in items if isinstance(item, WrittenRecord)}
     assert sum(isinstance(key, OffsetCommitKey) for key in keys) >= 3 * 3
@@ -172,7 +174,7 @@ def test_abandoned_groups_expire_at_the_clean_up_after_their_retention() -> None
 def test_the_older_coordinator_writes_no_generation_0() -> None:
     """The state changes have the group's beginning all the same."""
     items = simulated(plan("autoscale", groups=2, minutes=5, settings=Settings(scala=True)))
-    assert min(one.generation for one in generations(items)) == 1
+    assert min(generation.generation for generation in generations(items)) == 1
     assert any(isinstance(item, GroupTransition) and item.change.before is Phase.DEAD for item in items)
 
 

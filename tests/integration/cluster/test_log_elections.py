@@ -15,9 +15,9 @@ from groupreplay.codecs.kafka_terms import partition_for
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.contract.log import LogMarks
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.log_check import cut_partitions, last_records
-from groupreplay.streaming.kafka.log_marks import LogMarks
 from groupreplay.streaming.run import log_watch as module
 from groupreplay.streaming.run.identity import Identity
 from groupreplay.streaming.run.log_watch import LogLostError, LogWatch, lost_log

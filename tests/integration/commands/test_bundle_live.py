@@ -18,11 +18,11 @@ import psutil
 import pyspark
 import pytest
 
+from groupreplay.app.bundle.archive import BundleTarget, bundle_target, spark_release
 from groupreplay.app.bundle.builder import Bundle, build_bundle
-from groupreplay.app.bundle.target import BundleTarget, bundle_target, spark_release
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.jars import jar_paths
-from groupreplay.streaming.local.java import java_environment
+from groupreplay.streaming.local.platforms import java_environment
 from support.histories.builders import asked_for, member
 from support.histories.builders import generation as generation_of
 from support.histories.raw_records import generation

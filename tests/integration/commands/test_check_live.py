@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import TopicPartition
 
-from groupreplay.app.check import cluster_checks
-from groupreplay.app.check.result import CheckSettings, Status, Subject
+from groupreplay.app.check import CheckSettings, Status, Subject, cluster_checks
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.config.settings import Cluster

@@ -19,7 +19,7 @@ from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.output_topics import describe_topics, ensure_topics
-from groupreplay.streaming.local.java import find_java
+from groupreplay.streaming.local.platforms import find_java
 from support.broker_releases.release_jars import release_jars
 from support.broker_releases.released_broker import released_broker
 from support.job.captures import invoke

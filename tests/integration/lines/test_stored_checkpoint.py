@@ -15,7 +15,7 @@ from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from groupreplay.streaming.local.spark_lines import LINES
+from groupreplay.streaming.local.platforms import LINES
 from support.job.jobs import PATIENCE_SECONDS, Json, comparable, read_events, topic_names, write_log
 from support.job.own_process import keep_session, run_until
 from support.job.replays import replayed_topics

@@ -23,7 +23,7 @@ from groupreplay.codecs import (
 from groupreplay.codecs.kafka_terms import Phase
 from groupreplay.coordinator.classic.classic_group import ClassicGroup
 from groupreplay.coordinator.consumer.consumer_group import Topic
-from groupreplay.coordinator.consumer.topic_hash import xxh3
+from groupreplay.coordinator.consumer.subscriptions import xxh3
 from groupreplay.coordinator.requests import (
     Answer,
     ClassicHeartbeat,

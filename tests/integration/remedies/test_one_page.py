@@ -19,7 +19,7 @@ from prometheus_client.registry import Collector
 
 from groupreplay.app.exporter.collector import measure
 from groupreplay.app.exporter.feed import Limits
-from groupreplay.streaming.contract.job_document import JOB_KEY
+from groupreplay.streaming.contract.messages import JOB_KEY
 from groupreplay.streaming.local.broker import free_ports
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot

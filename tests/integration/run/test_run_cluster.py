@@ -17,8 +17,7 @@ import pytest
 from groupreplay.app.bundle.archive import package_files
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.jars import jar_paths
-from groupreplay.streaming.local.java import java_environment
-from groupreplay.streaming.local.spark_lines import connector_coordinate
+from groupreplay.streaming.local.platforms import connector_coordinate, java_environment
 from support.histories.raw_records import generation
 from support.job.jobs import PATIENCE_SECONDS, read_json, topic_flags, topic_names, write_log
 from support.job.watched import Watch

@@ -21,7 +21,7 @@ from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.rules_file import RulesSource
 from groupreplay.streaming.config.settings import Cluster, TopicNames
-from groupreplay.streaming.contract.job_document import CONDITIONS_KEY
+from groupreplay.streaming.contract.messages import CONDITIONS_KEY
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.run import own_conditions, status
 from support.job.jobs import (

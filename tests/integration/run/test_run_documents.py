@@ -15,7 +15,7 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from groupreplay.streaming.config.settings import Cluster, TopicNames
-from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, bad_records_key
+from groupreplay.streaming.contract.messages import CONDITIONS_KEY, bad_records_key
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.local.broker import EmbeddedBroker

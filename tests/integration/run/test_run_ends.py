@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from groupreplay.streaming.config.settings import TopicNames
-from groupreplay.streaming.contract.job_document import JOB_KEY, STOPPED
+from groupreplay.streaming.contract.messages import JOB_KEY, STOPPED
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import RunningJob, last_batch, read_topic, topic_flags, topic_names
 from support.ordeals.siege import besieged

@@ -12,7 +12,7 @@ import pytest
 
 from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.contract.job_document import JOB_KEY, OWNER_KEY, STOPPED, JobDocument, OwnerClaim
+from groupreplay.streaming.contract.messages import JOB_KEY, OWNER_KEY, STOPPED, JobDocument, OwnerClaim
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.run.topic_owner import TopicOwner

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from groupreplay.state.policy.redaction import FIELDS, Redaction
+from groupreplay.state.policy.context import FIELDS, Redaction
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import RunningJob, read_topic, running_job, topic_names
 from support.kafka.clients import make_topics, new_consumer

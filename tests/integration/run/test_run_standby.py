@@ -18,7 +18,7 @@ import pytest
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.settings import Cluster, TopicNames
-from groupreplay.streaming.contract.job_document import (
+from groupreplay.streaming.contract.messages import (
     JOB_KEY,
     OWNER_KEY,
     STOPPED,

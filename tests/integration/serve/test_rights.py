@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from groupreplay.streaming.base.clock import now_ms
-from groupreplay.streaming.contract.job_document import JOB_KEY
+from groupreplay.streaming.contract.messages import JOB_KEY
 from groupreplay.streaming.kafka.rights import Right
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.job.sink_messages import job_document

@@ -10,7 +10,7 @@ import pytest
 
 import groupreplay
 from groupreplay.app.cli.program import COMMANDS, NEEDED_EXTRAS
-from groupreplay.streaming.base.extras import EXTRAS
+from groupreplay.streaming.base.errors import EXTRAS
 
 #: Hides the libraries of all extras, or of those that a script leaves in ``HIDDEN``, as if they were not installed.
 HIDING = f"""

@@ -6,7 +6,7 @@ import re
 
 from generators.events_page import page
 from groupreplay.state.conditions.registry import DETECTORS
-from groupreplay.state.output.schemas import EVENTS
+from groupreplay.state.output.envelope import EVENTS
 
 
 def test_every_event_has_its_section() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from generators.platforms_page import EXAMPLE, commands, lines_table
-from groupreplay.app.bundle.target import LINES
+from groupreplay.app.bundle.archive import LINES
 from support.paths import ROOT
 
 PAGE = (ROOT / "docs" / "platforms.md").read_text(encoding="utf-8")

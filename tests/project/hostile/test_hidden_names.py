@@ -22,8 +22,8 @@ from groupreplay.state.conditions.detection import Detection
 from groupreplay.state.conditions.member_flapping import MemberFlapping
 from groupreplay.state.conditions.tracker import ConditionTracker, condition_id
 from groupreplay.state.job.bad_records import BadRecord
-from groupreplay.state.output.schemas import json_schemas
-from groupreplay.state.policy.redaction import FIELDS, Redaction
+from groupreplay.state.output.envelope import json_schemas
+from groupreplay.state.policy.context import FIELDS, Redaction
 from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.engine.json_messages import dead_letter_row
 from groupreplay.streaming.engine.replay import Replay

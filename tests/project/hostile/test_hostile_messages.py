@@ -18,17 +18,17 @@ from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.config_file import load_defaults
 from groupreplay.streaming.config.rules_file import RulesSource, RulesWatch
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.contract.job_document import (
+from groupreplay.streaming.contract.log import ROW_SCHEMA
+from groupreplay.streaming.contract.messages import (
     CONDITIONS_KEY,
     JOB_KEY,
+    OBJECTS,
     BadRecordCounts,
     JobConditions,
     KindCount,
     bad_records_key,
 )
-from groupreplay.streaming.contract.messages import OBJECTS
 from groupreplay.streaming.contract.probe_messages import ProbeMessage, decode_message, encode_message
-from groupreplay.streaming.contract.rows import ROW_SCHEMA
 from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
 from groupreplay.streaming.sinks import event_topic

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from groupreplay.streaming.local.spark_lines import LINES
+from groupreplay.streaming.local.platforms import LINES
 from support.stored.checkpoints import of_line, unpack
 
 #: What a pickle of any Python object but the simplest begins with, and what those of Spark's rows name.

@@ -12,7 +12,7 @@ from packaging.markers import default_environment
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from groupreplay.streaming.local.spark_lines import find_line
+from groupreplay.streaming.local.platforms import find_line
 from lock import BUILD, EXTRAS, RUN, build_requirements
 from support.paths import ROOT
 from support.requirements import project_requirements

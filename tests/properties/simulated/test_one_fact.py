@@ -23,7 +23,7 @@ import pytest
 
 from groupreplay.app.text import event_text
 from groupreplay.coordinator.simulation.scenarios import SCENARIOS
-from groupreplay.state.display.rebalance_length import RebalanceLength
+from groupreplay.state.phrases import RebalanceLength
 from groupreplay.state.replay import classic
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
 from groupreplay.state.snapshot.group_state import GroupState

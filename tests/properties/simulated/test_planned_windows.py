@@ -16,8 +16,8 @@ from groupreplay.app.simulate.files import CLUSTER_ID, ERA, write_simulation
 from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.simulation import BEGIN_MS, SimulationPlan
 from groupreplay.state import Context
-from groupreplay.state.display.phrases import timestamp
 from groupreplay.state.events.event import Severity
+from groupreplay.state.phrases import timestamp
 from groupreplay.state.policy.rules import Once, PlannedWindow, Policy
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.sources.capture import read_captures

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from groupreplay.coordinator.simulation.draws import MINUTE_MS, SECOND_MS, About
 from groupreplay.coordinator.simulation.scenario import GroupSettings, Scenario
-from groupreplay.coordinator.simulation.script import STATIC
+from groupreplay.coordinator.simulation.script import MINUTE_MS, SECOND_MS, STATIC, About
 from groupreplay.coordinator.simulation.script_steps import Crash, Roll, ScriptedEvent
 from groupreplay.state import Event, Severity
 from groupreplay.state.conditions.rebalance_slow import RebalanceSlow

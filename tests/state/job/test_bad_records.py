@@ -232,12 +232,12 @@ def test_a_connect_worker() -> None:
 def lists_of_partitions() -> list[Any]:
     """Every field of every declared value that is a list of something with a list of partitions."""
     return [
-        (value, one)
+        (value, wire)
         for _, value in REGISTRY.values()
-        for one in wires(value)
-        if isinstance(one.type, Array)
-        and isinstance(one.type.element, Nested)
-        and any(inner.name == "partitions" for inner in wires(one.type.element.message))
+        for wire in wires(value)
+        if isinstance(wire.type, Array)
+        and isinstance(wire.type.element, Nested)
+        and any(inner.name == "partitions" for inner in wires(wire.type.element.message))
     ]
 
 

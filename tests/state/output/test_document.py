@@ -217,6 +217,6 @@ def test_a_burst_of_repeats_that_is_over() -> None:
         document = group.take_document()
         assert isinstance(document, dict)
         assert document["suppressed"] == group.describe()["suppressed"]
-        rewinds = [one.fact for one in events if one.fact.NAME == "offset.rewound"]
-        told.append((document["suppressed"], [one.suppressed for one in rewinds]))  # type: ignore[attr-defined]
+        rewinds = [event.fact for event in events if event.fact.NAME == "offset.rewound"]
+        told.append((document["suppressed"], [rewind.suppressed for rewind in rewinds]))  # type: ignore[attr-defined]
     assert told == [({"offset.rewound": 9}, [0]), ({}, [0, 9])]

@@ -12,12 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, FormatChecker
 
-from groupreplay.state.display.phrases import timestamp
 from groupreplay.state.events.event import Event, Fact
 from groupreplay.state.events.group_events import GroupEmptied
 from groupreplay.state.events.offset_events import OffsetRewound, RewindKind, RewoundOffset
-from groupreplay.state.output.envelope import cloud_event, fit_json, without_repeats
-from groupreplay.state.output.schemas import EVENTS, json_schemas
+from groupreplay.state.output.envelope import EVENTS, cloud_event, fit_json, json_schemas, without_repeats
+from groupreplay.state.phrases import timestamp
 from groupreplay.state.snapshot.group_snapshot import Repetitions
 from support.histories.builders import CONTEXT, generation, member, replay
 from support.histories.golden import load_events, load_schemas
@@ -108,7 +107,7 @@ def test_facts_that_repeat_say_how_many_were_suppressed() -> None:
         "offsets.reset",
         "static.replaced",
     ]
-    assert all("suppressed" in {one.name for one in fields(fact)} for fact in facts.values())
+    assert all("suppressed" in {field.name for field in fields(fact)} for fact in facts.values())
 
 
 def test_every_event_is_said_once_at_least() -> None:

@@ -1,10 +1,88 @@
-"""What is assumed of sessions where no broker has told it."""
+"""The constants of a job: what brokers have said, and what is hidden."""
 
 from __future__ import annotations
 
-import pytest
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
 
-from groupreplay.state.policy.context import ASSUMED_SESSIONS, SessionSettings
+import pytest
+from jsonschema import Draft202012Validator
+
+from groupreplay.state.output.envelope import cloud_event, json_schemas
+from groupreplay.state.policy.context import ASSUMED_SESSIONS, FIELDS, MARK, Redaction, SessionSettings
+from support.histories.builders import CONTEXT
+from support.histories.samples import one_of_each
+
+KEY = b"sixteen bytes or"
+EVERYTHING = Redaction(frozenset(FIELDS), KEY)
+
+
+def strings(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    """(name of the field, text) of every text in a document; lists are their field's."""
+    if isinstance(value, Mapping):
+        for inner, one in value.items():
+            yield from strings(one, inner)
+    elif isinstance(value, list):
+        for one in value:
+            yield from strings(one, name)
+    elif isinstance(value, str):
+        yield name, value
+
+
+def test_the_same_text_and_key_give_the_same_hash() -> None:
+    """Sixteen hexadecimal digits behind a mark; another key gives others, and nothing stays nothing."""
+    hidden = EVERYTHING.hide("pod-7")
+    assert hidden == "~98e8a9f7d28335eb" == Redaction(frozenset({"hosts"}), KEY).hide("pod-7")
+    assert hidden != Redaction(frozenset(FIELDS), KEY[::-1]).hide("pod-7")
+    assert (EVERYTHING.hide(""), EVERYTHING.hide("\ud800")[0]) == ("", MARK)
+    assert KEY.decode() not in repr(EVERYTHING)
+
+
+def test_a_key_that_is_none() -> None:
+    """Too short, or for a field that nobody knows."""
+    with pytest.raises(ValueError, match="has 15 bytes; it must have at least 16"):
+        Redaction(frozenset({"hosts"}), KEY[1:])
+    with pytest.raises(ValueError, match="cannot hide names; there are hosts, client-id"):
+        Redaction(frozenset({"names"}), KEY)
+
+
+def test_every_event_stays_valid_and_hides_its_fields() -> None:
+    """By its schema; every text under a hidden name is a hash, and every other text is what it was."""
+    names = frozenset[str]().union(*FIELDS.values())
+    seen = set[str]()
+    for event in one_of_each():
+        plain, hidden = (
+            json.loads(cloud_event(event, replace(CONTEXT, redaction=one), 0).value)
+            for one in (None, EVERYTHING)
+        )
+        assert Draft202012Validator(json_schemas()[event.fact.NAME]).is_valid(hidden)
+        for (name, text), (_, shown) in zip(strings(plain), strings(hidden), strict=True):
+            assert shown == (EVERYTHING.hide(text) if name in names else text)
+            seen |= {name} & names
+    assert seen >= {
+        "client_host",
+        "client_id",
+        "member_id",
+        "leader",
+        "joined",
+        "instance_id",
+        "places",
+        "old_host",
+    }
+
+
+def test_names_of_topics_are_no_fields() -> None:
+    """A topic or a label may be called like one; member ids go with the client ids that they begin with."""
+    member = {"member_id": "a-1", "client_id": "a", "client_host": "/h", "partitions": {"leader": "0-3"}}
+    document = {"members": [member], "labels": {"host": "ours"}, "leader": None}
+    hide = Redaction(frozenset({"client-id"}), KEY)
+    assert hide.of(document) == {
+        "members": [{**member, "member_id": hide.hide("a-1"), "client_id": hide.hide("a")}],
+        "labels": {"host": "ours"},
+        "leader": None,
+    }
 
 
 def test_an_assumption_is_marked_and_excludes_nothing_above_the_least_session() -> None:

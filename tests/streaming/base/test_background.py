@@ -63,7 +63,9 @@ def test_one_warning_for_each_outage(caplog: pytest.LogCaptureFixture) -> None:
         wait_until(lambda: not work.failing and work.ticks > 5)
         thread.close()
     assert [
-        (one.levelname, one.getMessage()) for one in caplog.records if one.name.endswith("background")
+        (record.levelname, record.getMessage())
+        for record in caplog.records
+        if record.name.endswith("background")
     ] == [
         ("WARNING", "no work: first"),
         ("DEBUG", "no work: again"),
@@ -112,7 +114,9 @@ def test_the_end_knows_of_a_failure(
         raise OSError("at the end")
 
     pauses(Background(name="w", tick=work.tick, pause_seconds=0.0, at_end=broken), monkeypatch, 2)
-    assert [one.getMessage() for one in caplog.records if one.levelname == "WARNING"] == ["no work: away"]
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == [
+        "no work: away"
+    ]
 
 
 @pytest.mark.parametrize(

@@ -102,11 +102,11 @@ def test_progress_beside_the_log(capsys: pytest.CaptureFixture[str], level: str)
     finally:
         configure_logs()
     lines = [json.loads(line) for line in stream.getvalue().splitlines()]
-    assert [(one["level"], one["logger"], one["message"]) for one in lines] == [
+    assert [(line["level"], line["logger"], line["message"]) for line in lines] == [
         ("INFO", "groupreplay.progress", "5 groups"),
         ("ERROR", "groupreplay.streaming.test", "bad"),
     ]
-    assert {frozenset(one) for one in lines} == {frozenset({"time", "level", "logger", "message"})}
+    assert {frozenset(line) for line in lines} == {frozenset({"time", "level", "logger", "message"})}
     assert capsys.readouterr().err == ""
 
 

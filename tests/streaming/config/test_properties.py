@@ -257,7 +257,9 @@ def test_secrets_that_others_can_read(
             (folder / name).write_text(content)
             (folder / name).chmod(0o644)
         load_properties(folder / "client.properties")
-        found = [one.partition("can read the ")[2].replace(f"{folder}/", "") for one in caplog.messages]
+        found = [
+            message.partition("can read the ")[2].replace(f"{folder}/", "") for message in caplog.messages
+        ]
         expected = [f"{one} (mode 0644): chmod 600 {one.rpartition(' ')[2]}" for one in warned]
         assert found == expected
         caplog.clear()

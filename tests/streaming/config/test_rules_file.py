@@ -328,7 +328,10 @@ def test_everything_that_a_window_can_say() -> None:
     """Dates as TOML's or as text, weekly times with days and a zone, and the groups that they are for."""
     policy = parse_rules(FILE, "rules.toml")
     assert policy == Policy(windows=WINDOWS)
-    assert [policy.of(name).windows for name in ("a-1", "b", "c", "d")] == [*((one,) for one in WINDOWS), ()]
+    assert [policy.of(name).windows for name in ("a-1", "b", "c", "d")] == [
+        *((window,) for window in WINDOWS),
+        (),
+    ]
     assert policy.of("a-1").cap_at(86_400_000) is Severity.WARN
 
 
@@ -336,7 +339,7 @@ def test_zones_are_those_of_flags() -> None:
     """An offset is a zone, too, as with --time-zone; UTC is the default."""
     lines = '[[window]]\nmatch = "a"\nweekly = "Sat 02:00-03:00"\n'
     policies = [parse_rules(lines + zone, "rules.toml") for zone in ("", 'zone = "Z"', 'zone = "+0530"')]
-    found = [one.windows[0].times for one in policies]
+    found = [policy.windows[0].times for policy in policies]
     assert [one.zone_name for one in found if isinstance(one, Weekly)] == ["UTC", "UTC", "+05:30"]
 
 

@@ -217,7 +217,7 @@ def test_no_number_is_too_large_for_what_follows(message: ProbeMessage) -> None:
     key, value = encode_message(message)
     documents = list(numbers(msgspec.to_builtins(json.loads(value))))
     assert len(documents) >= len(re.findall(rb":-?\d", value)) > 0
-    assert [decode_message(key, one) for one in documents] == [None] * len(documents)
+    assert [decode_message(key, document) for document in documents] == [None] * len(documents)
 
 
 VALUE = encode_message(ANSWER)[1]

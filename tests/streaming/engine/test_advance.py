@@ -15,7 +15,7 @@ from pyspark.sql.streaming.state import GroupState
 from groupreplay.state import Context, Group
 from groupreplay.state.job.observations import ObservationPlace, RoundObservation
 from groupreplay.state.job_watch import JobWatch
-from groupreplay.state.policy.redaction import Redaction
+from groupreplay.state.policy.context import Redaction
 from groupreplay.state.policy.rules import GroupRule, Policy
 from groupreplay.state.replay.offset_sets import OCCASION_MS
 from groupreplay.state.snapshot.observations import Probe

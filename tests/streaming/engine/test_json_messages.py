@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from groupreplay.state import DELETED, Context
-from groupreplay.state.policy.redaction import Redaction
+from groupreplay.state.policy.context import Redaction
 from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.engine.json_messages import (
     dead_letter_row,

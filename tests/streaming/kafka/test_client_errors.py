@@ -38,11 +38,11 @@ def test_what_kafka_tries_again_passes() -> None:
     errors = context._jvm.org.apache.kafka.common.protocol.Errors.values()
     retriable = "org.apache.kafka.common.errors.RetriableException"
     passing = {
-        one.name()
-        for one in errors
-        if one.exception() is not None and is_instance_of(context._gateway, one.exception(), retriable)
+        error.name()
+        for error in errors
+        if error.exception() is not None and is_instance_of(context._gateway, error.exception(), retriable)
     }
-    codes = {one.code(): one.name() for one in errors}
+    codes = {error.code(): error.name() for error in errors}
     ours = {codes[code] for code in UNREACHABLE | PARTITION_AWAY if code > 0}
     assert ours - ALSO == passing - OTHERWISE
 

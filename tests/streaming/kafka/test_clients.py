@@ -12,10 +12,10 @@ from confluent_kafka import OFFSET_INVALID, KafkaError, KafkaException, TopicCol
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.contract.log import EpochEnd
 from groupreplay.streaming.kafka import clients
 from groupreplay.streaming.kafka.client_errors import ends_reading
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.log_marks import EpochEnd
 
 CLUSTER = Cluster(bootstrap_servers="h:1")
 UUID = Uuid(0x19E5A0AA_60E34B90, -0x6F8B_9FF2_495C_D85E)

@@ -26,7 +26,6 @@ from groupreplay.streaming.kafka.group_admin import (
     GroupListing,
     Refusal,
 )
-from groupreplay.streaming.kafka.group_partition import locate
 
 #: All states of a classic group.
 STATES = {
@@ -190,7 +189,7 @@ def test_a_broker_that_lists_no_states(caplog: pytest.LogCaptureFixture) -> None
         frozenset({"PreparingRebalance", "CompletingRebalance", "new"}), {1: None, 2: None}
     )
     assert [admin.rebalancing([1, 2]) for _ in range(2)] == [expected] * 2
-    assert [one.getMessage() for one in caplog.records] == [
+    assert [record.getMessage() for record in caplog.records] == [
         "the brokers (before 2.6) list groups without their states: each round of the prober describes all "
         "groups; with many groups choose a longer --probe-interval"
     ]
@@ -220,21 +219,6 @@ def test_a_leader_that_dies_while_it_is_asked() -> None:
     ends = {"READ_UNCOMMITTED": {0: 5, 1: OFFSET_INVALID}, "READ_COMMITTED": {0: 5, 1: 7}}
     dying = Admin(ends=ends)
     assert (questions(dying).ends(2), dying.forgotten) == ({0: (5, 5)}, 1)
-
-
-@pytest.mark.parametrize(
-    ("group", "partitions", "expected"),
-    [("testgroup", None, 27), ("my-group", None, 12), ("my-group", 7, 1), ("polygenelubricants", None, 0)],
-)
-def test_without_a_cluster(group: str, partitions: int | None, expected: int) -> None:
-    """The partition follows from the name alone; nobody can say who leads it."""
-    assert locate(group, None, partitions) == {
-        "group_id": group,
-        "partition": expected,
-        "coordinator": None,
-        "partitions": partitions or 50,
-        "assumed": partitions is None,
-    }
 
 
 def test_the_leader_is_the_coordinator() -> None:

@@ -23,10 +23,10 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 
 from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.contract.log import EpochEnd, PartitionMark, RecordMark, record_digest
 from groupreplay.streaming.kafka import log_check
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.log_check import TopicEnds, cut_partitions, last_records, present_ends
-from groupreplay.streaming.kafka.log_marks import EpochEnd, PartitionMark, RecordMark, record_digest
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.kafka.clients import make_topics, produce
 from support.kafka.lost_records import cut_log, log_size

@@ -175,7 +175,7 @@ def test_what_is_wrong_with_a_topic(
 ) -> None:
     """Its clean-up, who dates it, its largest message, replicas in sync, order; hidden settings are no fault."""
     topic = OutputTopic(kind=kind, name="t", partitions=partitions, replicas=replicas, settings=settings)
-    assert [one.what for one in topic_problems(topic)] == what
+    assert [problem.what for problem in topic_problems(topic)] == what
 
 
 MANY = WantedTopic("many", {"cleanup.policy": "delete"})
@@ -192,10 +192,10 @@ class OldBroker:
     requests: list[tuple[list[tuple[str, int, int]], bool]] = field(default_factory=list)
 
     def create_topics(self, topics: list[NewTopic], *, validate_only: bool, **_: float) -> dict[str, Any]:
-        wanted = [(one.topic, one.num_partitions, one.replication_factor) for one in topics]
+        wanted = [(topic.topic, topic.num_partitions, topic.replication_factor) for topic in topics]
         self.requests.append((wanted, validate_only))
         is_refused = self.needs_numbers and any(-1 in numbers for _, *numbers in wanted)
-        return {one.topic: SimpleNamespace(result=refuse if is_refused else created) for one in topics}
+        return {topic.topic: SimpleNamespace(result=refuse if is_refused else created) for topic in topics}
 
     def broker_settings(self, wanted: tuple[str, ...]) -> dict[str, str]:
         if self.settings is None:

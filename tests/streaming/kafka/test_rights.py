@@ -77,7 +77,7 @@ def test_the_command_that_grants_a_right(right: Right, cluster: Cluster, line: s
 @pytest.mark.parametrize(("probe", "ask"), [(True, False), (False, True), (False, False)])
 def test_what_is_not_used_is_not_asked_for(probe: bool, ask: bool) -> None:
     """Without the prober no right to all groups, with a retention that was said none to the settings."""
-    spared = [str(one) for one in source_rights(probe=probe, ask_retention=ask) if not one.needed]
+    spared = [str(right) for right in source_rights(probe=probe, ask_retention=ask) if not right.needed]
     assert spared == ["Describe on group *"] * probe + ["DescribeConfigs on cluster"] * ask
 
 
@@ -88,7 +88,10 @@ def test_missing_rights_stop_the_job_with_their_commands(monkeypatch: pytest.Mon
 
     def told(_: object, rights: list[Right]) -> dict[Right, Held]:
         asked.extend(rights)
-        return {one: {"Read": Held.NO, "Write": Held.YES}.get(one.operation, Held.NOT_TOLD) for one in rights}
+        return {
+            right: {"Read": Held.NO, "Write": Held.YES}.get(right.operation, Held.NOT_TOLD)
+            for right in rights
+        }
 
     monkeypatch.setattr("groupreplay.streaming.kafka.rights.held", told)
     wanted = [*source_rights(probe=True, ask_retention=True), *sink_rights(TopicNames())]
@@ -151,6 +154,6 @@ def test_what_the_answers_prove(
     connection, answers = Connection(PLAIN), Answers({OFFSETS_TOPIC: answer})
     monkeypatch.setattr(connection, "admin", lambda: answers)
     rights = source_rights(probe=False, ask_retention=False)
-    assert [one.operation for one in rights] == ["Read", "Describe", "Describe"]
+    assert [right.operation for right in rights] == ["Read", "Describe", "Describe"]
     assert list(held(connection, rights).values()) == [read, describe, group]
     assert answers.described is (group is Held.YES)

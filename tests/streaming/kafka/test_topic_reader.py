@@ -10,7 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.contract.rows import ROW_SCHEMA
+from groupreplay.streaming.contract.log import ROW_SCHEMA
 from groupreplay.streaming.kafka import topic_reader as rows_module
 from groupreplay.streaming.kafka.topic_reader import follow_topic
 

@@ -13,7 +13,7 @@ import pytest
 
 from groupreplay.streaming.local import jars
 from groupreplay.streaming.local.ivy import Coordinate, JarError
-from groupreplay.streaming.local.spark_lines import find_line
+from groupreplay.streaming.local.platforms import find_line
 from support.tools.maven_repository import MavenRepository, jar, serve
 
 APPLE = "org.example.fruit:apple:1.0"

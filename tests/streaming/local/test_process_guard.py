@@ -107,7 +107,7 @@ def watchdogs(monkeypatch: pytest.MonkeyPatch) -> Watchdogs:
     """Those that a test has started and that are still there; the broker of all tests has one of its own."""
     monkeypatch.setattr(process_guard, "_WATCHDOG", process_guard._Watchdog())
     others = _watchdogs()
-    return lambda: [one for one in _watchdogs() if one not in others]
+    return lambda: [watchdog for watchdog in _watchdogs() if watchdog not in others]
 
 
 def test_polite_end(tmp_path: Path) -> None:

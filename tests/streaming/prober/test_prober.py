@@ -180,7 +180,7 @@ def prober(cluster: Cluster, *in_progress: str) -> Prober:
 
 def states(taken: ProbeRound) -> dict[str, str]:
     """What a round says of its groups."""
-    return {one.group_id: one.state for one in taken.answers}
+    return {answer.group_id: answer.state for answer in taken.answers}
 
 
 def test_a_round() -> None:
@@ -213,7 +213,7 @@ def test_how_long_nobody_had_looked(set_by_ms: int) -> None:
         cluster.error = error
         taken = asking.take()
         asking.remember(taken)
-        told += [one.unseen_ms for one in taken.answers]
+        told += [answer.unseen_ms for answer in taken.answers]
         cluster.set_by_ms = set_by_ms
     # A round asks about groups 101 ms after its start, and starts 1 ms late. The third knew of the group before.
     assert told == [None, 10_000, 30_000 + 204, 30_000 + 10_000 + 307]
@@ -256,7 +256,7 @@ def test_a_clock_that_is_ahead() -> None:
     asking = Prober(
         cluster, cluster_id=CLUSTER_ID, clock=cluster.clock, seconds=cluster.seconds, ahead_ms=lambda: 70
     )
-    assert [one.ahead_ms for one in asking.take().answers] == [70]
+    assert [answer.ahead_ms for answer in asking.take().answers] == [70]
 
 
 def test_the_end_is_asked_for_once() -> None:

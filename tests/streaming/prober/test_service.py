@@ -24,12 +24,14 @@ from groupreplay.streaming.base.clock import AppendedMessage
 from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.probe_messages import GroupAnswer, RoundSummary, decode_message
+from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.publisher import MessageTooLargeError
 from groupreplay.streaming.prober import service
 from groupreplay.streaming.prober.prober import ProbeRound
-from groupreplay.streaming.prober.service import ProberProcess, ProberTask
-from support.job.captures import invoke
-from support.job.probes import asked, summed_up
+from groupreplay.streaming.prober.service import LastRounds, ProberProcess, ProberTask, last_rounds
+from support.job.captures import CLUSTER_ID, invoke
+from support.job.probes import PROBES, asked, beat, summed_up
+from support.kafka.probes_topic import ProbesTopic
 from support.kafka.waiting import wait_until
 
 BUSY = asked("g", "PreparingRebalance", at=7, members=["a", "b"])
@@ -253,3 +255,32 @@ def test_the_real_process() -> None:
         process.terminate()
         assert process.wait(60) == 0
     assert said["message"].startswith("the prober failed: ")
+
+
+CLUSTER = Cluster(bootstrap_servers="h:1")
+MESSAGES = [
+    asked("ended", "PreparingRebalance", at=1),
+    asked("waiting", "Stable", at=2),
+    asked("waiting", "CompletingRebalance", at=3),
+    asked("ended", "Stable", at=4),
+    summed_up(at=4),
+    summed_up(at=5, brokers={1: None, 2: "timed out"}),
+    (b"junk", b"junk"),
+    beat(at=5, caught_up=4),
+]
+
+
+@pytest.fixture
+def topic(monkeypatch: pytest.MonkeyPatch) -> ProbesTopic:
+    """The topic that the connection finds."""
+    return ProbesTopic(monkeypatch, MESSAGES, service)
+
+
+def test_the_last_rounds(topic: ProbesTopic) -> None:
+    """The last answer of each group counts, and the last round of all brokers; older messages are not read."""
+    found = last_rounds(Connection(CLUSTER), PROBES, CLUSTER_ID, 2)
+    assert found == LastRounds(frozenset({"waiting"}), 4)
+    assert topic.read == [({0: 2}, {0: 8})]
+    assert last_rounds(Connection(CLUSTER), PROBES, "another", 2) == LastRounds()
+    topic.partitions = 0
+    assert last_rounds(Connection(CLUSTER), PROBES, CLUSTER_ID, 2) == LastRounds()

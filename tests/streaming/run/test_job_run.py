@@ -14,7 +14,7 @@ from groupreplay.streaming.base.clock import BrokerClock, now_ms
 from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.config.rules_file import RulesWatch
 from groupreplay.streaming.config.settings import Cluster, RunSettings
-from groupreplay.streaming.contract.job_document import JOB_KEY, OWNER_KEY
+from groupreplay.streaming.contract.messages import JOB_KEY, OWNER_KEY
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.publisher import Publisher

@@ -11,10 +11,10 @@ from typing import Any, cast
 
 import pytest
 
-from groupreplay.state.events.job_events import GapReason, UnreadRange
+from groupreplay.state.events.event import GapReason, UnreadRange
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.contract.log import EpochEnd, LogMarks, PartitionMark, RecordMark
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
-from groupreplay.streaming.kafka.log_marks import EpochEnd, LogMarks, PartitionMark, RecordMark
 from groupreplay.streaming.run import log_watch
 from groupreplay.streaming.run import log_watch as module
 from groupreplay.streaming.run.identity import Identity

@@ -17,8 +17,7 @@ from groupreplay.state.job_watch import JobWatch
 from groupreplay.state.snapshot.group_snapshot import ActiveCondition, ConditionKey
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import TopicNames
-from groupreplay.streaming.contract.job_document import CONDITIONS_KEY, STATE_KEY, JobStateMessage
-from groupreplay.streaming.contract.messages import OutputRow
+from groupreplay.streaming.contract.messages import CONDITIONS_KEY, STATE_KEY, JobStateMessage, OutputRow
 from groupreplay.streaming.contract.probe_messages import ProbeMessage, decode_message, encode_message
 from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, job_observation

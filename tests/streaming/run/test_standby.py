@@ -12,7 +12,7 @@ import pytest
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.process import StopRequest
-from groupreplay.streaming.contract.job_document import STOPPED, JobDocument, OwnerClaim
+from groupreplay.streaming.contract.messages import STOPPED, JobDocument, OwnerClaim
 from groupreplay.streaming.run.identity import Identity
 from groupreplay.streaming.run.standby import (
     FormerJob,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from groupreplay.streaming.contract.job_document import QueryStatus
+from groupreplay.streaming.contract.messages import QueryStatus
 from groupreplay.streaming.contract.probe_messages import ERROR_LIMIT, RoundSummary
 from groupreplay.streaming.run.interface import Batch
 from groupreplay.streaming.run.single_run import SingleRun

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.contract.job_document import STOPPED, JobDocument, OwnerClaim
+from groupreplay.streaming.contract.messages import STOPPED, JobDocument, OwnerClaim
 from groupreplay.streaming.run.topic_owner import TopicOwner
 from support.ordeals.run_topic import Reader, World, document
 

@@ -14,7 +14,7 @@ import pytest
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import Cluster, TopicNames
-from groupreplay.streaming.contract.job_document import (
+from groupreplay.streaming.contract.messages import (
     CONDITIONS_KEY,
     JOB_KEY,
     OWNER_KEY,
@@ -64,7 +64,7 @@ def write(broker: EmbeddedBroker, topic: str) -> Callable[..., None]:
 
 def documents(reader: JobTopic) -> list[JobDocument]:
     """The last messages, all of which are documents."""
-    return [one for one in reader.last_messages().values() if isinstance(one, JobDocument)]
+    return [message for message in reader.last_messages().values() if isinstance(message, JobDocument)]
 
 
 def awaited(reader: JobTopic, count: int) -> Iterator[RunMessage]:
@@ -115,7 +115,7 @@ def test_ever_more_of_the_last_messages(
     write(document("a", 1), CLAIM, *[document("b", number) for number in range(20)])
     with closing(JobTopic(connection, topic, 1)) as reader:
         write(document("c", 9))
-        tails = [[one.run_id for one in messages] for messages in reader.tails()]
+        tails = [[message.run_id for message in messages] for messages in reader.tails()]
     assert tails == [["b"] * 2, ["b"] * 20, ["a", "b", *["b"] * 20]]
 
 
@@ -185,7 +185,7 @@ def next_values(topics: OwnTopics, count: int) -> list[tuple[str, int, bytes | N
     found: list[tuple[str, int, bytes | None]] = []
 
     def read() -> bool:
-        found.extend((one.topic, one.offset, one.value) for one in topics.new_messages())
+        found.extend((message.topic, message.offset, message.value) for message in topics.new_messages())
         return len(found) >= count
 
     wait_until(read)

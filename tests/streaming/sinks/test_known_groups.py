@@ -209,8 +209,8 @@ def about(event: bytes, group: str) -> bytes:
 def test_a_crowd_of_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many groups have events, counts are kept of as many as the limit, and the number dropped is known."""
     monkeypatch.setattr(bound, "__defaults__", (10,))
-    rebalanced = next(one for one in events(stable()[1]) if b"rebalance.completed" in one)
-    fired = next(one for one in events(stuck()[1]) if b'"firing"' in one)
+    rebalanced = next(event for event in events(stable()[1]) if b"rebalance.completed" in event)
+    fired = next(event for event in events(stuck()[1]) if b'"firing"' in event)
     lost = events([expired(1)])[0]
     snapshot = counted(
         about(event, f"{kind}{number}")
@@ -265,7 +265,7 @@ def test_a_crowd_of_names() -> None:
 @pytest.mark.parametrize("time", ["0001-01-01T00:00:00", "9999-12-31T23:59:59Z", "soon", "", "1e99"])
 def test_times_that_no_calendar_has(time: str) -> None:
     """A completed rebalance with such a time has a time all the same, and raises nothing."""
-    (value,) = [one for one in events(stable()[1]) if b"rebalance.completed" in one][:1]
+    (value,) = [event for event in events(stable()[1]) if b"rebalance.completed" in event][:1]
     event = EVENTS.decode(msgspec.json.encode({**msgspec.json.decode(value), "time": time}))
     assert isinstance(event, CountedEvent)
     assert isinstance(event.completed_ms, int)

@@ -5,13 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from groupreplay.streaming.contract.job_document import (
-    CONDITIONS_KEY,
-    JOB_KEY,
-    OWNER_KEY,
-    STATE_KEY,
-    KindCount,
-)
+from groupreplay.streaming.contract.messages import CONDITIONS_KEY, JOB_KEY, OWNER_KEY, STATE_KEY, KindCount
 from groupreplay.streaming.sinks.known_groups import DAY_MS, Day, Holding
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from support.histories.probed import START

@@ -13,7 +13,7 @@ import pytest
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.contract.rows import ROW_SCHEMA
+from groupreplay.streaming.contract.log import ROW_SCHEMA
 from groupreplay.streaming.sources import capture
 from groupreplay.streaming.sources.capture import CaptureWriter, read_captures
 from support.histories.raw_records import Raw

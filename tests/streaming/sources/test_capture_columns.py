@@ -10,7 +10,7 @@ import pytest
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.contract.rows import ROW_SCHEMA
+from groupreplay.streaming.contract.log import ROW_SCHEMA
 from groupreplay.streaming.sources.capture_columns import (
     UNSORTED_SCHEMA,
     CapturePlace,

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from groupreplay.state.events.job_events import JobGap, UnreadRange
+from groupreplay.state.events.event import JobGap, UnreadRange
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError, UnwritableError
-from groupreplay.streaming.kafka.log_marks import EpochEnd, LogMarks, PartitionMark, RecordMark
+from groupreplay.streaming.contract.log import EpochEnd, LogMarks, PartitionMark, RecordMark
 from groupreplay.streaming.run.document_sync import DocumentTopics, SyncRecord
 from groupreplay.streaming.run.identity import Identity, decode_identity
 from groupreplay.streaming.spark import checkpoint as checkpoint_module

@@ -11,7 +11,7 @@ import pytest
 
 from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.local.spark_lines import line_name
+from groupreplay.streaming.local.platforms import line_name
 from groupreplay.streaming.spark.faults import (
     Remedy,
     explained,

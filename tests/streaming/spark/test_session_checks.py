@@ -13,7 +13,7 @@ import pyspark
 import pytest
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.local.spark_lines import LINES, connector_coordinate, find_line, line_name
+from groupreplay.streaming.local.platforms import LINES, connector_coordinate, find_line, line_name
 from groupreplay.streaming.spark import session_checks as checks
 from support.job.spark_sessions import small_session
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 from groupreplay.streaming.local.broker import EmbeddedBroker, free_ports
-from groupreplay.streaming.local.java import find_java
+from groupreplay.streaming.local.platforms import find_java
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.broker_releases.release_jars import release_jars
 from support.class_archives import SHORT_LIVED

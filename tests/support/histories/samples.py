@@ -10,9 +10,8 @@ from typing import Any
 from groupreplay.state import Cause, Event, Evidence, GroupType, History
 from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.state.conditions.tracker import runbook_section
-from groupreplay.state.events.event import Fact
+from groupreplay.state.events.event import Fact, JobGap, UnreadRange, gap_event
 from groupreplay.state.events.group_events import GroupQuarantined, RecordMalformed, RecordSkipped
-from groupreplay.state.events.job_events import JobGap, UnreadRange, gap_event
 from groupreplay.state.events.offset_events import (
     OffsetRewound,
     OffsetsDeleted,

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from groupreplay.app.cli.program import cli
 from groupreplay.codecs import encode_key, encode_value
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.streaming.contract.rows import ROW_SCHEMA
+from groupreplay.streaming.contract.log import ROW_SCHEMA
 from groupreplay.streaming.sources.capture import CaptureWriter
 from groupreplay.streaming.sources.capture_context import CaptureContext
 from support.histories.builders import PARTITION, placed

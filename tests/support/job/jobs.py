@@ -20,7 +20,7 @@ from groupreplay.codecs.kafka_terms import partition_for
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.settings import Cluster, TopicNames
-from groupreplay.streaming.contract.job_document import JOB_KEY
+from groupreplay.streaming.contract.messages import JOB_KEY
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.histories.builders import Raw

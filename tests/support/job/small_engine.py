@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import msgspec
 import pyarrow as pa
 
-from groupreplay.state.events.job_events import JobGap
+from groupreplay.state.events.event import JobGap
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.settings import RunSettings
+from groupreplay.streaming.contract.log import LogMarks
 from groupreplay.streaming.contract.messages import OutputRow
 from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.packing.pack import INPUT_COLUMNS, packed_rows
@@ -21,7 +22,6 @@ from groupreplay.streaming.engine.packing.record_times import Horizons
 from groupreplay.streaming.engine.probe_rows import pack_probes
 from groupreplay.streaming.engine.wire import HEARTBEAT_TAG
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.log_marks import LogMarks
 from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.kafka.topic_reader import read_messages
 from groupreplay.streaming.run.document_sync import SyncRecord

@@ -13,7 +13,7 @@ from typing import Any
 
 from groupreplay.streaming.local.broker import free_ports
 from groupreplay.streaming.local.jars import jar_paths
-from groupreplay.streaming.local.java import find_java
+from groupreplay.streaming.local.platforms import find_java
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.kafka.kafka_admin import kafka_admin
 

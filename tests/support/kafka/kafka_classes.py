@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from groupreplay.streaming.local.broker import DEFAULT_VERSION
 from groupreplay.streaming.local.jars import jar_paths
-from groupreplay.streaming.local.java import find_java
+from groupreplay.streaming.local.platforms import find_java
 from support import class_archives
 
 _SOURCE = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from groupreplay.streaming.kafka.log_marks import (
+from groupreplay.streaming.contract.log import (
     EpochEnd,
     LogAnswer,
     PartitionMark,

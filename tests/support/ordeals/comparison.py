@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from contextlib import suppress
 
-from groupreplay.state.display.phrases import timestamp
+from groupreplay.state.phrases import timestamp
 from groupreplay.streaming.base.clock import now_ms
-from groupreplay.streaming.contract.job_document import JOB_KEY
+from groupreplay.streaming.contract.messages import JOB_KEY
 from support.job.jobs import Json, RunningJob, comparable, read_topic
 from support.job.replays import replayed_topics
 from support.ordeals.churn import GROUPS

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.process import StopRequest
-from groupreplay.streaming.contract.job_document import STOPPED, JobDocument, OwnerClaim
+from groupreplay.streaming.contract.messages import STOPPED, JobDocument, OwnerClaim
 from groupreplay.streaming.run.standby import JobHistory, Standby, Turns
 from groupreplay.streaming.run.topic_owner import TopicOwner
 from groupreplay.streaming.sinks.job_topic import RunMessage

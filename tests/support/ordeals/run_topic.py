@@ -8,7 +8,7 @@ from typing import Any
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.process import StopRequest
-from groupreplay.streaming.contract.job_document import JobDocument, LastBatch, OwnerClaim
+from groupreplay.streaming.contract.messages import JobDocument, LastBatch, OwnerClaim
 from groupreplay.streaming.run.topic_owner import TopicOwner
 from groupreplay.streaming.sinks.job_topic import RunMessage
 

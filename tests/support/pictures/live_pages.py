@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from groupreplay.app.exporter.http_server import HttpServer, open_server
 from groupreplay.app.serve.application import serve_application
 from groupreplay.app.serve.watched_cluster import WatchedCluster
-from groupreplay.streaming.contract.job_document import JOB_KEY
+from groupreplay.streaming.contract.messages import JOB_KEY
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from support.job.sink_messages import SINCE_MS, document, events, job_document, stuck
 from support.pictures.report_pages import OpenedPage

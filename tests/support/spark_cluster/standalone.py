@@ -15,9 +15,8 @@ from typing import Any
 import psutil
 import pyspark
 
-from groupreplay.streaming.local.java import find_java
+from groupreplay.streaming.local.platforms import find_java, javas_of
 from groupreplay.streaming.local.process_guard import GuardedProcess
-from groupreplay.streaming.local.spark_lines import javas_of
 from support.kafka.waiting import is_alive, wait_until
 
 #: The folder of pip's Spark. It has no ``start-master.sh``; ``spark-class`` starts the same programs.

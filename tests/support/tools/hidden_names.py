@@ -13,7 +13,7 @@ import msgspec
 
 from groupreplay.codecs import Malformed, Skipped, decode_key, decode_value
 from groupreplay.codecs.kafka_json import to_json
-from groupreplay.state.policy.redaction import FIELDS
+from groupreplay.state.policy.context import FIELDS
 
 _HIDDEN = frozenset[str]().union(*FIELDS.values())
 _HASHES: tuple[Callable[[bytes], bytes], ...] = (

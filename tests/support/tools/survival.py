@@ -17,9 +17,8 @@ from groupreplay.app.exporter.collector import measure
 from groupreplay.app.exporter.feed import Limits
 from groupreplay.app.text.event_text import line_of
 from groupreplay.state import Context, Group
-from groupreplay.state.output.schemas import json_schemas
-from groupreplay.streaming.contract.job_document import JOB_KEY
-from groupreplay.streaming.contract.messages import Output, OutputRow
+from groupreplay.state.output.envelope import json_schemas
+from groupreplay.streaming.contract.messages import JOB_KEY, Output, OutputRow
 from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.packing.pack import pack
 from groupreplay.streaming.engine.packing.record_times import Horizons

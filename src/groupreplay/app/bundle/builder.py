@@ -15,6 +15,8 @@ from typing import Final, Literal
 from groupreplay.app.bundle import submitted_program
 from groupreplay.app.bundle.archive import (
     ArchiveFile,
+    BundleTarget,
+    SparkRelease,
     Wheel,
     download_wheels,
     package_files,
@@ -23,7 +25,6 @@ from groupreplay.app.bundle.archive import (
     write_archive,
 )
 from groupreplay.app.bundle.submitted_program import FOLDER
-from groupreplay.app.bundle.target import BundleTarget, SparkRelease
 from groupreplay.streaming.base.errors import GroupReplayError, unusable
 from groupreplay.streaming.base.files import atomic_file, require_new
 from groupreplay.streaming.spark.session import submitted_conf

@@ -8,8 +8,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from groupreplay.app.check import cluster_checks, machine_checks
-from groupreplay.app.check.result import CheckResult, CheckSettings, Status, Subject, failed, unknown
+from groupreplay.app.check import (
+    CheckResult,
+    CheckSettings,
+    Status,
+    Subject,
+    cluster_checks,
+    failed,
+    machine_checks,
+    unknown,
+)
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 
 log = logging.getLogger(__name__)

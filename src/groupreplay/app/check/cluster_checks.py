@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from typing import Final
 
-from groupreplay.app.check.result import CheckResult, Subject, failed, ok, unknown, warning
+from groupreplay.app.check import CheckResult, Subject, failed, ok, unknown, warning
 from groupreplay.state.policy.context import DEFAULT_CHECK_INTERVAL_MS, OFFSETS_TOPIC
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
@@ -44,8 +44,10 @@ def cluster(name: str, connection: Connection) -> Sequence[CheckResult]:
     """Whether the cluster answers; its id, address, brokers and release."""
     metadata = connection.metadata("cluster")
     address, brokers = connection.cluster.bootstrap_servers, len(metadata.brokers)
-    found = f"{metadata.cluster_id or 'unknown'} at {address}, brokers: {brokers}, {release_text(connection)}"
-    return [ok(name, found)]
+    answer = (
+        f"{metadata.cluster_id or 'unknown'} at {address}, brokers: {brokers}, {release_text(connection)}"
+    )
+    return [ok(name, answer)]
 
 
 def source_rights(subject: Subject) -> Sequence[CheckResult]:
@@ -80,8 +82,8 @@ def offsets_topic(subject: Subject) -> Sequence[CheckResult]:
         )
     total = sum(high for high, _ in ends.values())
     topic_id = "no id (topics have one since Kafka 2.8)" if topic.era == NO_ERA else f"id {topic.era}"
-    found = f"{OFFSETS_TOPIC}: {topic.partitions} partitions, sum of end offsets {total:,}, {topic_id}"
-    return [ok("offsets topic", found)]
+    size = f"{OFFSETS_TOPIC}: {topic.partitions} partitions, sum of end offsets {total:,}, {topic_id}"
+    return [ok("offsets topic", size)]
 
 
 def transactions(subject: Subject) -> Sequence[CheckResult]:
@@ -97,13 +99,15 @@ def transactions(subject: Subject) -> Sequence[CheckResult]:
         return [ok("transactions", "none open")]
     oldest = max(ages, key=lambda number: ages[number])
     where = f"partition {oldest}, leader {topic.leaders.get(oldest, '-')}"
-    found = f"open in {len(stable_ends)} partitions, the oldest for {ages[oldest] / 1000:.0f} s ({where})"
+    transactions = (
+        f"open in {len(stable_ends)} partitions, the oldest for {ages[oldest] / 1000:.0f} s ({where})"
+    )
     if ages[oldest] <= _LONG_MS:
-        return [ok("transactions", found)]
+        return [ok("transactions", transactions)]
     fix = _find_hanging(subject, topic.leaders.get(oldest, ""))
     if ages[oldest] <= _HANGING_MS:
-        return [warning("transactions", f"{found}: later records cannot be read until it ends", fix)]
-    what = f"a transaction hangs, and later records cannot be read: {found}"
+        return [warning("transactions", f"{transactions}: later records cannot be read until it ends", fix)]
+    what = f"a transaction hangs, and later records cannot be read: {transactions}"
     return [failed("transactions", GroupReplayError(what, fix=fix, exit_code=ExitCode.DATA))]
 
 
@@ -130,17 +134,17 @@ def retention(subject: Subject) -> Sequence[CheckResult]:
             grant_line(right, subject.settings.source) for right in rights if right.kind == "cluster"
         )
         fix = f"{grant}\nor give it: --retention-minutes"
-        found = "offsets.retention.minutes is unknown; 7 days are assumed, events about expiry are inferred"
-        return [warning("retention", found, fix)]
+        text = "offsets.retention.minutes is unknown; 7 days are assumed, events about expiry are inferred"
+        return [warning("retention", text, fix)]
     source = "--retention-minutes" if flags.retention_minutes is not None else "a broker"
-    found = (
+    text = (
         f"offsets are kept for {kept.retention_ms // 60_000:,} minutes (from {source}), "
         f"checked every {(kept.check_interval_ms or DEFAULT_CHECK_INTERVAL_MS) / 1000:g} s"
     )
     if odd := contradiction(kept.retention_ms, kept.check_interval_ms):
         fix = f"set offsets.retention.check.interval.ms of the brokers to at most {kept.retention_ms}"
         return [warning("retention", odd, fix)]
-    return [ok("retention", found)]
+    return [ok("retention", text)]
 
 
 def output_topics(subject: Subject) -> Sequence[CheckResult]:

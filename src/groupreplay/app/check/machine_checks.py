@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
-from groupreplay.app.check.result import CheckResult, Subject, failed, ok, unknown, warning
+from groupreplay.app.check import CheckResult, Subject, failed, ok, unknown, warning
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.local.spark_lines import find_line, javas_of
+from groupreplay.streaming.local.platforms import find_line, javas_of
 from groupreplay.streaming.run import identity
 from groupreplay.streaming.spark import checkpoint as checkpoints
 from groupreplay.streaming.spark.checkpoint_files import holder_of, in_folder, refuse_damage
@@ -25,7 +25,7 @@ _PACKAGES: Final = ("pyspark", "pandas", "pyarrow", "confluent-kafka")
 
 def java(_: Subject) -> Sequence[CheckResult]:
     """The Java that ``run`` would start; with spark-submit the cluster's Java is used instead."""
-    from groupreplay.streaming.local.java import find_java
+    from groupreplay.streaming.local.platforms import find_java
 
     java_home = find_java(javas_of(_version("pyspark")))
     return [ok("java", f"Java {java_home.version} ({java_home.source}): {java_home.home}")]
@@ -154,9 +154,9 @@ def _belongs(folder: Path, subject: Subject) -> CheckResult:
         GroupReplayError: it belongs to others, or it is damaged.
     """
     path = folder / identity.IDENTITY_FILE
-    known = identity.decode_identity(path.read_bytes(), str(path)) if path.exists() else None
-    refuse_damage(known, str(folder), in_folder(folder))
-    if known is None:
+    stored = identity.decode_identity(path.read_bytes(), str(path)) if path.exists() else None
+    refuse_damage(stored, str(folder), in_folder(folder))
+    if stored is None:
         return ok("checkpoint", f"{folder} is empty: a first start, which emits no events of the past")
     topic = subject.offsets_topic
     wanted = identity.Identity(
@@ -166,8 +166,8 @@ def _belongs(folder: Path, subject: Subject) -> CheckResult:
         probes=f"{subject.sink.cluster_id()}/{subject.settings.topics.probes}",
         first_start_ms=0,
     )
-    identity.check_identity(known, wanted, str(folder))
-    if (known.era, known.partitions) != (topic.era, topic.partitions):
+    identity.check_identity(stored, wanted, str(folder))
+    if (stored.era, stored.partitions) != (topic.era, topic.partitions):
         return warning(
             "checkpoint",
             f"{folder} was made with another offsets topic id, or another number of its partitions",
@@ -175,7 +175,7 @@ def _belongs(folder: Path, subject: Subject) -> CheckResult:
         )
     return ok(
         "checkpoint",
-        f"{folder} belongs to this cluster and topic, topic id {known.era}; made by release {known.version}",
+        f"{folder} belongs to this cluster and topic, topic id {stored.era}; made by release {stored.version}",
     )
 
 

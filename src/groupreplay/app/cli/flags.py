@@ -18,7 +18,7 @@ from groupreplay.app.cli.options import file_flag, flag, group, pair, pairs_flag
 from groupreplay.streaming.base.errors import did_you_mean
 
 if TYPE_CHECKING:
-    from groupreplay.state.policy.redaction import Redaction
+    from groupreplay.state.policy.context import Redaction
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import Cluster, RetentionFlags, TopicNames
     from groupreplay.streaming.sources.topic import ProbesPlace
@@ -188,8 +188,8 @@ def _session_settings(properties: Mapping[str, str]) -> dict[str, int]:
     settings = {}
     for name, text in properties.items():
         if name not in chain(*SESSIONS.values()):
-            known = ", ".join(chain(*SESSIONS.values()))
-            raise click.BadParameter(f"{name!r} is not read; give one of {known}.", param_hint=hint)
+            kinds = ", ".join(chain(*SESSIONS.values()))
+            raise click.BadParameter(f"{name!r} is not read; give one of {kinds}.", param_hint=hint)
         if not (text.isdecimal() and text.isascii() and 0 < int(text) < _INT_MAX):
             what = f"{name}={text} is no time of Kafka; give milliseconds, such as {name}=45000."
             raise click.BadParameter(what, param_hint=hint)
@@ -289,8 +289,7 @@ def need_event_types(names: Sequence[str]) -> frozenset[str] | None:
     Raises:
         UsageError: there is no event of that name.
     """
-    from groupreplay.state.output.envelope import event_type
-    from groupreplay.state.output.schemas import EVENTS
+    from groupreplay.state.output.envelope import EVENTS, event_type
 
     names_of_events = [event.NAME for event in EVENTS]
     for name in names:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from groupreplay.app.cli.file_settings import is_typed
+from groupreplay.app.cli.command import is_typed
 from groupreplay.app.cli.flags import (
     ProbesFlags,
     cluster_flags,
@@ -35,8 +35,7 @@ from groupreplay.app.cli.options import (
     time_flag,
     time_zone_flag,
 )
-from groupreplay.app.cli.table_flags import TableFlags, table_flags
-from groupreplay.app.cli.time_range import TimeRange, time_range
+from groupreplay.app.cli.printing_flags import TableFlags, TimeRange, table_flags, time_range
 from groupreplay.app.text.times import GivenTime
 from groupreplay.streaming.base.clock import TimeZone
 from groupreplay.streaming.base.errors import ExitCode
@@ -309,7 +308,7 @@ _SESSION_WORDS: Final = {
 
 
 def _assumed_sessions(group_type: str, numbers: Mapping[str, int]) -> Iterator[str]:
-    from groupreplay.state.display.phrases import milliseconds
+    from groupreplay.state.phrases import milliseconds
 
     for name, (words, setting) in _SESSION_WORDS.items():
         if name in numbers:

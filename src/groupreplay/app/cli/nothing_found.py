@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from groupreplay.app.text.times import date_time, event_time
-from groupreplay.state.display.phrases import counted
+from groupreplay.state.phrases import counted
 from groupreplay.streaming.base.clock import TimeZone
-from groupreplay.streaming.contract.rows import LogExtent
+from groupreplay.streaming.contract.log import LogExtent
 from groupreplay.streaming.engine.group_choice import GroupChoice, is_glob, nearest
 from groupreplay.streaming.engine.replay import EventTally
 

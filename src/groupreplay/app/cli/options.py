@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def moment(value: str | GivenTime) -> GivenTime:
-    """A point in time; ``cli/time_range.py`` makes milliseconds of it when the end of the data is known."""
+    """A point in time; ``cli/printing_flags.py`` makes milliseconds of it when the end of the data is known."""
     if isinstance(value, GivenTime):
         return value
     try:

@@ -19,8 +19,7 @@ import click
 
 from groupreplay.app.cli.command import Display, display_options, hint, misspelt_variables, unknown_command
 from groupreplay.app.cli.options import option
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
-from groupreplay.streaming.base.extras import needing_extra
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, needing_extra, unusable
 from groupreplay.streaming.base.process import StoppedBySignal, has_begun, present, watch_signals
 from groupreplay.version import __version__
 
@@ -233,7 +232,7 @@ def _writing() -> Iterator[None]:
 
 
 def _load_config(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
-    from groupreplay.app.cli.file_settings import file_settings
+    from groupreplay.app.cli.command import file_settings
     from groupreplay.streaming.config.config_file import default_path, load_defaults
 
     if path is None:

@@ -117,8 +117,7 @@ def run_demo(story: Story, seconds: int | None, screen: Screen, *, keep: bool, r
 def _prepare() -> None:
     """Finds Java and fetches jars."""
     from groupreplay.streaming.local import jars
-    from groupreplay.streaming.local.java import find_java
-    from groupreplay.streaming.local.spark_lines import installed_release, javas_of
+    from groupreplay.streaming.local.platforms import find_java, installed_release, javas_of
 
     # The broker and Spark may need different ones, and both would refuse a wrong one later than here.
     find_java()
@@ -166,7 +165,7 @@ def _need_running(job: GuardedProcess) -> None:
 
 def _failure(job: GuardedProcess, what: str) -> GroupReplayError:
     """The error; prints the end of the job's log first, because its folder is about to be removed."""
-    from groupreplay.state.display.safe_text import safe_text
+    from groupreplay.state.phrases import safe_text
 
     for line in job.tail().splitlines():
         click.echo(f"  job: {safe_text(line, 500)}", err=True)

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Final
 from groupreplay.app.exporter.feed import Limits, heartbeat_age, is_fresh, is_up
 from groupreplay.app.exporter.metric_catalog import PREFIX_GROUP, PREFIX_JOB, STATES, Sheet
 from groupreplay.state.conditions.rebalance_stuck import WEDGED
-from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.job.bad_records import CORRECTED
-from groupreplay.state.output.schemas import EVENTS
-from groupreplay.streaming.contract.job_document import JobDocument
+from groupreplay.state.output.envelope import EVENTS
+from groupreplay.state.phrases import safe_text
+from groupreplay.streaming.contract.messages import JobDocument
 from groupreplay.streaming.engine.packing.key_columns import RECORD_TYPES
 from groupreplay.streaming.sinks.known_groups import Holding, KnownGroup
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeAlias, TypeVar
 
 from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.config.settings import Cluster, TopicNames
-from groupreplay.streaming.contract.job_document import STOPPED, JobDocument
+from groupreplay.streaming.contract.messages import STOPPED, JobDocument
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.topic_reader import consume
 from groupreplay.streaming.sinks.known_groups import DAY_MS
@@ -129,7 +129,11 @@ class SinkFeed:
             while not self._thread.is_closed:
                 messages = consume(consumer, self._connection, _POLL_SECONDS)
                 self._take_all(fresh, messages)
-                ended = {(str(one.topic()), one.partition()) for one in messages if one.error() is not None}
+                ended = {
+                    (str(message.topic()), message.partition())
+                    for message in messages
+                    if message.error() is not None
+                }
                 if unfinished and not (unfinished := unfinished - ended):
                     self._snapshot, self.trouble = fresh, ""
                     if self._recorder is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from groupreplay.state.display.safe_text import LIMIT, is_safe, safe_text
+from groupreplay.state.phrases import LONGEST_TEXT, is_safe, safe_text
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
@@ -254,7 +254,7 @@ class Sheet:
 
 def _safe(text: str) -> str:
     # One that is safe already may be the label of a group, which ends in a hash that must not be cut off.
-    return text if len(text) <= 2 * LIMIT and is_safe(text) else safe_text(text)
+    return text if len(text) <= 2 * LONGEST_TEXT and is_safe(text) else safe_text(text)
 
 
 def metrics_table() -> str:

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from groupreplay.app.exporter.clients import Rates, client_network
 from groupreplay.app.exporter.collector import measure
 from groupreplay.app.exporter.feed import Limits, SinkFeed, is_fresh
-from groupreplay.state.display.phrases import timestamp
-from groupreplay.state.display.safe_text import safe_text
+from groupreplay.app.exporter.http_server import Rates, client_network
+from groupreplay.state.phrases import safe_text, timestamp
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 
 if TYPE_CHECKING:

@@ -16,13 +16,13 @@ from confluent_kafka import KafkaException
 
 from groupreplay.app.text.tables import Table, moment
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.state.display.phrases import timestamp
+from groupreplay.state.phrases import timestamp
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.base.files import require_new
 from groupreplay.streaming.base.process import stop_requests
 from groupreplay.streaming.config.settings import Cluster, RetentionFlags
-from groupreplay.streaming.contract.rows import ProgressCallback, no_progress
+from groupreplay.streaming.contract.log import ProgressCallback, no_progress
 from groupreplay.streaming.kafka.broker_config import effective_retention, known_release
 from groupreplay.streaming.kafka.topic_reader import follow_topic
 from groupreplay.streaming.sources.capture import CaptureWriter, read_captures

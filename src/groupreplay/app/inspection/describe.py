@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from groupreplay.app.inspection.groups import Description, conditions_cell
 from groupreplay.app.text.tables import Cell, Moment, Table, moment
-from groupreplay.state.display.phrases import milliseconds
+from groupreplay.state.phrases import milliseconds
 from groupreplay.state.plausible_times import LATEST_MS
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ import msgspec
 
 from groupreplay.app.text.tables import Cell, Moment, Table, moment
 from groupreplay.state.conditions.registry import CONDITIONS
-from groupreplay.state.display.phrases import counted, timestamp
 from groupreplay.state.events.event import Severity
 from groupreplay.state.events.offset_events import OffsetsExpired, OffsetsReset
 from groupreplay.state.output.envelope import event_type
+from groupreplay.state.phrases import counted, timestamp
 from groupreplay.streaming.base.errors import unusable
 from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.engine.group_choice import GroupChoice

@@ -17,10 +17,9 @@ from groupreplay.app.inspection.groups import existing
 from groupreplay.app.text.event_text import event_name, text_of
 from groupreplay.app.text.tables import Cell, Moment, Table
 from groupreplay.app.text.times import event_ms
-from groupreplay.state.display.phrases import timestamp
-from groupreplay.state.display.rebalance_length import rebalance_length
 from groupreplay.state.events.event import Severity
 from groupreplay.state.events.group_events import RebalanceCompleted
+from groupreplay.state.phrases import rebalance_length, timestamp
 from groupreplay.streaming.engine.replay import EventHead, Filter, Replay, events_in_order
 from groupreplay.streaming.sources.source import Rows
 from groupreplay.timeline.facts import EVERYTHING_BEFORE, GapFinder

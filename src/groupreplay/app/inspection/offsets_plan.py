@@ -8,7 +8,6 @@ from typing import Annotated, Final
 
 import msgspec
 
-from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.events.event import name_of
 from groupreplay.state.events.offset_events import (
     OffsetRewound,
@@ -18,6 +17,7 @@ from groupreplay.state.events.offset_events import (
     OffsetsSet,
 )
 from groupreplay.state.output.envelope import event_type
+from groupreplay.state.phrases import safe_text
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.contract.messages import MessageDecoder
 

@@ -35,8 +35,8 @@ from groupreplay.codecs.kafka_json import blob_json, to_json
 from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE
 from groupreplay.codecs.schema import Versioned
 from groupreplay.state.snapshot.members import CONNECT_PROTOCOL_TYPE
-from groupreplay.streaming.base.arrow_arrays import numbers
 from groupreplay.streaming.base.errors import unusable
+from groupreplay.streaming.contract.log import numbers
 from groupreplay.streaming.engine.group_choice import GroupChoice
 from groupreplay.streaming.engine.packing.key_columns import decode_keys
 from groupreplay.streaming.sources.source import Rows

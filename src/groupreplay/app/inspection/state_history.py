@@ -12,7 +12,7 @@ import msgspec
 from groupreplay.app.inspection.records import rows_of_groups
 from groupreplay.app.text.tables import Cell, Moment, Table
 from groupreplay.codecs import Malformed, Skipped, decode_key, decode_value
-from groupreplay.state.display.phrases import interval, milliseconds
+from groupreplay.state.phrases import interval, milliseconds
 from groupreplay.state.snapshot.observations import GroupRecord
 from groupreplay.streaming.contract.probe_messages import GroupAnswer
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, group_probe, placed_messages

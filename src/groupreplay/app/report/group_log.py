@@ -13,7 +13,7 @@ import pyarrow as pa
 from groupreplay.codecs import Malformed, OffsetCommitValue, Skipped, decode_value
 from groupreplay.state.plausible_times import LATEST_MS
 from groupreplay.state.snapshot.observations import GroupRecord
-from groupreplay.streaming.base.arrow_arrays import numbers
+from groupreplay.streaming.contract.log import numbers
 from groupreplay.streaming.engine.packing.key_columns import Flags, Ints, KeyColumns, keys_of_rows
 from groupreplay.timeline.commit_rates import CommitLog
 

@@ -17,8 +17,8 @@ from groupreplay.app.report.group_log import GroupLogs
 from groupreplay.app.report.page import fitted, island_bytes
 from groupreplay.app.text.event_text import text_of
 from groupreplay.state import Context
-from groupreplay.state.display.phrases import counted
-from groupreplay.state.policy.redaction import Redaction
+from groupreplay.state.phrases import counted
+from groupreplay.state.policy.context import Redaction
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.contract.messages import Output
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order

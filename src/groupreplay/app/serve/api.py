@@ -20,7 +20,7 @@ from groupreplay.app.serve.offsets_log.commit_sample import CommitSample
 from groupreplay.app.serve.offsets_log.timelines import LiveTimelines
 from groupreplay.app.serve.requests import Parameters, RequestError
 from groupreplay.app.serve.watched_cluster import WatchedCluster
-from groupreplay.streaming.contract.job_document import JobDocument
+from groupreplay.streaming.contract.messages import JobDocument
 from groupreplay.streaming.sinks.known_groups import DAY_MS
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from groupreplay.timeline.document import TimelineDocument

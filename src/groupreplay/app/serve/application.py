@@ -18,7 +18,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from groupreplay.app.exporter.clients import client_network
+from groupreplay.app.exporter.http_server import client_network
 from groupreplay.app.exporter.server import exporter_of, exporter_routes
 from groupreplay.app.serve.answers import Error
 from groupreplay.app.serve.api import Api

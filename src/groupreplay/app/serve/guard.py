@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 from starlette.responses import Response
 
-from groupreplay.app.exporter.clients import Rates, client_network
+from groupreplay.app.exporter.http_server import Rates, client_network
 from groupreplay.app.serve.answers import Error
 from groupreplay.app.serve.pages import POLICY
 from groupreplay.streaming.base.errors import unusable

@@ -17,7 +17,7 @@ from groupreplay.app.serve.broker_watch import BrokerWatch
 from groupreplay.app.serve.event_streams import EventStreams
 from groupreplay.app.serve.history.file import HistoryFile
 from groupreplay.app.serve.history.writer import Bounds, HistoryWriter, TopicMessage
-from groupreplay.state.policy.redaction import Redaction
+from groupreplay.state.policy.context import Redaction
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 
 if TYPE_CHECKING:

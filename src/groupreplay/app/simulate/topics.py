@@ -10,13 +10,13 @@ from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from groupreplay.app.simulate.rows import PROBES_TOPIC, RowTarget, SimulatedRow, simulated_rows
+from groupreplay.app.simulate.files import PROBES_TOPIC, RowTarget, SimulatedRow, simulated_rows
 from groupreplay.coordinator.simulation.simulation import SimulationPlan
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.files import atomic_file, require_new
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.contract.rows import ProgressCallback
+from groupreplay.streaming.contract.log import ProgressCallback
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
 from groupreplay.streaming.kafka.output_topics import WantedTopic, request_topics
 from groupreplay.streaming.kafka.rights import CREATE, Right, grant_line
@@ -114,17 +114,17 @@ def _need_permission(topics: SimulationTopics) -> None:
 def _ensure(connection: Connection, topic: str, partitions: int) -> None:
     """Check the topic's number of partitions; create the topic if it is missing."""
     # All topics: a request for one missing topic may create it.
-    known = connection.metadata(topic).topics.get(topic)
-    if known is None:
+    metadata = connection.metadata(topic).topics.get(topic)
+    if metadata is None:
         config = _COMPACTED if topic == OFFSETS_TOPIC else _KEPT
         error = request_topics(connection, [WantedTopic(topic, config, partitions)]).errors[topic]
         if error is not None:
             raise connection.explain(error, topic)
-    elif len(known.partitions) != partitions:
+    elif len(metadata.partitions) != partitions:
         raise GroupReplayError(
-            f"the topic has {len(known.partitions)} partitions, not {partitions}",
+            f"the topic has {len(metadata.partitions)} partitions, not {partitions}",
             where=topic,
-            fix=f"simulate with --partitions {len(known.partitions)}, or choose another topic",
+            fix=f"simulate with --partitions {len(metadata.partitions)}, or choose another topic",
             exit_code=ExitCode.USAGE,
         )
 

@@ -10,13 +10,21 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from groupreplay.app.text.times import event_time, heading
+from groupreplay.state import phrases
 from groupreplay.state.conditions.registry import CONDITIONS
-from groupreplay.state.display import phrases
-from groupreplay.state.display.phrases import NAMES_SHOWN, Data, clock_time, counted, milliseconds
-from groupreplay.state.display.rebalance_length import rebalance_length, silence_text
-from groupreplay.state.display.safe_text import is_safe, safe_text
 from groupreplay.state.events.event import name_of
 from groupreplay.state.events.offset_events import OffsetsExpired
+from groupreplay.state.phrases import (
+    NAMES_SHOWN,
+    Data,
+    clock_time,
+    counted,
+    is_safe,
+    milliseconds,
+    rebalance_length,
+    safe_text,
+    silence_text,
+)
 from groupreplay.streaming.base.clock import TimeZone
 
 #: Characters of a text: more than any event of the job needs.
@@ -191,7 +199,7 @@ def _left(data: Data) -> str:
     text = f"{phrases.member(data)}, reason {reason}, last seen {milliseconds(data.get('elapsed_ms'))} before"
     candidates = data.get("candidates") or ()
     if reason == "unknown" and candidates:
-        text += f", one of {', '.join(safe_text(str(one.get('reason'))) for one in candidates)}"
+        text += f", one of {', '.join(safe_text(str(candidate.get('reason'))) for candidate in candidates)}"
     elif candidates and candidates[0].get("timeout_ms") is not None:
         text += f" ({safe_text(str(candidates[0].get('words')))})"
     return text + phrases.assumed(data)

@@ -16,8 +16,7 @@ from typing import Any, Final
 import click
 
 from groupreplay.app.text.event_text import FIRING, RESOLVED, Line, event_name
-from groupreplay.state.display.phrases import counted
-from groupreplay.state.display.safe_text import safe_text
+from groupreplay.state.phrases import counted, safe_text
 from groupreplay.streaming.base.status_line import StatusLine, can_redraw
 
 #: Conditions of which the begin is remembered; the oldest is forgotten first.

@@ -20,7 +20,7 @@ import msgspec
 from groupreplay.app.text.table_layout import MISSING, Cut, TextColumn, fitted, shortened, stacked, whole
 from groupreplay.app.text.terminal import escape_json, json_line
 from groupreplay.app.text.times import in_zone, offset_if_twice, rfc3339
-from groupreplay.state.display.safe_text import LIMIT, safe_text
+from groupreplay.state.phrases import LONGEST_TEXT, safe_text
 from groupreplay.streaming.base.clock import UTC, TimeZone
 
 #: The values of ``-o``.
@@ -157,7 +157,7 @@ def print_table(table: Table, style: TableStyle) -> None:
         chosen = chosen_columns(table, style.columns)
         for line in [
             chosen.columns,
-            *([cell_text(cell, clock, limit=LIMIT) for cell in row] for row in chosen.rows),
+            *([cell_text(cell, clock, limit=LONGEST_TEXT) for cell in row] for row in chosen.rows),
         ]:
             click.echo("\t".join(line))
         return

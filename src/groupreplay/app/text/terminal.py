@@ -15,7 +15,7 @@ from typing import Final, TextIO
 
 import click
 
-from groupreplay.state.display.safe_text import safe_text
+from groupreplay.state.phrases import safe_text
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.base.status_line import StatusLine, can_redraw
 from groupreplay.streaming.config.logs import without_secrets

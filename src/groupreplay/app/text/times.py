@@ -53,7 +53,7 @@ def event_ms(text: str) -> int | None:
 
 def event_time(text: str, zone: TimeZone) -> str:
     """The time of an event as ``date_time`` writes it. Others may write events: another text is printed as it is."""
-    from groupreplay.state.display.safe_text import safe_text
+    from groupreplay.state.phrases import safe_text
 
     at_ms = event_ms(text)
     return safe_text(text) if at_ms is None else date_time(at_ms, zone)
@@ -72,7 +72,7 @@ def _written(at_ms: int, zone: TimeZone, form: str) -> str:
 
 
 def _in_utc(at_ms: int) -> str:
-    from groupreplay.state.display.phrases import timestamp
+    from groupreplay.state.phrases import timestamp
 
     return timestamp(at_ms)
 

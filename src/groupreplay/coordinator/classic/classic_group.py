@@ -73,7 +73,7 @@ class GroupMember:
 
     def metadata(self, protocol: str | None) -> bytes:
         """The member's metadata for a protocol; empty when it does not support the protocol."""
-        return next((one.metadata for one in self.protocols if one.name == protocol), b"")
+        return next((supported.metadata for supported in self.protocols if supported.name == protocol), b"")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -125,8 +125,8 @@ class ClassicGroup:
         """Whether offsets may expire: not in a rebalance nor with other members than consumers."""
         if self.protocol_type is None or self.is_empty:
             return True
-        known = self.protocol_type == CONSUMER_PROTOCOL_TYPE and self.subscribed_topics is not None
-        return known and self.state is Phase.STABLE
+        knows_topics = self.protocol_type == CONSUMER_PROTOCOL_TYPE and self.subscribed_topics is not None
+        return knows_topics and self.state is Phase.STABLE
 
     @property
     def emptied_ms(self) -> int | None:
@@ -233,7 +233,7 @@ class ClassicGroup:
         if member is not None and member.instance_id is not None:
             self.static_members.pop(member.instance_id, None)
         if self.leader == member_id:
-            self.leader = next((one.member_id for one in self.in_map_order()), None)
+            self.leader = next((member.member_id for member in self.in_map_order()), None)
         self.pending_joins.discard(member_id)
         self.pending_syncs.pop(member_id, None)
 
@@ -256,7 +256,7 @@ class ClassicGroup:
         if leader is None:
             return False
         if leader.joining is None:
-            joined = (one.member_id for one in self.in_map_order() if one.joining is not None)
+            joined = (member.member_id for member in self.in_map_order() if member.joining is not None)
             chosen = next(joined, None)
             if chosen is None:
                 return False

@@ -297,16 +297,16 @@ class ClassicHandler:
         if not isinstance(group, ClassicGroup):
             return Answer.of_leaving(Error.UNKNOWN_MEMBER_ID for _ in request.members)
         left: list[Error] = []
-        for one in request.members:
+        for member in request.members:
             try:
-                self._remove(group, one, now_ms)
+                self._remove(group, member, now_ms)
             except Refused as refused:
                 left.append(refused.error)
             else:
                 left.append(Error.NONE)
         if not group.scala and Error.NONE in left and not group.is_empty:
             gone = zip(request.members, left, strict=True)
-            reason = _leaving(one.member_id for one, error in gone if error is Error.NONE)
+            reason = _leaving(member.member_id for member, error in gone if error is Error.NONE)
             Rebalance(self.coordinator, group).prepare_or_complete(now_ms, reason)
         return Answer.of_leaving(left)
 

@@ -162,7 +162,11 @@ class Rebalance:
         """End the join phase: remove dynamic members that have not joined, keep static ones."""
         group = self.group
         self.coordinator.timers.cancel(_JOIN)
-        missing = [one for one in group.members.values() if one.joining is None and one.instance_id is None]
+        missing = [
+            member
+            for member in group.members.values()
+            if member.joining is None and member.instance_id is None
+        ]
         for member in missing:
             self.remove_member(member.member_id, "has not rejoined within the rebalance timeout")
         leader, has_leader = group.leader, group.elect_joined_leader()
@@ -238,7 +242,8 @@ class Rebalance:
             protocol=group.protocol,
             leader=group.leader or "",
             members=tuple(
-                (one.member_id, one.instance_id, one.metadata(group.protocol)) for one in group.in_map_order()
+                (member.member_id, member.instance_id, member.metadata(group.protocol))
+                for member in group.in_map_order()
             )
             if leads
             else (),

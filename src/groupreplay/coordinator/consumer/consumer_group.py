@@ -10,8 +10,7 @@ from typing import Final, TypeAlias
 
 from groupreplay.codecs.kafka_terms import ConsumerPhase, MemberPhase, Phase
 from groupreplay.coordinator.consumer.assignors import ASSIGNORS, AssignedMember, AssignorInput, Target
-from groupreplay.coordinator.consumer.regexes import ResolvedRegex
-from groupreplay.coordinator.consumer.topic_hash import group_hash, topic_hash
+from groupreplay.coordinator.consumer.subscriptions import ResolvedRegex, group_hash, topic_hash
 from groupreplay.coordinator.java_maps import TimelineMap
 from groupreplay.coordinator.requests import (
     Error,
@@ -138,9 +137,9 @@ class ConsumerGroup:
 
     def restore(self, before: ConsumerGroup) -> None:
         """Be as this copy, of which nothing else is needed."""
-        for one in fields(self):
-            value, known = getattr(self, one.name), getattr(before, one.name)
-            setattr(self, one.name, value.reverted(known) if isinstance(value, TimelineMap) else known)
+        for field_ in fields(self):
+            value, known = getattr(self, field_.name), getattr(before, field_.name)
+            setattr(self, field_.name, value.reverted(known) if isinstance(value, TimelineMap) else known)
 
     @property
     def state(self) -> ConsumerPhase:
@@ -204,8 +203,10 @@ class ConsumerGroup:
     def supports(self, protocol_type: str, protocols: Iterable[Protocol]) -> bool:
         """Whether a member of the classic protocol may join (``supportsClassicProtocols``)."""
         classic = [member.classic for member in self.members.values() if member.classic is not None]
-        supported = Counter(protocol.name for one in classic for protocol in one.protocols)
-        return protocol_type == "consumer" and any(supported[one.name] == len(classic) for one in protocols)
+        supported = Counter(protocol.name for member in classic for protocol in member.protocols)
+        return protocol_type == "consumer" and any(
+            supported[protocol.name] == len(classic) for protocol in protocols
+        )
 
     # -- assignments
 
@@ -257,18 +258,18 @@ class ConsumerGroup:
         homogeneous: bool,
     ) -> dict[str, Target]:
         """New target assignments for these members, which are in Kafka's order."""
-        known = {topic.topic_id: topic.partitions for topic in topics.values()}
+        partitions_of = {topic.topic_id: topic.partitions for topic in topics.values()}
         return ASSIGNORS[assignor](
             AssignorInput(
                 members={
                     name: AssignedMember(
-                        instance_id=one.instance_id,
-                        topics=topic_ids(self.topics_of(one), topics),
-                        target=self.target_of(one),
+                        instance_id=member.instance_id,
+                        topics=topic_ids(self.topics_of(member), topics),
+                        target=self.target_of(member),
                     )
-                    for name, one in members.items()
+                    for name, member in members.items()
                 },
-                partitions=known,
+                partitions=partitions_of,
                 homogeneous=homogeneous,
                 assigned=frozenset(partition for target in self.targets.values() for partition in target),
             )
@@ -324,10 +325,10 @@ class ConsumerGroup:
         if request.generation > member.epoch:
             raise Refused(stale)
         # An older epoch is accepted for partitions that the member has owned since then (KIP-1251).
-        held = {**member.revoking, **member.assigned}
+        owned = {**member.revoking, **member.assigned}
         for commit in request.commits:
             topic = topics.get(commit.topic)
-            since = None if topic is None else held.get((topic.topic_id, commit.partition))
+            since = None if topic is None else owned.get((topic.topic_id, commit.partition))
             if since is None or request.generation < since:
                 raise Refused(stale)
 
@@ -342,7 +343,7 @@ def metadata_hash(
 ) -> int:
     """The hash of the existing topics to which members are subscribed, by name or by expression; 0 without any."""
     names = {name for member in members for name in member.topics}
-    names.update(name for one in resolved for name in one.topics)
+    names.update(name for regex in resolved for name in regex.topics)
     return group_hash((name, _hash_of(name, topics[name])) for name in names if name in topics)
 
 

@@ -15,7 +15,7 @@ from groupreplay.codecs.consumer import (
 from groupreplay.codecs.kafka_terms import MemberPhase, java_hash
 from groupreplay.coordinator.consumer import records
 from groupreplay.coordinator.consumer.consumer_group import AWAY, ConsumerGroup, ConsumerMember
-from groupreplay.coordinator.consumer.regexes import ResolvedRegex
+from groupreplay.coordinator.consumer.subscriptions import ResolvedRegex
 from groupreplay.coordinator.java_maps import HashOrder, TimelineMap, buckets_for
 from groupreplay.coordinator.requests import ConsumerGroupHeartbeat, Error, Record, Refused, TopicIdPartition
 

@@ -41,7 +41,7 @@ from groupreplay.coordinator.consumer.records import (
     trace_reconciliation,
     trace_update,
 )
-from groupreplay.coordinator.consumer.regexes import ResolvedRegex, resolve
+from groupreplay.coordinator.consumer.subscriptions import ResolvedRegex, resolve
 from groupreplay.coordinator.coordinator_state import CoordinatorState
 from groupreplay.coordinator.java_maps import HashOrder
 from groupreplay.coordinator.migration import (
@@ -184,7 +184,7 @@ class ConsumerHandler:
         topics = self.coordinator.topics
         refreshed = changed or group.has_expired(topics)
         if refreshed:
-            resolved = [one for expression, one in group.regexes.items() if expression != dropped]
+            resolved = [regex for expression, regex in group.regexes.items() if expression != dropped]
             digest = metadata_hash(_members_after(group, update), topics, resolved)
             if changed or digest != group.metadata_hash:
                 self._raise_epoch(group, digest, SUBSCRIBED if changed else TOPICS, written)
@@ -279,8 +279,8 @@ class ConsumerHandler:
             topics = resolve(expression, self.coordinator.topics)
             before = group.regexes.get(expression)
             changed |= topics != (frozenset() if before is None else before.topics)
-            found = ResolvedRegex(topics, self.coordinator.topics_version, now_ms)
-            written.append(records.regular_expression(group.group_id, expression, found))
+            resolved = ResolvedRegex(topics, self.coordinator.topics_version, now_ms)
+            written.append(records.regular_expression(group.group_id, expression, resolved))
         apply_records(group, written, {})
         digest = group.subscribed_hash(self.coordinator.topics)
         if changed or digest != group.metadata_hash:
@@ -312,10 +312,10 @@ class ConsumerHandler:
         def fence_unless_revoked(at_ms: int) -> None:
             group = self.coordinator.group
             if isinstance(group, ConsumerGroup):
-                found = group.members.get(member.member_id)
-                if found is not None and found.epoch == member.epoch:
+                present = group.members.get(member.member_id)
+                if present is not None and present.epoch == member.epoch:
                     took = f"from epoch {member.epoch} within {member.rebalance_timeout_ms}ms"
-                    self.fence(group, [found], at_ms, f"fenced: it failed to transition {took}")
+                    self.fence(group, [present], at_ms, f"fenced: it failed to transition {took}")
 
         self.coordinator.timers.schedule(key, now_ms + member.rebalance_timeout_ms, fence_unless_revoked)
 
@@ -385,7 +385,7 @@ class ConsumerHandler:
 
 def _members_after(group: ConsumerGroup, update: MemberUpdate) -> list[ConsumerMember]:
     gone = update.after.member_id if update.replaces is None else update.replaces.member_id
-    kept = (one for name, one in group.members.items() if name not in (gone, update.after.member_id))
+    kept = (member for name, member in group.members.items() if name not in (gone, update.after.member_id))
     return [*kept, update.after]
 
 

@@ -28,7 +28,7 @@ from groupreplay.codecs.consumer import (
 from groupreplay.codecs.kafka_terms import MemberPhase
 from groupreplay.coordinator.consumer.assignors import Target
 from groupreplay.coordinator.consumer.consumer_group import ClassicPart, ConsumerGroup, ConsumerMember
-from groupreplay.coordinator.consumer.regexes import RegexChange, ResolvedRegex
+from groupreplay.coordinator.consumer.subscriptions import RegexChange, ResolvedRegex
 from groupreplay.coordinator.requests import Record, TopicIdPartition
 from groupreplay.coordinator.trace import Trace
 from groupreplay.coordinator.trace_entries import AssignmentEntry, EpochEntry, ReconciliationEntry
@@ -218,14 +218,14 @@ def current_assignment(group_id: str, member: ConsumerMember) -> Record:
     return ConsumerGroupCurrentMemberAssignmentKey(group=group_id, member_id=member.member_id), value
 
 
-def _owned(held: Mapping[TopicIdPartition, int]) -> tuple[OwnedTopicPartitions, ...]:
+def _owned(owned: Mapping[TopicIdPartition, int]) -> tuple[OwnedTopicPartitions, ...]:
     return tuple(
         OwnedTopicPartitions(
             topic_id=topic,
             partitions=tuple(numbers),
-            assignment_epochs=tuple(held[topic, number] for number in numbers),
+            assignment_epochs=tuple(owned[topic, number] for number in numbers),
         )
-        for topic, numbers in by_topic(held)
+        for topic, numbers in by_topic(owned)
     )
 
 
@@ -277,11 +277,11 @@ def group_tombstones(
 ) -> list[Record]:
     """The tombstones of a whole group, in Kafka's order."""
     names = list(member_ids)
-    held, targets, described_by = (
+    owned, targets, described_by = (
         [(key(group=group_id, member_id=name), None) for name in names] for key in _MEMBER_KEYS
     )
     return [
-        *held,
+        *owned,
         *targets,
         (ConsumerGroupTargetAssignmentMetadataKey(group=group_id), None),
         *described_by,

@@ -4,10 +4,9 @@ For groups of your own make a ``Scenario``, then a ``SimulationPlan``, and give 
 ``groupreplay.app.simulate.files.write_simulation`` (docs/simulations.md).
 """
 
-from groupreplay.coordinator.simulation.draws import About, Between, OneOf, ShareOfTime
 from groupreplay.coordinator.simulation.scenario import BrokerRestarts, FailedAppends, GroupSettings, Scenario
 from groupreplay.coordinator.simulation.scenarios import SCENARIOS
-from groupreplay.coordinator.simulation.script import Committer
+from groupreplay.coordinator.simulation.script import About, Between, Committer, OneOf, ShareOfTime
 from groupreplay.coordinator.simulation.script_steps import (
     Crash,
     Deploy,

@@ -65,7 +65,8 @@ class Commits:
         producer_id = self.numbers.getrandbits(40) if by_producer else None
         metadata = "m" * self.script.metadata_bytes
         commits = tuple(
-            Commit(topic=self.topic, partition=one, offset=self.read[one], metadata=metadata) for one in owned
+            Commit(topic=self.topic, partition=partition, offset=self.read[partition], metadata=metadata)
+            for partition in owned
         )
         if client.owns_second and client.second is not None:
             self._second[client.second] = self._second.get(client.second, 0) + self.numbers.randrange(1, 500)

@@ -77,7 +77,9 @@ def assigned(
     seconds = _owners_of_seconds(members, topic)
 
     def assignment(member: str, share: Sequence[int]) -> bytes:
-        further = (TopicPartitions(topic=one, partitions=(0,)) for one, by in seconds.items() if by == member)
+        further = (
+            TopicPartitions(topic=topic, partitions=(0,)) for topic, by in seconds.items() if by == member
+        )
         return encode_blob(Assignment(version=1, assigned_partitions=(*_partitions(topic, share), *further)))
 
     return tuple((member, assignment(member, share)) for member, share in shares.items())
@@ -85,13 +87,13 @@ def assigned(
 
 def _owners_of_seconds(members: Members, topic: str) -> dict[str, str]:
     """The member that gets each second topic."""
-    found: dict[str, str] = {}
+    owners: dict[str, str] = {}
     for member, _, metadata in sorted(members):
         topics = subscribed_topics(metadata)
         for one in topics if isinstance(topics, tuple) else ():
             if one != topic:
-                found.setdefault(one, member)
-    return found
+                owners.setdefault(one, member)
+    return owners
 
 
 def owned(assignment: bytes, topic: str) -> tuple[int, ...]:
@@ -357,9 +359,9 @@ class ConsumerProtocolClients:
         revokes = not set(client.owned) <= set(owned)
         takes_ms = 1 + self.numbers.randrange(_REVOCATION_MS if revokes else 20)
 
-        def acknowledge(one: SimulatedClient, at_ms: int) -> None:
-            if not one.hanging:
-                one.owned = owned
-            self.heartbeat(one, at_ms)
+        def acknowledge(client: SimulatedClient, at_ms: int) -> None:
+            if not client.hanging:
+                client.owned = owned
+            self.heartbeat(client, at_ms)
 
         self.schedule(client, now_ms + takes_ms, acknowledge)

@@ -13,9 +13,19 @@ from dataclasses import dataclass, field, replace
 from itertools import islice, product
 from typing import Any, Final, Literal, TypeAlias
 
-from groupreplay.coordinator.simulation import draws
-from groupreplay.coordinator.simulation.draws import HOUR_MS, MINUTE_MS, SECOND_MS, Number, OneOf
-from groupreplay.coordinator.simulation.script import Committer, Script, max_running
+from groupreplay.coordinator.simulation.script import (
+    HOUR_MS,
+    MINUTE_MS,
+    SECOND_MS,
+    Committer,
+    Number,
+    OneOf,
+    Script,
+    drawn,
+    max_running,
+    numbers_of,
+    whole_number,
+)
 from groupreplay.coordinator.simulation.script_steps import ScriptedEvent, StepPlan
 from groupreplay.coordinator.simulation.settings_table import (
     BROKER_SETTINGS,
@@ -69,9 +79,9 @@ class GroupSettings:
     def __post_init__(self) -> None:
         if self.mirrored_every_ms is not None and self.mirrored_every_ms < SECOND_MS:
             raise ValueError("mirrored_every_ms must be 1000 or more")
-        if min(draws.numbers_of(self.members)) < 1 or min(draws.numbers_of(self.partitions)) < 1:
+        if min(numbers_of(self.members)) < 1 or min(numbers_of(self.partitions)) < 1:
             raise ValueError("members and partitions must be 1 or more")
-        returns = [start for start in draws.numbers_of(self.returns_at_start) if start]
+        returns = [start for start in numbers_of(self.returns_at_start) if start]
         if returns and (self.migrates_at_start is None or min(returns) <= self.migrates_at_start):
             raise ValueError("returns_at_start must be more than migrates_at_start, or 0")
 
@@ -206,11 +216,11 @@ class Scenario:
     def _script(self, numbers: random.Random, duration_ms: int) -> Script:
         group = self.group
         # The order of the draws is part of what a seed means.
-        members = draws.whole_number(numbers, group.members)
+        members = whole_number(numbers, group.members)
         plan = StepPlan(numbers=numbers, duration_ms=duration_ms, members=members)
         last_start_ms = plan.draw(self.events)
-        partitions = draws.whole_number(numbers, group.partitions)
-        committer = draws.drawn(numbers, group.committer)
+        partitions = whole_number(numbers, group.partitions)
+        committer = drawn(numbers, group.committer)
         poisoned_ms = group.poisoned_after_ms
         return Script(
             **{
@@ -218,7 +228,7 @@ class Scenario:
                 "simple": group.simple,
                 "partitions": partitions if group.idle_members else max(partitions, max_running(plan.steps)),
                 "irregular": group.irregular,
-                "repeats": draws.drawn(numbers, group.repeats),
+                "repeats": drawn(numbers, group.repeats),
                 "committer": committer,
                 "poisoned_ms": None if poisoned_ms is None else last_start_ms + poisoned_ms,
                 "metadata_bytes": group.metadata_bytes,
@@ -230,10 +240,10 @@ class Scenario:
         )
 
     def _client_fields(self, numbers: random.Random) -> dict[str, Any]:
-        values: dict[str, Any] = {name: draws.drawn(numbers, value) for name, value in self.client.items()}
+        values: dict[str, Any] = {name: drawn(numbers, value) for name, value in self.client.items()}
         fields = fields_of(CLIENT_SETTINGS, values)
         if self.group.migrates_at_start is not None:
-            returns = draws.whole_number(numbers, self.group.returns_at_start)
+            returns = whole_number(numbers, self.group.returns_at_start)
             fields["consumer_starts"] = range(self.group.migrates_at_start, returns or 1 << 30)
         return fields
 

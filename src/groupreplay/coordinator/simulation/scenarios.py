@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from groupreplay.coordinator.simulation.draws import (
+from groupreplay.coordinator.simulation.scenario import BrokerRestarts, FailedAppends, GroupSettings, Scenario
+from groupreplay.coordinator.simulation.script import (
     DAY_MS,
     HOUR_MS,
     MINUTE_MS,
     SECOND_MS,
+    STATIC,
     About,
     Between,
+    Committer,
     Number,
     OneOf,
     ShareOfTime,
 )
-from groupreplay.coordinator.simulation.scenario import BrokerRestarts, FailedAppends, GroupSettings, Scenario
-from groupreplay.coordinator.simulation.script import STATIC, Committer
 from groupreplay.coordinator.simulation.script_steps import (
     Crash,
     Deploy,

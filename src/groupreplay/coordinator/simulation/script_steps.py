@@ -13,16 +13,20 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import ClassVar, Final, Literal, TypeAlias
 
-from groupreplay.coordinator.simulation import draws
-from groupreplay.coordinator.simulation.draws import MINUTE_MS, SECOND_MS, Between, Time
 from groupreplay.coordinator.simulation.script import (
     CRASH,
     HANG,
+    MINUTE_MS,
     RESUME,
+    SECOND_MS,
     START,
     STOP,
+    Between,
     ClientAction,
     ClientStep,
+    Time,
+    least_time_ms,
+    time_ms,
 )
 
 #: The time within which all members of a group start.
@@ -84,7 +88,7 @@ class StepPlan:
 
     def time_ms(self, value: Time) -> int:
         """A time of the scenario, drawn if it is a range."""
-        return draws.time_ms(self.numbers, value, duration_ms=self.duration_ms, members=self.members)
+        return time_ms(self.numbers, value, duration_ms=self.duration_ms, members=self.members)
 
     def _occur(self, event: ScriptedEvent, count: int, at_ms: int) -> None:
         if at_ms >= self.duration_ms:
@@ -313,7 +317,7 @@ class ScriptedEvent:
         if bool(self.steps) == bool(self.cycle):
             raise ValueError("an event has either steps or cycle, and not empty")
         # Otherwise the simulation would not end.
-        if self.every_ms is not None and draws.least_time_ms(self.every_ms) < _LEAST_EVERY_MS:
+        if self.every_ms is not None and least_time_ms(self.every_ms) < _LEAST_EVERY_MS:
             raise ValueError("every_ms must be 1000 or more, About(...) 2000 or more")
 
 

@@ -67,10 +67,10 @@ class Setting:
         Raises:
             ValueError: it is not allowed; the text names the setting, the value and what is allowed.
         """
-        found = self._converted(value)
-        if found is None:
+        converted = self._converted(value)
+        if converted is None:
             raise self._refused(value)
-        return found
+        return converted
 
     def _refused(self, value: object) -> ValueError:
         return ValueError(f"{self.name} = {shown(value)} is not allowed, but {self.allowed}")
@@ -94,8 +94,8 @@ class Setting:
         if not isinstance(parts, list | tuple) or not all(isinstance(part, str) for part in parts):
             return None
         words = [self._word(part.strip()) for part in parts]
-        known = tuple(word for word in words if word is not None)
-        return known if known and len({*known}) == len(words) else None
+        spellings = tuple(word for word in words if word is not None)
+        return spellings if spellings and len({*spellings}) == len(words) else None
 
     def _word(self, text: str) -> str | None:
         """Kafka does not distinguish upper and lower case."""
@@ -335,12 +335,12 @@ _CLIENT: Final = (
     ),
 )
 #: The settings of the brokers and of the clients, by Kafka's names.
-BROKER_SETTINGS: Final[Mapping[str, Setting]] = {one.name: one for one in _BROKER}
-CLIENT_SETTINGS: Final[Mapping[str, Setting]] = {one.name: one for one in _CLIENT}
+BROKER_SETTINGS: Final[Mapping[str, Setting]] = {setting.name: setting for setting in _BROKER}
+CLIENT_SETTINGS: Final[Mapping[str, Setting]] = {setting.name: setting for setting in _CLIENT}
 #: (setting, lower bound, upper bound), each by name.
 _WITHIN: Final = tuple(
-    (f"group.consumer.{one}.ms", f"group.consumer.min.{one}.ms", f"group.consumer.max.{one}.ms")
-    for one in ("session.timeout", "heartbeat.interval", "assignment.interval")
+    (f"group.consumer.{name}.ms", f"group.consumer.min.{name}.ms", f"group.consumer.max.{name}.ms")
+    for name in ("session.timeout", "heartbeat.interval", "assignment.interval")
 )
 #: Pairs of settings of which the first must be less than the second.
 _BELOW: Final = (
@@ -351,7 +351,7 @@ _BELOW: Final = (
 
 def contradictions(table: Mapping[str, Setting], values: Mapping[str, SettingValue]) -> Iterable[str]:
     """What a broker or a client would refuse to start with: one sentence for each pair of settings."""
-    whole = {name: values.get(name, one.default) for name, one in table.items()}
+    whole = {name: values.get(name, setting.default) for name, setting in table.items()}
     orders = [
         *((least, name, "at most") for name, least, _ in _WITHIN),
         *((name, most, "at most") for name, _, most in _WITHIN),

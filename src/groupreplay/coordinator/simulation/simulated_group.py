@@ -330,7 +330,7 @@ class SimulatedGroup:
         assignments = self._assigned(answer) if leads else ()
         takes_ms = self._numbers.randrange(20, 300) if leads else self._numbers.randrange(1, 20)
         self._schedule_client(
-            client, now_ms + takes_ms, lambda one, at_ms: self._sync(one, assignments, at_ms)
+            client, now_ms + takes_ms, lambda client_, at_ms: self._sync(client_, assignments, at_ms)
         )
 
     def _assigned(self, answer: Answer) -> tuple[tuple[str, bytes], ...]:

@@ -119,13 +119,13 @@ class SimulationPlan:
     def loading(self, now_ms: int) -> frozenset[int]:
         """The brokers that load partitions now; such a broker does not list its groups."""
         election_ms, loading_ms = self._move_ms
-        found: set[int] = set()
+        partitions: set[int] = set()
         for place in range(len(BROKERS)):
             moves = self.moves_ms(place)
             last = bisect_right(moves, now_ms)
             if last and election_ms <= now_ms - moves[last - 1] < election_ms + loading_ms:
-                found.add(self.coordinator(place, now_ms))
-        return frozenset(found)
+                partitions.add(self.coordinator(place, now_ms))
+        return frozenset(partitions)
 
     def faults(self, partition: int) -> list[tuple[int, Fault]]:
         """What happens to the coordinator of a partition."""

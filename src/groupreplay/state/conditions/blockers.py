@@ -15,12 +15,11 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import Meta
 
 from groupreplay.codecs.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS, GroupType, MemberPhase, Phase
+from groupreplay.state import phrases
 from groupreplay.state.conditions.detection import GroupView
 from groupreplay.state.conditions.suspects import MOST, candidates, suspects
-from groupreplay.state.display import phrases
-from groupreplay.state.display.phrases import NAMES_SHOWN, Data
-from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.events.event import Evidence, MemberIdentity, Partitions
+from groupreplay.state.phrases import NAMES_SHOWN, Data, safe_text
 from groupreplay.state.replay.topic_names import names
 from groupreplay.state.snapshot import modern
 from groupreplay.state.snapshot.group_state import BeginBounds

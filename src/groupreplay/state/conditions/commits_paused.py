@@ -19,8 +19,8 @@ from groupreplay.state.conditions.detection import (
     GroupView,
 )
 from groupreplay.state.conditions.windows import MINUTE_MS
-from groupreplay.state.display.phrases import Data, clock_time, counted, milliseconds, timestamp
 from groupreplay.state.events.event import Evidence, Partitions, Severity
+from groupreplay.state.phrases import Data, clock_time, counted, milliseconds, timestamp
 from groupreplay.state.replay.group_summary import has_members
 from groupreplay.state.snapshot.partitions import by_topic
 

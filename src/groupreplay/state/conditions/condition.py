@@ -8,9 +8,9 @@ from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
 from msgspec import Meta
 
-from groupreplay.state.display import phrases
-from groupreplay.state.display.phrases import Data
+from groupreplay.state import phrases
 from groupreplay.state.events.event import Evidence, Fact, Severity, SinceEarliest
+from groupreplay.state.phrases import Data
 
 Status = Literal["firing", "resolved"]
 

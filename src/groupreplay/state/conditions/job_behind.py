@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from groupreplay.state.conditions.condition import Alert, Condition, Example
 from groupreplay.state.conditions.detection import Dependency, Detection, JobDetector, JobView
-from groupreplay.state.display.phrases import Data, milliseconds
 from groupreplay.state.events.event import Evidence, Severity
 from groupreplay.state.job.observations import HeartbeatObservation
+from groupreplay.state.phrases import Data, milliseconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,15 +8,13 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
 
+from groupreplay.state import phrases
 from groupreplay.state.conditions.condition import Alert, Condition, Example
 from groupreplay.state.conditions.detection import Dependency, Detection, JobDetector, JobView
-from groupreplay.state.display import phrases
-from groupreplay.state.display.phrases import NAMES_SHOWN, Data, milliseconds
-from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.events.event import Evidence, Severity
-from groupreplay.state.job.clocks import Clocks, PartitionClock
 from groupreplay.state.job.job_state import JobState, Silence, add_quarantined, count_burst
-from groupreplay.state.job.observations import HeartbeatObservation
+from groupreplay.state.job.observations import Clocks, HeartbeatObservation, PartitionClock
+from groupreplay.state.phrases import NAMES_SHOWN, Data, milliseconds, safe_text
 
 BlindReason = Literal[
     "hanging_transaction",

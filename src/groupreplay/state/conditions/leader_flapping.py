@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from groupreplay.state.conditions import windows
 from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Alert, Condition, Example
 from groupreplay.state.conditions.detection import QUIET, Dependency, Evaluation, GroupDetector, GroupView
-from groupreplay.state.display.phrases import NAMES_SHOWN, Data, counted, member, milliseconds
 from groupreplay.state.events.event import Evidence, MemberIdentity
+from groupreplay.state.phrases import NAMES_SHOWN, Data, counted, member, milliseconds
 from groupreplay.state.replay.slot_history import MOST_TIMES
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
 from groupreplay.state.snapshot.members import Leader, SlotHistory

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from groupreplay.state import phrases
 from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Example, MemberCondition
 from groupreplay.state.conditions.detection import Dependency, Evaluation, GroupDetector, GroupView
 from groupreplay.state.conditions.windows import MINUTE_MS, member_fields, slots
-from groupreplay.state.display import phrases
-from groupreplay.state.display.phrases import Data
 from groupreplay.state.events.event import Evidence, Severity
+from groupreplay.state.phrases import Data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 import numpy as np
 from msgspec import Meta
 
+from groupreplay.state import phrases
 from groupreplay.state.conditions.condition import Alert, Condition, Example
 from groupreplay.state.conditions.detection import (
     QUIET,
@@ -18,10 +19,9 @@ from groupreplay.state.conditions.detection import (
     GroupDetector,
     GroupView,
 )
-from groupreplay.state.display import phrases
-from groupreplay.state.display.phrases import Data
 from groupreplay.state.events.event import Assumed, AssumedRelease, Evidence, Partitions, Severity
 from groupreplay.state.events.offset_events import ExpiryRule, RuleBase, Unclear
+from groupreplay.state.phrases import Data
 from groupreplay.state.replay import retention
 from groupreplay.state.replay.group_summary import is_significant
 from groupreplay.state.snapshot.partitions import by_topic

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from groupreplay.codecs.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS
+from groupreplay.state import phrases
 from groupreplay.state.conditions.commit_gaps import commits_expected, usual_gap_ms
 from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Alert, Example, MemberCondition
 from groupreplay.state.conditions.detection import (
@@ -19,9 +20,8 @@ from groupreplay.state.conditions.detection import (
     GroupDetector,
     GroupView,
 )
-from groupreplay.state.display import phrases
-from groupreplay.state.display.phrases import Data
 from groupreplay.state.events.event import Evidence, Partitions
+from groupreplay.state.phrases import Data
 from groupreplay.state.replay.slot_history import timeouts
 from groupreplay.state.replay.topic_names import by_name, names
 from groupreplay.state.snapshot import modern

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from groupreplay.state import phrases
 from groupreplay.state.conditions.condition import Alert, Condition, Example
 from groupreplay.state.conditions.detection import (
     QUIET,
@@ -17,9 +18,8 @@ from groupreplay.state.conditions.detection import (
     GroupView,
 )
 from groupreplay.state.conditions.windows import MINUTE_MS
-from groupreplay.state.display import phrases
-from groupreplay.state.display.phrases import Data
 from groupreplay.state.events.event import Evidence
+from groupreplay.state.phrases import Data
 from groupreplay.state.replay.group_summary import has_members
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from groupreplay.state import phrases
 from groupreplay.state.conditions.blockers import (
     Blocker,
     StuckReason,
@@ -19,10 +20,8 @@ from groupreplay.state.conditions.blockers import (
 from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Alert, Condition, Example
 from groupreplay.state.conditions.detection import QUIET, Dependency, Evaluation, GroupDetector, GroupView
 from groupreplay.state.conditions.suspects import Candidates, Suspect, Suspects, SuspectsNote
-from groupreplay.state.display import phrases
-from groupreplay.state.display.phrases import Data, milliseconds
-from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.events.event import Evidence, Severity
+from groupreplay.state.phrases import Data, milliseconds, safe_text
 from groupreplay.state.snapshot.members import usual_duration_ms
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from groupreplay.state.conditions.condition import Alert, Condition, Example
 from groupreplay.state.conditions.detection import QUIET, Dependency, Evaluation, GroupDetector, GroupView
 from groupreplay.state.conditions.windows import MINUTE_MS, check_window
-from groupreplay.state.display.phrases import Data, counted, milliseconds
 from groupreplay.state.events.event import Evidence, Severity
+from groupreplay.state.phrases import Data, counted, milliseconds
 from groupreplay.state.replay.slot_history import unsettled
 from groupreplay.state.snapshot.members import Mark
 

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 
 from msgspec import Meta
 
+from groupreplay.state import phrases
 from groupreplay.state.conditions.blockers import (
     Blocker,
     StuckReason,
@@ -24,9 +25,8 @@ from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Alert, Condit
 from groupreplay.state.conditions.detection import QUIET, Detection, Evaluation, GroupDetector, GroupView
 from groupreplay.state.conditions.rebalance_slow import RebalanceSlowDetector, elapsed_text
 from groupreplay.state.conditions.suspects import Candidates, Suspect, Suspects, SuspectsNote
-from groupreplay.state.display import phrases
-from groupreplay.state.display.phrases import Data
 from groupreplay.state.events.event import Evidence, Severity
+from groupreplay.state.phrases import Data
 from groupreplay.state.snapshot import modern
 
 #: Its second name in metrics and alerts, while it lasts longer than the protocol allows.

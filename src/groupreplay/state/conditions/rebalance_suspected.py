@@ -8,13 +8,13 @@ from typing import Annotated, ClassVar
 from msgspec import Meta
 
 from groupreplay.codecs.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS
+from groupreplay.state import phrases
 from groupreplay.state.conditions.commit_gaps import commits_expected, usual_gap_ms
 from groupreplay.state.conditions.condition import Condition, Example
 from groupreplay.state.conditions.detection import QUIET, Dependency, Evaluation, GroupDetector, GroupView
 from groupreplay.state.conditions.windows import MINUTE_MS
-from groupreplay.state.display import phrases
-from groupreplay.state.display.phrases import Data
 from groupreplay.state.events.event import Evidence, Severity
+from groupreplay.state.phrases import Data
 from groupreplay.state.replay.slot_history import timeouts
 
 

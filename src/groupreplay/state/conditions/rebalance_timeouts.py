@@ -7,12 +7,12 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from groupreplay.state import phrases
 from groupreplay.state.conditions import windows
 from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Alert, Example, MemberCondition
 from groupreplay.state.conditions.detection import Dependency, Evaluation, GroupDetector, GroupView
-from groupreplay.state.display import phrases
-from groupreplay.state.display.phrases import Data
 from groupreplay.state.events.event import Evidence, Severity
+from groupreplay.state.phrases import Data
 from groupreplay.state.snapshot.members import Slot
 
 

@@ -8,13 +8,12 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
+from groupreplay.state import phrases
 from groupreplay.state.conditions.condition import Alert, Condition, Example
 from groupreplay.state.conditions.detection import Dependency, Evaluation, GroupDetector, GroupView
 from groupreplay.state.conditions.windows import MINUTE_MS, Recurrence, check_window, evaluate_slots
-from groupreplay.state.display import phrases
-from groupreplay.state.display.phrases import Data
-from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.events.event import Evidence, Severity
+from groupreplay.state.phrases import Data, safe_text
 from groupreplay.state.snapshot.members import Slot, Takeover
 
 

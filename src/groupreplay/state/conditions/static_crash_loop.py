@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from groupreplay.state import phrases
 from groupreplay.state.conditions import windows
 from groupreplay.state.conditions.condition import Alert, Condition, Example
 from groupreplay.state.conditions.detection import Dependency, Evaluation, GroupDetector, GroupView
-from groupreplay.state.display import phrases
-from groupreplay.state.display.phrases import Data
-from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.events.event import Evidence
+from groupreplay.state.phrases import Data, safe_text
 from groupreplay.state.snapshot.members import Slot
 
 

@@ -16,7 +16,7 @@ from groupreplay.state.conditions.condition import Condition
 from groupreplay.state.conditions.detection import Detection
 from groupreplay.state.conditions.registry import KINDS
 from groupreplay.state.events.event import Evidence, Severity
-from groupreplay.state.policy.redaction import Redaction
+from groupreplay.state.policy.context import Redaction
 from groupreplay.state.snapshot.group_snapshot import ActiveCondition, ConditionKey
 
 #: Conditions of a group. Far more than any real one has; a hostile one must not fill the state.

@@ -237,12 +237,12 @@ class LeftOut(NamedTuple):
 def left_out(value: Value) -> LeftOut | None:
     """What the state leaves out of this value; None for nothing, as in nearly all records."""
     fields = _of_classic(value) if isinstance(value, GroupMetadataValue) else _of_lists(value)
-    found = [(field, counts) for field, counts in fields if counts]
-    if not found:
+    counted = [(field, counts) for field, counts in fields if counts]
+    if not counted:
         return None
-    total = sum((counts for _, counts in found), Counter[str]())
+    total = sum((counts for _, counts in counted), Counter[str]())
     what = ", ".join(f"{count} {kind}" for kind, count in sorted(total.items()))
-    return LeftOut(found[0][0], f"left out: {what}")
+    return LeftOut(counted[0][0], f"left out: {what}")
 
 
 def _of_classic(value: GroupMetadataValue) -> Iterator[tuple[str, _Found]]:
@@ -282,9 +282,9 @@ def _of_tasks(blob: bytes) -> _Found:
     assignment = decode_blob(ConnectAssignment, blob)
     if isinstance(assignment, Malformed):
         return Counter()
-    found = _names(one.connector for one in assignment.assigned or ())
-    found[_NO_TASK] = sum(task < -1 for one in assignment.assigned or () for task in one.tasks)
-    return +found
+    names = _names(connector.connector for connector in assignment.assigned or ())
+    names[_NO_TASK] = sum(task < -1 for connector in assignment.assigned or () for task in connector.tasks)
+    return +names
 
 
 def _of_lists(value: Value) -> Iterator[tuple[str, _Found]]:
@@ -297,16 +297,16 @@ def _of_lists(value: Value) -> Iterator[tuple[str, _Found]]:
 def _lists_of_partitions(value: Any) -> tuple[str, ...]:
     """The fields of a kind of value that hold partitions, by its declaration."""
     return tuple(
-        one.name
-        for one in wires(value)
-        if isinstance(one.type, Array)
-        and isinstance(one.type.element, Nested)
-        and _has_partitions(one.type.element.message)
+        wire.name
+        for wire in wires(value)
+        if isinstance(wire.type, Array)
+        and isinstance(wire.type.element, Nested)
+        and _has_partitions(wire.type.element.message)
     )
 
 
 def _has_partitions(message: Any) -> bool:
-    return any(one.name == "partitions" and isinstance(one.type, Array) for one in wires(message))
+    return any(wire.name == "partitions" and isinstance(wire.type, Array) for wire in wires(message))
 
 
 def _names(names: Iterable[str]) -> _Found:
@@ -314,11 +314,11 @@ def _names(names: Iterable[str]) -> _Found:
 
 
 def _numbers(topics: Iterable[Sequence[int]]) -> _Found:
-    found = Counter[str]()
+    counts = Counter[str]()
     for partitions in topics:
         if partitions and min(partitions) < 0:
-            found[_BELOW_ZERO] += sum(partition < 0 for partition in partitions)
+            counts[_BELOW_ZERO] += sum(partition < 0 for partition in partitions)
         if len(partitions) > MOST_PARTITIONS:
             possible = len({partition for partition in partitions if partition >= 0})
-            found[_TOO_MANY] += max(0, possible - MOST_PARTITIONS)
-    return +found
+            counts[_TOO_MANY] += max(0, possible - MOST_PARTITIONS)
+    return +counts

@@ -9,8 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from groupreplay.state.events.offset_events import OffsetsSummary
-from groupreplay.state.job.clocks import Clocks
-from groupreplay.state.job.observations import HeartbeatObservation, JobObservation, RoundObservation
+from groupreplay.state.job.observations import Clocks, HeartbeatObservation, JobObservation, RoundObservation
 from groupreplay.state.snapshot.group_snapshot import ActiveCondition, ConditionKey
 from groupreplay.state.stored_form import StoredForm
 
@@ -165,13 +164,13 @@ class JobState(msgspec.Struct, array_like=True):
         self.refused_since_ms = _by(now_ms, self.refused_since_ms)
         latest_ms = now_ms + _STEP_BACK_MS
         self.stalls = {
-            number: Stall(one.stable_offset, now_ms) if one.since_ms > latest_ms else one
-            for number, one in self.stalls.items()
+            number: Stall(stall.stable_offset, now_ms) if stall.since_ms > latest_ms else stall
+            for number, stall in self.stalls.items()
         }
         for silences in (self.silent_brokers, self.silent_partitions):
-            for number, one in silences.items():
-                if one.since_ms > latest_ms:
-                    silences[number] = Silence(one.rounds, now_ms)
+            for number, silence in silences.items():
+                if silence.since_ms > latest_ms:
+                    silences[number] = Silence(silence.rounds, now_ms)
 
     def _begin_by_heartbeat(self, now_ms: int) -> None:
         """The same for what heartbeats begin."""
@@ -192,10 +191,12 @@ class JobState(msgspec.Struct, array_like=True):
         # Places begin at 0 when somebody creates the topic again.
         before = self.told_to if first.offset > self.offsets.get(first.partition, -1) else 0
         # A heartbeat cannot speak for what is at or behind its own place.
-        told = [
-            min(one.told_to, one.place.offset) for one in recorded if isinstance(one, HeartbeatObservation)
+        published = [
+            min(observation.told_to, observation.place.offset)
+            for observation in recorded
+            if isinstance(observation, HeartbeatObservation)
         ]
-        self.told_to = max([before, *told])
+        self.told_to = max([before, *published])
         return self.told_to >= first.offset
 
     def apply_heartbeat(self, seen: HeartbeatObservation) -> None:
@@ -209,7 +210,7 @@ class JobState(msgspec.Struct, array_like=True):
         """Remembers what a new round changes."""
         self.leaders = seen.leaders or self.leaders
         # A partition that did not answer keeps what was known of it.
-        stalls = {number: one for number, one in self.stalls.items() if number not in seen.partitions}
+        stalls = {number: stall for number, stall in self.stalls.items() if number not in seen.partitions}
         for number, (high_watermark, stable_offset) in seen.partitions.items():
             if stable_offset < high_watermark:
                 former = self.stalls.get(number)
@@ -251,4 +252,4 @@ def _silences(former: dict[int, Silence], silent: Sequence[int], now_ms: int) ->
     """The silent ones, each with one more round; those that answered are forgotten."""
     never = Silence(0, now_ms)
     before = {number: former.get(number, never) for number in silent}
-    return {number: Silence(one.rounds + 1, one.since_ms) for number, one in before.items()}
+    return {number: Silence(silence.rounds + 1, silence.since_ms) for number, silence in before.items()}

@@ -51,23 +51,25 @@ DELETED: Final = Deleted()
 
 
 def _head(group_id: str, group: GroupState, seen: GroupSummary) -> dict[str, Any]:
-    known = group.modern
+    modern_group = group.modern
     return {
         "group_id": group_id,
         "type": group.group_type.value,
         "simple": group.simple,
         "state": seen.state,
-        "protocol_type": group.classic.protocol_type if known is None else _PROTOCOL_TYPES[group.group_type],
-        "protocol": group.classic.protocol if known is None else _assignor(known),
+        "protocol_type": group.classic.protocol_type
+        if modern_group is None
+        else _PROTOCOL_TYPES[group.group_type],
+        "protocol": group.classic.protocol if modern_group is None else _assignor(modern_group),
         "leader": group.classic.leader,
         **_slowest(group),
         "generation": group.classic.generation,
-        "group_epoch": modern.group_epoch(known) if known else None,
-        "target_epoch": modern.target_epoch(known) if known else None,
+        "group_epoch": modern.group_epoch(modern_group) if modern_group else None,
+        "target_epoch": modern.target_epoch(modern_group) if modern_group else None,
         "since_ms": group.in_progress.since_ms if group.in_progress else group.since_ms,
         "since_ms_earliest": group.in_progress.earliest_ms if group.in_progress else group.since_ms,
         "history": group.history.value,
-        "topology_epoch": known.topology_epoch if known else None,
+        "topology_epoch": modern_group.topology_epoch if modern_group else None,
     }
 
 
@@ -82,44 +84,44 @@ def _slowest(group: GroupState) -> dict[str, Any]:
 
 def _assignor(group: Modern) -> str | None:
     """The assignor that most members ask for; without one the broker's settings decide, in no record."""
-    asked = Counter(one.assignor for one in modern.living(group).values() if one.assignor)
+    asked = Counter(member.assignor for member in modern.living(group).values() if member.assignor)
     return min(asked, key=lambda name: (-asked[name], name), default=None)
 
 
-def _lists(held: _Held) -> dict[str, list[int]] | None:
-    return None if held is None else {name: from_ranges(ranges) for name, ranges in held.items()}
+def _lists(owned: _Held) -> dict[str, list[int]] | None:
+    return None if owned is None else {name: from_ranges(ranges) for name, ranges in owned.items()}
 
 
-def _ranges(held: _Held) -> dict[str, str] | None:
-    return None if held is None else dict(held)
+def _ranges(owned: _Held) -> dict[str, str] | None:
+    return None if owned is None else dict(owned)
 
 
 def _member(
     member: Member, group: GroupState, topic_names: Mapping[str, str], shown: Callable[[_Held], Any]
 ) -> dict[str, Any]:
     """A member; ``shown`` is how partitions are written. What its kind of group does not have is None."""
-    known = group.modern.members.get(member.member_id) if group.modern else None
+    modern_member = group.modern.members.get(member.member_id) if group.modern else None
 
-    def by_name(held: _Held) -> Any:
-        return shown(held and {topic_names.get(topic, topic): ranges for topic, ranges in held.items()})
+    def by_name(owned: _Held) -> Any:
+        return shown(owned and {topic_names.get(topic, topic): ranges for topic, ranges in owned.items()})
 
-    classic = known is None or known.classic_session_timeout_ms is not None
+    classic = modern_member is None or modern_member.classic_session_timeout_ms is not None
     return {
         "member_id": member.member_id,
         "instance_id": member.instance_id,
         "client_id": member.client_id,
         "client_host": member.client_host,
-        "state": known.phase.value if known else Phase.STABLE.value,
-        "epoch": known.epoch if known else None,
+        "state": modern_member.phase.value if modern_member else Phase.STABLE.value,
+        "epoch": modern_member.epoch if modern_member else None,
         "partitions": by_name(member.partitions),
         "supported_protocols": list(member.supported_protocols),
         "member_protocol": GroupType.CLASSIC.value if classic else group.group_type.value,
-        "target_partitions": by_name(known.target) if known else None,
-        "revoking": by_name(known.revoking) if known else None,
-        "rack_id": known.rack_id if known else None,
-        "process_id": known.process_id if known else None,
+        "target_partitions": by_name(modern_member.target) if modern_member else None,
+        "revoking": by_name(modern_member.revoking) if modern_member else None,
+        "rack_id": modern_member.rack_id if modern_member else None,
+        "process_id": modern_member.process_id if modern_member else None,
         "connect": member.worker and _worker(member.worker, shown),
-        "is_leader": group.classic.leader == member.member_id if known is None else None,
+        "is_leader": group.classic.leader == member.member_id if modern_member is None else None,
         **settings_fields(member, native=not classic),
     }
 
@@ -151,8 +153,8 @@ def _topics(group: GroupState, seen: GroupSummary) -> list[str] | None:
 def describe(group_id: str, snapshot: GroupSnapshot, offsets: Offsets, context: Context) -> dict[str, Any]:
     """``Group.describe()``: partitions as lists, every committed offset by topic and partition."""
     seen = summarize(snapshot.group)
-    known = names(offsets, snapshot.group.modern, context.topic_names)
-    members = [_member(member, snapshot.group, known, _lists) for member in seen.members]
+    topic_names = names(offsets, snapshot.group.modern, context.topic_names)
+    members = [_member(member, snapshot.group, topic_names, _lists) for member in seen.members]
     return {
         **_head(group_id, snapshot.group, seen),
         "members": [{**member, "partitions": member["partitions"] or {}} for member in members],
@@ -208,12 +210,14 @@ def group_document(
 ) -> dict[str, Any]:
     """The document of ``group-states``: members with ranges (at most 200), offsets in summary."""
     seen = summarize(snapshot.group)
-    known = names(offsets, snapshot.group.modern, context.topic_names) if seen.members else {}
+    topic_names = names(offsets, snapshot.group.modern, context.topic_names) if seen.members else {}
     return {
         "cluster_id": context.cluster_id,
         **_head(group_id, snapshot.group, seen),
         "member_count": len(seen.members),
-        "members": [_member(member, snapshot.group, known, _ranges) for member in seen.members[:MAX_MEMBERS]],
+        "members": [
+            _member(member, snapshot.group, topic_names, _ranges) for member in seen.members[:MAX_MEMBERS]
+        ],
         "subscribed_topics": _topics(snapshot.group, seen),
         "offsets": {**offsets.summary(), "next_expiry_ms": _next_expiry_ms(snapshot.group, offsets, context)},
         "conditions": active_conditions(snapshot.conditions.active),

@@ -1,4 +1,4 @@
-"""Events as CloudEvents 1.0, in JSON: the only module that knows this encoding.
+"""Events as CloudEvents 1.0, in JSON, and their JSON Schemas (2020-12): the only module that knows this encoding.
 
 The time at which an event is recorded is an argument.
 """
@@ -12,11 +12,21 @@ from typing import Any, Final
 
 import msgspec
 
-from groupreplay.state.display.phrases import timestamp
-from groupreplay.state.display.safe_text import safe_text
-from groupreplay.state.events.event import TYPE_PREFIX, Event, Severity
-from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
-from groupreplay.state.policy.redaction import redacted
+from groupreplay.codecs.kafka_terms import GroupType
+from groupreplay.state.conditions.registry import CONDITIONS
+from groupreplay.state.events import group_events, offset_events
+from groupreplay.state.events.event import (
+    TYPE_PREFIX,
+    Cause,
+    Event,
+    Evidence,
+    Fact,
+    History,
+    JobGap,
+    Severity,
+)
+from groupreplay.state.phrases import safe_text, timestamp
+from groupreplay.state.policy.context import OFFSETS_TOPIC, Context, redacted
 from groupreplay.state.snapshot.group_snapshot import Repetitions
 
 #: Tried in turn until the document fits: entries kept of each list or map, characters kept of each text.
@@ -91,7 +101,7 @@ def _passed(repeats: Repetitions, event: Event) -> Event | None:
     key = blake2b(repr((name, same)).encode("utf-8", "backslashreplace"), digest_size=8).digest()
     former_ms = repeats.emitted.get(key)
     if former_ms is None or not _is_recent(former_ms, at_ms):
-        repeats.emitted = {one: ms for one, ms in repeats.emitted.items() if _is_recent(ms, at_ms)}
+        repeats.emitted = {repeat: ms for repeat, ms in repeats.emitted.items() if _is_recent(ms, at_ms)}
         former_ms = None
     if former_ms is not None or len(repeats.emitted) >= _MOST:
         repeats.suppressed[name] = repeats.suppressed.get(name, 0) + 1
@@ -224,3 +234,143 @@ def cloud_event(event: Event, context: Context, recorded_ms: int) -> CloudEvent:
         severity=severity,
         value=fit_json(document, MAX_BYTES, inner="data"),
     )
+
+
+#: Every fact, in the order of the docs.
+FACTS: Final[tuple[type[Fact], ...]] = (
+    group_events.GroupCreated,
+    group_events.GroupEmptied,
+    group_events.GroupDeleted,
+    group_events.GroupConverted,
+    group_events.RebalanceStarted,
+    group_events.RebalanceCompleted,
+    group_events.MemberLeft,
+    group_events.MemberJoined,
+    group_events.MemberUpdated,
+    group_events.StaticReplaced,
+    offset_events.OffsetsExpired,
+    offset_events.OffsetsDeleted,
+    offset_events.OffsetsReset,
+    offset_events.OffsetsSet,
+    offset_events.OffsetRewound,
+    offset_events.OffsetsSummary,
+    JobGap,
+    group_events.RecordMalformed,
+    group_events.RecordSkipped,
+    group_events.GroupQuarantined,
+)
+#: In the order of the docs.
+EVENTS: Final[tuple[type[Fact], ...]] = (*FACTS, *CONDITIONS)
+
+
+_DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+_TEXT: Final = {"type": "string", "minLength": 1}
+_MOMENT: Final = {"type": "string", "format": "date-time"}
+
+
+def _surroundings(components: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "cluster_id": {"type": "string", "description": "Id of the watched cluster."},
+        "group_id": {
+            "anyOf": [{"type": "string"}, {"type": "null"}],
+            "description": "The group; null for a record whose key cannot be read, and for the job itself.",
+        },
+        "group_type": {
+            "enum": [kind.value for kind in GroupType],
+            "description": "The type of the group, as Kafka's tools name it.",
+        },
+        "simple": {"type": "boolean", "description": "A group without members that only holds offsets."},
+        "evidence": {
+            "enum": [kind.value for kind in Evidence],
+            "description": "A record proves it, an answer of a broker proves it, or a rule infers it.",
+        },
+        "history": {
+            "enum": [kind.value for kind in History],
+            "description": "Whether the group's history is known without a gap.",
+        },
+        "catch_up": {
+            "type": "boolean",
+            "description": "Recorded more than a minute after it happened; do not alert on it.",
+        },
+        "labels": {
+            "type": "object",
+            "additionalProperties": {"type": "string"},
+            "description": "Labels from the rules and from --label.",
+        },
+        "cause": {
+            "anyOf": [components[Cause.__name__], {"type": "null"}],
+            "description": "The record that proves the event; null when only time has passed.",
+        },
+    }
+
+
+def _inlined(schema: Any, components: dict[str, Any]) -> Any:
+    """Schema with its references replaced: each event's schema stands alone."""
+    if isinstance(schema, dict):
+        if "$ref" in schema:
+            rest = {name: value for name, value in schema.items() if name != "$ref"}
+            return {**_inlined(components[schema["$ref"].rsplit("/", 1)[1]], components), **rest}
+        return {name: _inlined(value, components) for name, value in schema.items()}
+    if isinstance(schema, list):
+        return [_inlined(item, components) for item in schema]
+    return schema
+
+
+def event_schema(fact: type[Fact]) -> dict[str, Any]:
+    """The schema of one kind of event as it stands in ``group-events``."""
+    (_, _), components = msgspec.json.schema_components([fact, Cause])
+    components = {name: _inlined(schema, components) for name, schema in components.items()}
+    own = components[fact.__name__]
+    surroundings = _surroundings(components)
+    data = {
+        "type": "object",
+        "properties": {
+            **surroundings,
+            **own["properties"],
+            "truncated": {"const": True, "description": "Lists or texts were cut to keep the event small."},
+        },
+        "required": [*surroundings, *own["required"]],
+        "additionalProperties": False,
+    }
+    severities = sorted(Severity)
+    attributes = {
+        "specversion": {"const": "1.0"},
+        "id": {
+            **_TEXT,
+            "description": "The same in each repeat of the event: drop ids that were there before.",
+        },
+        "source": {
+            **_TEXT,
+            "format": "uri",
+            "description": "The watched topic: `kafka://<cluster id>/__consumer_offsets`.",
+        },
+        "type": {"const": event_type(fact.NAME)},
+        "subject": {
+            **_TEXT,
+            "description": "The group id, escaped for display; else the place of the record.",
+        },
+        "time": {**_MOMENT, "description": "When it happened."},
+        "datacontenttype": {"const": "application/json"},
+        "dataschema": {"const": data_schema(fact.NAME)},
+        "recordedtime": {**_MOMENT, "description": "When the job emitted it."},
+        "sequence": {**_TEXT, "description": "Compared as text, it orders the events of one group."},
+        "partitionkey": {**_TEXT, "description": "The same as `subject`."},
+        "severitynumber": {"enum": [int(severity) for severity in severities]},
+        "severitytext": {"enum": [severity.name for severity in severities]},
+        "data": data,
+    }
+    return {
+        "$schema": _DIALECT,
+        "$id": data_schema(fact.NAME),
+        "title": fact.NAME,
+        "description": fact.DOC,
+        "type": "object",
+        "properties": attributes,
+        "required": list(attributes),
+        "additionalProperties": False,
+    }
+
+
+def json_schemas() -> dict[str, dict[str, Any]]:
+    """Event name -> schema, in the order of the docs."""
+    return {fact.NAME: event_schema(fact) for fact in EVENTS}

@@ -100,10 +100,10 @@ def _around(weekly: Weekly, day: int) -> Iterator[tuple[int, int]]:
     except OverflowError:
         # A record may be dated in any year; nobody plans for one that calendars do not have.
         return
-    for one in dates:
-        if one.weekday() in weekly.days:
-            last = one if weekly.begin < weekly.end else one + timedelta(days=1)
-            yield _ms(one, weekly.begin, weekly.zone), _ms(last, weekly.end, weekly.zone)
+    for first in dates:
+        if first.weekday() in weekly.days:
+            last = first if weekly.begin < weekly.end else first + timedelta(days=1)
+            yield _ms(first, weekly.begin, weekly.zone), _ms(last, weekly.end, weekly.zone)
 
 
 def _ms(day: date, at: time, zone: tzinfo) -> int:
@@ -183,7 +183,7 @@ class Policy:
             # Compiled once, because this runs in every call of every group.
             self._patterns.extend(re.compile(translate(group.groups)) for group in self.groups)
             self._patterns.extend(re.compile(translate(window.groups)) for window in self.windows)
-        places = tuple(place for place, one in enumerate(self._patterns) if one.match(group_id))
+        places = tuple(place for place, pattern in enumerate(self._patterns) if pattern.match(group_id))
         if places not in self._known:
             rules = len(self.groups)
             self._known[places] = self._merged(
@@ -194,13 +194,13 @@ class Policy:
 
     def _merged(self, matching: tuple[GroupRule, ...], windows: tuple[PlannedWindow, ...]) -> Rules:
         rules = Rules(thresholds=self.thresholds, windows=windows)
-        for one in matching:
+        for rule in matching:
             rules = Rules(
-                thresholds=merged(rules.thresholds, one.thresholds),
-                ignore=rules.ignore if one.ignore is None else one.ignore,
-                severity_cap=rules.severity_cap if one.severity_cap is None else one.severity_cap,
-                matters=rules.matters if one.matters is None else one.matters,
-                labels={**rules.labels, **one.labels},
+                thresholds=merged(rules.thresholds, rule.thresholds),
+                ignore=rules.ignore if rule.ignore is None else rule.ignore,
+                severity_cap=rules.severity_cap if rule.severity_cap is None else rule.severity_cap,
+                matters=rules.matters if rule.matters is None else rule.matters,
+                labels={**rules.labels, **rule.labels},
                 windows=windows,
             )
         return rules
@@ -227,13 +227,13 @@ class MovedOffsets:
     def thresholds(cls) -> dict[str, Any]:
         """The name of each bound and its type."""
         types = get_type_hints(cls)
-        return {one.name: types[one.name] for one in fields(cls)}
+        return {field_.name: types[field_.name] for field_ in fields(cls)}
 
     @classmethod
     def of(cls, rules: Rules) -> MovedOffsets:
         """The bounds of a group with these rules."""
-        given: Mapping[str, Any] = rules.thresholds.get(cls.name, {})
-        return cls(**given)
+        values: Mapping[str, Any] = rules.thresholds.get(cls.name, {})
+        return cls(**values)
 
     def severity(self, *, repeated: int, skipped: int) -> Severity:
         """That of an event after which at most so many records are read again, and not at all."""
@@ -250,8 +250,8 @@ def severity_of_moves(moves: Iterable[tuple[int, int]], rules: Rules, *, most: S
     distances = [new - old for old, new in moves]
     if rules.matters is False:
         return Severity.INFO
-    found = MovedOffsets.of(rules).severity(
+    severity = MovedOffsets.of(rules).severity(
         repeated=sum(-distance for distance in distances if distance < 0),
         skipped=sum(distance for distance in distances if distance > 0),
     )
-    return min(found, most)
+    return min(severity, most)

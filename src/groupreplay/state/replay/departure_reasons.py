@@ -16,8 +16,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from groupreplay.state.display.phrases import clock_time, milliseconds, timestamp
 from groupreplay.state.events.event import Evidence, LeaveCandidate, LeaveReason
+from groupreplay.state.phrases import clock_time, milliseconds, timestamp
 from groupreplay.state.policy.context import SessionSettings
 
 #: How late the broker's timer fences a member of KIP-848 that does not revoke.

@@ -66,9 +66,9 @@ class BrokerClock:
     def note(self, appended: Iterable[AppendedMessage]) -> None:
         """Learns from messages that were written. The latest one counts if it contradicts those before it."""
         with self._lock:
-            for one in appended:
-                least = one.append_ms - 1_000 * one.acknowledged
-                most = one.append_ms - 1_000 * one.sent
+            for message in appended:
+                least = message.append_ms - 1_000 * message.acknowledged
+                most = message.append_ms - 1_000 * message.sent
                 if self._bounds is not None:
                     both = max(least, self._bounds[0]), min(most, self._bounds[1])
                     # A broker's clock was set, another broker leads the topic, or one of the clocks drifts.
@@ -114,7 +114,7 @@ class BrokerClock:
         """Whether this machine's clock was set, or the correction has changed, by more than a minute."""
         now = self.mark()
         moved_ms = (now.correction_ms - since.correction_ms, now.clock_base_ms - since.clock_base_ms)
-        return any(abs(one) > _MOVED_MS for one in moved_ms)
+        return any(abs(distance_ms) > _MOVED_MS for distance_ms in moved_ms)
 
     def _base_ms(self) -> float:
         return self._clock() - 1_000 * self._seconds()

@@ -162,14 +162,14 @@ def warn_readable(path: Path, what: str) -> None:
 def _others(path: Path, group_bit: int, other_bit: int) -> str | None:
     real = Path(os.path.realpath(path))
     try:
-        found = real.stat()
+        status = real.stat()
         above = [folder.stat() for folder in real.parents]
     except OSError:
         return None
-    if found.st_mode & other_bit and all(folder.st_mode & stat.S_IXOTH for folder in above):
+    if status.st_mode & other_bit and all(folder.st_mode & stat.S_IXOTH for folder in above):
         return "every user of this machine"
-    is_ours = found.st_uid == os.geteuid()
-    if found.st_mode & group_bit and is_ours and all(_lets_in(folder, found.st_gid) for folder in above):
+    is_ours = status.st_uid == os.geteuid()
+    if status.st_mode & group_bit and is_ours and all(_lets_in(folder, status.st_gid) for folder in above):
         return "every user of its group"
     return None
 

@@ -110,8 +110,8 @@ class Ending:
 
     def leave(self, code: int) -> NoReturn:
         """Exits, without the end of the interpreter, which may wait for threads and in which a signal kills."""
-        for one in WORDS:
-            signal.signal(one, _do_nothing)
+        for word in WORDS:
+            signal.signal(word, _do_nothing)
         with contextlib.suppress(Exception):
             sys.stdout.flush()
         atexit._run_exitfuncs()
@@ -121,8 +121,8 @@ class Ending:
         # Do nothing else here: the interpreter may be inside a call to the JVM.
         if self._stoppable is None and self.number in (None, number):
             self.number = number
-            for one in WORDS:
-                signal.signal(one, _do_nothing)
+            for word in WORDS:
+                signal.signal(word, _do_nothing)
             raise StoppedBySignal(number)
 
     def _wait(self, inner: socket.socket, _outer: socket.socket) -> None:

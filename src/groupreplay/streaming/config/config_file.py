@@ -59,7 +59,7 @@ class FileSetting:
             return {self.parameter: _text(value)}
         if not isinstance(value, list):
             raise ValueError('may be repeated, so it is a list: ["…"]')
-        return {self.parameter: [_text(one) for one in value]}
+        return {self.parameter: [_text(entry) for entry in value]}
 
     def takes(self, value: Any) -> bool:
         """Whether the value is one of the choices."""
@@ -86,31 +86,33 @@ def load_defaults(
     _require_known(path, "tables", tables, commands)
     _require_choices(path, shared, commands)
     defaults = _defaults(path, top, shared, program)
-    for command, known in commands.items():
+    for command, settings in commands.items():
         table, where = _names(tables.get(command, {})), f"[{command}]"
-        _require_known(path, where, table, known)
-        fitting = {name: one for name, one in shared.items() if name in known and known[name].takes(one)}
-        defaults[command] = _defaults(path, top, fitting, known) | _defaults(path, where, table, known)
+        _require_known(path, where, table, settings)
+        fitting = {
+            name: value for name, value in shared.items() if name in settings and settings[name].takes(value)
+        }
+        defaults[command] = _defaults(path, top, fitting, settings) | _defaults(path, where, table, settings)
     return defaults
 
 
 def _defaults(
-    path: Path, where: str, given: Mapping[str, Any], known: Mapping[str, FileSetting]
+    path: Path, where: str, values: Mapping[str, Any], settings: Mapping[str, FileSetting]
 ) -> dict[str, Any]:
     """The values by click's names."""
-    found: dict[str, Any] = {}
-    for name, value in given.items():
-        if name not in known:
+    defaults: dict[str, Any] = {}
+    for name, value in values.items():
+        if name not in settings:
             continue
         try:
-            read = known[name].read(value)
+            read = settings[name].read(value)
         except ValueError as error:
             raise unusable(f"the setting {name!r}, {where}, {error}", path, _EXAMPLE) from None
-        if twice := read.keys() & found.keys():
-            rivals = [one for one in given if one in known and known[one].parameter in twice]
+        if twice := read.keys() & defaults.keys():
+            rivals = [name for name in values if name in settings and settings[name].parameter in twice]
             raise unusable(f"only one of {', '.join(rivals)} can be set, {where}", path, "remove the others")
-        found |= read
-    return found
+        defaults |= read
+    return defaults
 
 
 def _require_choices(
@@ -118,9 +120,11 @@ def _require_choices(
 ) -> None:
     """A setting at the top must be a choice of one command at least."""
     for name, value in shared.items():
-        of_commands = [known[name] for known in commands.values() if name in known]
-        if of_commands and not any(one.takes(value) for one in of_commands):
-            choices = ", ".join(sorted(frozenset().union(*(one.choices or () for one in of_commands))))
+        of_commands = [settings[name] for settings in commands.values() if name in settings]
+        if of_commands and not any(command.takes(value) for command in of_commands):
+            choices = ", ".join(
+                sorted(frozenset().union(*(command.choices or () for command in of_commands)))
+            )
             raise unusable(f"the setting {name!r} is {value!r}", path, f"write one of: {choices}")
 
 
@@ -152,8 +156,8 @@ def _names(table: Mapping[str, Any]) -> dict[str, Any]:
     return {name.replace("-", "_"): value for name, value in table.items()}
 
 
-def _require_known(path: Path, where: str, given: Mapping[str, Any], known: Collection[str]) -> None:
-    for name in given:
+def _require_known(path: Path, where: str, values: Mapping[str, Any], known: Collection[str]) -> None:
+    for name in values:
         if name not in known:
             names = ", ".join(sorted(known))
             raise unusable(f"unknown setting {name!r}, {where}", path, f"known there: {names}")

@@ -170,7 +170,7 @@ def _is_json() -> bool:
 
 def _message(record: logging.LogRecord) -> str:
     # Imported here because it loads numpy, and every --help configures logging.
-    from groupreplay.state.display.safe_text import safe_text
+    from groupreplay.state.phrases import safe_text
 
     return safe_text(without_secrets(record.getMessage()), None)
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from groupreplay.codecs.kafka_terms import GroupType
-from groupreplay.state.display.phrases import milliseconds
-from groupreplay.state.display.safe_text import safe_text
+from groupreplay.state.phrases import milliseconds, safe_text
 from groupreplay.state.policy.context import ASSUMED_SESSIONS, BrokerRelease, SessionSettings
 from groupreplay.streaming.base.errors import unusable
 from groupreplay.streaming.config.settings import RetentionFlags
@@ -75,31 +74,31 @@ def answered(answer: Mapping[str, str], recorded: Retention | None = None) -> Re
     )
 
 
-def effective(flags: RetentionFlags, told: Retention) -> Retention:
+def effective(flags: RetentionFlags, answer: Retention) -> Retention:
     """The flags, and where a flag is missing what the brokers or a capture have ``told``.
 
     A flag that contradicts them is named in the log.
     """
-    for contradicted in _overruled(flags, told):
+    for contradicted in _overruled(flags, answer):
         log.warning("%s", contradicted)
-    return with_flags(flags, told)
+    return with_flags(flags, answer)
 
 
-def with_flags(flags: RetentionFlags, told: Retention) -> Retention:
+def with_flags(flags: RetentionFlags, answer: Retention) -> Retention:
     """As ``effective``, without a word."""
     minutes = flags.retention_minutes
     return Retention(
-        retention_ms=told.retention_ms if minutes is None else minutes * _MINUTE_MS,
-        check_interval_ms=flags.check_interval_ms or told.check_interval_ms,
-        broker_release=flags.broker_release or told.broker_release,
-        sessions={**told.sessions, **_given_sessions(flags, told)},
+        retention_ms=answer.retention_ms if minutes is None else minutes * _MINUTE_MS,
+        check_interval_ms=flags.check_interval_ms or answer.check_interval_ms,
+        broker_release=flags.broker_release or answer.broker_release,
+        sessions={**answer.sessions, **_given_sessions(flags, answer)},
     )
 
 
-def _given_sessions(flags: RetentionFlags, told: Retention) -> dict[str, SessionSettings]:
+def _given_sessions(flags: RetentionFlags, answer: Retention) -> dict[str, SessionSettings]:
     """By type of group, where a flag has given one of its settings."""
     return {
-        kind: told.sessions.get(kind, ASSUMED_SESSIONS).override(*map(flags.session_settings.get, names))
+        kind: answer.sessions.get(kind, ASSUMED_SESSIONS).override(*map(flags.session_settings.get, names))
         for kind, names in SESSIONS.items()
         if not flags.session_settings.keys().isdisjoint(names)
     }
@@ -123,12 +122,12 @@ def _overruled(flags: RetentionFlags, told: Retention) -> Iterator[str]:
 
 def _sessions(answer: Mapping[str, str]) -> dict[str, SessionSettings]:
     """By type of group; brokers before 4.0 have no such groups."""
-    known: dict[str, SessionSettings] = {}
+    sessions: dict[str, SessionSettings] = {}
     for kind, names in SESSIONS.items():
         timeout_ms, least_ms, heartbeat_ms = (_number(answer, name) for name in names)
         if timeout_ms and least_ms and heartbeat_ms:
-            known[kind] = SessionSettings(timeout_ms, min(least_ms, timeout_ms), heartbeat_ms)
-    return known
+            sessions[kind] = SessionSettings(timeout_ms, min(least_ms, timeout_ms), heartbeat_ms)
+    return sessions
 
 
 def _number(answer: Mapping[str, str], name: str) -> int | None:
@@ -162,8 +161,8 @@ def contradiction(retention_ms: int | None, check_interval_ms: int | None) -> st
 
 def parsed_release(text: str) -> BrokerRelease | None:
     """``2.8``, ``2.8.1``, ``2.8-IV1``, ``Kafka 2.8`` and ``Kafka 4.0 or later``; None: no release of Kafka."""
-    found = _NAMED.search(text)
-    return (int(found[1]), int(found[2])) if found else None
+    match = _NAMED.search(text)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def told_release(settings: Mapping[str, str]) -> BrokerRelease | None:

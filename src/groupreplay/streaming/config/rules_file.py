@@ -70,7 +70,7 @@ _GROUP: Final = _struct(
         "severity_cap": Literal["info", "warn"],
         "matters": bool,
         "labels": dict[str, str],
-        **_tables(one for one in _JUDGES if one.name not in OF_THE_JOB),
+        **_tables(judge for judge in _JUDGES if judge.name not in OF_THE_JOB),
     },
 )
 _WINDOW: Final = _struct(
@@ -112,16 +112,16 @@ class RulesSource:
             GroupReplayError: the file cannot be read or has a mistake: where it is, and what is allowed there.
         """
         policy = Policy() if self.path is None else parse_rules(_read(self.path), str(self.path))
-        given: Thresholds = {}
+        thresholds: Thresholds = {}
         for name, text in self.thresholds:
             if name == RUNBOOK:
                 policy = replace(policy, runbook=text)
             else:
-                given = merged(given, _given(name, text))
-        of_groups = {name: values for name, values in given.items() if name not in OF_THE_JOB}
+                thresholds = merged(thresholds, _given(name, text))
+        of_groups = {name: values for name, values in thresholds.items() if name not in OF_THE_JOB}
         if of_groups:
             policy = replace(policy, groups=(*policy.groups, GroupRule(groups="*", thresholds=of_groups)))
-        of_the_job = {name: values for name, values in given.items() if name in OF_THE_JOB}
+        of_the_job = {name: values for name, values in thresholds.items() if name in OF_THE_JOB}
         return replace(policy, thresholds=merged(policy.thresholds, of_the_job))
 
 
@@ -169,10 +169,10 @@ class RulesWatch:
     def _stamp(self) -> tuple[int, int, int] | None:
         """None without a file. Follows links: Kubernetes updates a volume by replacing a link."""
         try:
-            found = None if self._source.path is None else self._source.path.stat()
+            status = None if self._source.path is None else self._source.path.stat()
         except OSError:
             return None
-        return found and (found.st_mtime_ns, found.st_size, found.st_ino)
+        return status and (status.st_mtime_ns, status.st_size, status.st_ino)
 
     def _content(self) -> str | None:
         try:
@@ -265,9 +265,9 @@ def _converted(values: dict[str, Any], where: str, *, strict: bool = True) -> di
 
 def _thresholds(table: dict[str, Any]) -> Thresholds:
     """``{"rebalance.stuck": {"threshold_ms": 3000}}`` from tables within tables."""
-    names = [(one.name, *one.name.split(".")) for one in _JUDGES]
-    found = {name: table.get(family, {}).get(word, {}) for name, family, word in names}
-    return {name: values for name, values in found.items() if values}
+    names = [(judge.name, *judge.name.split(".")) for judge in _JUDGES]
+    thresholds = {name: table.get(family, {}).get(word, {}) for name, family, word in names}
+    return {name: values for name, values in thresholds.items() if values}
 
 
 def _checked(thresholds: Thresholds, where: str) -> Thresholds:
@@ -288,16 +288,16 @@ def _translated(message: str, where: str) -> GroupReplayError:
     if not unknown:
         what = re.sub(r"\b\w+\b", lambda word: _TOML_TYPES.get(word[0], word[0]), what)
         return unusable(f"{place or kind_name or 'group'}: {what}", where, _EXAMPLE)
-    if kind_name == "group" and any(one.startswith(f"{name}.") for one in OF_THE_JOB):
+    if kind_name == "group" and any(prefix.startswith(f"{name}.") for prefix in OF_THE_JOB):
         return unusable(
             f"{name} is about the job, not about groups", where, f"write [{name}...] above [[group]]"
         )
     kind = _LISTS.get(kind_name, _FILE)
     for word in filter(None, place.split(".")):
         kind = get_args(kind.__annotations__[word])[0]
-    known = kind.__struct_fields__
+    fields = kind.__struct_fields__
     full = f"{place}.{name}" if place else name
-    fix = f"{did_you_mean(name, known)}known here: {', '.join(known)}"
+    fix = f"{did_you_mean(name, fields)}known here: {', '.join(fields)}"
     return unusable(f"unknown setting {full!r}", where, fix)
 
 
@@ -353,7 +353,7 @@ def planned_windows(table: Mapping[str, Any], globs: Sequence[str], where: str) 
     """
     cap = Severity[table.get("severity_cap", "info").upper()]
     times = _times(table, where)
-    return [PlannedWindow(groups=glob, times=one, severity_cap=cap) for glob in globs for one in times]
+    return [PlannedWindow(groups=glob, times=time, severity_cap=cap) for glob in globs for time in times]
 
 
 def _times(table: Mapping[str, Any], where: str) -> list[Once | Weekly]:

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Final
 
-from groupreplay.state.policy.context import BrokerRelease
-from groupreplay.state.policy.redaction import FIELDS, LEAST_KEY_BYTES, Redaction
+from groupreplay.state.policy.context import FIELDS, LEAST_KEY_BYTES, BrokerRelease, Redaction
 from groupreplay.streaming.base.errors import unusable
 from groupreplay.streaming.base.files import warn_readable
 from groupreplay.streaming.config.rules_file import RulesSource

@@ -19,23 +19,24 @@ from groupreplay.state.events.event import Event
 from groupreplay.state.job.bad_records import BadRecord
 from groupreplay.state.output.document import encode_document
 from groupreplay.state.output.envelope import cloud_event, fit_json
-from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
-from groupreplay.state.policy.redaction import redacted
+from groupreplay.state.policy.context import OFFSETS_TOPIC, Context, redacted
 from groupreplay.state.snapshot.observations import Extent
-from groupreplay.streaming.contract.job_document import (
+from groupreplay.streaming.contract.messages import (
     CONDITIONS_KEY,
     JOB_KEY,
     OWNER_KEY,
+    RESERVED,
     STATE_KEY,
     BadRecordCounts,
     JobConditions,
     JobDocument,
     JobStateMessage,
     KindCount,
+    Output,
+    OutputRow,
     OwnerClaim,
     bad_records_key,
 )
-from groupreplay.streaming.contract.messages import RESERVED, Output, OutputRow
 from groupreplay.streaming.engine.wire import BadRecordBytes
 
 #: Codec errors quote a few bytes at most; this bounds what a future one might quote.

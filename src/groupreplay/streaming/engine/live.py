@@ -19,7 +19,7 @@ from groupreplay.state.events.group_events import GroupQuarantined
 from groupreplay.state.output.envelope import event_type
 from groupreplay.state.plausible_times import UNKNOWN_MS
 from groupreplay.state.snapshot.observations import CommitRun, GroupRecord
-from groupreplay.streaming.base.arrow_arrays import numbers
+from groupreplay.streaming.contract.log import numbers
 from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.engine import quarantine
 from groupreplay.streaming.engine.advance import advance

@@ -16,8 +16,8 @@ from typing import IO, Final
 import msgspec
 
 from groupreplay.state import Context
-from groupreplay.state.display.phrases import counted, timestamp
 from groupreplay.state.events.event import Severity, name_of
+from groupreplay.state.phrases import counted, timestamp
 from groupreplay.streaming.contract.messages import Integer, Output, OutputRow
 from groupreplay.streaming.engine.live import Live
 from groupreplay.streaming.sources.source import Rows

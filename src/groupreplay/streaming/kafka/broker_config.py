@@ -11,7 +11,7 @@ from typing import Final
 from confluent_kafka import KafkaException
 
 from groupreplay.codecs.kafka_terms import GroupType
-from groupreplay.state.display.phrases import milliseconds
+from groupreplay.state.phrases import milliseconds
 from groupreplay.state.policy.context import ASSUMED_SESSIONS, NEWEST_RULES
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.retention import (
@@ -79,8 +79,8 @@ def _settings(connection: Connection) -> dict[str, str]:
 
 def _release(settings: dict[str, str]) -> tuple[int, int] | None:
     """Major and minor number; None: 4.0 or later, or not known."""
-    found = RELEASE_NUMBER.match(settings.get(RELEASE_SETTING, ""))
-    return (int(found[1]), int(found[2])) if found else None
+    match = RELEASE_NUMBER.match(settings.get(RELEASE_SETTING, ""))
+    return (int(match[1]), int(match[2])) if match else None
 
 
 #: A broker setting rarely changes while the job runs.
@@ -159,14 +159,14 @@ class RetentionWatch:
             return False
         self._asked = now
         # A failed answer does not mean that a setting has changed.
-        told = _told(self._connect(), self._answer)
-        found = with_flags(self._flags, told)
-        if found == self.known:
+        answer = _told(self._connect(), self._answer)
+        retention = with_flags(self._flags, answer)
+        if retention == self.known:
             return False
         log.warning(
             "settings of the brokers have changed: %s, before %s",
-            found,
+            retention,
             self.known,
         )
-        self.known, self._answer = found, told
+        self.known, self._answer = retention, answer
         return True

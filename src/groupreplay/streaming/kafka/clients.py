@@ -34,8 +34,8 @@ from groupreplay.codecs.kafka_terms import partition_for
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.properties import ClientProperties
 from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.contract.log import EpochEnd
 from groupreplay.streaming.kafka.client_errors import Notes, first_line
-from groupreplay.streaming.kafka.log_marks import EpochEnd
 
 log = logging.getLogger(__name__)
 
@@ -133,9 +133,9 @@ class Connection:
         """
         metadata = self.metadata(topic, topic)
         try:
-            found = metadata.topics[topic]
-            if found.error is not None:
-                raise KafkaException(found.error)
+            topic_metadata = metadata.topics[topic]
+            if topic_metadata.error is not None:
+                raise KafkaException(topic_metadata.error)
             description = self.admin().describe_topics(
                 TopicCollection([topic]), request_timeout=REQUEST_SECONDS
             )[topic]
@@ -147,8 +147,8 @@ class Connection:
             cluster_id=str(metadata.cluster_id or "unknown"),
             topic=topic,
             era=_era(topic_id),
-            partitions=len(found.partitions),
-            leaders={number: brokers.get(p.leader, "-") for number, p in found.partitions.items()},
+            partitions=len(topic_metadata.partitions),
+            leaders={number: brokers.get(p.leader, "-") for number, p in topic_metadata.partitions.items()},
         )
 
     def topic_id(self, topic: str) -> tuple[str, int]:
@@ -159,10 +159,10 @@ class Connection:
         """
         try:
             answers = self.admin().describe_topics(TopicCollection([topic]), request_timeout=REQUEST_SECONDS)
-            found = answers[topic].result(ANSWER_SECONDS)
+            description = answers[topic].result(ANSWER_SECONDS)
         except KafkaException as error:
             raise self.explain(error, topic) from None
-        return _era(found.topic_id), len(found.partitions)
+        return _era(description.topic_id), len(description.partitions)
 
     def metadata(
         self, where: str, topic: str | None = None, *, seconds: float | None = None
@@ -210,8 +210,8 @@ class Connection:
         brokers = self.admin().list_topics(timeout=REQUEST_SECONDS).brokers
         broker = ConfigResource(ConfigResource.Type.BROKER, str(min(brokers)))
         (answer,) = self.admin().describe_configs([broker], request_timeout=REQUEST_SECONDS).values()
-        found = answer.result(ANSWER_SECONDS)
-        return {name: found[name].value for name in wanted if name in found and found[name].value}
+        settings = answer.result(ANSWER_SECONDS)
+        return {name: settings[name].value for name in wanted if name in settings and settings[name].value}
 
     def topic_settings(self, topic: str) -> dict[str, str]:
         """The configuration of a topic, with the defaults.
@@ -221,8 +221,8 @@ class Connection:
         """
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
         (answer,) = self.admin().describe_configs([resource], request_timeout=REQUEST_SECONDS).values()
-        found = answer.result(ANSWER_SECONDS)
-        return {name: one.value for name, one in found.items() if one.value is not None}
+        settings = answer.result(ANSWER_SECONDS)
+        return {name: setting.value for name, setting in settings.items() if setting.value is not None}
 
     def partition_offsets(
         self, places: Collection[tuple[str, int]], *, first: bool
@@ -232,16 +232,16 @@ class Connection:
         The end is that of Kafka's tools: behind the records of open transactions.
         """
         which = OffsetSpec.earliest() if first else OffsetSpec.latest()
-        found = self._answers(places, which, IsolationLevel.READ_UNCOMMITTED, REQUEST_SECONDS)
-        return {at: one.offset for at, one in found.items()}
+        ends = self._answers(places, which, IsolationLevel.READ_UNCOMMITTED, REQUEST_SECONDS)
+        return {at: end.offset for at, end in ends.items()}
 
     def partition_ends(
         self, places: Collection[tuple[str, int]], level: IsolationLevel, seconds: float
     ) -> dict[tuple[str, int], EpochEnd]:
         """End of each partition and the epoch of its leader; partitions without an answer in time are left out."""
         return {
-            at: _epoch_end(one)
-            for at, one in self._answers(places, OffsetSpec.latest(), level, seconds).items()
+            at: _epoch_end(end)
+            for at, end in self._answers(places, OffsetSpec.latest(), level, seconds).items()
         }
 
     def unanswered(self, places: Collection[tuple[str, int]], seconds: float) -> GroupReplayError | None:
@@ -265,13 +265,13 @@ class Connection:
     def _answers(
         self, places: Collection[tuple[str, int]], which: OffsetSpec, level: IsolationLevel, seconds: float
     ) -> dict[tuple[str, int], ListOffsetsResultInfo]:
-        found = {}
+        offsets = {}
         for at, answer in self._list_offsets(places, which, level, seconds).items() if places else ():
             try:
-                found[at.topic, at.partition] = _answered(answer)
+                offsets[at.topic, at.partition] = _answered(answer)
             except KafkaException as error:
                 log.debug("no offset of %s-%d: %s", at.topic, at.partition, error)
-        return found
+        return offsets
 
     def end_offsets(self, topic: str, partitions: int) -> dict[int, int]:
         """The current end offset of each partition (with read_committed: the last stable offset)."""
@@ -279,8 +279,8 @@ class Connection:
 
     def log_ends(self, topic: str, partitions: int) -> dict[int, EpochEnd]:
         """The same with the epoch of the leader that answered."""
-        found = self._offset_answers(topic, partitions, OffsetSpec.latest())
-        return {number: _epoch_end(one) for number, one in found.items()}
+        ends = self._offset_answers(topic, partitions, OffsetSpec.latest())
+        return {number: _epoch_end(end) for number, end in ends.items()}
 
     def high_watermarks(self, topic: str, partitions: int) -> dict[int, int]:
         """The current end offset of each partition, behind the records of open transactions."""
@@ -300,8 +300,8 @@ class Connection:
         Raises:
             GroupReplayError: a partition does not answer.
         """
-        found = self._offset_answers(topic, partitions, OffsetSpec.max_timestamp())
-        return max((one.timestamp for one in found.values() if one.timestamp > 0), default=None)
+        records = self._offset_answers(topic, partitions, OffsetSpec.max_timestamp())
+        return max((record.timestamp for record in records.values() if record.timestamp > 0), default=None)
 
     def explain(self, error: KafkaException, where: str) -> GroupReplayError:
         """The error as a message; an error that librdkafka reported in the background is often the real cause."""
@@ -316,8 +316,8 @@ class Connection:
         which: OffsetSpec,
         level: IsolationLevel = IsolationLevel.READ_COMMITTED,
     ) -> dict[int, int]:
-        found = self._offset_answers(topic, partitions, which, level)
-        return {number: one.offset for number, one in found.items()}
+        answers = self._offset_answers(topic, partitions, which, level)
+        return {number: answer.offset for number, answer in answers.items()}
 
     def _offset_answers(
         self,
@@ -361,16 +361,16 @@ class Connection:
 
 def _answered(answer: Any) -> ListOffsetsResultInfo:
     """An answer to ListOffsets. Raises KafkaException when the broker did not give an offset."""
-    found: ListOffsetsResultInfo = answer.result(ANSWER_SECONDS)
-    if found.offset == OFFSET_INVALID:
+    end: ListOffsetsResultInfo = answer.result(ANSWER_SECONDS)
+    if end.offset == OFFSET_INVALID:
         # So librdkafka returns a partition whose leader was asked and did not answer, without an error.
         raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
-    return found
+    return end
 
 
-def _epoch_end(found: ListOffsetsResultInfo) -> EpochEnd:
-    epoch = found.leader_epoch
-    return EpochEnd(found.offset, None if epoch is None or epoch < 0 else epoch)
+def _epoch_end(end: ListOffsetsResultInfo) -> EpochEnd:
+    epoch = end.leader_epoch
+    return EpochEnd(end.offset, None if epoch is None or epoch < 0 else epoch)
 
 
 def _identified(answers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -28,8 +28,8 @@ from confluent_kafka.admin import ConfigResource, OffsetSpec
 from groupreplay.codecs import LegacyOffsetCommitKey, OffsetCommitKey, decode_key
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.contract.log import keys_and_values
 from groupreplay.streaming.contract.probe_messages import MemberAnswer
-from groupreplay.streaming.contract.rows import keys_and_values
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
 from groupreplay.streaming.kafka.topic_reader import read_messages
 
@@ -104,9 +104,13 @@ class GroupAdmin:
         """
         metadata = self._connection.metadata(OFFSETS_TOPIC, OFFSETS_TOPIC, seconds=self._seconds)
         topic = metadata.topics.get(OFFSETS_TOPIC)
-        found = {} if topic is None or topic.error is not None else topic.partitions
-        leaders = {number: one.leader for number, one in sorted(found.items()) if one.leader >= 0}
-        return ClusterLayout(frozenset(metadata.brokers), len(found), leaders)
+        partitions = {} if topic is None or topic.error is not None else topic.partitions
+        leaders = {
+            number: partition.leader
+            for number, partition in sorted(partitions.items())
+            if partition.leader >= 0
+        }
+        return ClusterLayout(frozenset(metadata.brokers), len(partitions), leaders)
 
     def rebalancing(self, brokers: Collection[int]) -> GroupListing:
         """Groups in PreparingRebalance and CompletingRebalance: one ListGroups to each broker.
@@ -121,9 +125,9 @@ class GroupAdmin:
         )
         if isinstance(answer, KafkaException):
             return GroupListing(frozenset(), dict.fromkeys(brokers, answer.args[0].str()))
-        errors = [one.args[0] if isinstance(one, KafkaException) else one for one in answer.errors]
-        stateless = [one.group_id for one in answer.valid if one.state == ConsumerGroupState.UNKNOWN]
-        listed = frozenset(one.group_id for one in answer.valid).difference(stateless)
+        errors = [error.args[0] if isinstance(error, KafkaException) else error for error in answer.errors]
+        stateless = [group.group_id for group in answer.valid if group.state == ConsumerGroupState.UNKNOWN]
+        listed = frozenset(group.group_id for group in answer.valid).difference(stateless)
         return GroupListing(listed | self._found_rebalancing(stateless), self._blamed(brokers, errors))
 
     def _found_rebalancing(self, groups: Sequence[str]) -> frozenset[str]:
@@ -136,12 +140,14 @@ class GroupAdmin:
             )
         names = {_STATES[state] for state in _REBALANCING}
         # Each request has the timeout to itself: librdkafka takes 4 to 12 ms for each group.
-        found = [self.describe(groups[start : start + _AT_ONCE]) for start in range(0, len(groups), _AT_ONCE)]
+        described = [
+            self.describe(groups[start : start + _AT_ONCE]) for start in range(0, len(groups), _AT_ONCE)
+        ]
         return frozenset(
             name
-            for answers in found
-            for name, one in answers.items()
-            if isinstance(one, GroupDescription) and one.state in names
+            for answers in described
+            for name, description in answers.items()
+            if isinstance(description, GroupDescription) and description.state in names
         )
 
     def describe(self, groups: Sequence[str]) -> dict[str, GroupDescription | Refusal]:
@@ -174,11 +180,12 @@ class GroupAdmin:
         """Those of the topics of which a broker says that they do not exist. Creates none of them."""
         asked = TopicCollection(sorted(topics))
         answers = self._connection.admin().describe_topics(asked, request_timeout=self._seconds)
-        found = {topic: self._answer(answer) for topic, answer in answers.items()}
+        descriptions = {topic: self._answer(answer) for topic, answer in answers.items()}
         return frozenset(
             topic
-            for topic, one in found.items()
-            if isinstance(one, KafkaException) and one.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART
+            for topic, description in descriptions.items()
+            if isinstance(description, KafkaException)
+            and description.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART
         )
 
     def removed_offsets(
@@ -210,8 +217,8 @@ class GroupAdmin:
         answers = self._connection.admin().list_offsets(
             wanted, isolation_level=level, request_timeout=self._seconds
         )
-        found = {at.partition: self._answer(answer) for at, answer in answers.items()}
-        answered = {n: one.offset for n, one in found.items() if not isinstance(one, KafkaException)}
+        ends = {at.partition: self._answer(answer) for at, answer in answers.items()}
+        answered = {n: end.offset for n, end in ends.items() if not isinstance(end, KafkaException)}
         # Below zero: the leader was asked and did not answer.
         return {number: offset for number, offset in answered.items() if offset >= 0}
 
@@ -235,13 +242,16 @@ class GroupAdmin:
         """The brokers that do not answer: DescribeConfigs of a broker is sent to that broker."""
         admin = self._connection.admin()
         resources = [ConfigResource(ConfigResource.Type.BROKER, str(number)) for number in brokers]
-        answers = [admin.describe_configs([one], request_timeout=self._seconds)[one] for one in resources]
+        answers = [
+            admin.describe_configs([resource], request_timeout=self._seconds)[resource]
+            for resource in resources
+        ]
         outcomes = zip(brokers, map(self._answer, answers), strict=True)
         # A refusal is an answer.
         return [
             number
-            for number, one in outcomes
-            if isinstance(one, KafkaException) and one.args[0].code() in _NO_ANSWER
+            for number, outcome in outcomes
+            if isinstance(outcome, KafkaException) and outcome.args[0].code() in _NO_ANSWER
         ]
 
     def _picture(self, answer: Future[Any]) -> GroupDescription | Refusal:
@@ -257,12 +267,12 @@ class GroupAdmin:
             protocol=group.partition_assignor or "",
             members=tuple(
                 MemberAnswer(
-                    member_id=one.member_id,
-                    instance_id=one.group_instance_id,
-                    client_id=one.client_id,
-                    client_host=one.host,
+                    member_id=member.member_id,
+                    instance_id=member.group_instance_id,
+                    client_id=member.client_id,
+                    client_host=member.host,
                 )
-                for one in group.members
+                for member in group.members
             ),
         )
 
@@ -275,3 +285,16 @@ class GroupAdmin:
             return error
         except FutureTimeoutError:
             return KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+
+def group_names(connection: Connection) -> list[str]:
+    """The ids of the groups that the brokers list to this login, as far as they answer.
+
+    librdkafka lists only groups of consumers.
+    """
+    try:
+        listed = connection.admin().list_consumer_groups(request_timeout=REQUEST_SECONDS).result()
+    except KafkaException as error:
+        log.debug("no list of groups: %s", error)
+        return []
+    return sorted(group.group_id for group in listed.valid)

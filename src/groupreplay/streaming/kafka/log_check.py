@@ -17,9 +17,7 @@ from typing import Final
 from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.kafka.client_errors import ends_reading
-from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.log_marks import (
+from groupreplay.streaming.contract.log import (
     EpochEnd,
     LogAnswer,
     PartitionMark,
@@ -29,6 +27,8 @@ from groupreplay.streaming.kafka.log_marks import (
     is_later_leader,
     record_digest,
 )
+from groupreplay.streaming.kafka.client_errors import ends_reading
+from groupreplay.streaming.kafka.clients import Connection
 
 log = logging.getLogger(__name__)
 
@@ -83,25 +83,25 @@ def cut_partitions(
     Raises:
         GroupReplayError: a partition cannot be asked now.
     """
-    known = {number: mark for number, mark in marks.items() if number in ends}
+    marked = {number: mark for number, mark in marks.items() if number in ends}
     epochs = _epochs_hold(
-        connection, topic, {n: mark.end for n, mark in known.items() if is_later_leader(mark, ends[n])}
+        connection, topic, {n: mark.end for n, mark in marked.items() if is_later_leader(mark, ends[n])}
     )
     records = _records_at(
         connection,
         topic,
         {
             number: mark.record.offset
-            for number, mark in known.items()
+            for number, mark in marked.items()
             # Otherwise there is nothing to read, and the end says it.
             if mark.record is not None and mark.record.offset < ends[number].offset
         },
     )
     answers = {
         number: LogAnswer(end=ends[number], in_epoch=epochs.get(number), record=records.get(number))
-        for number in known
+        for number in marked
     }
-    return frozenset(number for number, mark in known.items() if is_cut(mark, answers[number]))
+    return frozenset(number for number, mark in marked.items() if is_cut(mark, answers[number]))
 
 
 def last_records(connection: Connection, topic: str, ends: Mapping[int, int]) -> dict[int, RecordMark]:
@@ -120,7 +120,7 @@ def last_records(connection: Connection, topic: str, ends: Mapping[int, int]) ->
         for number, end in ends.items()
         if starts[number] < end
     }
-    found: dict[int, RecordMark] = {}
+    records: dict[int, RecordMark] = {}
     left = dict.fromkeys(places, _LAST_BYTES)
     with closing(_assigned(connection, _at(topic, places))) as consumer:
         for message in _messages(consumer, connection, topic, left):
@@ -128,11 +128,11 @@ def last_records(connection: Connection, topic: str, ends: Mapping[int, int]) ->
             if number not in left:
                 continue
             if message.error() is None and message.offset() < ends[number]:
-                found[number] = _mark(message)
+                records[number] = _mark(message)
                 left[number] -= len(message)
             if message.error() is not None or message.offset() >= ends[number] - 1 or left[number] < 0:
                 del left[number]
-    return found
+    return records
 
 
 def _epochs_hold(connection: Connection, topic: str, ends: Mapping[int, EpochEnd]) -> dict[int, bool]:
@@ -145,7 +145,9 @@ def _epochs_hold(connection: Connection, topic: str, ends: Mapping[int, EpochEnd
             if holds[number]
         ]
         answers = _first_messages(connection, topic, places)
-        holds |= {number: _EPOCH_ENDED.search(_error_text(one)) is None for number, one in answers.items()}
+        holds |= {
+            number: _EPOCH_ENDED.search(_error_text(message)) is None for number, message in answers.items()
+        }
     return holds
 
 
@@ -155,22 +157,22 @@ def _records_at(connection: Connection, topic: str, offsets: Mapping[int, int]) 
     # What retention has removed cannot be compared.
     places = {number: at for number, at in offsets.items() if starts[number] <= at}
     answers = _first_messages(connection, topic, _at(topic, places))
-    return {number: _mark(one) for number, one in answers.items() if one.error() is None}
+    return {number: _mark(message) for number, message in answers.items() if message.error() is None}
 
 
 def _first_messages(
     connection: Connection, topic: str, places: Collection[TopicPartition]
 ) -> dict[int, Message]:
     """The first message of each place: a record, or the end of the partition or of the place's epoch as an error."""
-    found: dict[int, Message] = {}
+    messages: dict[int, Message] = {}
     waiting = {place.partition for place in places}
     if not waiting:
-        return found
+        return messages
     with closing(_assigned(connection, places)) as consumer:
         for message in _messages(consumer, connection, topic, waiting):
-            found.setdefault(message.partition(), message)
+            messages.setdefault(message.partition(), message)
             waiting.discard(message.partition())
-    return found
+    return messages
 
 
 def _assigned(connection: Connection, places: Collection[TopicPartition]) -> Consumer:
@@ -247,18 +249,22 @@ class TopicEnds:
         if not led:
             return {}
         places = [(self.topic, number) for number in led]
-        found = self.connection.partition_ends(places, level, _SECONDS)
-        if len(found) < len(led):
+        ends = self.connection.partition_ends(places, level, _SECONDS)
+        if len(ends) < len(led):
             # librdkafka keeps the leaders that it once found.
             self.connection.forget_admin()
-        return {number: end for (_, number), end in sorted(found.items())}
+        return {number: end for (_, number), end in sorted(ends.items())}
 
     def _led(self) -> list[int]:
         """The partitions that have a leader; none when no broker answers."""
         try:
-            known = self.connection.metadata(self.topic, self.topic, seconds=_SECONDS).topics[self.topic]
+            metadata = self.connection.metadata(self.topic, self.topic, seconds=_SECONDS).topics[self.topic]
         except GroupReplayError as error:
             log.debug("no ends of %s for now: %s", self.topic, error)
             self.connection.forget_admin()
             return []
-        return [n for n, one in sorted(known.partitions.items()) if one.leader >= 0 and n < self.partitions]
+        return [
+            n
+            for n, partition in sorted(metadata.partitions.items())
+            if partition.leader >= 0 and n < self.partitions
+        ]

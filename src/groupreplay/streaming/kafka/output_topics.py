@@ -111,18 +111,18 @@ def describe_topics(connection: Connection, names: TopicNames) -> list[OutputTop
         GroupReplayError: the cluster cannot be asked.
     """
     kinds = {getattr(names, item.name): item.name for item in fields(names)}
-    found = {name: one for name, one in _known_topics(connection).items() if name in kinds}
-    settings = _settings(connection, list(found))
+    topics = {name: topic for name, topic in _known_topics(connection).items() if name in kinds}
+    settings = _settings(connection, list(topics))
     return [
         OutputTopic(
             kind=kind,
             name=name,
-            partitions=len(found[name].partitions),
-            replicas=min(len(one.replicas) for one in found[name].partitions.values()),
+            partitions=len(topics[name].partitions),
+            replicas=min(len(partition.replicas) for partition in topics[name].partitions.values()),
             settings=settings.get(name),
         )
         for name, kind in kinds.items()
-        if name in found
+        if name in topics
     ]
 
 
@@ -148,15 +148,19 @@ def ensure_topics(
     wanted = only or [item.name for item in fields(names)]
     partitions = _partitions(connection, names, wanted)
     created: set[str] = set()
-    if missing := [one for one in wanted if getattr(names, one) not in partitions]:
+    if missing := [field_ for field_ in wanted if getattr(names, field_) not in partitions]:
         created = create_topics(connection, names, missing)
         partitions = _await_partitions(connection, names, wanted)
         report_progress(f"created the topics {', '.join(sorted(created))}")
     existing = partitions.keys() - created
     for topic in describe_topics(connection, names) if existing else ():
-        for one in topic_problems(topic) if topic.name in existing else ():
-            fix = change_line(connection, topic, one.setting) if one.setting else "delete and create it again"
-            log.warning("topic %s has %s; %s", topic.name, one.what, fix)
+        for problem in topic_problems(topic) if topic.name in existing else ():
+            fix = (
+                change_line(connection, topic, problem.setting)
+                if problem.setting
+                else "delete and create it again"
+            )
+            log.warning("topic %s has %s; %s", topic.name, problem.what, fix)
     return partitions
 
 
@@ -166,11 +170,11 @@ def create_missing(connection: Connection, names: TopicNames) -> list[str]:
     Raises:
         GroupReplayError: a topic is missing and may not be created, or the cluster cannot be asked.
     """
-    missing = [one for one in TOPIC_CONFIGS if _is_missing(connection, getattr(names, one))]
+    missing = [config for config in TOPIC_CONFIGS if _is_missing(connection, getattr(names, config))]
     if missing:
         create_topics(connection, names, missing)
         _await_partitions(connection, names, missing)
-    return [getattr(names, one) for one in missing]
+    return [getattr(names, field_) for field_ in missing]
 
 
 def _is_missing(connection: Connection, name: str) -> bool:
@@ -187,15 +191,15 @@ def _is_missing(connection: Connection, name: str) -> bool:
 
 
 def _partitions(connection: Connection, names: TopicNames, kinds: Sequence[str]) -> dict[str, int]:
-    known = _known_topics(connection)
-    wanted = [getattr(names, one) for one in kinds]
-    return {name: len(known[name].partitions) for name in wanted if name in known}
+    topics = _known_topics(connection)
+    wanted = [getattr(names, kind) for kind in kinds]
+    return {name: len(topics[name].partitions) for name in wanted if name in topics}
 
 
 def _known_topics(connection: Connection) -> dict[str, TopicMetadata]:
     """The topics that this login may see."""
-    known = connection.metadata("output topics", seconds=_REQUEST_SECONDS).topics
-    return {name: one for name, one in known.items() if one.partitions}
+    topics = connection.metadata("output topics", seconds=_REQUEST_SECONDS).topics
+    return {name: topic for name, topic in topics.items() if topic.partitions}
 
 
 def create_topics(
@@ -209,8 +213,8 @@ def create_topics(
         GroupReplayError: a topic cannot be created.
     """
     plans = [
-        WantedTopic(getattr(names, one), TOPIC_CONFIGS[one], 1 if one in _SINGLE_PARTITION else None)
-        for one in missing
+        WantedTopic(getattr(names, field_), TOPIC_CONFIGS[field_], 1 if field_ in _SINGLE_PARTITION else None)
+        for field_ in missing
     ]
     creation = request_topics(connection, plans, only_try=only_try)
     created = set()
@@ -253,7 +257,7 @@ def _await_partitions(connection: Connection, names: TopicNames, kinds: Sequence
     deadline = time.monotonic() + _REQUEST_SECONDS
     while True:
         partitions = _partitions(connection, names, kinds)
-        missing = [name for one in kinds if (name := getattr(names, one)) not in partitions]
+        missing = [name for kind in kinds if (name := getattr(names, kind)) not in partitions]
         if not missing:
             return partitions
         if time.monotonic() > deadline:
@@ -269,14 +273,16 @@ def _await_partitions(connection: Connection, names: TopicNames, kinds: Sequence
 def _settings(connection: Connection, names: Sequence[str]) -> dict[str, dict[str, str]]:
     """The settings of topics by name; topics whose settings may not be seen are left out."""
     resources = [ConfigResource(ConfigResource.Type.TOPIC, name) for name in sorted(names)]
-    found = {}
+    configs = {}
     for resource, answer in (connection.admin().describe_configs(resources) if resources else {}).items():
         try:
             settings = answer.result(_REQUEST_SECONDS)
-            found[resource.name] = {name: one.value for name, one in settings.items() if one.value}
+            configs[resource.name] = {
+                name: setting.value for name, setting in settings.items() if setting.value
+            }
         except KafkaException as error:
             log.debug("the settings of topic %s cannot be read: %s", resource.name, error)
-    return found
+    return configs
 
 
 _PARTITIONS: Final = "num.partitions"
@@ -344,12 +350,12 @@ def _requested(
 ) -> dict[str, KafkaException | None]:
     wanted = [
         NewTopic(
-            one.name,
-            num_partitions=numbers.partitions if one.partitions is None else one.partitions,
+            plan.name,
+            num_partitions=numbers.partitions if plan.partitions is None else plan.partitions,
             replication_factor=numbers.replicas,
-            config=dict(one.settings),
+            config=dict(plan.settings),
         )
-        for one in plans
+        for plan in plans
     ]
     answers = connection.admin().create_topics(
         wanted, operation_timeout=_REQUEST_SECONDS, validate_only=only_try
@@ -367,9 +373,9 @@ def _requested(
 def _default_numbers(connection: Connection) -> TopicNumbers:
     """The defaults of a broker, as far as this login may read them."""
     try:
-        found = connection.broker_settings((_PARTITIONS, _REPLICAS))
+        settings = connection.broker_settings((_PARTITIONS, _REPLICAS))
     except KafkaException as error:
         log.debug("the brokers' defaults for topics cannot be read: %s", error)
-        found = {}
-    numbers = {name: int(text) for name, text in found.items() if text.isdigit()}
+        settings = {}
+    numbers = {name: int(text) for name, text in settings.items() if text.isdigit()}
     return TopicNumbers(numbers.get(_PARTITIONS), numbers.get(_REPLICAS))

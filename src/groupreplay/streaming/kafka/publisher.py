@@ -110,7 +110,7 @@ class Publisher:
         if refused and len(sent) > 1:
             # The limit is that of a batch of messages: alone most of them fit.
             again = [self._send(topic, [message], headers) for message in refused]
-            appended += [one for some, _ in again for one in some]
+            appended += [message for some, _ in again for message in some]
             refused = [message for _, some in again for message in some]
         if refused:
             largest = max(len(key) + len(value) for key, value in refused)
@@ -185,13 +185,13 @@ class MessageLimits:
 
     def read(self) -> dict[str, int]:
         """The limits for a query that starts now; a cluster that does not answer leaves those of the last one."""
-        found = self._shown()
-        if found is None:
+        shown = self._shown()
+        if shown is None:
             return self._used
-        self._is_known = None not in found.values()
+        self._is_known = None not in shown.values()
         self._used = {
             kind: min(LARGEST_BYTES if size is None else size, self._own or LARGEST_BYTES)
-            for kind, size in found.items()
+            for kind, size in shown.items()
             if size is not None or self._own is not None
         }
         return self._used
@@ -201,8 +201,8 @@ class MessageLimits:
 
         A batch of messages above a limit that has fallen since is refused and split in vain.
         """
-        found = (self._shown() if self.batch_bytes else None) or {}
-        below = {kind: size for kind, size in found.items() if size is not None and size < self.batch_bytes}
+        shown = (self._shown() if self.batch_bytes else None) or {}
+        below = {kind: size for kind, size in shown.items() if size is not None and size < self.batch_bytes}
         return f"the limits of messages have fallen ({_text(below)})" if below else None
 
     def tighten(self, *, is_refused: bool) -> str | None:
@@ -230,7 +230,7 @@ class MessageLimits:
         except (GroupReplayError, KafkaException) as error:
             log.debug("the limits of messages are not known now: %s", error)
             return None
-        return {one.kind: one.number("max.message.bytes") for one in topics}
+        return {topic.kind: topic.number("max.message.bytes") for topic in topics}
 
 
 def _text(limits: dict[str, int]) -> str:

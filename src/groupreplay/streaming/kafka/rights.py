@@ -122,8 +122,8 @@ def held(connection: Connection, rights: Sequence[Right]) -> dict[Right, Held]:
     Raises:
         GroupReplayError: the cluster cannot be asked.
     """
-    topics = _topic_operations(connection, sorted({one.name for one in rights if one.kind == "topic"}))
-    about_groups = [one for one in rights if one.kind == "group"]
+    topics = _topic_operations(connection, sorted({right.name for right in rights if right.kind == "topic"}))
+    about_groups = [right for right in rights if right.kind == "group"]
     # Describing a group makes brokers create the offsets topic, so it is not done while that topic is missing.
     without_log = topics.get(OFFSETS_TOPIC) is Held.NO_TOPIC
     groups = (
@@ -171,7 +171,7 @@ def _topic_operations(connection: Connection, names: Sequence[str]) -> Mapping[s
     """The operations allowed on each topic, or why they are not known."""
     if not names:
         return {}
-    found: dict[str, set[str] | Held] = {}
+    operations_of: dict[str, set[str] | Held] = {}
     answers = connection.admin().describe_topics(
         TopicCollection(list(names)), include_authorized_operations=True, request_timeout=REQUEST_SECONDS
     )
@@ -179,24 +179,24 @@ def _topic_operations(connection: Connection, names: Sequence[str]) -> Mapping[s
         try:
             operations = answer.result(ANSWER_SECONDS).authorized_operations
             # The client spells DescribeConfigs as DESCRIBE_CONFIGS.
-            told = {one.name.replace("_", "") for one in operations or ()}
-            found[name] = told or Held.NOT_TOLD
+            allowed = {operation.name.replace("_", "") for operation in operations or ()}
+            operations_of[name] = allowed or Held.NOT_TOLD
         except KafkaException as error:
             code = error.args[0].code()
             if code == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-                found[name] = set()
+                operations_of[name] = set()
             elif code in (KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError._UNKNOWN_TOPIC):
-                found[name] = Held.NO_TOPIC
+                operations_of[name] = Held.NO_TOPIC
             else:
                 raise connection.explain(error, name) from None
-    return found
+    return operations_of
 
 
 def _visible_groups(connection: Connection, rights: Sequence[Right]) -> dict[Right, Held]:
     # Random names: no right can have been granted for such a group alone.
-    names = {one: f"{one.name if one.prefixed else 'groupreplay-'}{uuid.uuid4()}" for one in rights}
+    names = {right: f"{right.name if right.prefixed else 'groupreplay-'}{uuid.uuid4()}" for right in rights}
     descriptions = GroupAdmin(connection).describe(list(names.values()))
-    return {one: _seen(descriptions[name]) for one, name in names.items()}
+    return {right: _seen(descriptions[name]) for right, name in names.items()}
 
 
 def _seen(answer: GroupDescription | Refusal) -> Held:

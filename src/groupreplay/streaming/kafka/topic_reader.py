@@ -1,4 +1,4 @@
-"""Reads the messages of topics from a live cluster, as Arrow batches (``contract.rows``).
+"""Reads the messages of topics from a live cluster, as Arrow batches (``contract.log``).
 
 Nothing here joins a consumer group.
 """
@@ -14,7 +14,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from groupreplay.streaming.base.errors import ExitCode, UnreachableError
-from groupreplay.streaming.contract.rows import BATCH_ROWS, ROW_SCHEMA, ProgressCallback, no_progress
+from groupreplay.streaming.contract.log import BATCH_ROWS, ROW_SCHEMA, ProgressCallback, no_progress
 from groupreplay.streaming.kafka.client_errors import ends_reading
 from groupreplay.streaming.kafka.clients import Connection
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final
 
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.local.jars import jar_paths
-from groupreplay.streaming.local.java import find_java
+from groupreplay.streaming.local.platforms import find_java
 from groupreplay.streaming.local.process_guard import GuardedProcess
 
 HOST: Final = "127.0.0.1"

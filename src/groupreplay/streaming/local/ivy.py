@@ -25,8 +25,7 @@ from xml.sax.saxutils import quoteattr
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.files import cache_folder, warn_readable, write_once
-from groupreplay.streaming.local.java import find_java
-from groupreplay.streaming.local.spark_lines import JAVAS
+from groupreplay.streaming.local.platforms import JAVAS, find_java
 
 #: Environment variable with the Ivy settings file, if no argument names one; for mirrors and closed networks.
 IVY_SETTINGS_VARIABLE: Final = "GROUPREPLAY_IVY_SETTINGS"
@@ -186,9 +185,9 @@ def _class_path() -> str:
     if home := os.environ.get("SPARK_HOME"):
         folders.append(Path(home) / "jars")
     for folder in folders:
-        found = [next(folder.glob(pattern), None) for pattern in ("ivy-*.jar", "commons-cli-*.jar")]
-        if None not in found:
-            return os.pathsep.join(str(path) for path in found)
+        jars = [next(folder.glob(pattern), None) for pattern in ("ivy-*.jar", "commons-cli-*.jar")]
+        if None not in jars:
+            return os.pathsep.join(str(path) for path in jars)
     raise JarError("Ivy was not found in pyspark", fix="pip install 'groupreplay[spark]'")
 
 
@@ -301,11 +300,11 @@ def _utf(text: str) -> bytes:
 
 def _certificates() -> list[bytes]:
     """The DER certificates of every named bundle, each once, in order."""
-    found: dict[bytes, None] = {}
+    certificates: dict[bytes, None] = {}
     for variable in CERTIFICATE_VARIABLES:
         if name := os.environ.get(variable):
-            found.update(dict.fromkeys(_read_bundle(variable, Path(name))))
-    return list(found)
+            certificates.update(dict.fromkeys(_read_bundle(variable, Path(name))))
+    return list(certificates)
 
 
 def _read_bundle(variable: str, path: Path) -> list[bytes]:

@@ -24,9 +24,9 @@ from typing import Final
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.files import cache_folder
 from groupreplay.streaming.base.status_line import StatusLine, can_redraw
-from groupreplay.streaming.local import spark_lines
+from groupreplay.streaming.local import platforms
 from groupreplay.streaming.local.ivy import Coordinate, JarError, JarProgress, retrieve
-from groupreplay.streaming.local.spark_lines import SparkLine
+from groupreplay.streaming.local.platforms import SparkLine
 
 _LOCK_NAME: Final = "jars.json"
 
@@ -88,7 +88,7 @@ _CONNECTORS: Final = {
 }
 
 SETS: Final[Mapping[str, JarSet]] = {
-    **{line.jar_set: _connector(line, *_CONNECTORS[line.name]) for line in spark_lines.LINES},
+    **{line.jar_set: _connector(line, *_CONNECTORS[line.name]) for line in platforms.LINES},
     "broker-4.3.1": _broker("4.3.1"),
     "broker-3.9.1": _broker("3.9.1"),
     # Used together with the broker's jars. For tests only, of programs without a state store (RocksDB).
@@ -174,14 +174,14 @@ def locked_jars(set_name: str) -> dict[str, str]:
 
 
 def _installed_line() -> SparkLine:
-    release = spark_lines.installed_release()
-    line = spark_lines.find_line(release)
+    release = platforms.installed_release()
+    line = platforms.find_line(release)
     if line is None:
         raise JarError(
             f"there is no jar set for the Kafka connector of pyspark {release}",
-            where=f"there are sets for Spark {spark_lines.LINE_NAMES}",
-            fix=f"pip install 'pyspark=={spark_lines.NEWEST.name}.*', or submit the job with "
-            f"--packages {spark_lines.connector_coordinate(release)}",
+            where=f"there are sets for Spark {platforms.LINE_NAMES}",
+            fix=f"pip install 'pyspark=={platforms.NEWEST.name}.*', or submit the job with "
+            f"--packages {platforms.connector_coordinate(release)}",
             exit_code=ExitCode.USAGE,
         )
     return line
@@ -216,9 +216,9 @@ def _fetch(
         fetched = retrieve(Path(staging), [], list(missing), settings=settings, progress=progress)
         wrong = []
         for jar, digest in missing.items():
-            found = _sha256(fetched / jar.place)
-            if found != digest:
-                wrong.append(f"{jar}: sha256 {found or 'no file'}, expected {digest}")
+            checksum = _sha256(fetched / jar.place)
+            if checksum != digest:
+                wrong.append(f"{jar}: sha256 {checksum or 'no file'}, expected {digest}")
                 continue
             (store / jar.place).parent.mkdir(parents=True, exist_ok=True)
             os.replace(fetched / jar.place, store / jar.place)

@@ -166,12 +166,12 @@ def _exit_code(process: subprocess.Popen[bytes]) -> int | None:
     if process.returncode is not None or not hasattr(os, "waitid"):
         return process.poll()
     try:
-        found = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        status = os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:  # collected by another part of the program
         return process.poll()
-    if found is None:
+    if status is None:
         return None
-    return found.si_status if found.si_code == os.CLD_EXITED else -found.si_status
+    return status.si_status if status.si_code == os.CLD_EXITED else -status.si_status
 
 
 def _kill_all(leader: int) -> None:
@@ -214,10 +214,10 @@ class _Watchdog:
 
     def end_all(self) -> None:
         """Kill everything that is guarded, and remove its folders: this process ends at once."""
-        for pid, one in list(self._guarded.items()):
+        for pid, guarded in list(self._guarded.items()):
             _kill_all(pid)
-            if one.folder is not None:
-                shutil.rmtree(one.folder, ignore_errors=True)
+            if guarded.folder is not None:
+                shutil.rmtree(guarded.folder, ignore_errors=True)
 
     def forget(self, pid: int) -> None:
         with self._lock:
@@ -232,7 +232,10 @@ class _Watchdog:
     def _send(self) -> None:
         """Send everything that is to be guarded, as one line."""
         line = (
-            json.dumps({pid: (one.begun, one.folder) for pid, one in self._guarded.items()}).encode() + b"\n"
+            json.dumps(
+                {pid: (guarded.begun, guarded.folder) for pid, guarded in self._guarded.items()}
+            ).encode()
+            + b"\n"
         )
         for _ in range(2):
             if self._process is None:
@@ -346,10 +349,10 @@ def _descendants() -> list[int]:
             pid = int(entry.name)
             if os.getsid(pid) == session:
                 parents[pid] = int(stat_fields(pid)[PARENT])
-    found = [own]
-    for pid in found:
-        found += [child for child, parent in parents.items() if parent == pid]
-    return found[1:]
+    descendants = [own]
+    for pid in descendants:
+        descendants += [child for child, parent in parents.items() if parent == pid]
+    return descendants[1:]
 
 
 def _is_running(pid: int) -> bool:

@@ -63,11 +63,11 @@ class DeletedTopics:
                 log.warning("the groups that consumed a deleted topic are not known: %s", error)
             self._warned, removed = True, set()
         self._gone = {topic: left - 1 for topic, left in self._gone.items() if left > 1}
-        found: dict[str, tuple[str, ...]] = {}
+        gone_topics: dict[str, tuple[str, ...]] = {}
         for group, topic in sorted(removed - self._answered):
-            found[group] = (*found.get(group, ()), topic)
+            gone_topics[group] = (*gone_topics.get(group, ()), topic)
         self._answered = {one for one in self._answered | removed if one[1] in self._gone}
-        return found
+        return gone_topics
 
     def _notice(self) -> None:
         """Compare the topics of the cluster with those of the last round."""
@@ -181,7 +181,7 @@ class Prober:
             summary,
             began=started,
             complete=not any(listing.brokers.values()),
-            missed=listing.groups - {one.group_id for one in answers},
+            missed=listing.groups - {answer.group_id for answer in answers},
             deletions=self._deletions(ends),
         )
 
@@ -191,9 +191,9 @@ class Prober:
         return ProbeRound((), self._summary(started_ms, silent, "unknown", {}, None, 0))
 
     def _deletions(self, ends: Mapping[int, tuple[int, int]]) -> tuple[DeletedTopicsAnswer, ...]:
-        found = self._deleted_topics.find(ends)
+        gone_topics = self._deleted_topics.find(ends)
         # The time after the log was read: the tombstones are older.
-        taken_ms = self._clock() if found else 0
+        taken_ms = self._clock() if gone_topics else 0
         return tuple(
             DeletedTopicsAnswer(
                 cluster_id=self._cluster_id,
@@ -202,7 +202,7 @@ class Prober:
                 topics=topics,
                 interval_ms=self._interval_ms,
             )
-            for group, topics in found.items()
+            for group, topics in gone_topics.items()
         )
 
     def _describe(self, asked: Sequence[str], taken_ms: int) -> tuple[list[GroupAnswer], Rights]:
@@ -210,9 +210,9 @@ class Prober:
         descriptions = self._queries.describe([*asked, self._unknown_group])
         answered_ms = max(taken_ms, self._clock())
         answers = [
-            self._answer(group, (taken_ms, answered_ms), one, unseen_ms[group])
+            self._answer(group, (taken_ms, answered_ms), description, unseen_ms[group])
             for group in asked
-            if isinstance(one := descriptions[group], GroupDescription)
+            if isinstance(description := descriptions[group], GroupDescription)
         ]
         return answers, _rights(descriptions[self._unknown_group])
 
@@ -223,8 +223,8 @@ class Prober:
 
     def remember(self, taken: ProbeRound) -> None:
         """Update the groups to describe in the next round; groups that could not be described stay in the list."""
-        ended = {one.group_id for one in taken.answers if one.state not in IN_PROGRESS}
-        begun = {one.group_id for one in taken.answers if one.state in IN_PROGRESS}
+        ended = {answer.group_id for answer in taken.answers if answer.state not in IN_PROGRESS}
+        begun = {answer.group_id for answer in taken.answers if answer.state in IN_PROGRESS}
         self._in_progress = (self._in_progress - ended) | begun
         for group in ended | begun:
             self._missed.pop(group, None)
@@ -233,18 +233,18 @@ class Prober:
             self._listed = taken.began
 
     def _answer(
-        self, group: str, times_ms: tuple[int, int], found: GroupDescription, unseen_ms: int | None
+        self, group: str, times_ms: tuple[int, int], description: GroupDescription, unseen_ms: int | None
     ) -> GroupAnswer:
         taken_ms, answered_ms = times_ms
         return GroupAnswer(
             cluster_id=self._cluster_id,
             group_id=group,
             taken_ms=taken_ms,
-            state=found.state,
-            broker=found.broker,
-            protocol_type=found.protocol_type,
-            protocol=found.protocol,
-            members=found.members,
+            state=description.state,
+            broker=description.broker,
+            protocol_type=description.protocol_type,
+            protocol=description.protocol,
+            members=description.members,
             interval_ms=self._interval_ms,
             unseen_ms=unseen_ms,
             answered_ms=answered_ms,

@@ -22,13 +22,15 @@ from typing import Any, Final
 import msgspec
 
 from groupreplay.state.conditions.job_blind import GRANT_DESCRIBE
-from groupreplay.state.display.phrases import timestamp
+from groupreplay.state.phrases import timestamp
 from groupreplay.streaming.base.clock import AppendedMessage, BrokerClock, now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.process import StopRequest, stop_requests, watch_signals
 from groupreplay.streaming.config.logs import LogFormat, StatusReport, configure_logs
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.probe_messages import (
+    ClockReading,
+    GroupAnswer,
     ProbeMessage,
     RoundSummary,
     encode_message,
@@ -37,15 +39,65 @@ from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.group_admin import GroupAdmin
 from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.publisher import MessageTooLargeError, Publisher, publish_smaller
+from groupreplay.streaming.kafka.topic_reader import read_messages
 from groupreplay.streaming.local.process_guard import GuardedProcess
-from groupreplay.streaming.prober.prober import Prober, ProbeRound, prober_thread
-from groupreplay.streaming.prober.probes_topic import last_rounds, read_clock
+from groupreplay.streaming.prober.prober import IN_PROGRESS, Prober, ProbeRound, prober_thread
+from groupreplay.streaming.sources.source import probe_messages
+from groupreplay.streaming.sources.topic import partitions_of
 
 log = logging.getLogger(__name__)
 
 
 #: How far back a starting prober reads its topic to find groups that were rebalancing.
 _MEMORY_MS: Final = 3_600_000
+
+
+def read_clock(publisher: Publisher, topic: str, cluster_id: str, clock: BrokerClock) -> None:
+    """Write one message to learn the brokers' time from its append time.
+
+    Raises:
+        GroupReplayError: the message was not delivered in time.
+        KafkaException: the broker rejected it.
+    """
+    reading = ClockReading(cluster_id=cluster_id, at_ms=clock.now_ms())
+    clock.note(publisher.publish(topic, [encode_message(reading)]))
+
+
+@dataclass(frozen=True, slots=True)
+class LastRounds:
+    """The groups that were rebalancing in their last answer.
+
+    ``listed_ms`` is when a round has listed all groups (None: not known).
+    """
+
+    in_progress: frozenset[str] = frozenset()
+    listed_ms: int | None = None
+
+
+def last_rounds(connection: Connection, topic: str, cluster_id: str, since_ms: int) -> LastRounds:
+    """The rounds since then, of any prober of that cluster.
+
+    Raises:
+        GroupReplayError: the cluster does not answer, or this login may not read the topic.
+    """
+    partitions = partitions_of(connection, topic)
+    if not partitions:
+        return LastRounds()
+    ends = connection.end_offsets(topic, partitions)
+    starts = connection.offsets_since(topic, partitions, since_ms)
+    last: dict[str, GroupAnswer] = {}
+    listed_ms: int | None = None
+    for message in probe_messages(read_messages(connection, topic, starts, ends)):
+        if isinstance(message, GroupAnswer) and message.cluster_id == cluster_id:
+            last[message.group_id] = message
+        elif isinstance(message, RoundSummary) and _is_complete(message, cluster_id):
+            listed_ms = message.taken_ms
+    begun = frozenset(group for group, answer in last.items() if answer.state in IN_PROGRESS)
+    return LastRounds(begun, listed_ms)
+
+
+def _is_complete(summary: RoundSummary, cluster_id: str) -> bool:
+    return summary.cluster_id == cluster_id and not any(summary.brokers.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,9 +233,9 @@ def round_line(summary: RoundSummary) -> str:
         f"{timestamp(summary.taken_ms)}: {summary.groups} groups rebalancing",
         f"{len(summary.brokers) - silent} of {len(summary.brokers)} brokers answered",
     ]
-    held = sum(stable < high for high, stable in summary.partitions.values())
-    if held:
-        parts.append(f"{held} partitions with an open transaction")
+    open_transactions = sum(stable < high for high, stable in summary.partitions.values())
+    if open_transactions:
+        parts.append(f"{open_transactions} partitions with an open transaction")
     if summary.rights != "ok":
         parts.append(f"rights {summary.rights}")
     return ", ".join(parts)
@@ -191,7 +243,7 @@ def round_line(summary: RoundSummary) -> str:
 
 def round_documents(taken: ProbeRound) -> list[Mapping[str, Any]]:
     """The answers as in the topic ``group-probes``."""
-    return [msgspec.to_builtins(one) for one in taken.answers]
+    return [msgspec.to_builtins(answer) for answer in taken.answers]
 
 
 _COMMAND: Final = (sys.executable, "-m", "groupreplay.streaming.prober.service")

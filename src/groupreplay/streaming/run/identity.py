@@ -6,8 +6,8 @@ from typing import Final
 
 import msgspec
 
-from groupreplay.state.display.safe_text import safe_text
-from groupreplay.state.events.job_events import JobGap
+from groupreplay.state.events.event import JobGap
+from groupreplay.state.phrases import safe_text
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.kafka.clients import TopicIdentity
 from groupreplay.version import __version__

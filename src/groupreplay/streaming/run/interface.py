@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeVar
 
-from groupreplay.state.events.job_events import JobGap
+from groupreplay.state.events.event import JobGap
 from groupreplay.state.policy.context import OFFSETS_TOPIC
+from groupreplay.streaming.contract.log import LogMarks
 from groupreplay.streaming.contract.messages import Output
 from groupreplay.streaming.engine.probe_rows import COUNTS
-from groupreplay.streaming.kafka.log_marks import LogMarks
 from groupreplay.streaming.run.document_sync import SyncRecord
 from groupreplay.streaming.run.identity import Identity
 

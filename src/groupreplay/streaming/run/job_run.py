@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from socket import gethostname
 
 from groupreplay.state.conditions.job_blind import GRANT_DESCRIBE
-from groupreplay.state.events.job_events import gap_event
+from groupreplay.state.events.event import gap_event
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.streaming.base.clock import BrokerClock
 from groupreplay.streaming.base.errors import GroupReplayError
@@ -17,8 +17,7 @@ from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.config.logs import StatusReport, log_settings, report_progress
 from groupreplay.streaming.config.rules_file import RulesWatch
 from groupreplay.streaming.config.settings import RunSettings
-from groupreplay.streaming.contract.job_document import OwnerClaim
-from groupreplay.streaming.contract.messages import OutputRow
+from groupreplay.streaming.contract.messages import OutputRow, OwnerClaim
 from groupreplay.streaming.contract.probe_messages import Rights, RoundSummary
 from groupreplay.streaming.engine.json_messages import claim_row, event_row
 from groupreplay.streaming.engine.probe_rows import ProbeFilter

@@ -15,12 +15,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from groupreplay.state.events.job_events import GapReason, JobGap, UnreadRange
+from groupreplay.state.events.event import GapReason, JobGap, UnreadRange
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.contract.log import EpochEnd, LogMarks, PartitionMark, RecordMark, continues
 from groupreplay.streaming.kafka.log_check import cut_partitions, present_ends
-from groupreplay.streaming.kafka.log_marks import EpochEnd, LogMarks, PartitionMark, RecordMark, continues
 
 if TYPE_CHECKING:
     from groupreplay.streaming.kafka.clients import Connection, TopicIdentity

@@ -20,8 +20,7 @@ from groupreplay.state.policy.context import Context
 from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import TopicNames
-from groupreplay.streaming.contract.job_document import JobStateMessage, decode_state_message
-from groupreplay.streaming.contract.messages import OutputRow
+from groupreplay.streaming.contract.messages import JobStateMessage, OutputRow, decode_state_message
 from groupreplay.streaming.contract.probe_messages import decode_message
 from groupreplay.streaming.engine.json_messages import conditions_row, event_row
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, job_observation

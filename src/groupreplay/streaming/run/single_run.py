@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from groupreplay.state.display.phrases import timestamp
+from groupreplay.state.phrases import timestamp
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.run.interface import Batch
 

@@ -20,7 +20,7 @@ import msgspec
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.process import StopRequest
-from groupreplay.streaming.contract.job_document import JobDocument, OwnerClaim
+from groupreplay.streaming.contract.messages import JobDocument, OwnerClaim
 from groupreplay.streaming.run.identity import Identity
 from groupreplay.streaming.run.interface import Store
 from groupreplay.streaming.run.topic_owner import OtherRunError, TopicOwner

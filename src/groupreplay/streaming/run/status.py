@@ -8,20 +8,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Final
 
-from groupreplay.state.display.phrases import timestamp
-from groupreplay.state.display.safe_text import safe_text
+from groupreplay.state.phrases import safe_text, timestamp
 from groupreplay.state.policy.context import OFFSETS_TOPIC
-from groupreplay.streaming.contract.job_document import (
+from groupreplay.streaming.contract.messages import (
     STOPPED,
     WAITING,
     JobDocument,
     Lag,
     LastBatch,
     LastProbe,
+    Output,
     QueryStatus,
     RulesStatus,
 )
-from groupreplay.streaming.contract.messages import Output
 from groupreplay.streaming.contract.probe_messages import ERROR_LIMIT, RoundSummary
 from groupreplay.streaming.run.interface import COUNTERS, QUARANTINED, UNMISSED, Batch
 from groupreplay.streaming.run.single_run import SingleRun

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from groupreplay.state.display.safe_text import safe_text
+from groupreplay.state.phrases import safe_text
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.base.process import StopRequest
-from groupreplay.streaming.contract.job_document import STOPPED, JobDocument, OwnerClaim
+from groupreplay.streaming.contract.messages import STOPPED, JobDocument, OwnerClaim
 from groupreplay.streaming.sinks.job_topic import RunMessage
 
 log = logging.getLogger(__name__)

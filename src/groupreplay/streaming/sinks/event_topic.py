@@ -15,9 +15,9 @@ import msgspec
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster, TopicNames
+from groupreplay.streaming.contract.log import keys_and_values
 from groupreplay.streaming.contract.messages import OBJECTS, Integer, MessageDecoder, Output, OutputRow
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, decode_message
-from groupreplay.streaming.contract.rows import keys_and_values
 from groupreplay.streaming.engine.group_choice import GroupChoice
 from groupreplay.streaming.engine.replay import EventHead, EventTally, Filter, events_in_order
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
@@ -215,18 +215,18 @@ class SinkReader:
         from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
         if not self._assigned:
-            known = self._consumer.list_topics(timeout=REQUEST_SECONDS).topics
+            topics = self._consumer.list_topics(timeout=REQUEST_SECONDS).topics
             names = (self._topics.events, self._topics.states, self._topics.probes)
-            if any(name not in known or not known[name].partitions for name in names):
+            if any(name not in topics or not topics[name].partitions for name in names):
                 return False
-            places = [(name, number) for name in names for number in known[name].partitions]
+            places = [(name, number) for name in names for number in topics[name].partitions]
             self._consumer.assign([TopicPartition(*place, OFFSET_BEGINNING) for place in places])
             self._assigned = True
         return True
 
     def events(self, seconds: float) -> list[Json]:
         """The new events, each once; waits up to this time for messages."""
-        found = []
+        events = []
         for message in consume(self._consumer, self._connection, seconds):
             topic, key, value = message.topic(), message.key() or b"", message.value()
             if message.error() is not None:
@@ -236,8 +236,8 @@ class SinkReader:
             elif topic == self._topics.probes:
                 self._take_heartbeat(key, value)
             elif value is not None and (event := self._object(value, _ids)) is not None:
-                found.append(event)
-        return [event for event in found if not self._repeats.has(event["id"])]
+                events.append(event)
+        return [event for event in events if not self._repeats.has(event["id"])]
 
     def _take_document(self, group_id: str, value: bytes | None) -> None:
         if value is None:
@@ -247,11 +247,11 @@ class SinkReader:
 
     def _object(self, value: bytes, fields: MessageDecoder[Any]) -> Json | None:
         """The message as it is, if it has the right fields; else it is counted."""
-        found = OBJECTS.decode(value)
-        if found is None or fields.decode(value) is None:
+        event = OBJECTS.decode(value)
+        if event is None or fields.decode(value) is None:
             self.unreadable += 1
             return None
-        return found
+        return event
 
     def _take_heartbeat(self, key: bytes, value: bytes | None) -> None:
         message = decode_message(key, value)

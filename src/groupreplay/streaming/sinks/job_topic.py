@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import TopicNames
-from groupreplay.streaming.contract.job_document import (
+from groupreplay.streaming.contract.log import keys_and_values
+from groupreplay.streaming.contract.messages import (
     JobDocument,
     JobStateMessage,
     OwnerClaim,
     decode_run_message,
     decode_state_message,
 )
-from groupreplay.streaming.contract.rows import keys_and_values
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.topic_reader import consume, read_messages
 
@@ -74,11 +74,11 @@ class JobTopic:
         found: dict[str, RunMessage] = {}
         for messages in self.tails():
             found.clear()
-            for one in messages:
-                if isinstance(one, OwnerClaim):
+            for message in messages:
+                if isinstance(message, OwnerClaim):
                     found.clear()
-                found.pop(one.run_id, None)
-                found[one.run_id] = one
+                found.pop(message.run_id, None)
+                found[message.run_id] = message
             if found:
                 break
         return found
@@ -236,7 +236,7 @@ class OwnTopics:
         except GroupReplayError:
             self.close()
             raise
-        return [self._taken(one) for one in messages if one.error() is None]
+        return [self._taken(message) for message in messages if message.error() is None]
 
     def _taken(self, message: Message) -> OwnMessage:
         from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME

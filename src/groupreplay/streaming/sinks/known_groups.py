@@ -15,13 +15,12 @@ import msgspec
 
 from groupreplay.state.conditions.condition import Condition
 from groupreplay.state.conditions.registry import KINDS
-from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.events.event import Severity
 from groupreplay.state.events.group_events import MemberLeft, RebalanceCompleted
 from groupreplay.state.events.offset_events import OffsetsExpired
 from groupreplay.state.output.envelope import event_type
-from groupreplay.state.output.message_forms import EventHead, GroupHead
-from groupreplay.streaming.contract.messages import Integer, MessageDecoder
+from groupreplay.state.phrases import safe_text
+from groupreplay.streaming.contract.messages import EventHead, GroupHead, Integer, MessageDecoder
 
 #: Characters of ``Holding.who`` and of ``Holding.runbook``: a label must not fill a page.
 _LIMIT: Final = 300
@@ -121,8 +120,8 @@ class KnownGroup(msgspec.Struct, frozen=True, gc=False):
         """The highest severity of its conditions; None without one."""
         if not self.conditions:
             return None
-        held = {one.severity for one in self.conditions}
-        return next((severity for severity in _SEVERITIES if severity in held), "INFO")
+        severities = {condition.severity for condition in self.conditions}
+        return next((severity for severity in _SEVERITIES if severity in severities), "INFO")
 
 
 _decoder: Final = MessageDecoder[_GroupDocument](_GroupDocument)
@@ -153,7 +152,7 @@ def known_group(value: bytes) -> KnownGroup | None:
         since_ms=document.since_ms,
         member_count=document.member_count,
         next_expiry_ms=document.offsets.next_expiry_ms,
-        conditions=_conditions(tuple(one.holding() for one in document.conditions)),
+        conditions=_conditions(tuple(condition.holding() for condition in document.conditions)),
         labels=shared_labels(document.labels),
     )
 

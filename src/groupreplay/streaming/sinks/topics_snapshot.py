@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from groupreplay.streaming.contract.job_document import (
+from groupreplay.streaming.contract.messages import (
     CONDITIONS_KEY,
     JOB_KEY,
     OWNER_KEY,
@@ -18,8 +18,8 @@ from groupreplay.streaming.contract.job_document import (
     BadRecordCounts,
     JobDocument,
     KindCount,
+    MessageDecoder,
 )
-from groupreplay.streaming.contract.messages import MessageDecoder
 from groupreplay.streaming.sinks.event_topic import Repeats
 from groupreplay.streaming.sinks.known_groups import (
     DAY_MS,
@@ -94,10 +94,10 @@ class TopicsSnapshot:
                 self.job = job
                 self.heartbeat_ms = job.heartbeat_ms if append_ms is None else append_ms
         elif key == CONDITIONS_KEY:
-            held = _conditions.decode(value)
-            if held is not None:
-                self.job_conditions = [one.holding() for one in held.conditions]
-            understood = held is not None
+            conditions = _conditions.decode(value)
+            if conditions is not None:
+                self.job_conditions = [condition.holding() for condition in conditions.conditions]
+            understood = conditions is not None
         else:
             understood = self._take_bad_records(key, value)
         self.unreadable += not understood

@@ -21,11 +21,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.streaming.base.arrow_arrays import keep_freed_memory
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.files import is_written_into, new_file, require_new
+from groupreplay.streaming.contract.log import ROW_SCHEMA, ProgressCallback, keep_freed_memory, no_progress
 from groupreplay.streaming.contract.messages import MessageDecoder
-from groupreplay.streaming.contract.rows import ROW_SCHEMA, ProgressCallback, no_progress
 from groupreplay.streaming.sources.capture_columns import capture_places
 from groupreplay.streaming.sources.capture_context import (
     CONTEXT,

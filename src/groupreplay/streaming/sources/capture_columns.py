@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
-from groupreplay.streaming.contract.rows import ROW_SCHEMA
+from groupreplay.streaming.contract.log import ROW_SCHEMA
 
 _FOLDER: Final = re.compile(r"([A-Za-z_][\w.]*)=(.*)")
 #: ``topic+partition+start`` (Confluent's S3 sink), with ``+end`` (its HDFS sink); ``topic-partition-start`` (Aiven's).

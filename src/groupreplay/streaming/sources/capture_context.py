@@ -15,13 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.state.display.safe_text import safe_text
+from groupreplay.state.phrases import safe_text
 from groupreplay.state.plausible_times import LATEST_MS
 from groupreplay.state.policy.context import SessionSettings
-from groupreplay.streaming.base.arrow_arrays import numbers
 from groupreplay.streaming.config.retention import Retention, parsed_release
+from groupreplay.streaming.contract.log import LogExtent, numbers
 from groupreplay.streaming.contract.messages import Integer, MessageDecoder
-from groupreplay.streaming.contract.rows import LogExtent
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.plausible_times import LATEST_MS
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.contract.rows import BATCH_ROWS, ProgressCallback, plausible_bounds
+from groupreplay.streaming.contract.log import BATCH_ROWS, ProgressCallback, plausible_bounds
 from groupreplay.streaming.sources.capture_columns import (
     UNSORTED_SCHEMA,
     CapturePlace,

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.contract.rows import BATCH_ROWS, ROW_SCHEMA, ProgressCallback, no_progress
+from groupreplay.streaming.contract.log import BATCH_ROWS, ROW_SCHEMA, ProgressCallback, no_progress
 from groupreplay.streaming.sources.log_replicas import records_of_partition
 from groupreplay.streaming.sources.log_segments import Replica, properties
 from groupreplay.streaming.sources.source import DataEnd, Rows, counted, with_rounds

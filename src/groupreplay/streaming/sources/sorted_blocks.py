@@ -16,9 +16,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from groupreplay.streaming.base.arrow_arrays import numbers
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.contract.rows import BATCH_ROWS
+from groupreplay.streaming.contract.log import BATCH_ROWS, numbers
 from groupreplay.streaming.sources.capture_columns import of_one_place
 
 _DIGIT_BITS: Final = 16

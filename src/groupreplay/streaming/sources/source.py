@@ -15,8 +15,8 @@ import pyarrow as pa
 from groupreplay.state.policy.context import Context
 from groupreplay.streaming.config.retention import Retention, effective
 from groupreplay.streaming.config.settings import RetentionFlags
+from groupreplay.streaming.contract.log import LogExtent, ProgressCallback, keys_and_values, no_progress
 from groupreplay.streaming.contract.probe_messages import ProbeMessage, RoundSummary, decode_message
-from groupreplay.streaming.contract.rows import LogExtent, ProgressCallback, keys_and_values, no_progress
 
 if TYPE_CHECKING:
     from groupreplay.streaming.kafka.clients import Connection, TopicIdentity

@@ -15,7 +15,7 @@ from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.contract.rows import ProgressCallback, no_progress
+from groupreplay.streaming.contract.log import ProgressCallback, no_progress
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
 from groupreplay.streaming.kafka.topic_reader import read_messages, read_spans
 from groupreplay.streaming.sources.source import DataEnd, Rows, counted, with_rounds

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 
-from groupreplay.state.events.job_events import JobGap
+from groupreplay.state.events.event import JobGap
 from groupreplay.streaming.base.errors import GroupReplayError, UnwritableError
 from groupreplay.streaming.base.files import mode_of, writers
-from groupreplay.streaming.kafka.log_marks import LogMarks
+from groupreplay.streaming.contract.log import LogMarks
 from groupreplay.streaming.run.document_sync import SyncRecord
 from groupreplay.streaming.run.identity import (
     IDENTITY_FILE,

@@ -22,7 +22,7 @@ from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.kafka.rights import require, sink_rights, source_rights
-from groupreplay.streaming.prober.probes_topic import read_clock
+from groupreplay.streaming.prober.service import read_clock
 from groupreplay.streaming.run.identity import Identity, check_identity, first_identity
 from groupreplay.streaming.run.interface import Store
 from groupreplay.streaming.run.job_run import RunParts, run_until_stopped

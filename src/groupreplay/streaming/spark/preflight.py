@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
-from groupreplay.streaming.local.java import find_java
-from groupreplay.streaming.local.spark_lines import LINE_NAMES, find_line, javas_of
+from groupreplay.streaming.local.platforms import LINE_NAMES, find_java, find_line, javas_of
 from groupreplay.streaming.spark.checkpoint import local_folder
 from groupreplay.streaming.spark.checkpoint_files import has_run, in_folder, unwritable
 from groupreplay.streaming.spark.faults import Remedy, failure_text, headline, known_fault, remedy

@@ -21,8 +21,8 @@ from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.base.process import has_begun
 from groupreplay.streaming.config.logs import pass_on
 from groupreplay.streaming.config.settings import RunSettings, default_master
+from groupreplay.streaming.local.platforms import javas_of
 from groupreplay.streaming.local.process_guard import end_jvm, jvm_folder, temporary_files_in
-from groupreplay.streaming.local.spark_lines import javas_of
 from groupreplay.streaming.spark.internals import checkpoint_manager, has_known_internals
 from groupreplay.streaming.spark.internals.jvm import has_session, jvm_of, jvm_process, launch_jvm
 from groupreplay.streaming.spark.session_checks import (
@@ -194,7 +194,7 @@ def _own(settings: RunSettings, release: str) -> SparkSession:
     from pyspark.sql import SparkSession
 
     from groupreplay.streaming.local.jars import jar_paths
-    from groupreplay.streaming.local.java import java_environment
+    from groupreplay.streaming.local.platforms import java_environment
 
     warn_of_untried_pair(release)
     os.environ.update(java_environment(javas_of(release)))

@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
-from groupreplay.streaming.local.spark_lines import (
+from groupreplay.streaming.local.platforms import (
     LINE_NAMES,
     NEWEST,
     connector_coordinate,

@@ -121,7 +121,7 @@ def test_history_of_a_deleted_group(tmp_path: Path) -> None:
 def test_kinds_side_by_side(tmp_path: Path) -> None:
     """A table for each kind, an empty line between; CSV has one heading; JSON is one list."""
     mine, others = raw([asked_for(at=AT)]), raw(share_group(AT), partition=1)
-    keyed = [replace_group(one.key) for one in others]
+    keyed = [replace_group(other.key) for other in others]
     moved = [one._replace(key=key) for one, key in zip(others, keyed, strict=True)]
     capture = write_capture(tmp_path / "a.parquet", [*mine, *moved])
     words = ["describe", "--from-file", capture, "--all-groups", "--state"]
@@ -132,7 +132,7 @@ def test_kinds_side_by_side(tmp_path: Path) -> None:
         ("g", "Empty", "0"),
         ("s", "Stable", ""),
     ]
-    assert [one["group_id"] for one in json.loads(invoke(*words, "-o", "json").stdout)] == ["g", "s"]
+    assert [row["group_id"] for row in json.loads(invoke(*words, "-o", "json").stdout)] == ["g", "s"]
 
 
 def replace_group(key: bytes) -> bytes:

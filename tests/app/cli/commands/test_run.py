@@ -134,7 +134,7 @@ def test_once(monkeypatch: pytest.MonkeyPatch, error: str | None, code: ExitCode
     monkeypatch.setattr(service, "probe_once", lambda _: taken(error))
     result = invoke("probe", "--bootstrap-server", "h:1", "--once", "-o", "json")
     assert result.exit_code == code, result.stderr
-    assert [(one["group_id"], one["broker"]) for one in json.loads(result.stdout)] == [("g", 7)]
+    assert [(row["group_id"], row["broker"]) for row in json.loads(result.stdout)] == [("g", 7)]
 
 
 def test_at_an_interval(monkeypatch: pytest.MonkeyPatch) -> None:

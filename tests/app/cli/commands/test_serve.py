@@ -100,7 +100,7 @@ def test_clusters_that_cannot_be_reached(tmp_path: Path) -> None:
 
             def errors() -> list[str | None]:
                 clusters = json.loads(asked(port, "/api/clusters")[1])["clusters"]
-                return [one["error"] for one in clusters]
+                return [cluster["error"] for cluster in clusters]
 
             wait_until(lambda: None not in errors())
             east, west = errors()
@@ -132,8 +132,8 @@ def test_clusters_in_the_configuration_file(
     east, west = (properties(tmp_path, name, f"{name}:1") for name in ("east", "west"))
     config = tmp_path / "config.toml"
     config.write_text(f'bootstrap-server = "a:1"\n[serve]\ncluster = ["east={east}"]\n')
-    invoke("--config", config, "serve", *(one.replace("W", west) for one in flags))
-    assert [[one.name for one in clusters] for clusters in served] == [names]
+    invoke("--config", config, "serve", *(flag.replace("W", west) for flag in flags))
+    assert [[cluster.name for cluster in clusters] for clusters in served] == [names]
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_clusters_in_the_configuration_file(
 def test_flags_that_do_not_fit(tmp_path: Path, flags: tuple[str, ...], says: str) -> None:
     """An error of usage, before anything is opened."""
     file = properties(tmp_path, "east", "east:1")
-    result = invoke("serve", *(one.replace("FILE", file) for one in flags))
+    result = invoke("serve", *(flag.replace("FILE", file) for flag in flags))
     assert (result.exit_code, says in result.stderr) == (ExitCode.USAGE, True)
 
 

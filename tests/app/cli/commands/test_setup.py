@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from groupreplay.app.bundle.archive import BundleTarget, spark_release
 from groupreplay.app.bundle.builder import Submission
-from groupreplay.app.bundle.target import BundleTarget, spark_release
 from groupreplay.app.check import checklist as check_module
+from groupreplay.app.check import failed, ok, unknown
 from groupreplay.app.check.checklist import _Check
-from groupreplay.app.check.result import failed, ok, unknown
 from groupreplay.coordinator.trace_entries import trace_schema
-from groupreplay.state.output.schemas import EVENTS, json_schemas
+from groupreplay.state.output.envelope import EVENTS, json_schemas
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from support.job.captures import invoke
 from support.tools.small_wheels import no_index, small_wheel

@@ -132,4 +132,4 @@ def test_a_setting_or_scenario_that_is_refused(
     """With exit code 2, before anything is written."""
     run = CliRunner().invoke(cli, ["simulate", *flags, "-o", str(tmp_path / "a.parquet")])
     assert (run.exit_code, list(tmp_path.iterdir())) == (2, [])
-    assert [one for one in sentences if one not in run.stderr] == []
+    assert [sentence for sentence in sentences if sentence not in run.stderr] == []

@@ -14,7 +14,7 @@ from groupreplay.app.serve.offsets_log.commit_sample import CommitSample, batch_
 from groupreplay.codecs import OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.contract.rows import ROW_SCHEMA
+from groupreplay.streaming.contract.log import ROW_SCHEMA
 
 HERE = Cluster(bootstrap_servers="127.0.0.1:1")
 

@@ -16,11 +16,10 @@ from groupreplay.codecs import OffsetCommitKey, OffsetCommitValue, encode_key, e
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import UnreachableError
 from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.contract.log import ROW_SCHEMA, EpochEnd
 from groupreplay.streaming.contract.messages import Output
-from groupreplay.streaming.contract.rows import ROW_SCHEMA
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
-from groupreplay.streaming.kafka.log_marks import EpochEnd
 from groupreplay.streaming.sources.source import Rows
 from support.histories.builders import CONTEXT, emptied, generation, member
 from support.job.captures import raw, rows_batch

@@ -12,7 +12,7 @@ from confluent_kafka.admin import ConfigResource
 from groupreplay.app.serve.offsets_log.group_logs import LiveLogs, LogUnreadError
 from groupreplay.app.serve.offsets_log.timelines import LiveAnswers, LiveTimelines, hides_names
 from groupreplay.app.serve.watched_cluster import WatchedCluster
-from groupreplay.state.policy.redaction import Redaction
+from groupreplay.state.policy.context import Redaction
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.config.settings import Cluster

@@ -27,7 +27,7 @@ from groupreplay.state import Context
 from groupreplay.state.stored_form import SnapshotError
 from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.config.settings import TopicNames
-from groupreplay.streaming.local.spark_lines import line_name
+from groupreplay.streaming.local.platforms import line_name
 from groupreplay.streaming.spark.faults import known_fault
 from groupreplay.streaming.spark.internals import group_worker
 from groupreplay.streaming.spark.operator import OUTPUT_COLUMNS, OUTPUT_SCHEMA, Job, step

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from groupreplay.state.stored_form import SnapshotError
-from groupreplay.streaming.local.spark_lines import LINES
+from groupreplay.streaming.local.platforms import LINES
 from groupreplay.streaming.spark.internals.state_pickles import read_state
 from support.paths import ROOT
 

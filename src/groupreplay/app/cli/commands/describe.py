@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from groupreplay.app.cli.command import with_settings
-from groupreplay.app.cli.file_settings import giving_way, is_typed
+from groupreplay.app.cli.command import giving_way, is_typed, with_settings
 from groupreplay.app.cli.inputs import (
     GroupsQuery,
     exit_code,
@@ -29,7 +28,7 @@ from groupreplay.app.cli.options import (
     switch,
     time_flag,
 )
-from groupreplay.app.cli.time_range import TimeRange, given_flags, print_heading, time_range
+from groupreplay.app.cli.printing_flags import TimeRange, given_flags, print_heading, time_range
 from groupreplay.app.text.times import GivenTime
 from groupreplay.streaming.base.errors import GroupReplayError
 

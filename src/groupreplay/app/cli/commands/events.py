@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import click
 
-from groupreplay.app.cli.command import display, with_settings
-from groupreplay.app.cli.file_settings import giving_way
+from groupreplay.app.cli.command import display, giving_way, with_settings
 from groupreplay.app.cli.flags import (
     ClusterFlags,
     ProbesFlags,
@@ -46,7 +45,7 @@ from groupreplay.app.cli.options import (
     time_flag,
     time_zone_flag,
 )
-from groupreplay.app.cli.time_range import (
+from groupreplay.app.cli.printing_flags import (
     TimeRange,
     event_headings,
     given_flags,
@@ -60,7 +59,7 @@ from groupreplay.streaming.base.errors import ExitCode
 
 if TYPE_CHECKING:
     from groupreplay.app.cli.nothing_found import LogRead
-    from groupreplay.state.policy.redaction import Redaction
+    from groupreplay.state.policy.context import Redaction
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags, TopicNames
     from groupreplay.streaming.engine.group_choice import GroupChoice
@@ -341,5 +340,5 @@ def _replayed_events(settings: OffsetsFileSettings, recorded: RecordSource) -> t
     with Progress("records read") as progress:
         rows = recorded.open(progress=progress)
         messages = Replay(context_of(rows, settings.retention)).feed(rows)
-        made = [row.value for row in messages if row.output is Output.EVENTS and row.value]
-    return made, rows.where
+        events = [row.value for row in messages if row.output is Output.EVENTS and row.value]
+    return events, rows.where

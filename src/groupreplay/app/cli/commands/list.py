@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from groupreplay.app.cli.command import with_settings
-from groupreplay.app.cli.file_settings import is_typed
+from groupreplay.app.cli.command import is_typed, with_settings
 from groupreplay.app.cli.inputs import (
     GroupsQuery,
     exit_code,
@@ -21,7 +20,7 @@ from groupreplay.app.cli.inputs import (
     warn_of_assumptions,
 )
 from groupreplay.app.cli.options import duration, flag, groups_flag, known_names_flag
-from groupreplay.app.cli.time_range import TimeRange, given_flags, print_heading
+from groupreplay.app.cli.printing_flags import TimeRange, given_flags, print_heading
 
 if TYPE_CHECKING:
     from groupreplay.app.cli.nothing_found import LogRead, Nothing
@@ -126,7 +125,7 @@ def _nothing(
     """The line about what was not found; None if everything was."""
     from groupreplay.app.cli.nothing_found import groups_read, no_group, no_such
     from groupreplay.app.inspection.groups import absent
-    from groupreplay.state.display.phrases import milliseconds
+    from groupreplay.state.phrases import milliseconds
 
     missing = absent(choice, [group["group_id"] for group in existing])
     if missing:

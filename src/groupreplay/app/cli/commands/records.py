@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from groupreplay.app.cli.command import with_settings
-from groupreplay.app.cli.file_settings import giving_way
+from groupreplay.app.cli.command import giving_way, with_settings
 from groupreplay.app.cli.flags import ClusterFlags, cluster_flags, redaction_flags
 from groupreplay.app.cli.inputs import LogInput, log_and_probes_flags, log_flags, log_read, nothing_found
 from groupreplay.app.cli.options import (
@@ -25,8 +24,7 @@ from groupreplay.app.cli.options import (
     time_flag,
     time_zone_flag,
 )
-from groupreplay.app.cli.table_flags import TableFlags, table_flags
-from groupreplay.app.cli.time_range import TimeRange, given_flags, time_range
+from groupreplay.app.cli.printing_flags import TableFlags, TimeRange, given_flags, table_flags, time_range
 from groupreplay.app.text.times import GivenTime
 from groupreplay.streaming.base.clock import TimeZone
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
@@ -35,7 +33,8 @@ if TYPE_CHECKING:
     from groupreplay.app.cli.nothing_found import Nothing
     from groupreplay.app.inspection.records import DecodeCounts
     from groupreplay.app.text.tables import OutputFormat
-    from groupreplay.state.policy.redaction import Redaction
+    from groupreplay.state.policy.context import Redaction
+    from groupreplay.streaming.config.settings import Cluster
     from groupreplay.streaming.engine.group_choice import GroupChoice
     from groupreplay.streaming.sources.source import Rows
 
@@ -75,7 +74,7 @@ def decode_command(settings: DecodeSettings) -> int:
     fields of Kafka's ConsumerProtocol, or those of Kafka Connect; bytes that are neither stay base64.
     """
     from groupreplay.app.text.terminal import json_line
-    from groupreplay.state.policy.redaction import redacted
+    from groupreplay.state.policy.context import redacted
 
     if settings.key_hex is not None or settings.value_hex is not None:
         decoded = _decode_hex(settings.key_hex, settings.value_hex, members=settings.members)
@@ -87,7 +86,7 @@ def decode_command(settings: DecodeSettings) -> int:
 def _decode_log(settings: DecodeSettings) -> int:
     from groupreplay.app.inspection.records import DecodeCounts, RecordChoice, decode_rows
     from groupreplay.app.text.terminal import Progress, json_line, print_json_array, safe_line
-    from groupreplay.state.policy.redaction import redacted
+    from groupreplay.state.policy.context import redacted
     from groupreplay.streaming.engine.group_choice import GroupChoice
 
     times = time_range(settings.since, settings.until, settings.zone, settings.log.end)
@@ -124,10 +123,11 @@ def _nothing_decoded(
     """The line about what was not found; None if everything was."""
     from groupreplay.app.cli.nothing_found import no_group, no_such
     from groupreplay.codecs.kafka_terms import partition_for
-    from groupreplay.streaming.kafka.group_partition import group_names
 
     log = log_read(rows, settings.zone)
     if rows.identity is not None and choice.ids:
+        from groupreplay.streaming.kafka.group_admin import group_names
+
         # Only the partitions of these groups were read: the brokers know the ids of the others.
         partitions = sorted({partition_for(group, rows.identity.partitions) for group in choice.ids})
         log = replace(log, where=f"partition {', '.join(map(str, partitions))} of {log.where}")
@@ -259,9 +259,8 @@ def coordinator_command(settings: CoordinatorSettings) -> None:
     The leader of that partition is the group's coordinator.
     """
     from groupreplay.app.text.tables import Table
-    from groupreplay.streaming.kafka.group_partition import locate
 
-    place = locate(settings.group, settings.source.find(), settings.partitions)
+    place = _located(settings.group, settings.source.find(), settings.partitions)
     table = Table(
         ("GROUP", "PARTITION", "COORDINATOR (ID)"),
         [tuple(place[name] for name in ("group_id", "partition", "coordinator"))],
@@ -273,3 +272,37 @@ def coordinator_command(settings: CoordinatorSettings) -> None:
         click.echo(f"{what}; --bootstrap-server asks a cluster, --partitions gives the number", err=True)
     if place["coordinator"] is None and settings.source.find() is not None:
         click.echo(f"partition {place['partition']} has no leader now", err=True)
+
+
+def _located(group_id: str, cluster: Cluster | None, partitions: int | None) -> dict[str, Any]:
+    """``group_id``, ``partition``, ``coordinator`` (``host:port (id)``, None without a cluster), ``partitions``.
+
+    ``partitions`` is the number of them: that of the cluster, or the given one, or Kafka's default. ``assumed`` is true
+    for the default.
+
+    Raises:
+        GroupReplayError: the cluster cannot be reached, or its number of partitions is not ``partitions``.
+    """
+    from groupreplay.codecs.kafka_terms import DEFAULT_PARTITIONS, partition_for
+    from groupreplay.state import OFFSETS_TOPIC
+
+    identity = None
+    if cluster is not None:
+        from groupreplay.streaming.kafka.clients import Connection
+
+        identity = Connection(cluster).identify(OFFSETS_TOPIC)
+        if partitions not in (None, identity.partitions):
+            raise GroupReplayError(
+                f"the topic has {identity.partitions} partitions, not {partitions}",
+                where=f"{OFFSETS_TOPIC}, {cluster.bootstrap_servers}",
+                fix="leave out --partitions",
+                exit_code=ExitCode.USAGE,
+            )
+    count = identity.partitions if identity else partitions or DEFAULT_PARTITIONS
+    return {
+        "group_id": group_id,
+        "partition": partition_for(group_id, count),
+        "coordinator": identity.coordinator_of(group_id) if identity else None,
+        "partitions": count,
+        "assumed": identity is None and partitions is None,
+    }

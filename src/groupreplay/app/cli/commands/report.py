@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from groupreplay.app.cli.command import with_settings
-from groupreplay.app.cli.file_settings import giving_way
+from groupreplay.app.cli.command import giving_way, with_settings
 from groupreplay.app.cli.flags import redaction_flags, retention_flags, rules_flags
 from groupreplay.app.cli.inputs import (
     LogInput,
@@ -26,7 +25,7 @@ from groupreplay.app.cli.inputs import (
     warn_of_losses,
 )
 from groupreplay.app.cli.options import file_flag, flag, force_flag, switch, time_flag, time_zone_flag
-from groupreplay.app.cli.time_range import TimeRange, given_flags, point_ms, time_range
+from groupreplay.app.cli.printing_flags import TimeRange, given_flags, point_ms, time_range
 from groupreplay.app.text.times import GivenTime
 from groupreplay.streaming.base.clock import TimeZone
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
@@ -34,7 +33,7 @@ from groupreplay.streaming.base.files import atomic_file, is_written_into, requi
 
 if TYPE_CHECKING:
     from groupreplay.state import Context
-    from groupreplay.state.policy.redaction import Redaction
+    from groupreplay.state.policy.context import Redaction
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags
     from groupreplay.streaming.engine.group_choice import GroupChoice

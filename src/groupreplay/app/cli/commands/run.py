@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from groupreplay.app.cli.command import display, with_settings
-from groupreplay.app.cli.file_settings import giving_way
+from groupreplay.app.cli.command import display, giving_way, with_settings
 from groupreplay.app.cli.flags import (
     ClusterFlags,
     cluster_flags,
@@ -21,7 +20,7 @@ from groupreplay.app.cli.flags import (
     topic_flags,
 )
 from groupreplay.app.cli.options import TABLE_FORMATS, file_flag, flag, output_flag, pairs_flag, switch
-from groupreplay.app.cli.table_flags import TableFlags, table_flags
+from groupreplay.app.cli.printing_flags import TableFlags, table_flags
 from groupreplay.streaming.base.errors import ExitCode
 
 if TYPE_CHECKING:

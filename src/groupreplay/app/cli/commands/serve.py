@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from groupreplay.app.cli.command import with_settings
-from groupreplay.app.cli.file_settings import is_typed
+from groupreplay.app.cli.command import is_typed, with_settings
 from groupreplay.app.cli.flags import ClusterFlags, cluster_flags, redaction_flags, sink_flags, topic_flags
 from groupreplay.app.cli.options import (
     duration,
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from groupreplay.app.exporter.feed import Limits
     from groupreplay.app.exporter.server import Exporter
     from groupreplay.app.serve.watched_cluster import ClusterToServe, WatchedCluster
-    from groupreplay.state.policy.redaction import Redaction
+    from groupreplay.state.policy.context import Redaction
     from groupreplay.streaming.config.settings import TopicNames
 
 #: The flags that name one cluster, in click.

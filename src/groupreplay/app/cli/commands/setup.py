@@ -30,7 +30,7 @@ from groupreplay.app.cli.options import (
 from groupreplay.streaming.base.files import atomic_file, require_new
 
 if TYPE_CHECKING:
-    from groupreplay.app.check.result import CheckResult, CheckSettings
+    from groupreplay.app.check import CheckResult, CheckSettings
     from groupreplay.app.text.tables import OutputFormat
 
 
@@ -40,7 +40,7 @@ _COLOURS: Final = {"ok": "green", "warning": "yellow", "failed": "red", "skipped
 def _settings(
     source: ClusterFlags, sink: ClusterFlags, output: OutputFormat, **values: Any
 ) -> tuple[CheckSettings, OutputFormat]:
-    from groupreplay.app.check.result import CheckSettings
+    from groupreplay.app.check import CheckSettings
 
     return CheckSettings(source=source.need(), sink=sink.find(), **values), output
 
@@ -95,7 +95,7 @@ def _printed(results: Iterable[CheckResult], *, colour: bool) -> Iterable[CheckR
 
     What was skipped is printed at the end, in one line for each reason.
     """
-    from groupreplay.app.check.result import Status
+    from groupreplay.app.check import Status
     from groupreplay.app.text.terminal import safe_line
 
     def line(status: str, text: str) -> None:
@@ -151,8 +151,8 @@ def bundle_command(settings: BundleSettings) -> None:
     another Python and another machine type than those of this machine. pip downloads the libraries, with its own
     settings.
     """
+    from groupreplay.app.bundle.archive import bundle_target, spark_release
     from groupreplay.app.bundle.builder import build_bundle
-    from groupreplay.app.bundle.target import bundle_target, spark_release
 
     spark = spark_release(settings.spark, settings.scala)
     target = bundle_target(settings.python, settings.platform, spark)
@@ -183,7 +183,7 @@ def schema_command(settings: SchemaSettings) -> None:
     The name trace-file stands for a line of simulate --trace, and timeline for the document of report -o FILE.json.
     """
     from groupreplay.coordinator.trace_entries import TRACE_FILE, trace_schema
-    from groupreplay.state.output.schemas import json_schemas
+    from groupreplay.state.output.envelope import json_schemas
     from groupreplay.timeline.document import TIMELINE, timeline_schema
 
     event, schemas = settings.event, json_schemas()

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from groupreplay.app.cli.command import with_settings
-from groupreplay.app.cli.file_settings import giving_way
+from groupreplay.app.cli.command import giving_way, with_settings
 from groupreplay.app.cli.flags import ClusterFlags, cluster_flags, topic_flags
 from groupreplay.app.cli.options import file_flag, flag, force_flag, pairs_flag, switch
 
@@ -81,7 +80,7 @@ class SimulateSettings:
         Raises:
             GroupReplayError: the scenario or a setting is unknown or wrong.
         """
-        from groupreplay.app.simulate.plan_checks import (
+        from groupreplay.app.simulate.files import (
             check_broker,
             check_clients,
             checked_properties,

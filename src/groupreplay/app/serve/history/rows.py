@@ -11,11 +11,17 @@ import msgspec
 
 from groupreplay.app.serve.answers import Condition, Event
 from groupreplay.app.text.event_text import text_of
-from groupreplay.state.display.phrases import subject
 from groupreplay.state.events.event import Severity, name_of
 from groupreplay.state.output.envelope import event_type
-from groupreplay.state.output.message_forms import ConditionForm, EventHead, GroupHead
-from groupreplay.streaming.contract.messages import OBJECTS, Integer, MessageDecoder
+from groupreplay.state.phrases import subject
+from groupreplay.streaming.contract.messages import (
+    OBJECTS,
+    ConditionForm,
+    EventHead,
+    GroupHead,
+    Integer,
+    MessageDecoder,
+)
 from groupreplay.streaming.sinks.known_groups import group_label
 from groupreplay.timeline.event_reading import moment_ms, read_events
 from groupreplay.timeline.facts import is_trouble

@@ -19,7 +19,7 @@ from confluent_kafka import IsolationLevel
 from groupreplay.app.report.group_log import GroupLog, GroupLogs, LogGaps
 from groupreplay.codecs.kafka_terms import partition_for
 from groupreplay.state import OFFSETS_TOPIC, Context
-from groupreplay.state.policy.redaction import Redaction
+from groupreplay.state.policy.context import Redaction
 from groupreplay.streaming.base.errors import GroupReplayError, UnreachableError
 from groupreplay.streaming.config.settings import Cluster, RetentionFlags
 from groupreplay.streaming.contract.messages import Output

@@ -19,9 +19,8 @@ from groupreplay.app.serve.offsets_log.group_logs import (
 )
 from groupreplay.app.serve.watched_cluster import WatchedCluster
 from groupreplay.app.text.event_text import text_of
-from groupreplay.state.display.phrases import timestamp
-from groupreplay.state.display.safe_text import safe_text
-from groupreplay.state.policy.redaction import MARK, Redaction
+from groupreplay.state.phrases import safe_text, timestamp
+from groupreplay.state.policy.context import MARK, Redaction
 from groupreplay.state.snapshot.observations import Probe
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.config.settings import Cluster

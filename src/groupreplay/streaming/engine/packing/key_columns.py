@@ -25,7 +25,7 @@ from groupreplay.codecs import (
     decode_key,
     encode_key,
 )
-from groupreplay.streaming.base.arrow_arrays import numbers
+from groupreplay.streaming.contract.log import numbers
 
 Ints = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]

@@ -21,7 +21,7 @@ from groupreplay.state import plausible_times
 from groupreplay.state.job.bad_records import BadRecord, LeftOut, left_out
 from groupreplay.state.job.observations import LogObservation, LogRecord
 from groupreplay.state.plausible_times import NO_TIMESTAMP
-from groupreplay.streaming.base.arrow_arrays import keep_freed_memory, numbers
+from groupreplay.streaming.contract.log import keep_freed_memory, numbers
 from groupreplay.streaming.engine.packing import record_times
 from groupreplay.streaming.engine.packing.commit_columns import CommitColumns, decode_regular
 from groupreplay.streaming.engine.packing.fold import ChunkRows, fold
@@ -242,7 +242,7 @@ def _tagged(
         packed.append(to_wire(bad_records))
     last = (column[ends].tolist() for column in (chunk.partition, chunk.offset, chunk.timestamp_ms))
     keys.append(JOB_TAG)
-    # The job compares the coordinators' clocks with its heartbeats (``state.job.clocks``).
+    # The job compares the coordinators' clocks with its heartbeats (``state.job.observations``).
     packed.append(to_wire(LogObservation(tuple(starmap(LogRecord, zip(*last, strict=True))))))
     return PackedRows(keys, packed, count_types(chunk.keys.raw, chunk.key_index))
 

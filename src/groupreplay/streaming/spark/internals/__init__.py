@@ -1,7 +1,7 @@
 """Everything that touches a private part of PySpark or of its JVM; `docs/internals.md` lists each name.
 
 This module decides whether the private parts of a release of Spark may be used, before one of them is imported; it
-imports nothing of PySpark. A release belongs to a line (`spark_lines.LINES`) on which the tests of every private
+imports nothing of PySpark. A release belongs to a line (`platforms.LINES`) on which the tests of every private
 part were run, or only Spark's public interface is used with it.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from groupreplay.streaming.local.spark_lines import find_line, line_name
+from groupreplay.streaming.local.platforms import find_line, line_name
 
 _STREAMING: Final = "org.apache.spark.sql.execution.streaming"
 #: Lines before SPARK-52787, which moved the managers of checkpoint files into a package of their own.

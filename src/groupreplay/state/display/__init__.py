@@ -1,1 +1,0 @@
-"""Text for people: unsafe characters escaped, and the phrases that events share."""

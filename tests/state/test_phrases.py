@@ -1,0 +1,165 @@
+"""Phrases: text from records is harmless, values are worded for people, and a rebalance has a length."""
+
+from __future__ import annotations
+
+import unicodedata
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from groupreplay.state import phrases
+from groupreplay.state.events.event import LeaveReason
+from groupreplay.state.phrases import (
+    Data,
+    assumed,
+    clock_time,
+    interval,
+    milliseconds,
+    rebalance_length,
+    safe_text,
+    silence_text,
+)
+
+
+def test_plain_text_stays() -> None:
+    """Letters of any script, spaces and punctuation are shown as they are."""
+    assert safe_text("orders-日本 grüße/1") == "orders-日本 grüße/1"
+
+
+def test_controls_and_direction_are_written_out() -> None:
+    """Escape sequences, newlines, bidi overrides, zero width and surrogates become visible."""
+    hostile = "a\x1b]0;x\x07\n\u202e\u200b\u2028\ud800"
+    assert safe_text(hostile) == ("a\\u{1b}]0;x\\u{7}\\u{a}\\u{202e}\\u{200b}\\u{2028}\\u{d800}")
+
+
+def test_an_escape_cannot_be_forged() -> None:
+    r"""A text that already says ``\u{1b}`` is told from an escaped one."""
+    assert safe_text("\\u{1b}") == "\\\\u{1b}"
+
+
+def test_long_text_is_cut() -> None:
+    """At 256 characters with an ellipsis; None cuts nothing."""
+    assert safe_text("x" * 300) == "x" * 255 + "…"
+    assert safe_text("x" * 300, limit=None) == "x" * 300
+
+
+@given(st.text(st.characters(exclude_categories=[]), max_size=40))
+def test_nothing_unsafe_is_left(text: str) -> None:
+    """No control, format, surrogate or separator character passes."""
+    unsafe = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+    assert not unsafe & {unicodedata.category(char) for char in safe_text(text)}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "?"),
+        (0, "0 ms"),
+        (999, "999 ms"),
+        (1_000, "1.0 s"),
+        (59_949, "59.9 s"),
+        (250_400, "4 min 10 s"),
+        (47 * 3_600_000 + 60_000, "47 h 1 min"),
+        (171 * 3_600_000, "7 d 3 h"),
+    ],
+)
+def test_milliseconds(value: int | None, text: str) -> None:
+    """Durations are given in the unit a person would choose."""
+    assert text == milliseconds(value)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "text"),
+    [((5, 5), "5 ms"), ((0, 3_000), "at most 3.0 s"), ((2, 3_000), "2 ms .. 3.0 s")],
+)
+def test_interval(bounds: tuple[int, int], text: str) -> None:
+    """An exact duration has no bounds, and 0 is no lower bound."""
+    assert text == interval(*bounds)
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "text"),
+    [
+        ("2026-01-31T02:03:04.567Z", "02:03:04.567"),
+        ("2026-01-31T02:03:04Z", "02:03:04"),
+        ("2026-01-31T02:03:04.567+00:00", "02:03:04.567"),
+        ("yesterday", "yesterday"),
+    ],
+)
+def test_clock_time(timestamp: str, text: str) -> None:
+    """The time of day of an RFC 3339 timestamp; anything else is shown as it is."""
+    assert text == clock_time(timestamp)
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        ({}, ""),
+        ({"assumed": {}}, ""),
+        ({"assumed": {"session_timeout_ms": 45_000}}, ", assumed: session timeout 45.0 s"),
+        (
+            {"assumed": {"retention_ms": 604_800_000, "check_interval_ms": 600_000}},
+            ", assumed: retention 7 d 0 h, check interval 10 min 0 s",
+        ),
+    ],
+)
+def test_assumed(data: Data, text: str) -> None:
+    """Numbers that nobody gave are named with their values; an event that rests on none says nothing."""
+    assert text == assumed(data)
+
+
+@pytest.mark.parametrize("reason", get_args(LeaveReason))
+def test_every_reason_of_leaving_has_its_words(reason: str) -> None:
+    """Each others; a reason of a later release, or none, is a member that left."""
+    others = {phrases.member_end(one) for one in get_args(LeaveReason) if one != reason}
+    assert phrases.member_end(reason) not in others
+    assert phrases.member_end("later") == phrases.member_end(None) == "left"
+
+
+LEADER = {
+    "leader": "m",
+    "members": [{"member_id": "m", "client_id": "a", "client_host": "/h", "instance_id": None}],
+}
+
+
+@pytest.mark.parametrize(
+    ("fields", "least_ms", "most_ms", "text"),
+    [
+        ({"duration_ms": 2_000}, 2_000, 2_000, "took 2.0 s"),
+        ({"duration_ms": 0}, 0, 0, "took 0 ms"),
+        # The leader is a part of the rebalance: the bound of the join phase alone is no bound of the whole.
+        ({"duration_upper_bound_ms": 7, "sync_ms": 8_001}, 8_001, 8_008, "took 8.0 s"),
+        ({"duration_upper_bound_ms": 6_000, "sync_ms": 12}, 12, 6_012, "took at most 6.0 s"),
+        ({"join_ms_min": 2_000, "join_ms_max": 12_000, "sync_ms": 12}, 2_012, 12_012, "took 2.0 s .. 12.0 s"),
+        ({"join_ms_max": 12_000, "duration_upper_bound_ms": 3_000}, 0, 3_000, "took at most 3.0 s"),
+        ({"sync_ms": 8_001}, 8_001, None, "took at least 8.0 s"),
+        ({"sync_ms": 12}, 12, None, ""),
+        ({}, 0, None, ""),
+        ({"duration_ms": "1", "sync_ms": True}, 0, None, ""),
+    ],
+)
+def test_bounds(fields: dict[str, Any], least_ms: int, most_ms: int | None, text: str) -> None:
+    """The join phase and the sync phase together; the exact length where the event has it."""
+    found = rebalance_length(fields)
+    assert (found.least_ms, found.most_ms, found.text()) == (least_ms, most_ms, text)
+
+
+def test_a_slow_leader() -> None:
+    """It is named from three seconds on, if the event has it."""
+    slow = rebalance_length({"sync_ms": 8_001, **LEADER})
+    assert slow.leader_text() == "waited 8.0 s for the assignment of the leader, a on h"
+    for fast in (
+        {"sync_ms": 2_999, **LEADER},
+        {"sync_ms": 8_001},
+        {"sync_ms": 8_001, **LEADER, "leader": "x"},
+    ):
+        assert rebalance_length(fast).leader_text() == ""
+
+
+def test_silence() -> None:
+    """It is a part of the bound by the record before, and says nothing beside an answer of the brokers."""
+    assert silence_text({"silent_ms": 5_000}) == " (no commits for 5.0 s of them)"
+    for fields in ({}, {"silent_ms": 999}, {"silent_ms": 5_000, "join_ms_max": 1}):
+        assert silence_text(fields) == ""
