@@ -66,7 +66,7 @@ class Group:
 
     @classmethod
     def from_snapshot(cls, group_id: str, context: Context, blob: bytes) -> Group:
-        """The group of a snapshot. Raises ``SnapshotError`` for a version that this release cannot read."""
+        """The group of a snapshot. Raises ``SnapshotError`` for one that this release cannot read."""
         group = cls(group_id, context, group_snapshot.read(blob))
         log = group._snapshot.log
         if log.era != context.era:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from groupreplay.state.conditions.tracker import group_hash
 from groupreplay.state.display.phrases import timestamp
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.events.event import TYPE_PREFIX, Event, Severity
@@ -150,10 +151,15 @@ def event_id(event: Event, context: Context) -> str:
     """The deterministic id: the position of the cause in the log, the event's name, and its ordinal."""
     cause = event.cause
     if cause is None:
-        # Only conditions begin or end when time passes; their id contains the group and the kind.
+        # Mostly conditions, which begin or end when time passes; their id contains the group and the kind.
         again = f"-{event.setbacks}" if event.setbacks else ""
-        return f"{getattr(event.fact, 'condition_id', event.fact.NAME)}-{event.time_ms}{again}"
+        return f"{getattr(event.fact, 'condition_id', None) or _name_and_group(event)}-{event.time_ms}{again}"
     return f"{cause.topic}-{context.era}-{cause.partition}-{cause.offset}-{event.fact.NAME}-{event.ordinal}"
+
+
+def _name_and_group(event: Event) -> str:
+    """For events of several groups at one time, such as those of damaged states; the id has no text of a client."""
+    return f"{group_hash(event.group_id)}-{event.fact.NAME}"
 
 
 def _sequence(event: Event) -> str:

@@ -35,6 +35,7 @@ FACTS: Final[tuple[type[Fact], ...]] = (
     group_events.RecordMalformed,
     group_events.RecordSkipped,
     group_events.GroupQuarantined,
+    group_events.GroupStateDamaged,
 )
 #: In the order of the docs.
 EVENTS: Final[tuple[type[Fact], ...]] = (*FACTS, *CONDITIONS)

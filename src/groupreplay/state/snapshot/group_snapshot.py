@@ -18,7 +18,7 @@ from groupreplay.state.snapshot.losses import Losses, OffsetSets
 from groupreplay.state.snapshot.members import SlotHistory
 from groupreplay.state.snapshot.observations import GroupRecord, ProbeAnswer
 from groupreplay.state.snapshot.offsets import OffsetsSnapshot
-from groupreplay.state.stored_form import SnapshotError, StoredForm
+from groupreplay.state.stored_form import DamagedStateError, StoredForm
 
 
 class ConditionKey(NamedTuple):
@@ -167,13 +167,13 @@ def pend(record: GroupRecord) -> PendingRecord:
 
 
 def unpend(pending: PendingRecord, partition: int) -> GroupRecord:
-    """The inverse of ``pend``. Raises SnapshotError when the bytes cannot be read any more."""
+    """The inverse of ``pend``. Raises DamagedStateError when the bytes cannot be read any more."""
     key = decode_key(pending.key)
     if isinstance(key, Skipped | Malformed):
-        raise SnapshotError(f"pending record at offset {pending.offset} has an unreadable key: {key}")
+        raise DamagedStateError(f"pending record at offset {pending.offset} has an unreadable key: {key}")
     value: Value | Skipped | Malformed | None = decode_value(key, pending.value)
     if isinstance(value, Skipped | Malformed):
-        raise SnapshotError(f"pending record at offset {pending.offset} has an unreadable value: {value}")
+        raise DamagedStateError(f"pending record at offset {pending.offset} has an unreadable value: {value}")
     return GroupRecord(
         partition=partition, offset=pending.offset, timestamp_ms=pending.timestamp_ms, key=key, value=value
     )
