@@ -85,7 +85,7 @@ def test_damaged_bytes(blob: bytes, what: str) -> None:
 
 def test_a_version_of_another_release() -> None:
     """Behind the version it has a checksum as every version, and the version is no flipped bit: it is not damaged."""
-    with pytest.raises(SnapshotError, match="^number version 10, this release reads version 4$") as caught:
+    with pytest.raises(SnapshotError, match=r"^number version 10, this release reads version 4$") as caught:
         FORM.read(sealed(10, 1, b"whatever"))
     assert not isinstance(caught.value, DamagedStateError)
 

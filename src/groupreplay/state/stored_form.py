@@ -94,7 +94,9 @@ class StoredForm(Generic[_Stored]):
             raise ValueError("it ends after its version")
         if version != self.version:
             if any((version ^ one).bit_count() < 2 for one in VERSIONS | {self.version}):
-                raise ValueError(f"no release writes this version, which is a bit off {self.version} or another one")
+                raise ValueError(
+                    f"no release writes this version, which is a bit off {self.version} or another one"
+                )
             raise SnapshotError(f"{self.what} version {version}, this release reads version {self.version}")
         least = checked[0]
         if least > self.reader:

@@ -60,9 +60,7 @@ def test_a_flipped_bit_begins_the_state_anew(name: str) -> None:
     key, blob = POPULATION[name]
     # All bits of the six bytes in front; then one of each byte, a different one each time.
     for place in {*range(48), *range(0, 8 * len(blob or b""), 9)}:
-        result = advance(
-            key.encode(), flipped(blob, place), [], now_ms=0, recorded_ms=None, context=CONTEXT
-        )
+        result = advance(key.encode(), flipped(blob, place), [], now_ms=0, recorded_ms=None, context=CONTEXT)
         assert [event["type"] for event in events(result.rows)] == [DAMAGED]
         assert (len(result.rows), result.changed, result.deadline_ms) == (1, True, None)
         note = quarantine.read(result.blob)

@@ -181,7 +181,17 @@ def one_of_each() -> list[Event]:
     )
     _, modern = replay([asked_for(at=1_000), *operation(5_000, gone(), first_join())])
     bad = [bad_record(RecordMalformed), bad_record(RecordSkipped)]
-    return [*events, *modern, *of_offsets(), summary(), gap(), *bad, quarantined(), state_damaged(), *condition_events()]
+    return [
+        *events,
+        *modern,
+        *of_offsets(),
+        summary(),
+        gap(),
+        *bad,
+        quarantined(),
+        state_damaged(),
+        *condition_events(),
+    ]
 
 
 def written(event: Event) -> dict[str, Any]:

@@ -58,7 +58,11 @@ class Quarantined(msgspec.Struct, array_like=True):
 
     def is_due(self, context: Context) -> bool:
         """Whether this run tries the key again: another release, a run that was asked to, any after damage."""
-        return not self.release or self.release != context.release or context.retry_run not in (None, self.retry_run)
+        return (
+            not self.release
+            or self.release != context.release
+            or context.retry_run not in (None, self.retry_run)
+        )
 
     def note(self, packed: Sequence[bytes]) -> None:
         """Counts what is not applied."""

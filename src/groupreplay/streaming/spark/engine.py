@@ -31,7 +31,15 @@ from groupreplay.streaming.spark.faults import (
 )
 from groupreplay.streaming.spark.operator import Job
 from groupreplay.streaming.spark.progress import BatchProgress, finished_batch, tasks_ended
-from groupreplay.streaming.spark.query import OBSERVED, TopicPlan, counters, messages, output_rows, start
+from groupreplay.streaming.spark.query import (
+    OBSERVED,
+    TopicPlan,
+    counters,
+    messages,
+    output_rows,
+    read_tasks,
+    start,
+)
 from groupreplay.streaming.spark.session import quiet
 
 if TYPE_CHECKING:
@@ -49,6 +57,8 @@ _LINE_SECONDS: Final = 1.0
 _STUCK_SECONDS: Final = 20.0
 #: How often missing topics are looked for while batches finish: a topic that nothing is written to delays none.
 _TOPICS_SECONDS: Final = 60.0
+#: A plan is kept for this time at least: executors come one after the other, and a new query loads the state again.
+_GROWTH_SECONDS: Final = 30.0
 #: How long a stop waits for the end of a batch, and then for Spark to cancel it. The next start repeats the batch.
 _GRACE_SECONDS: Final = 1.0
 _CANCEL_SECONDS: Final = 12.0
@@ -68,8 +78,8 @@ class _NotStartedError(Exception):
 class Supervisor:
     """Runs one query after the other until a stop is requested, or there is nothing more to do.
 
-    ``begin`` starts the query on the ``checkpoint``; ``renew``: whether the query must end between two batches and
-    start again, because settings have changed; ``hopeless`` is why its present batch will never end, as far as that is
+    ``begin`` starts the query on the ``checkpoint``; ``renew``: why the query must end between two batches and
+    start again, None: it need not; ``hopeless`` is why its present batch will never end, as far as that is
     known; ``outage`` waits until clusters and disk work; ``repair`` does what can
     be done about a failure, and returns what it did; ``lost`` returns the error when the log is no longer the one that
     was read, ``replaced`` when another run has taken over, ``must_end`` either, as far as it is known already;
@@ -79,7 +89,7 @@ class Supervisor:
 
     begin: Callable[[], Any]
     checkpoint: str
-    renew: Callable[[], bool]
+    renew: Callable[[], str | None]
     hopeless: Callable[[], str | None]
     report: JobReport
     stop: StopRequest
@@ -155,8 +165,8 @@ class Supervisor:
                 self._pause_query(query)
                 self.stop.make()
                 return True
-            if self.renew():
-                self.show("the settings have changed, continuing with the new ones")
+            if reason := self.renew():
+                self.show(reason)
                 self._pause_query(query)
                 return True
             if time.monotonic() >= next_line:
@@ -294,6 +304,8 @@ class SparkEngine:
     probes: TopicPlan
     batches: BatchProgress
     _query: StreamingQuery | None = field(default=None, init=False)
+    _read_tasks: int = field(default=0, init=False)
+    _planned_at: float = field(default=0.0, init=False)
 
     def progress(self, after: int | None) -> Sequence[Batch]:
         """See ``Engine.progress``."""
@@ -310,7 +322,7 @@ class SparkEngine:
         Supervisor(
             begin=lambda: self._start(run),
             checkpoint=self.location,
-            renew=run.has_changed,
+            renew=lambda: self._renewal(run),
             hopeless=run.limits.fallen,
             report=run.report,
             stop=run.stop,
@@ -341,12 +353,33 @@ class SparkEngine:
                 limits=run.limits.read(),
             ),
             max_offsets_per_trigger=settings.max_offsets_per_trigger,
+            read_tasks=self._plan_read_tasks(),
         )
         counted = rows.observe(OBSERVED, *counters(settings.topics))
         here = replace(settings, checkpoint=self.location)
         self._query = start(messages(counted), here, run.limits.batch_bytes)
         run.started()
         return self._query
+
+    def _plan_read_tasks(self) -> int:
+        self._planned_at, self._read_tasks = time.monotonic(), self._wanted_read_tasks()
+        return self._read_tasks
+
+    def _wanted_read_tasks(self) -> int:
+        return read_tasks(self.spark, self.settings.shuffle_partitions, self.log.partitions)
+
+    def _renewal(self, run: JobRun) -> str | None:
+        """Why the query must be planned again: each plan has the settings and the number of reading tasks of its start.
+
+        Not for a cluster that has shrunk: its cores take several tasks in turn, and it may grow again.
+        """
+        if run.has_changed():
+            return "the settings have changed, continuing with the new ones"
+        if time.monotonic() < self._planned_at + _GROWTH_SECONDS:
+            return None
+        if (wanted := self._wanted_read_tasks()) > self._read_tasks:
+            return f"the cluster has grown, continuing with {wanted} tasks that read the log ({self._read_tasks} before)"
+        return None
 
 
 def _repair(run: JobRun, helps: Remedy) -> str | None:

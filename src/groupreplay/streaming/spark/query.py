@@ -139,6 +139,18 @@ def _stream(spark: SparkSession, options: Mapping[str, Any]) -> DataFrame:
     return spark.readStream.format("kafka").options(**options).load()
 
 
+def read_tasks(spark: SparkSession, shuffle_partitions: int, log_partitions: int) -> int:
+    """In how many tasks the log is read: as many as there are cores.
+
+    A plan keeps this number, and a cluster may get its cores later: then it is at least the number of those that
+    ``--shuffle-partitions`` says there will be.
+    """
+    context = spark.sparkContext
+    cores = context.defaultParallelism
+    is_local = str(context.master).partition("[")[0] == "local"
+    return min(cores if is_local else max(cores, shuffle_partitions), log_partitions)
+
+
 PROBES_SCHEMA: Final = ", ".join([PACKED_SCHEMA, *(f"{name} bigint" for name in COUNTS)])
 #: Names of the counters in the progress of a batch: of the records read, of the probes left out and of the messages
 #: written.
@@ -163,14 +175,15 @@ def output_rows(
     probe_filter: ProbeFilter,
     job: Job,
     max_offsets_per_trigger: int,
+    read_tasks: int,
 ) -> DataFrame:
-    """The rows that the job writes. The order of the two sources is part of every checkpoint."""
+    """The rows that the job writes; ``read_tasks`` read the log in each batch. The order of the two sources is part of every checkpoint."""
     from pyspark.sql.streaming.state import GroupStateTimeout
 
     return (
         log_records(spark, log, max_offsets_per_trigger)
         # Fifty tasks would start Python fifty times; here each task packs several partitions in turn.
-        .coalesce(spark.sparkContext.defaultParallelism)
+        .coalesce(read_tasks)
         .mapInArrow(partial(pack_log, clock_correction_ms=job.context.clock_correction_ms), COUNTED_SCHEMA)
         .observe(OBSERVED_READ, *record_sums())
         .drop(RECORD_COUNTS)
