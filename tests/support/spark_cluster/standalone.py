@@ -139,7 +139,7 @@ class StandaloneCluster:
 
 @contextmanager
 def standalone_cluster(folder: Path, hosts: Sequence[str] = WORKER_HOSTS) -> Iterator[StandaloneCluster]:
-    """Starts the cluster, with a worker on each of these addresses, and waits for its workers; the logs are in the folder."""
+    """Starts the cluster, with a worker on each of these addresses; the logs are in the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         command = [str(SPARK_HOME / "bin" / "spark-class"), "org.apache.spark.deploy.master.Master"]

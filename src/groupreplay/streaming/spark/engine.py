@@ -378,7 +378,8 @@ class SparkEngine:
         if time.monotonic() < self._planned_at + _GROWTH_SECONDS:
             return None
         if (wanted := self._wanted_read_tasks()) > self._read_tasks:
-            return f"the cluster has grown, continuing with {wanted} tasks that read the log ({self._read_tasks} before)"
+            tasks = f"{wanted} tasks that read the log ({self._read_tasks} before)"
+            return f"the cluster has grown, continuing with {tasks}"
         return None
 
 

@@ -177,7 +177,10 @@ def output_rows(
     max_offsets_per_trigger: int,
     read_tasks: int,
 ) -> DataFrame:
-    """The rows that the job writes; ``read_tasks`` read the log in each batch. The order of the two sources is part of every checkpoint."""
+    """The rows that the job writes. The order of the two sources is part of every checkpoint.
+
+    ``read_tasks`` is from the function of this name.
+    """
     from pyspark.sql.streaming.state import GroupStateTimeout
 
     return (
