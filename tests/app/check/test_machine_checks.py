@@ -55,6 +55,29 @@ def test_versions_are_held_against_the_packages_own_bounds(package: str, version
     assert machine_checks._fits(package, version) is fits
 
 
+@pytest.mark.parametrize(
+    ("conf", "status", "said"),
+    [
+        ({}, Status.OK, ["the settings for local cost nothing that can be spared"]),
+        ({"spark.master": "spark://h:1", session.DAEMON[0]: session.DAEMON[1]}, Status.OK, ["the settings"]),
+        ({"spark.master": "spark://h:1"}, Status.WARNING, ["spark.python.daemon.module is not set"]),
+        (
+            {"spark.master": "yarn", "spark.dynamicAllocation.enabled": "true"},
+            Status.WARNING,
+            ["executors come and go", "executors have a tenth", "spark.python.daemon.module is not set"],
+        ),
+    ],
+)
+def test_settings_of_a_submission(
+    conf: dict[str, str], status: Status, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``spark-submit job.py check`` warns of each that makes the job cost more than it has to."""
+    monkeypatch.setattr(machine_checks, "submitted_settings", lambda: conf)
+    results = machine_checks.spark(Subject(SETTINGS))
+    assert {result.status for result in results} == {status}
+    assert [result.found[: len(text)] for result, text in zip(results, said, strict=True)] == said
+
+
 def test_a_release_that_was_not_tested_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     """A warning that names it: it may work."""
     monkeypatch.setattr(machine_checks, "_version", lambda name: "26.0.0" if name == "pyarrow" else "2.2.0")

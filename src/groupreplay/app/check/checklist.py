@@ -11,6 +11,7 @@ from typing import Final
 from groupreplay.app.check import cluster_checks, machine_checks
 from groupreplay.app.check.result import CheckResult, CheckSettings, Status, Subject, failed, unknown
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.spark.session import jvm_runs_already
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +28,7 @@ class _Check:
 
 _CHECKS: Final = (
     _Check("java", machine_checks.java),
+    _Check("spark", machine_checks.spark, when=lambda _: jvm_runs_already()),
     _Check("versions", machine_checks.versions),
     _Check("cluster", lambda of: cluster_checks.cluster("cluster", of.source)),
     _Check(

@@ -33,6 +33,7 @@ from groupreplay.streaming.spark.operator import (
     pack_log,
     step,
 )
+from groupreplay.streaming.spark.session_checks import has_shaded_clients, is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -53,15 +54,15 @@ class TopicPlan:
     partitions: int
 
 
-def connection_options(cluster: Cluster) -> dict[str, str]:
-    """The connector's options for a cluster; for sources and sinks."""
+def connection_options(cluster: Cluster, *, shaded: bool = False) -> dict[str, str]:
+    """The connector's options for a cluster; for sources and sinks. ``shaded``: see ``has_shaded_clients``."""
     return {
-        **ClientProperties(cluster.properties).for_spark(),
+        **ClientProperties(cluster.properties).for_spark(shaded=shaded),
         "kafka.bootstrap.servers": cluster.bootstrap_servers,
     }
 
 
-def read_options(plan: TopicPlan) -> dict[str, str]:
+def read_options(plan: TopicPlan, *, shaded: bool = False) -> dict[str, str]:
     """How a topic is read: by assignment, because a driver that subscribes joins a group and appears in the events."""
     return {
         # A partition without a leader is an error after this time; by default it would be one after three minutes. Of
@@ -71,7 +72,7 @@ def read_options(plan: TopicPlan) -> dict[str, str]:
         "fetchOffset.numRetries": "1",
         # The same for a batch that was planned when the partition still had a leader; four tasks in turn wait so long.
         "kafkaConsumer.pollTimeoutMs": "30000",
-        **connection_options(plan.cluster),
+        **connection_options(plan.cluster, shaded=shaded),
         "assign": json.dumps({plan.topic: list(range(plan.partitions))}),
         "startingOffsets": "earliest",
         # Aborted offset commits must not be read.
@@ -90,7 +91,7 @@ def log_records(spark: SparkSession, plan: TopicPlan, max_offsets_per_trigger: i
     return _stream(
         spark,
         {
-            **read_options(plan),
+            **read_options(plan, shaded=has_shaded_clients(spark)),
             "maxOffsetsPerTrigger": str(max_offsets_per_trigger),
             # Records deleted before they were read make the state wrong.
             "failOnDataLoss": "true",
@@ -103,7 +104,7 @@ def probe_records(spark: SparkSession, plan: TopicPlan) -> DataFrame:
     messages = _stream(
         spark,
         {
-            **read_options(plan),
+            **read_options(plan, shaded=has_shaded_clients(spark)),
             "maxOffsetsPerTrigger": str(_PROBES_PER_TRIGGER),
             # Old probes and heartbeats are of no use; retention may delete them.
             "failOnDataLoss": "false",
@@ -116,7 +117,7 @@ def probe_records(spark: SparkSession, plan: TopicPlan) -> DataFrame:
 def planned_partitions(spark: SparkSession, plan: TopicPlan) -> int:
     """The number of partitions with data that the connector finds; reads no records."""
     options: Mapping[str, Any] = {
-        **read_options(plan),
+        **read_options(plan, shaded=has_shaded_clients(spark)),
         "endingOffsets": "latest",
         # The name of a stream's consumer group; the default for batches would need one more right.
         "groupIdPrefix": SPARK_GROUPS.removesuffix("-"),
@@ -147,8 +148,7 @@ def read_tasks(spark: SparkSession, shuffle_partitions: int, log_partitions: int
     """
     context = spark.sparkContext
     cores = context.defaultParallelism
-    is_local = str(context.master).partition("[")[0] == "local"
-    return min(cores if is_local else max(cores, shuffle_partitions), log_partitions)
+    return min(cores if is_local(str(context.master)) else max(cores, shuffle_partitions), log_partitions)
 
 
 PROBES_SCHEMA: Final = ", ".join([PACKED_SCHEMA, *(f"{name} bigint" for name in COUNTS)])
@@ -279,7 +279,7 @@ def writer(rows: DataFrame, settings: RunSettings, batch_bytes: int = BATCH_BYTE
             **{
                 **_PRODUCER,
                 "kafka.batch.size": str(batch_bytes),
-                **connection_options(settings.sink_cluster),
+                **connection_options(settings.sink_cluster, shaded=has_shaded_clients(rows.sparkSession)),
             }
         )
         .option("includeHeaders", "true")
