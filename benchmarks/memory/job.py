@@ -5,13 +5,15 @@
 
 Writes groups of five partitions through a coordinator. For each number of arenas (``MALLOC_ARENA_MAX``; 0: glibc's own,
 eight for each core) a job with the default settings and a checkpoint of its own reads the log, and is measured when it
-has had nothing to do for this time. PSS counts a page that several processes share once.
+has had nothing to do for this time. PSS counts a page that several processes share once. The JVM's is given in parts,
+because its heap depends on when garbage was last collected: the heap, malloc's arenas, and the rest.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 import time
 from collections.abc import Mapping
@@ -39,6 +41,8 @@ from support.kafka.waiting import wait_until
 
 ARENAS: Final = "MALLOC_ARENA_MAX"
 KINDS: Final = ("driver", "jvm", "workers", "prober")
+_ARENA: Final = 64 << 20
+_MAPPING: Final = re.compile(r"^([0-9a-f]+)-([0-9a-f]+) (\S{4}) \S+ \S+ \d+ *(.*)$")
 _MIB: Final = 1 << 20
 _PATIENCE_SECONDS: Final = 900.0
 
@@ -46,13 +50,35 @@ _PATIENCE_SECONDS: Final = 900.0
 def pss_mib(job: GuardedProcess) -> dict[str, float]:
     """MiB by kind of process, and the number of Python workers with the process that they are forked from."""
     sizes = dict.fromkeys(KINDS, 0.0)
-    count = 0
+    count, parts = 0, dict[str, float]()
     for process in [psutil.Process(job.pid), *psutil.Process(job.pid).children(recursive=True)]:
         with suppress(psutil.Error):
             kind = _kind(process, job.pid)
             sizes[kind] += process.memory_full_info().pss / _MIB
             count += kind == "workers"
-    return {**sizes, "together": sum(sizes.values()), "python processes": count}
+        if kind == "jvm":
+            parts = jvm_parts_mib(process.pid)
+    return {**sizes, **parts, "together": sum(sizes.values()), "python processes": count}
+
+
+def jvm_parts_mib(pid: int) -> dict[str, float]:
+    """PSS of the Java heap, and of glibc's arenas beside the main one.
+
+    A heap of 2 GiB lies below 4 GiB of the addresses. An arena's memory begins at a multiple of 64 MiB, and what it has
+    not used yet of these follows without rights.
+    """
+    parts = {"java heap": 0.0, "arenas": 0.0}
+    begin, place = 0, ""
+    for line in Path(f"/proc/{pid}/smaps").read_text().splitlines():
+        if mapping := _MAPPING.match(line):
+            begin, end = (int(one, 16) for one in mapping.group(1, 2))
+            is_arena = (
+                begin % _ARENA == 0 and end - begin <= _ARENA and mapping[3] == "rw-p" and not mapping[4]
+            )
+            place = "java heap" if end <= 1 << 32 and begin >= 1 << 31 else "arenas" if is_arena else ""
+        elif line.startswith("Pss:") and place:
+            parts[place] += int(line.split()[1]) / 1024
+    return parts
 
 
 def _kind(process: psutil.Process, driver: int) -> str:
