@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import itertools
 import time
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.run.outage import Hindrance
 from groupreplay.streaming.run.status import JobReport
-from groupreplay.streaming.spark import engine
-from groupreplay.streaming.spark.engine import SparkEngine
 from groupreplay.streaming.spark.faults import Remedy
-from groupreplay.streaming.spark.query import read_tasks
 from support.job.progress import IDENTITY, batch
 from support.ordeals.staged_queries import Puppet, Stage, stop_at_the_third_wait
 
@@ -389,47 +384,3 @@ def test_a_stop_does_not_wait_for_other_rules() -> None:
     stage.supervisor.run()
     assert [one.stopped for one in stage.begun] == [True]
     assert stage.lines[-1] == "quiet"
-
-
-def cluster_of(cores: int, master: str = "yarn") -> Any:
-    """A session, as the driver sees a cluster with so many cores."""
-    return SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=cores, master=master))
-
-
-@pytest.mark.parametrize(
-    ("master", "cores", "tasks"),
-    [
-        ("local[3]", 3, 3),
-        ("yarn", 2, 16),
-        ("yarn", 32, 32),
-        ("yarn", 99, 50),
-        ("local-cluster[1,1,1]", 2, 16),
-    ],
-)
-def test_tasks_that_read_the_log(master: str, cores: int, tasks: int) -> None:
-    """One for each core; on a cluster, whose executors may come later, at least one for each partition of the state."""
-    assert read_tasks(cluster_of(cores, master), shuffle_partitions=16, log_partitions=50) == tasks
-
-
-def test_a_cluster_that_grows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """More cores than reading tasks plan the query again, half a minute after the last plan; fewer ones do not."""
-    clock = SimpleNamespace(now=0.0)
-    monkeypatch.setattr(engine.time, "monotonic", lambda: clock.now)
-    settings: Any = SimpleNamespace(shuffle_partitions=4)
-    log: Any = SimpleNamespace(partitions=50)
-    batches: Any = None
-    spark = SparkEngine(
-        spark=cluster_of(2), settings=settings, location="", log=log, probes=log, batches=batches
-    )
-    run: Any = SimpleNamespace(has_changed=lambda: False)
-    assert spark._plan_read_tasks() == 4
-    said = []
-    for clock.now, cores in ((29, 8), (31, 4), (32, 8), (60, 2), (70, 8), (71, 12), (103, 99)):
-        spark.spark = cluster_of(cores)
-        said.append(spark._renewal(run))
-        if said[-1]:
-            spark._plan_read_tasks()
-    grown = "the cluster has grown, continuing with {} tasks that read the log ({} before)"
-    assert said == [None, None, grown.format(8, 4), None, None, grown.format(12, 8), grown.format(50, 12)]
-    run.has_changed = lambda: True
-    assert spark._renewal(run) == OTHER_RULES

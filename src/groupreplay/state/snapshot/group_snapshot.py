@@ -170,10 +170,10 @@ def unpend(pending: PendingRecord, partition: int) -> GroupRecord:
     """The inverse of ``pend``. Raises DamagedStateError when the bytes cannot be read any more."""
     key = decode_key(pending.key)
     if isinstance(key, Skipped | Malformed):
-        raise DamagedStateError(f"pending record at offset {pending.offset} has an unreadable key: {key}")
+        raise DamagedStateError(f"pending record at offset {pending.offset} has an unreadable key")
     value: Value | Skipped | Malformed | None = decode_value(key, pending.value)
     if isinstance(value, Skipped | Malformed):
-        raise DamagedStateError(f"pending record at offset {pending.offset} has an unreadable value: {value}")
+        raise DamagedStateError(f"pending record at offset {pending.offset} has an unreadable value")
     return GroupRecord(
         partition=partition, offset=pending.offset, timestamp_ms=pending.timestamp_ms, key=key, value=value
     )

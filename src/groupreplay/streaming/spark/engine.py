@@ -33,11 +33,11 @@ from groupreplay.streaming.spark.operator import Job
 from groupreplay.streaming.spark.progress import BatchProgress, finished_batch, tasks_ended
 from groupreplay.streaming.spark.query import (
     OBSERVED,
+    ReadTasks,
     TopicPlan,
     counters,
     messages,
     output_rows,
-    read_tasks,
     start,
 )
 from groupreplay.streaming.spark.session import quiet
@@ -57,8 +57,6 @@ _LINE_SECONDS: Final = 1.0
 _STUCK_SECONDS: Final = 20.0
 #: How often missing topics are looked for while batches finish: a topic that nothing is written to delays none.
 _TOPICS_SECONDS: Final = 60.0
-#: A plan is kept for this time at least: executors come one after the other, and a new query loads the state again.
-_GROWTH_SECONDS: Final = 30.0
 #: How long a stop waits for the end of a batch, and then for Spark to cancel it. The next start repeats the batch.
 _GRACE_SECONDS: Final = 1.0
 _CANCEL_SECONDS: Final = 12.0
@@ -303,9 +301,11 @@ class SparkEngine:
     log: TopicPlan
     probes: TopicPlan
     batches: BatchProgress
+    read_tasks: ReadTasks = field(init=False)
     _query: StreamingQuery | None = field(default=None, init=False)
-    _read_tasks: int = field(default=0, init=False)
-    _planned_at: float = field(default=0.0, init=False)
+
+    def __post_init__(self) -> None:
+        self.read_tasks = ReadTasks(self.spark, self.settings.shuffle_partitions, self.log.partitions)
 
     def progress(self, after: int | None) -> Sequence[Batch]:
         """See ``Engine.progress``."""
@@ -353,7 +353,7 @@ class SparkEngine:
                 limits=run.limits.read(),
             ),
             max_offsets_per_trigger=settings.max_offsets_per_trigger,
-            read_tasks=self._plan_read_tasks(),
+            read_tasks=self.read_tasks.plan(),
         )
         counted = rows.observe(OBSERVED, *counters(settings.topics))
         here = replace(settings, checkpoint=self.location)
@@ -361,26 +361,11 @@ class SparkEngine:
         run.started()
         return self._query
 
-    def _plan_read_tasks(self) -> int:
-        self._planned_at, self._read_tasks = time.monotonic(), self._wanted_read_tasks()
-        return self._read_tasks
-
-    def _wanted_read_tasks(self) -> int:
-        return read_tasks(self.spark, self.settings.shuffle_partitions, self.log.partitions)
-
     def _renewal(self, run: JobRun) -> str | None:
-        """Why the query must be planned again: each plan has the settings and the number of reading tasks of its start.
-
-        Not for a cluster that has shrunk: its cores take several tasks in turn, and it may grow again.
-        """
+        """Why the query must be planned again: a plan has the settings and the cluster of its start."""
         if run.has_changed():
             return "the settings have changed, continuing with the new ones"
-        if time.monotonic() < self._planned_at + _GROWTH_SECONDS:
-            return None
-        if (wanted := self._wanted_read_tasks()) > self._read_tasks:
-            tasks = f"{wanted} tasks that read the log ({self._read_tasks} before)"
-            return f"the cluster has grown, continuing with {tasks}"
-        return None
+        return self.read_tasks.growth()
 
 
 def _repair(run: JobRun, helps: Remedy) -> str | None:

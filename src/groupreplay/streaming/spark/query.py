@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -140,15 +141,46 @@ def _stream(spark: SparkSession, options: Mapping[str, Any]) -> DataFrame:
     return spark.readStream.format("kafka").options(**options).load()
 
 
-def read_tasks(spark: SparkSession, shuffle_partitions: int, log_partitions: int) -> int:
+#: A plan is kept for this time at least: executors come one after the other, and a new query loads the state again.
+_GROWTH_SECONDS: Final = 30.0
+
+
+@dataclass(slots=True)
+class ReadTasks:
     """In how many tasks the log is read: as many as there are cores.
 
     A plan keeps this number, and a cluster may get its cores later: then it is at least the number of those that
     ``--shuffle-partitions`` says there will be.
     """
-    context = spark.sparkContext
-    cores = context.defaultParallelism
-    return min(cores if is_local(str(context.master)) else max(cores, shuffle_partitions), log_partitions)
+
+    spark: SparkSession
+    shuffle_partitions: int
+    log_partitions: int
+    _planned: int = 0
+    _planned_at: float = 0.0
+
+    def plan(self) -> int:
+        """The number for a plan that is made now."""
+        self._planned, self._planned_at = self._wanted(), time.monotonic()
+        return self._planned
+
+    def growth(self) -> str | None:
+        """Why the query must be planned again; None: it need not.
+
+        Not for a cluster that has shrunk: its cores take several tasks in turn, and it may grow again.
+        """
+        if (
+            time.monotonic() < self._planned_at + _GROWTH_SECONDS
+            or (wanted := self._wanted()) <= self._planned
+        ):
+            return None
+        return f"the cluster has grown, continuing with {wanted} tasks that read the log ({self._planned} before)"
+
+    def _wanted(self) -> int:
+        context = self.spark.sparkContext
+        cores = context.defaultParallelism
+        wanted = cores if is_local(str(context.master)) else max(cores, self.shuffle_partitions)
+        return min(wanted, self.log_partitions)
 
 
 PROBES_SCHEMA: Final = ", ".join([PACKED_SCHEMA, *(f"{name} bigint" for name in COUNTS)])
@@ -177,10 +209,7 @@ def output_rows(
     max_offsets_per_trigger: int,
     read_tasks: int,
 ) -> DataFrame:
-    """The rows that the job writes. The order of the two sources is part of every checkpoint.
-
-    ``read_tasks`` is from the function of this name.
-    """
+    """The rows that the job writes. The order of the two sources is part of every checkpoint."""
     from pyspark.sql.streaming.state import GroupStateTimeout
 
     return (

@@ -58,8 +58,8 @@ _FROM_WORKER: Final = re.compile(r"Error from python worker|Traceback \(most rec
 _GROUP_WORKER: Final = "groupreplay.streaming.spark.internals.group_worker"
 STOCK: Final = (
     "Spark's workers run PySpark's own code: a group with records costs 1.8 ms of a core in each batch instead of 0.65 "
-    "ms; where their Python has groupreplay when it starts (groupreplay bundle), set spark.python.daemon.module="
-    "groupreplay.streaming.spark.internals.python_daemon"
+    "ms; if the executors get it from an archive (made by groupreplay bundle), set "
+    "spark.python.daemon.module=groupreplay.streaming.spark.internals.python_daemon"
 )
 
 _SEND: Final = (
