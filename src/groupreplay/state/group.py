@@ -17,7 +17,7 @@ from groupreplay.state.conditions.agenda import RECORD, Agenda, group_detectors
 from groupreplay.state.conditions.detection import Dependency, GroupView
 from groupreplay.state.conditions.tracker import ConditionTracker, ConditionUpdate
 from groupreplay.state.due_work import Due, next_due
-from groupreplay.state.events.event import Event
+from groupreplay.state.events.event import Event, History
 from groupreplay.state.output.document import (
     DELETED,
     UNKNOWN_DIGEST,
@@ -51,7 +51,8 @@ class Group:
     def __init__(self, group_id: str, context: Context, snapshot: GroupSnapshot | None = None) -> None:
         self.group_id = group_id
         self.changed = False
-        self._context = context
+        log = None if snapshot is None else snapshot.log
+        self._context = replace(context, complete_since_ms=None) if log and log.begun_anew else context
         self._rules = context.policy.of(group_id)
         self._detectors = group_detectors(self._rules)
         self._agenda = Agenda(self._detectors)
@@ -63,6 +64,11 @@ class Group:
         self._snapshot = snapshot or GroupSnapshot(LogPosition(era=context.era))
         stored = self._snapshot.offsets
         self._offsets = Offsets() if stored is None else Offsets.from_snapshot(stored)
+
+    @classmethod
+    def begun_anew(cls, group_id: str, context: Context) -> Group:
+        """A group whose state was lost: what its next records do not say is unknown, until its history is full."""
+        return cls(group_id, context, GroupSnapshot(LogPosition(era=context.era, begun_anew=True)))
 
     @classmethod
     def from_snapshot(cls, group_id: str, context: Context, blob: bytes) -> Group:
@@ -78,6 +84,7 @@ class Group:
     def snapshot(self) -> bytes:
         """The state as bytes for ``from_snapshot``: about 40 bytes for each partition with an offset."""
         self._snapshot.offsets = self._offsets.snapshot() if len(self._offsets) else None
+        self._snapshot.log.begun_anew &= self._snapshot.group.history is not History.FULL
         return group_snapshot.write(self._snapshot)
 
     @property

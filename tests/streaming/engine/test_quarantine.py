@@ -13,6 +13,7 @@ import pytest
 
 from groupreplay.state import Context, Group, SnapshotError
 from groupreplay.state.job_watch import JobWatch
+from groupreplay.state.snapshot import group_snapshot
 from groupreplay.state.stored_form import DamagedStateError, sealed
 from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.engine import quarantine
@@ -216,6 +217,43 @@ def test_a_damaged_state(damaged: bytes, damage: str, caplog: pytest.LogCaptureF
     assert quarantine.read(result.blob) is None
     ((_, level, text),) = caplog.record_tuples
     assert (level, "state of group 'g' is damaged" in text, damage in text) == (logging.WARNING, True, True)
+
+
+@pytest.mark.parametrize(
+    "begun", [b"", quarantine.write(quarantine.Quarantined("0.9", None, "E", "p", 0, 1, 1))]
+)
+def test_a_state_that_began_anew_knows_no_members(begun: bytes) -> None:
+    """Its commits may be those of members whose record is older: they are no sets from outside, also in later calls."""
+    minute_ms, offsets = 60_000, (100, 200, 50, 60, 10)
+    types, blob = list[str](), begun
+    for number, offset in enumerate(offsets, 1):
+        row = commit("g", "t", offset=offset, commit_timestamp_ms=number * 10 * minute_ms)
+        now_ms = number * 10 * minute_ms + 5 * minute_ms
+        (row,) = log([row], first_offset=number)
+        blobs = packed([row._replace(timestamp_ms=number * 10 * minute_ms)])[b"g:g"]
+        result = advance(b"g:g", blob, blobs, now_ms=now_ms, recorded_ms=now_ms, context=CONTEXT)
+        types += [event["type"] for event in bodies(result.rows, Output.EVENTS)]
+        assert result.blob is not None
+        blob = result.blob
+    assert "groupreplay.offsets.set.v1" not in types
+    assert "groupreplay.group.created.v1" not in types
+
+
+def test_a_state_that_began_anew_and_is_known_again() -> None:
+    """A generation that was seen from its beginning makes the history full, and the group is one as any other."""
+    result = call(b"g:g", b"", packed(LATER)[b"g:g"])
+    known = packed(log([generation("g", 6), generation("g", 7)], first_offset=8))[b"g:g"]
+    later = call(b"g:g", result.blob, known)
+    assert later.blob is not None
+    assert (documents_of(later)[-1]["history"], group_snapshot.read(later.blob).log.begun_anew) == (
+        "full",
+        False,
+    )
+
+
+def documents_of(result: AdvanceResult) -> list[dict[str, Any]]:
+    """The documents that a call has written."""
+    return bodies(result.rows, Output.STATES)
 
 
 def test_a_damaged_state_without_records() -> None:

@@ -63,7 +63,8 @@ class LogPosition(msgspec.Struct, array_like=True):
     """The place in the log. ``last_offset`` is that of the last record applied or pending, -1 for none.
 
     ``clock_ms`` is the latest time of the log up to which everything that was due has been done. ``setbacks`` counts
-    how often the clock of the log went back by more than a minute.
+    how often the clock of the log went back by more than a minute. ``begun_anew``: the state before was lost, so that a
+    commit alone shows neither that the group was created nor that it has no members.
     """
 
     era: str = "0"
@@ -73,6 +74,7 @@ class LogPosition(msgspec.Struct, array_like=True):
     clock_ms: int = -1
     pending: list[PendingRecord] = []
     setbacks: int = 0
+    begun_anew: bool = False
 
 
 class ProbeQueue(msgspec.Struct, array_like=True):

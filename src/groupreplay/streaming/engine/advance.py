@@ -96,8 +96,7 @@ def _advance_or_set_aside(
         if DOCUMENT_REQUESTS.issuperset(packed) or not held.is_due(context):
             held.note(packed)
             return AdvanceResult(blob=quarantine.write(held), changed=bool(packed), rows=[])
-        # What came before is lost: a first commit no longer proves that the group was created.
-        blob, context = None, replace(context, complete_since_ms=None)
+        blob = _state_anew(key, context)
     applying = _Applying()
     try:
         result = _advance(key, blob, packed, now_ms, recorded_ms, context, applying)
@@ -105,11 +104,18 @@ def _advance_or_set_aside(
         raise
     except Exception as error:
         # Of a state that this call has begun it is a defect like any other.
-        if isinstance(error, SnapshotError) and blob is not None:
+        if isinstance(error, SnapshotError) and blob is not None and held is None:
             raise
         blob, rows = quarantine.set_aside(key, packed, error, applying.item, recorded_ms, now_ms, context)
         return AdvanceResult(blob=blob, changed=True, rows=rows)
     return result if held is None else replace(result, changed=True)
+
+
+def _state_anew(key: bytes, context: Context) -> bytes | None:
+    """The state with which a key begins whose former state is lost."""
+    if not key.startswith(GROUP_TAG):
+        return None
+    return Group.begun_anew(key[len(GROUP_TAG) :].decode(), context).snapshot()
 
 
 @dataclass(slots=True)
