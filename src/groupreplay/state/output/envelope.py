@@ -159,7 +159,8 @@ def event_id(event: Event, context: Context) -> str:
 
 def _name_and_group(event: Event) -> str:
     """For events of several groups at one time, such as those of damaged states; the id has no text of a client."""
-    return f"{group_hash(event.group_id)}-{event.fact.NAME}"
+    name = event.fact.NAME
+    return name if event.group_id is None else f"{group_hash(event.group_id)}-{name}"
 
 
 def _sequence(event: Event) -> str:
