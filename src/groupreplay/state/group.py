@@ -51,8 +51,8 @@ class Group:
     def __init__(self, group_id: str, context: Context, snapshot: GroupSnapshot | None = None) -> None:
         self.group_id = group_id
         self.changed = False
-        log = None if snapshot is None else snapshot.log
-        self._context = replace(context, complete_since_ms=None) if log and log.begun_anew else context
+        is_anew = snapshot is not None and snapshot.log.begun_anew
+        self._context = replace(context, complete_since_ms=None) if is_anew else context
         self._rules = context.policy.of(group_id)
         self._detectors = group_detectors(self._rules)
         self._agenda = Agenda(self._detectors)
@@ -64,11 +64,6 @@ class Group:
         self._snapshot = snapshot or GroupSnapshot(LogPosition(era=context.era))
         stored = self._snapshot.offsets
         self._offsets = Offsets() if stored is None else Offsets.from_snapshot(stored)
-
-    @classmethod
-    def begun_anew(cls, group_id: str, context: Context) -> Group:
-        """A group whose state was lost: what its next records do not say is unknown, until its history is full."""
-        return cls(group_id, context, GroupSnapshot(LogPosition(era=context.era, begun_anew=True)))
 
     @classmethod
     def from_snapshot(cls, group_id: str, context: Context, blob: bytes) -> Group:

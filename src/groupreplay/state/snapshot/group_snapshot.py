@@ -157,6 +157,11 @@ def write(snapshot: GroupSnapshot) -> bytes:
     return FORM.write(snapshot)
 
 
+def begun_anew(era: str) -> bytes:
+    """A group whose state was lost: what its next records do not say is unknown, until its history is full."""
+    return write(GroupSnapshot(LogPosition(era=era, begun_anew=True)))
+
+
 def read(blob: bytes) -> GroupSnapshot:
     """The inverse of ``write``. Raises SnapshotError for another version and for damaged bytes."""
     return FORM.read(blob)

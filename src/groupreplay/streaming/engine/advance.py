@@ -11,6 +11,7 @@ from groupreplay.state.events.event import Event
 from groupreplay.state.job.bad_records import BadRecords
 from groupreplay.state.job_watch import JobWatch
 from groupreplay.state.policy.context import Context
+from groupreplay.state.snapshot import group_snapshot
 from groupreplay.state.snapshot.observations import CommitRun, GroupRecord
 from groupreplay.state.stored_form import DamagedStateError, SnapshotError
 from groupreplay.streaming.contract.messages import OutputRow
@@ -96,7 +97,7 @@ def _advance_or_set_aside(
         if DOCUMENT_REQUESTS.issuperset(packed) or not held.is_due(context):
             held.note(packed)
             return AdvanceResult(blob=quarantine.write(held), changed=bool(packed), rows=[])
-        blob = _state_anew(key, context)
+        blob = group_snapshot.begun_anew(context.era) if key.startswith(GROUP_TAG) else None
     applying = _Applying()
     try:
         result = _advance(key, blob, packed, now_ms, recorded_ms, context, applying)
@@ -109,13 +110,6 @@ def _advance_or_set_aside(
         blob, rows = quarantine.set_aside(key, packed, error, applying.item, recorded_ms, now_ms, context)
         return AdvanceResult(blob=blob, changed=True, rows=rows)
     return result if held is None else replace(result, changed=True)
-
-
-def _state_anew(key: bytes, context: Context) -> bytes | None:
-    """The state with which a key begins whose former state is lost."""
-    if not key.startswith(GROUP_TAG):
-        return None
-    return Group.begun_anew(key[len(GROUP_TAG) :].decode(), context).snapshot()
 
 
 @dataclass(slots=True)
