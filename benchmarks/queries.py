@@ -103,6 +103,7 @@ class Queries:
             probe_filter=ProbeFilter(topic=self._probes.topic, cluster_id=self._cluster_id),
             job=Job(context=Context(cluster_id=self._cluster_id, era=self._era), topics=settings.topics),
             max_offsets_per_trigger=settings.max_offsets_per_trigger,
+            read_tasks=self.spark.sparkContext.defaultParallelism,
         )
         return writer(messages(rows.observe(OBSERVED, *counters(settings.topics))), settings)
 

@@ -181,8 +181,12 @@ def test_the_spark_application() -> None:
     elsewhere = {
         "spark.pyspark.python",  # of the image
         "spark.executorEnv.PYTHONPATH",  # in the image
-        "spark.driver.memory",  # has a field of its own
+        "spark.driver.memory",  # has a field of its own, and so have these:
+        "spark.driver.memoryOverhead",
+        "spark.executor.memoryOverhead",
     }
+    overheads = {f"spark.{one}.memoryOverhead": spec[one]["memoryOverhead"] for one in ("driver", "executor")}
+    assert overheads.items() <= submission.conf.items()
     wanted = {name: value for name, value in submission.conf.items() if name not in elsewhere}
     assert spec["sparkConf"] == {"spark.jars.ivy": "/tmp/ivy", **wanted}
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
-from groupreplay.state.stored_form import SnapshotError, StoredForm, sealed
+from groupreplay.state.stored_form import VERSIONS, SnapshotError, StoredForm, sealed
 from support.stored.layouts import FORMS, entry, layout, load, lost_places
 
 STORED = load()
@@ -53,6 +53,7 @@ def test_no_flipped_bit_leads_to_a_state_without_a_checksum() -> None:
         others = {other.version for other in FORMS} - {form.version}
         near = [(form.what, version) for version in others if (form.version ^ version).bit_count() < 2]
         assert near == []
+    assert {form.version for form in FORMS} == VERSIONS
 
 
 def test_every_struct_is_seen() -> None:

@@ -9,6 +9,7 @@ from groupreplay.state import Context, SnapshotError
 from groupreplay.state.job.observations import JobObservation, LogObservation, LogRecord
 from groupreplay.state.job_watch import JobWatch
 from groupreplay.state.policy.rules import Policy
+from groupreplay.state.stored_form import sealed
 from support.histories.builders import check
 from support.tools.job_observations import CONTEXT, MINUTE, WELL, beat, clock_beat, fed, later, story, taken
 
@@ -127,10 +128,17 @@ def test_a_topic_that_begins_anew() -> None:
     assert watch.apply([later(0, taken(2 * MINUTE, rights="ok"))]) == []
 
 
-@pytest.mark.parametrize("blob", [b"", b"\x63rest"])
-def test_a_snapshot_of_another_release(blob: bytes) -> None:
-    """It is refused by name, not misread."""
-    with pytest.raises(SnapshotError, match="job state version"):
+@pytest.mark.parametrize(
+    ("blob", "said"),
+    [
+        (b"", "job state is damaged: "),
+        (b"\x63rest", "job state of version 99 is damaged: "),
+        (sealed(10, 1, b"rest"), "job state version 10, this release reads "),
+    ],
+)
+def test_a_snapshot_of_another_release(blob: bytes, said: str) -> None:
+    """It is refused by name, not misread; and so are bytes of no release."""
+    with pytest.raises(SnapshotError, match=said):
         JobWatch.from_snapshot(CONTEXT, blob)
 
 

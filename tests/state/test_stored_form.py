@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from groupreplay.state.stored_form import SnapshotError, StoredForm, bounded_text, sealed
+from groupreplay.state.stored_form import DamagedStateError, SnapshotError, StoredForm, bounded_text, sealed
 
 
 class Number(msgspec.Struct, array_like=True):
@@ -63,8 +63,10 @@ def test_a_field_that_may_be_lost() -> None:
 @pytest.mark.parametrize(
     ("blob", "what"),
     [
-        (b"", "number version nothing, this release reads version 4"),
-        (b"\x09abc", "number version 9, this release reads version 4"),
+        (b"", "number is damaged: it has no bytes"),
+        (b"\x09abc", "number of version 9 is damaged"),
+        (b"\x05" + sealed(4, 3, b"\x92\x01\xa1a")[1:], "number of version 5 is damaged: no release writes"),
+        (b"\xf1" + sealed(4, 3, b"\x92\x01\xa1a")[1:], "number of version 241 is damaged: no release writes"),
         (b"\x04", "number of version 4 is damaged"),
         (b"\x04\x00\x00\x00\x00", "number of version 4 is damaged: it ends after its version"),
         (b"\x04\x00\x00\x00\x00\x03\x92\x07\xa1x", "damaged: its bytes do not have its checksum"),
@@ -77,8 +79,15 @@ def test_a_field_that_may_be_lost() -> None:
 )
 def test_damaged_bytes(blob: bytes, what: str) -> None:
     """Missing bytes, other types, invalid UTF-8, deep nesting and bytes behind the end are one error."""
-    with pytest.raises(SnapshotError, match=what):
+    with pytest.raises(DamagedStateError, match=what):
         FORM.read(blob)
+
+
+def test_a_version_of_another_release() -> None:
+    """Behind the version it has a checksum as every version, and the version is no flipped bit: it is not damaged."""
+    with pytest.raises(SnapshotError, match=r"^number version 10, this release reads version 4$") as caught:
+        FORM.read(sealed(10, 1, b"whatever"))
+    assert not isinstance(caught.value, DamagedStateError)
 
 
 @given(NUMBERS)
@@ -86,7 +95,7 @@ def test_any_flipped_bit_is_refused(state: Number) -> None:
     """Wherever it is: in the version, in the checksum, in the least reader or in the body."""
     blob = FORM.write(state)
     for place in range(8 * len(blob)):
-        with pytest.raises(SnapshotError):
+        with pytest.raises(DamagedStateError):
             FORM.read(flipped(blob, place))
 
 
@@ -99,7 +108,7 @@ def test_damage_of_many_bits_is_refused(state: Number, data: some.DataObject) ->
     for place in data.draw(places):
         damaged = flipped(damaged, place)
     for wrong in (damaged, blob[: data.draw(some.integers(0, len(blob) - 1))]):
-        with pytest.raises(SnapshotError):
+        with pytest.raises(DamagedStateError):
             FORM.read(wrong)
 
 

@@ -17,7 +17,7 @@ from groupreplay.state.conditions.agenda import RECORD, Agenda, group_detectors
 from groupreplay.state.conditions.detection import Dependency, GroupView
 from groupreplay.state.conditions.tracker import ConditionTracker, ConditionUpdate
 from groupreplay.state.due_work import Due, next_due
-from groupreplay.state.events.event import Event
+from groupreplay.state.events.event import Event, History
 from groupreplay.state.output.document import (
     DELETED,
     UNKNOWN_DIGEST,
@@ -51,7 +51,8 @@ class Group:
     def __init__(self, group_id: str, context: Context, snapshot: GroupSnapshot | None = None) -> None:
         self.group_id = group_id
         self.changed = False
-        self._context = context
+        is_anew = snapshot is not None and snapshot.log.begun_anew
+        self._context = replace(context, complete_since_ms=None) if is_anew else context
         self._rules = context.policy.of(group_id)
         self._detectors = group_detectors(self._rules)
         self._agenda = Agenda(self._detectors)
@@ -66,7 +67,7 @@ class Group:
 
     @classmethod
     def from_snapshot(cls, group_id: str, context: Context, blob: bytes) -> Group:
-        """The group of a snapshot. Raises ``SnapshotError`` for a version that this release cannot read."""
+        """The group of a snapshot. Raises ``SnapshotError`` for one that this release cannot read."""
         group = cls(group_id, context, group_snapshot.read(blob))
         log = group._snapshot.log
         if log.era != context.era:
@@ -78,6 +79,7 @@ class Group:
     def snapshot(self) -> bytes:
         """The state as bytes for ``from_snapshot``: about 40 bytes for each partition with an offset."""
         self._snapshot.offsets = self._offsets.snapshot() if len(self._offsets) else None
+        self._snapshot.log.begun_anew &= self._snapshot.group.history is not History.FULL
         return group_snapshot.write(self._snapshot)
 
     @property

@@ -18,6 +18,8 @@ from zlib import crc32
 
 import msgspec
 
+#: The versions of all kinds of states. Those of later releases differ from each in two bits or more.
+VERSIONS: Final = frozenset({0x01, 0xF0})
 #: Characters of a text that is longer in the log: metadata of an offset, names in the history of a slot.
 MOST_CHARACTERS: Final = 256
 _DIGEST_BYTES: Final = 8
@@ -43,12 +45,17 @@ class SnapshotError(ValueError):
     """A stored state that this release cannot read; names what was found and what this release reads."""
 
 
+class DamagedStateError(SnapshotError):
+    """A stored state whose bytes are not those that any release has written: nothing can read it any more."""
+
+
 class StoredForm(Generic[_Stored]):
     """How one kind of state is stored: a byte, a checksum, a byte, and a msgpack body.
 
     ``reader`` is the number of this release as a reader: it is written as the least reader, and states that demand a
     higher one are refused. ``version`` changes only where fields at the end do not suffice; it then differs in two bits
-    from the versions before and from those of other kinds, so that no flipped bit makes one of another.
+    from the versions before and from those of other kinds, so that no flipped bit makes one of another. What follows
+    the version begins with the checksum in every version: so a state of another release is told from a damaged one.
     """
 
     def __init__(self, what: str, *, version: int, reader: int, kind: type[_Stored]) -> None:
@@ -67,24 +74,30 @@ class StoredForm(Generic[_Stored]):
         """The inverse of ``write``.
 
         Raises:
-            SnapshotError: a later release wrote it, or the bytes are damaged.
+            DamagedStateError: the bytes are damaged.
+            SnapshotError: a later release wrote it.
         """
-        if not blob or blob[0] != self.version:
-            version = blob[0] if blob else "nothing"
-            raise SnapshotError(f"{self.what} version {version}, this release reads version {self.version}")
+        if not blob:
+            raise DamagedStateError(f"{self.what} is damaged: it has no bytes")
         try:
-            return self._read_checked(memoryview(blob)[1:])
+            return self._read_checked(blob[0], memoryview(blob)[1:])
         except SnapshotError:
             raise
         except _DAMAGE as error:
-            raise SnapshotError(f"{self.what} of version {blob[0]} is damaged: {error}") from error
+            raise DamagedStateError(f"{self.what} of version {blob[0]} is damaged: {error}") from error
 
-    def _read_checked(self, rest: memoryview) -> _Stored:
+    def _read_checked(self, version: int, rest: memoryview) -> _Stored:
         checked = rest[_CHECKSUM_BYTES:]
         if crc32(checked) != int.from_bytes(rest[:_CHECKSUM_BYTES], "big"):
             raise ValueError("its bytes do not have its checksum")
         if not checked:
             raise ValueError("it ends after its version")
+        if version != self.version:
+            if any((version ^ one).bit_count() < 2 for one in VERSIONS | {self.version}):
+                raise ValueError(
+                    f"no release writes this version, which is a bit off {self.version} or another one"
+                )
+            raise SnapshotError(f"{self.what} version {version}, this release reads version {self.version}")
         least = checked[0]
         if least > self.reader:
             raise SnapshotError(

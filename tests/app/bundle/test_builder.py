@@ -38,6 +38,10 @@ def test_executors_get_what_they_read_at_their_start() -> None:
         "spark.pyspark.python": "python3.11",
         "spark.executorEnv.PYTHONPATH": "./environment",
         **{name: value for name, value in _JVM_CONF.items() if name != "spark.ui.enabled"},
+        # Executors that stay, with room for RocksDB and the Python workers.
+        "spark.dynamicAllocation.enabled": "false",
+        "spark.driver.memoryOverhead": "1g",
+        "spark.executor.memoryOverhead": "2g",
     }
 
 

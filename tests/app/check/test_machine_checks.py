@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -22,6 +23,8 @@ from groupreplay.streaming.spark import session
 from groupreplay.streaming.spark.checkpoint_files import DRIVER_FILE, LOCK_FILE
 from support.fake_java import fake_java
 from support.reachable import reachable_folder
+from support.spark_cluster.standalone import SPARK_HOME, daemon_environment
+from support.spark_cluster.submitted_job import PROGRAM
 
 SETTINGS = CheckSettings(source=Cluster(bootstrap_servers="127.0.0.1:1"))
 TOPIC = TopicIdentity(
@@ -52,6 +55,47 @@ OTHERS = msgspec.structs.replace(IDENTITY, cluster_id="other")
 def test_versions_are_held_against_the_packages_own_bounds(package: str, version: str, fits: bool) -> None:
     """What pip would have refused is found also where something else installed it."""
     assert machine_checks._fits(package, version) is fits
+
+
+@pytest.mark.parametrize(
+    ("conf", "status", "said"),
+    [
+        ({}, Status.OK, ["the settings for local cost nothing that can be spared"]),
+        ({"spark.master": "spark://h:1", session.DAEMON[0]: session.DAEMON[1]}, Status.OK, ["the settings"]),
+        ({"spark.master": "spark://h:1"}, Status.WARNING, ["spark.python.daemon.module is not set"]),
+        (
+            {"spark.master": "yarn", "spark.dynamicAllocation.enabled": "true"},
+            Status.WARNING,
+            ["executors come and go", "executors have a tenth", "spark.python.daemon.module is not set"],
+        ),
+    ],
+)
+def test_settings_of_a_submission(
+    conf: dict[str, str], status: Status, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``spark-submit job.py check`` warns of each that makes the job cost more than it has to."""
+    monkeypatch.setattr(machine_checks, "submitted_settings", lambda: conf)
+    results = machine_checks.spark(Subject(SETTINGS))
+    assert {result.status for result in results} == {status}
+    assert [result.found[: len(text)] for result, text in zip(results, said, strict=True)] == said
+
+
+@pytest.mark.spark
+def test_settings_of_a_real_submission(tmp_path: Path) -> None:
+    """They are read from the JVM that spark-submit has started; the cluster, which is not there, is not asked."""
+    (tmp_path / "job.py").write_text(PROGRAM)
+    command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", "spark://127.0.0.1:1"]
+    command += ["--conf", "spark.locality.wait=0s", "--conf", f"spark.pyspark.python={sys.executable}"]
+    command += ["job.py", "check", "--bootstrap-server", "127.0.0.1:1", "-o", "json"]
+    environment = daemon_environment("127.0.0.1", tmp_path)
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=300
+    )
+    found = [result["found"] for result in json.loads(done.stdout) if result["check"] == "spark"]
+    assert [text.partition(":")[0] for text in found] == [
+        "tasks do not wait for the executor that has their state (spark.locality.wait=0)",
+        "spark.python.daemon.module is not set",
+    ]
 
 
 def test_a_release_that_was_not_tested_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""A record that makes the job fail in one group, live: that group is set aside, all others go on."""
+"""A record that makes the job fail in one group, or a damaged state of one group, live: all others go on."""
 
 from __future__ import annotations
 
@@ -87,3 +87,53 @@ def test_one_group_that_fails_stops_no_other(tmp_path: Path, monkeypatch: pytest
             assert job.documents()["poison"]["history"] == "partial"
             job.wait_until(lambda: blind(job) == ["firing", "resolved"])
             assert job.stop() == 143
+
+
+#: A disk that flips a bit of one group's state each time it is written.
+DAMAGE = """
+from groupreplay.state.group import Group
+
+snapshot = Group.snapshot
+
+def damaged(self):
+    blob = snapshot(self)
+    if self.group_id != "unlucky":
+        return blob
+    return blob[:-1] + bytes([blob[-1] ^ 4])
+
+Group.snapshot = damaged
+"""
+
+
+def test_one_damaged_state_ends_no_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A start whose checkpoint has it names the group in event and log, begins it anew, and goes on with all others."""
+    (tmp_path / "damage").mkdir()
+    (tmp_path / "damage" / "sitecustomize.py").write_text(DAMAGE)
+    path = os.environ.get("PYTHONPATH", "")
+    topics, checkpoint = topic_names("state-damaged"), tmp_path / "checkpoint"
+    with EmbeddedBroker(offsets_partitions=1) as broker:
+        server = broker.bootstrap_servers
+        make_topics(server, {"t": 3})
+        for group in ("unlucky", "well"):
+            commit_once(server, group, TopicPartition("t", 0, 5))
+        monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path / "damage"), path]))
+        with running_job(server, checkpoint, topics) as job:
+            job.wait_until(lambda: set(job.documents()) == {"unlucky", "well"})
+            assert (events_named(job, "group.state_damaged"), job.stop()) == ([], 143)
+
+        monkeypatch.setenv("PYTHONPATH", path)
+        for group in ("unlucky", "well"):
+            commit_once(server, group, TopicPartition("t", 1, 5))
+        with running_job(server, checkpoint, topics) as job:
+            job.wait_until(lambda: committed(job, "well") == 2)
+            # What it knew of the first partition is lost.
+            job.wait_until(lambda: job.documents()["unlucky"]["history"] == "partial")
+            (event,) = events_named(job, "group.state_damaged")
+            assert (event["group_id"], event["history"]) == ("unlucky", "partial")
+            assert event["damage"] == "snapshot of version 1 is damaged: its bytes do not have its checksum"
+            assert "the stored state of group 'unlucky' is damaged" in job.log.read_text()
+            commit_once(server, "unlucky", TopicPartition("t", 2, 5))
+            job.wait_until(lambda: committed(job, "unlucky") == 2)
+            assert len(events_named(job, "group.state_damaged")) == 1
+            assert (job.status()["restarts"], job.status()["counters"]["quarantined"]) == (0, 0)
+            assert (blind(job), job.stop()) == ([], 143)

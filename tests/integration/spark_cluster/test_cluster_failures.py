@@ -23,8 +23,8 @@ from support.kafka.clients import make_topics
 from support.kafka.waiting import is_alive, wait_until
 from support.ordeals.churn import ORDERS, PARTITIONS, churning
 from support.ordeals.comparison import compare
-from support.spark_cluster.event_log import TaskCopy, event_log_conf, task_copies
-from support.spark_cluster.standalone import ClusterWorker, StandaloneCluster
+from support.spark_cluster.event_log import TaskCopy, event_log_conf, task_copies, task_hosts
+from support.spark_cluster.standalone import ClusterWorker, StandaloneCluster, standalone_cluster
 from support.spark_cluster.submitted_job import FAST_DAEMON, SubmittedJob, submitted_job
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(2_400)]
@@ -110,6 +110,46 @@ def test_executors_workers_and_the_driver_are_killed(cluster: StandaloneCluster,
             job.kill_driver(python=python, jvm=jvm)
             job.restart()
             wait_for_batches(job)
+
+
+def test_a_cluster_that_grows_and_shrinks(tmp_path: Path) -> None:
+    """One worker, then three, then two, in the middle of a batch, then three: the work follows, and no event is lost.
+
+    The log is read in more tasks when there are more cores, and each worker that is there runs tasks.
+    """
+    seed = random.randrange(1_000_000)
+    choice = random.Random(seed)
+    events = tmp_path / "event-log"
+    events.mkdir()
+    hosts = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
+    with standalone_cluster(tmp_path / "cluster", hosts) as cluster:
+        for late in cluster.workers[1:]:
+            late.kill()
+        with churned_job(cluster, tmp_path, seed, {**PLAIN, **event_log_conf(events)}) as job:
+            wait_for_batches(job)
+            assert set(task_hosts(events)) == {hosts[0]}
+            for late in cluster.workers[1:]:
+                late.restart()
+            cluster.wait_whole()
+            cluster.wait_executors()
+            grown = "the cluster has grown, continuing with 3 tasks that read the log (2 before)"
+            job.wait_until(lambda: grown in job.log.read_text())
+            wait_for_work(job, events, set(hosts))
+
+            lost = choice.choice(cluster.workers)
+            time.sleep(choice.uniform(0, 2))  # the moment is what is random here; nothing waits for it
+            lost.kill()
+            wait_for_batches(job)
+            lost.restart()
+            cluster.wait_whole()
+            wait_until(lost.executors, PATIENCE_SECONDS)
+            wait_for_work(job, events, set(hosts))
+
+
+def wait_for_work(job: SubmittedJob, events: Path, hosts: set[str]) -> None:
+    """Waits until tasks that end from now on have run on each of these addresses."""
+    before = len(task_hosts(events))
+    job.wait_until(lambda: set(task_hosts(events)[before:]) == hosts)
 
 
 def test_copies_of_tasks(cluster: StandaloneCluster, tmp_path: Path) -> None:

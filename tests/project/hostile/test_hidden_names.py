@@ -75,7 +75,7 @@ PUBLIC = {
     "words of the job": {
         *("evidence", "history", "trigger", "reason", "kind", "direction", "what", "status", "condition"),
         *("severity", "changed", "suspects_note", "fix", "runbook", "field", "release", "error", "raised_in"),
-        *("words", "candidates", "assumed", "assumed_release", "rule", "base"),
+        *("words", "candidates", "assumed", "assumed_release", "rule", "base", "damage"),
     },
 }
 

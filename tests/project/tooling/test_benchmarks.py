@@ -21,6 +21,7 @@ SMALL = re.compile(r"^    small: (.*)$", re.MULTILINE)
 #: Those without a form that is cheap enough for `make test` -> why; `make test-long` runs them.
 LONG = {
     "members/departures.py": "sessions of a broker with Kafka's defaults last for minutes",
+    "memory/job.py": "a broker and a job with all its processes take half a minute for one figure",
     "spark_cluster.py": "three Spark applications and a cluster of three JVMs take a minute of CPU time",
 }
 

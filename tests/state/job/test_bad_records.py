@@ -158,7 +158,7 @@ def test_records_without_any_time_are_said_once() -> None:
     "blob", [b"\x01\xff", b"\x01abcd", b"\x04abcd", sealed(1, 1, b"\xff"), sealed(1, 2, b"\x90")]
 )
 def test_a_damaged_snapshot_is_refused(blob: bytes) -> None:
-    """It is no reason to quarantine the key: the job ends with 5."""
+    """Also one that a later release wrote."""
     with pytest.raises(SnapshotError):
         BadRecords.from_snapshot(3, CONTEXT, blob)
 

@@ -130,6 +130,33 @@ def test_words_of_spark() -> None:
     }
 
 
+MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
+LOGIN = ' required username="u" password="org.apache.kafka.x";'
+
+
+@pytest.mark.parametrize("written", ["", "kafkashaded."])
+@pytest.mark.parametrize("shaded", [False, True])
+def test_classes_of_a_shaded_connector(written: str, *, shaded: bool) -> None:
+    """One file serves both connectors: Kafka's classes have the names that the connector loads, all else is left."""
+    own = f"{written}org.apache.kafka.a.B"
+    settings = {
+        "sasl.jaas.config": f"{written}{MODULE}{LOGIN}",
+        "sasl.login.callback.handler.class": own,
+        "metric.reporters": f"com.example.A, {own},{own}",
+        "ssl.engine.factory.class": "com.example.C",
+        "client.id": own,
+    }
+    prefix = "kafkashaded." if shaded else ""
+    other = f"{prefix}org.apache.kafka.a.B"
+    assert ClientProperties(settings).for_spark(shaded=shaded) == {
+        "kafka.sasl.jaas.config": f"{prefix}{MODULE}{LOGIN}",
+        "kafka.sasl.login.callback.handler.class": other,
+        "kafka.metric.reporters": f"com.example.A, {other},{other}",
+        "kafka.ssl.engine.factory.class": "com.example.C",
+        "kafka.client.id": own,
+    }
+
+
 @pytest.mark.parametrize(
     ("settings", "what", "hint"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from base64 import b64decode
 from dataclasses import replace
@@ -12,7 +13,8 @@ import pytest
 
 from groupreplay.state import Context, Group, SnapshotError
 from groupreplay.state.job_watch import JobWatch
-from groupreplay.state.stored_form import sealed
+from groupreplay.state.snapshot import group_snapshot
+from groupreplay.state.stored_form import DamagedStateError, sealed
 from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.engine import quarantine
 from groupreplay.streaming.engine.advance import AdvanceResult, advance
@@ -178,16 +180,145 @@ def test_keys_of_the_job_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (event["data"]["group_id"], event["data"]["what"], event["data"]["offset"]) == (None, "job", None)
 
 
+def healthy(group: str) -> bytes:
+    """The state of a group after the first rows."""
+    blob = call(f"g:{group}".encode(), None, packed(ROWS)[f"g:{group}".encode()]).blob
+    assert blob is not None
+    return blob
+
+
+@pytest.mark.parametrize(
+    ("damaged", "damage"),
+    [
+        (b"", "snapshot is damaged: it has no bytes"),
+        (b"\x01", "snapshot of version 1 is damaged: it ends after its version"),
+        (healthy("g")[:-1], "snapshot of version 1 is damaged: its bytes do not have its checksum"),
+        (b"\x03" + healthy("g")[1:], "snapshot of version 3 is damaged: no release writes this version"),
+        (b"\xf0" + healthy("g")[1:], "quarantine note of version 240 is damaged"),
+        (sealed(1, 1, b"\xff"), "snapshot of version 1 is damaged"),
+        (sealed(0xF0, 1, b"\x90"), "quarantine note of version 240 is damaged"),
+    ],
+)
+def test_a_damaged_state(damaged: bytes, damage: str, caplog: pytest.LogCaptureFixture) -> None:
+    """Event and log name the group and the damage; its records of this call begin a new state, with partial history."""
+    result = call(b"g:g", damaged, packed(LATER)[b"g:g"])
+    event, *others = bodies(result.rows, Output.EVENTS)
+    assert (event["id"], event["severitytext"]) == (
+        "__consumer_offsets-0-0-4-group.state_damaged-0",
+        "ERROR",
+    )
+    data = {name: event["data"][name] for name in ("group_id", "what", "history")}
+    assert data == {"group_id": "g", "what": "group", "history": "partial"}
+    assert event["data"]["damage"].startswith(damage)
+    assert {other["data"]["history"] for other in others} == {"partial"}
+    (document,) = bodies(result.rows, Output.STATES)
+    assert (document["history"], document["generation"]) == ("partial", 5)
+    assert bodies(result.rows, Output.DEAD_LETTERS) == []
+    assert quarantine.read(result.blob) is None
+    ((_, level, text),) = caplog.record_tuples
+    assert (level, "state of group 'g' is damaged" in text, damage in text) == (logging.WARNING, True, True)
+
+
+@pytest.mark.parametrize(
+    "begun", [b"", quarantine.write(quarantine.Quarantined("0.9", None, "E", "p", 0, 1, 1))]
+)
+def test_a_state_that_began_anew_knows_no_members(begun: bytes) -> None:
+    """Its commits may be those of members whose record is older: they are no sets from outside, also in later calls."""
+    minute_ms, offsets = 60_000, (100, 200, 50, 60, 10)
+    types, blob = list[str](), begun
+    for number, offset in enumerate(offsets, 1):
+        row = commit("g", "t", offset=offset, commit_timestamp_ms=number * 10 * minute_ms)
+        now_ms = number * 10 * minute_ms + 5 * minute_ms
+        (row,) = log([row], first_offset=number)
+        blobs = packed([row._replace(timestamp_ms=number * 10 * minute_ms)])[b"g:g"]
+        result = advance(b"g:g", blob, blobs, now_ms=now_ms, recorded_ms=now_ms, context=CONTEXT)
+        types += [event["type"] for event in bodies(result.rows, Output.EVENTS)]
+        assert result.blob is not None
+        blob = result.blob
+    assert "groupreplay.offsets.set.v1" not in types
+    assert "groupreplay.group.created.v1" not in types
+
+
+def test_a_state_that_began_anew_and_is_known_again() -> None:
+    """A generation that was seen from its beginning makes the history full, and the group is one as any other."""
+    result = call(b"g:g", b"", packed(LATER)[b"g:g"])
+    known = packed(log([generation("g", 6), generation("g", 7)], first_offset=8))[b"g:g"]
+    later = call(b"g:g", result.blob, known)
+    assert later.blob is not None
+    assert (documents_of(later)[-1]["history"], group_snapshot.read(later.blob).log.begun_anew) == (
+        "full",
+        False,
+    )
+
+
+def documents_of(result: AdvanceResult) -> list[dict[str, Any]]:
+    """The documents that a call has written."""
+    return bodies(result.rows, Output.STATES)
+
+
+def test_a_damaged_state_without_records() -> None:
+    """A timer or a request for the document says it once, and begins nothing: an empty group would seem deleted."""
+    first = call(b"g:g", b"", [])
+    assert [event["type"] for event in bodies(first.rows, Output.EVENTS)] == [
+        "groupreplay.group.state_damaged.v1"
+    ]
+    asked = call(b"g:g", first.blob, [to_wire(PackedDocumentRequest(in_topic=True))])
+    assert (len(first.rows), first.deadline_ms, asked.rows, asked.removable) == (1, None, [], False)
+    later = call(b"g:g", asked.blob, packed(LATER)[b"g:g"])
+    (document,) = bodies(later.rows, Output.STATES)
+    assert (document["history"], document["generation"]) == ("partial", 5)
+    assert "state_damaged" not in str(bodies(later.rows, Output.EVENTS))
+
+
+def test_ids_of_damaged_states() -> None:
+    """A repeated call has the same id; two groups whose timers were due in one batch have two."""
+    g, again, h = (
+        bodies(call(key, b"", []).rows, Output.EVENTS)[0]["id"] for key in (b"g:g", b"g:g", b"g:h")
+    )
+    assert g == again != h
+
+
+@pytest.mark.parametrize(("key", "what"), [(b"j:", "job"), (b"x:0", "bad_records")])
+def test_damaged_states_of_the_job_itself(key: bytes, what: str) -> None:
+    """Its conditions and its counts begin anew as well; the event has no group."""
+    (event,) = bodies(call(key, b"", []).rows, Output.EVENTS)
+    assert (event["data"]["group_id"], event["data"]["what"]) == (None, what)
+
+
+@pytest.mark.parametrize(
+    "blob",
+    [sealed(2, 1, b"?"), sealed(0x0C, 1, b"?"), sealed(1, 99, healthy("g")[6:]), sealed(0xF0, 99, b"\x90")],
+)
+def test_the_state_of_a_later_release_ends_the_job(blob: bytes) -> None:
+    """It is not damaged, and this release would lose what it cannot read: nothing is begun anew."""
+    with pytest.raises(SnapshotError) as caught:
+        call(b"g:g", blob, packed(LATER)[b"g:g"])
+    assert not isinstance(caught.value, DamagedStateError)
+
+
+def test_a_new_state_that_seems_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What this call has begun no disk has damaged: it is a defect, and the group is set aside."""
+
+    def broken(*_: object) -> None:
+        raise DamagedStateError
+
+    monkeypatch.setattr(Group, "apply", broken)
+    for blob, types in ((None, []), (b"", ["groupreplay.group.state_damaged.v1"])):
+        events = bodies(call(b"g:g", blob, packed(ROWS)[b"g:g"]).rows, Output.EVENTS)
+        assert [event["type"] for event in events] == [*types, "groupreplay.group.quarantined.v1"]
+
+
 @pytest.mark.parametrize("error", [MemoryError, OSError, SnapshotError])
 def test_faults_of_the_machine_fail_the_task(monkeypatch: pytest.MonkeyPatch, error: type[Exception]) -> None:
     """Spark tries again, or the job ends with 5: no group is to blame."""
+    stored = healthy("g")
 
     def broken(*_: object) -> None:
         raise error
 
     monkeypatch.setattr(Group, "apply", broken)
     with pytest.raises(error):
-        call(b"g:g", None, packed(ROWS)[b"g:g"])
+        call(b"g:g", stored, packed(LATER)[b"g:g"])
 
 
 @pytest.mark.usefixtures("defect")
@@ -204,9 +335,8 @@ def test_the_note_of_a_later_release_is_refused() -> None:
     """As every other stored state: with exit 5, and not with an exception that would quarantine the key again."""
     blob = call(b"g:g", None, packed(ROWS)[b"g:g"]).blob
     assert blob is not None
-    for other in (sealed(0xF0, 2, blob[6:]), blob[:-1], b"\xf0"):
-        with pytest.raises(SnapshotError, match="quarantine note"):
-            call(b"g:g", other, packed(LATER)[b"g:g"])
+    with pytest.raises(SnapshotError, match="quarantine note for readers from 2 on"):
+        call(b"g:g", sealed(0xF0, 2, blob[6:]), packed(LATER)[b"g:g"])
 
 
 @pytest.mark.usefixtures("defect")

@@ -31,6 +31,7 @@ CONCURRENT = (
     "org.apache.spark.SparkException: [CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log. "
     "Multiple streaming jobs detected for 7."
 )
+OTHER_RULES = "the settings have changed, continuing with the new ones"
 TAKEN_OVER = GroupReplayError("taken over", exit_code=ExitCode.USAGE)
 
 
@@ -351,12 +352,12 @@ def test_other_rules_begin_the_query_again() -> None:
     """When its batch is done, however long that takes; it is no failure, and there is no pause after it."""
     polls = itertools.count()
     first = Puppet(busy=True, work=lambda: first.status.update(isTriggerActive=next(polls) < 400))
-    renewals = [True, False]
+    renewals = [OTHER_RULES, None]
     stage = Stage(first, Puppet(), renew=lambda: renewals.pop(0))
     stage.supervisor.run()
     assert [query.stopped for query in stage.begun] == [True, True]
     assert next(polls) > 400
-    assert stage.lines == ["the settings have changed, continuing with the new ones", "quiet"]
+    assert stage.lines == [OTHER_RULES, "quiet"]
     assert (stage.report.restarts, stage.report.last_error, set(stage.pauses)) == (0, None, {0.5, 0.05})
 
 
@@ -368,7 +369,7 @@ def test_batches_without_a_pause_do_not_hold_up_other_rules() -> None:
         if next(polls) == 50:
             report.take([batch(0, {0: 1})])
 
-    renewals = [True, False]
+    renewals = [OTHER_RULES, None]
     stage = Stage(Puppet(busy=True, work=work), Puppet(), renew=lambda: renewals.pop(0), report=report)
     stage.supervisor.run()
     assert [query.stopped for query in stage.begun] == [True, True]
@@ -378,7 +379,7 @@ def test_batches_without_a_pause_do_not_hold_up_other_rules() -> None:
 def test_a_stop_does_not_wait_for_other_rules() -> None:
     """Who asks for an end while a long batch holds up the new rules gets it as fast as ever."""
     query = Puppet(busy=True, work=lambda: query.status.update(isTriggerActive=not stage.stop.made))
-    stage = Stage(query, Puppet(), renew=lambda: True)
+    stage = Stage(query, Puppet(), renew=lambda: OTHER_RULES)
     stop_at_the_third_wait(stage)
     stage.supervisor.run()
     assert [one.stopped for one in stage.begun] == [True]

@@ -124,6 +124,26 @@ def test_a_state_in_use_is_not_damaged() -> None:
         ("storage.SnapshotError: version 9", "another release", "/checkpoint", ExitCode.DATA),
         ("[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error", "is damaged", "/checkpoint", ExitCode.DATA),
         (
+            "Job aborted due to stage failure: Task 3 in stage 187.0 failed 4 times\n"
+            "[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error\nCaused by: java.io.EOFException",
+            "is damaged: java.io.EOFException",
+            "/checkpoint/state/0/3",
+            ExitCode.DATA,
+        ),
+        (
+            "Caused by: org.apache.hadoop.fs.ChecksumException: Checksum error: "
+            "file:/checkpoint/state/0/3/87.changelog at 0 exp: 1 got: 2",
+            "is damaged",
+            "/checkpoint/state/0/3/87.changelog",
+            ExitCode.DATA,
+        ),
+        (
+            "org.apache.hadoop.fs.ChecksumException: Checksum error: /checkpoint/offsets/12 at 0",
+            "is damaged",
+            "/checkpoint/offsets/12",
+            ExitCode.DATA,
+        ),
+        (
             "Error from python worker:\n  ModuleNotFoundError: No module named 'groupreplay'",
             "the Python of Spark's workers has no groupreplay",
             None,

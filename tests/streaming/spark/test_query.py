@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import MagicMock, Mock, call
 
@@ -29,13 +30,14 @@ from groupreplay.streaming.engine.json_messages import event_row
 from groupreplay.streaming.engine.packing.key_columns import as_counts
 from groupreplay.streaming.engine.packing.pack import pack
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, pack_probes
-from groupreplay.streaming.spark import operator
+from groupreplay.streaming.spark import operator, query
 from groupreplay.streaming.spark.operator import _UNWRITTEN, OUTPUT_SCHEMA, Job, OutputCells, _cells
 from groupreplay.streaming.spark.query import (
     COUNTED_SCHEMA,
     PACKED_SCHEMA,
     PROBES_SCHEMA,
     STATE_SCHEMA,
+    ReadTasks,
     TopicPlan,
     caught_up_ms,
     connection_options,
@@ -50,7 +52,7 @@ from support.histories.builders import CONTEXT, commit, no_offset, replay
 from support.histories.raw_records import batches, random_log
 from support.job.captures import CLUSTER_ID
 from support.job.probes import beat, probes_batch
-from support.job.spark_sessions import small_session
+from support.job.spark_sessions import session_with, small_session
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
@@ -79,6 +81,36 @@ def test_a_partition_without_a_leader_is_an_error_soon() -> None:
         for one in (Cluster(bootstrap_servers="b:9092"), cluster)
     ]
     assert found == [["30000", "1", "30000"], ["90000", "1", "30000"]]
+
+
+@pytest.mark.parametrize(
+    ("master", "cores", "tasks"),
+    [
+        ("local[3]", 3, 3),
+        ("yarn", 2, 16),
+        ("yarn", 32, 32),
+        ("yarn", 99, 50),
+        ("local-cluster[1,1,1]", 2, 16),
+    ],
+)
+def test_tasks_that_read_the_log(master: str, cores: int, tasks: int) -> None:
+    """One for each core; on a cluster, whose executors may come later, at least one for each partition of the state."""
+    assert ReadTasks(session_with(cores, master), shuffle_partitions=16, log_partitions=50).plan() == tasks
+
+
+def test_a_cluster_that_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More cores than reading tasks plan the query again, half a minute after the last plan; fewer ones do not."""
+    clock = SimpleNamespace(now=0.0)
+    monkeypatch.setattr(query.time, "monotonic", lambda: clock.now)
+    tasks = ReadTasks(session_with(2), shuffle_partitions=4, log_partitions=50)
+    said, planned = [], [tasks.plan()]
+    for clock.now, cores in ((29, 8), (31, 4), (32, 8), (60, 2), (70, 8), (71, 12), (103, 99)):
+        tasks.spark = session_with(cores)
+        said.append(tasks.growth())
+        planned += [tasks.plan()] if said[-1] else []
+    assert planned == [4, 8, 12, 50]
+    grown = "the cluster has grown, continuing with {} tasks that read the log ({} before)"
+    assert said == [None, None, grown.format(8, 4), None, None, grown.format(12, 8), grown.format(50, 12)]
 
 
 def test_the_first_batch_does_not_take_a_month_of_probes() -> None:

@@ -125,6 +125,28 @@ def test_the_connector_is_known_by_its_jar(jar: str, said: str | None) -> None:
     assert checks._wrong_connector(source, "4.1.2", "2.13") == said
 
 
+DYNAMIC = {"spark.dynamicAllocation.enabled": "true"}
+BOUNDED = {"spark.executor.memoryOverhead": "2g"}
+
+
+@pytest.mark.parametrize(
+    ("conf", "fixes"),
+    [
+        ({**DYNAMIC, "spark.locality.wait": "0s"}, []),
+        ({"spark.master": "local[4]", **DYNAMIC}, []),
+        ({"spark.master": "spark://h:7077"}, []),
+        ({"spark.master": "spark://h:7077", **DYNAMIC}, ["set spark.dynamicAllocation.enabled=false"]),
+        ({"spark.master": "yarn", **BOUNDED, "spark.locality.wait": "0"}, ["leave out spark.locality.wait"]),
+        ({"spark.master": "yarn", **BOUNDED, "spark.locality.wait": "3s"}, []),
+        ({"spark.master": "yarn"}, ["set spark.executor.memoryOverhead=2g"]),
+        ({"spark.master": "k8s://https://h", "spark.kubernetes.memoryOverheadFactor": "0.4"}, []),
+    ],
+)
+def test_settings_that_cost_more(conf: dict[str, str], fixes: list[str]) -> None:
+    """Each on a cluster alone, with the setting that ends it."""
+    assert [fix.partition(" and ")[0] for _, fix in checks.costly_settings(conf)] == fixes
+
+
 @pytest.mark.spark
 def test_the_jobs_own_session_passes_every_check() -> None:
     """The connector of ``jars.json`` is found in the real JVM, by its real jar."""

@@ -214,10 +214,29 @@ def test_a_cluster_without_executors_delays_nothing(
     assert [one.getMessage().partition(";")[0] for one in caplog.records] == said
 
 
+@pytest.mark.parametrize(
+    ("master", "daemon", "said"),
+    [("yarn", "", [worker_check.STOCK]), ("yarn", "fast", []), ("local[2]", "", [])],
+)
+def test_workers_without_our_daemon(
+    master: str,
+    daemon: str,
+    said: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A platform may start workers of its own: the job says what it costs, and goes on."""
+    monkeypatch.setattr(worker_check, "log_levels", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(worker_check, "_ask", lambda _, answers, __: answers.extend((__version__, daemon)))
+    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(master=master))
+    need_workers(spark, StopRequest())
+    assert caplog.messages == said
+
+
 def test_another_release_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """The state and the functions that are sent to workers belong to one release."""
     monkeypatch.setattr(worker_check, "log_levels", lambda *_, **__: nullcontext())
-    monkeypatch.setattr(worker_check, "_ask", lambda _, answers, __: answers.append("0.0.1"))
+    monkeypatch.setattr(worker_check, "_ask", lambda _, answers, __: answers.extend(("0.0.1", "fast")))
     spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(pythonExec="/opt/python"))
     with pytest.raises(GroupReplayError) as caught:
         need_workers(spark, StopRequest())

@@ -11,7 +11,12 @@ from groupreplay.state import Cause, Event, Evidence, GroupType, History
 from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.state.conditions.tracker import runbook_section
 from groupreplay.state.events.event import Fact, JobGap, UnreadRange, gap_event
-from groupreplay.state.events.group_events import GroupQuarantined, RecordMalformed, RecordSkipped
+from groupreplay.state.events.group_events import (
+    GroupQuarantined,
+    GroupStateDamaged,
+    RecordMalformed,
+    RecordSkipped,
+)
 from groupreplay.state.events.offset_events import (
     OffsetRewound,
     OffsetsDeleted,
@@ -86,6 +91,14 @@ def quarantined() -> Event:
         offset=9,
         records=2,
         release="0.1.0",
+    )
+    return replace(bad_record(RecordSkipped), fact=fact, group_id="g", severity=None)
+
+
+def state_damaged() -> Event:
+    """The event about a group whose stored state is damaged."""
+    fact = GroupStateDamaged(
+        what="group", damage="snapshot of version 1 is damaged: its bytes do not have its checksum"
     )
     return replace(bad_record(RecordSkipped), fact=fact, group_id="g", severity=None)
 
@@ -167,7 +180,17 @@ def one_of_each() -> list[Event]:
     )
     _, modern = replay([asked_for(at=1_000), *operation(5_000, gone(), first_join())])
     bad = [bad_record(RecordMalformed), bad_record(RecordSkipped)]
-    return [*events, *modern, *of_offsets(), summary(), gap(), *bad, quarantined(), *condition_events()]
+    return [
+        *events,
+        *modern,
+        *of_offsets(),
+        summary(),
+        gap(),
+        *bad,
+        quarantined(),
+        state_damaged(),
+        *condition_events(),
+    ]
 
 
 def written(event: Event) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from groupreplay.streaming.config.settings import Cluster, RunSettings
@@ -45,3 +46,8 @@ def _forget_jvm() -> None:
     context._active_spark_context = context._gateway = context._jvm = None
     session: Any = SparkSession
     session._instantiatedSession = None
+
+
+def session_with(cores: int, master: str = "yarn") -> Any:
+    """A session, as the driver sees a cluster with so many cores."""
+    return SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=cores, master=master))

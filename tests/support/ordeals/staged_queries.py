@@ -44,7 +44,7 @@ class Stage:
         *queries: Puppet,
         hindrance: Callable[[], Hindrance | None] = lambda: None,
         repair: Callable[[Remedy], str | None] = lambda _: None,
-        renew: Callable[[], bool] = lambda: False,
+        renew: Callable[[], str | None] = lambda: None,
         hopeless: Callable[[], str | None] = lambda: None,
         has_ended: Callable[[], bool] = lambda: False,
         lost: Callable[[], GroupReplayError | None] = lambda: None,

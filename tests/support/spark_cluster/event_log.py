@@ -1,4 +1,4 @@
-"""Spark's own record of what ran: its event log, for the speculative copies of tasks."""
+"""Spark's own record of what ran: its event log, for where tasks ran and for their speculative copies."""
 
 from __future__ import annotations
 
@@ -50,6 +50,17 @@ def task_copies(folder: Path) -> list[TaskCopy]:
                 reason = event["Task End Reason"]["Reason"]
                 found.append(TaskCopy(event["Task Info"]["Host"], is_stateful, reason))
     return found
+
+
+def task_hosts(folder: Path) -> list[str]:
+    """The address on which each task ran that has succeeded, in the order in which they ended."""
+    ended = [
+        event
+        for log in sorted(folder.iterdir())
+        for event in _events(log)
+        if event["Event"] == "SparkListenerTaskEnd"
+    ]
+    return [one["Task Info"]["Host"] for one in ended if one["Task End Reason"]["Reason"] == "Success"]
 
 
 def _events(log: Path) -> Iterator[Mapping[str, Any]]:

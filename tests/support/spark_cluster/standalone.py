@@ -105,8 +105,9 @@ class StandaloneCluster:
         )
 
     def wait_whole(self) -> None:
-        """Waits until both workers are registered and no dead one is left in the list of those alive."""
-        wait_until(lambda: self.alive() == sorted(WORKER_HOSTS), PATIENCE_SECONDS, pause=0.5)
+        """Waits until all workers are registered and no dead one is left in the list of those alive."""
+        hosts = sorted(one.host for one in self.workers)
+        wait_until(lambda: self.alive() == hosts, PATIENCE_SECONDS, pause=0.5)
 
     def executors(self) -> dict[str, list[int]]:
         """The process ids of the executors by the address of their worker."""
@@ -136,8 +137,8 @@ class StandaloneCluster:
 
 
 @contextmanager
-def standalone_cluster(folder: Path) -> Iterator[StandaloneCluster]:
-    """Starts the cluster and waits for its workers; the logs are in the folder."""
+def standalone_cluster(folder: Path, hosts: Sequence[str] = WORKER_HOSTS) -> Iterator[StandaloneCluster]:
+    """Starts the cluster, with a worker on each of these addresses; the logs are in the folder."""
     folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         command = [str(SPARK_HOME / "bin" / "spark-class"), "org.apache.spark.deploy.master.Master"]
@@ -147,7 +148,7 @@ def standalone_cluster(folder: Path) -> Iterator[StandaloneCluster]:
         master = stack.enter_context(GuardedProcess(command, log, environment=environment))
         url = _printed(master, r"Starting Spark master at (spark://\S+)")
         web = _printed(master, r"MasterWebUI to .* started at (http://\S+)")
-        workers = [ClusterWorker(number, host, url, folder) for number, host in enumerate(WORKER_HOSTS, 1)]
+        workers = [ClusterWorker(number, host, url, folder) for number, host in enumerate(hosts, 1)]
         for one in workers:
             stack.callback(lambda one=one: one.process.end(0))
         cluster = StandaloneCluster(master, url, web, workers)

@@ -19,6 +19,7 @@ from groupreplay.app.check import (
     unknown,
 )
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.spark.session import jvm_runs_already
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +36,7 @@ class _Check:
 
 _CHECKS: Final = (
     _Check("java", machine_checks.java),
+    _Check("spark", machine_checks.spark, when=lambda _: jvm_runs_already()),
     _Check("versions", machine_checks.versions),
     _Check("cluster", lambda of: cluster_checks.cluster("cluster", of.source)),
     _Check(

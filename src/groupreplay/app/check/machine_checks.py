@@ -17,8 +17,12 @@ from groupreplay.streaming.local.platforms import find_line, javas_of
 from groupreplay.streaming.run import identity
 from groupreplay.streaming.spark import checkpoint as checkpoints
 from groupreplay.streaming.spark.checkpoint_files import holder_of, in_folder, refuse_damage
+from groupreplay.streaming.spark.internals.jvm import submitted_settings
+from groupreplay.streaming.spark.session import DAEMON
+from groupreplay.streaming.spark.session_checks import costly_settings, is_local
 from groupreplay.version import __version__
 
+_DAEMON_FIX: Final = f"with groupreplay in the archive (groupreplay bundle), set {'='.join(DAEMON)}"
 #: Packages whose version is checked against the requirements in this package's metadata.
 _PACKAGES: Final = ("pyspark", "pandas", "pyarrow", "confluent-kafka")
 
@@ -29,6 +33,24 @@ def java(_: Subject) -> Sequence[CheckResult]:
 
     java_home = find_java(javas_of(_version("pyspark")))
     return [ok("java", f"Java {java_home.version} ({java_home.source}): {java_home.home}")]
+
+
+def spark(_: Subject) -> Sequence[CheckResult]:
+    """What the settings of this spark-submit cost, where that is more than needed."""
+    conf = submitted_settings()
+    advice = costly_settings(conf)
+    if DAEMON[0] not in conf and not is_local(conf.get("spark.master", "local")):
+        advice.append(
+            (f"{DAEMON[0]} is not set: a group with records costs some 70 % more CPU time", _DAEMON_FIX)
+        )
+    if not advice:
+        return [
+            ok(
+                "spark",
+                f"the settings for {conf.get('spark.master', 'local')} cost nothing that can be spared",
+            )
+        ]
+    return [warning("spark", what, fix) for what, fix in advice]
 
 
 def versions(_: Subject) -> Sequence[CheckResult]:

@@ -296,6 +296,11 @@ def _quarantined(data: Data) -> str:
     return f"{error} in {place}{offset}; nothing more is reported about it until it is tried again (docs/operations.md)"
 
 
+def _state_damaged(data: Data) -> str:
+    damage = safe_text(str(data.get("damage")))
+    return f"{damage}; the next records begin a new state with a partial history: check the disk of the checkpoint"
+
+
 def _unknown_event(data: Data) -> str:
     """An event that this release does not know: its scalar fields, shortened."""
     common = {"cluster_id", "group_id", "group_type", "simple", "evidence", "history", "catch_up"}
@@ -329,5 +334,6 @@ TEXTS: Final[Mapping[str, Callable[[Data], str]]] = {
     "record.malformed": _bad_record,
     "record.skipped": _bad_record,
     "group.quarantined": _quarantined,
+    "group.state_damaged": _state_damaged,
     **{kind.NAME: kind.text for kind in CONDITIONS},
 }

@@ -342,3 +342,21 @@ class GroupQuarantined(Fact):
     offset: Annotated[int | None, Meta(description="Offset of that record.")]
     records: Annotated[int, Meta(description="Records of this batch that went to the dead letters.")]
     release: Annotated[str, Meta(description="The release of groupreplay that failed.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupStateDamaged(Fact):
+    """The stored state of a group cannot be read by any release, and begins anew."""
+
+    NAME: ClassVar[str] = "group.state_damaged"
+    #: A disk that has damaged one state may damage more.
+    SEVERITY: ClassVar[Severity] = Severity.ERROR
+    DOC: ClassVar[str] = (
+        "The bytes of the group's state in the checkpoint are damaged. The group's next records begin a new state, "
+        "and its history is partial: what the job knew of its members and offsets is unknown until their next "
+        "records. Conditions that were active are not resolved by an event. All other groups are processed as "
+        "before. A start with a new `--checkpoint` builds all states anew from the log. For the job's own state, "
+        "and for the counts of bad records, `group_id` is null."
+    )
+    what: Annotated[QuarantinedState, Meta(description="Whose state was damaged.")]
+    damage: Annotated[str, Meta(description="What is wrong with its bytes.")]

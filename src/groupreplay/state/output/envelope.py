@@ -14,6 +14,7 @@ import msgspec
 
 from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state.conditions.registry import CONDITIONS
+from groupreplay.state.conditions.tracker import group_hash
 from groupreplay.state.events import group_events, offset_events
 from groupreplay.state.events.event import (
     TYPE_PREFIX,
@@ -160,10 +161,16 @@ def event_id(event: Event, context: Context) -> str:
     """The deterministic id: the position of the cause in the log, the event's name, and its ordinal."""
     cause = event.cause
     if cause is None:
-        # Only conditions begin or end when time passes; their id contains the group and the kind.
+        # Mostly conditions, which begin or end when time passes; their id contains the group and the kind.
         again = f"-{event.setbacks}" if event.setbacks else ""
-        return f"{getattr(event.fact, 'condition_id', event.fact.NAME)}-{event.time_ms}{again}"
+        return f"{getattr(event.fact, 'condition_id', None) or _name_and_group(event)}-{event.time_ms}{again}"
     return f"{cause.topic}-{context.era}-{cause.partition}-{cause.offset}-{event.fact.NAME}-{event.ordinal}"
+
+
+def _name_and_group(event: Event) -> str:
+    """For events of several groups at one time, such as those of damaged states; the id has no text of a client."""
+    name = event.fact.NAME
+    return name if event.group_id is None else f"{group_hash(event.group_id)}-{name}"
 
 
 def _sequence(event: Event) -> str:
@@ -258,6 +265,7 @@ FACTS: Final[tuple[type[Fact], ...]] = (
     group_events.RecordMalformed,
     group_events.RecordSkipped,
     group_events.GroupQuarantined,
+    group_events.GroupStateDamaged,
 )
 #: In the order of the docs.
 EVENTS: Final[tuple[type[Fact], ...]] = (*FACTS, *CONDITIONS)

@@ -18,7 +18,7 @@ from groupreplay.state.snapshot.losses import Losses, OffsetSets
 from groupreplay.state.snapshot.members import SlotHistory
 from groupreplay.state.snapshot.observations import GroupRecord, ProbeAnswer
 from groupreplay.state.snapshot.offsets import OffsetsSnapshot
-from groupreplay.state.stored_form import SnapshotError, StoredForm
+from groupreplay.state.stored_form import DamagedStateError, StoredForm
 
 
 class ConditionKey(NamedTuple):
@@ -63,7 +63,8 @@ class LogPosition(msgspec.Struct, array_like=True):
     """The place in the log. ``last_offset`` is that of the last record applied or pending, -1 for none.
 
     ``clock_ms`` is the latest time of the log up to which everything that was due has been done. ``setbacks`` counts
-    how often the clock of the log went back by more than a minute.
+    how often the clock of the log went back by more than a minute. ``begun_anew``: the state before was lost, so that a
+    commit alone shows neither that the group was created nor that it has no members.
     """
 
     era: str = "0"
@@ -73,6 +74,7 @@ class LogPosition(msgspec.Struct, array_like=True):
     clock_ms: int = -1
     pending: list[PendingRecord] = []
     setbacks: int = 0
+    begun_anew: bool = False
 
 
 class ProbeQueue(msgspec.Struct, array_like=True):
@@ -155,6 +157,11 @@ def write(snapshot: GroupSnapshot) -> bytes:
     return FORM.write(snapshot)
 
 
+def begun_anew(era: str) -> bytes:
+    """A group whose state was lost: what its next records do not say is unknown, until its history is full."""
+    return write(GroupSnapshot(LogPosition(era=era, begun_anew=True)))
+
+
 def read(blob: bytes) -> GroupSnapshot:
     """The inverse of ``write``. Raises SnapshotError for another version and for damaged bytes."""
     return FORM.read(blob)
@@ -167,13 +174,13 @@ def pend(record: GroupRecord) -> PendingRecord:
 
 
 def unpend(pending: PendingRecord, partition: int) -> GroupRecord:
-    """The inverse of ``pend``. Raises SnapshotError when the bytes cannot be read any more."""
+    """The inverse of ``pend``. Raises DamagedStateError when the bytes cannot be read any more."""
     key = decode_key(pending.key)
     if isinstance(key, Skipped | Malformed):
-        raise SnapshotError(f"pending record at offset {pending.offset} has an unreadable key: {key}")
+        raise DamagedStateError(f"pending record at offset {pending.offset} has an unreadable key")
     value: Value | Skipped | Malformed | None = decode_value(key, pending.value)
     if isinstance(value, Skipped | Malformed):
-        raise SnapshotError(f"pending record at offset {pending.offset} has an unreadable value: {value}")
+        raise DamagedStateError(f"pending record at offset {pending.offset} has an unreadable value")
     return GroupRecord(
         partition=partition, offset=pending.offset, timestamp_ms=pending.timestamp_ms, key=key, value=value
     )

@@ -24,7 +24,7 @@ from groupreplay.state.snapshot.commit_intervals import (
     usual,
 )
 from groupreplay.state.snapshot.observations import NO_EXPIRY, STEPS, CommitRun, is_step
-from groupreplay.state.stored_form import SnapshotError
+from groupreplay.state.stored_form import DamagedStateError
 
 #: ``topic`` indexes the table's topics; the rows are sorted by (topic, partition).
 COMMITTED = np.dtype(
@@ -364,16 +364,16 @@ class Offsets:
         """The table of a snapshot.
 
         Raises:
-            SnapshotError: a column has a length that no number of rows has.
+            DamagedStateError: a column has a length that no number of rows has.
         """
         try:
             rows = np.frombuffer(snapshot.rows, COMMITTED).copy()
             moved = np.frombuffer(snapshot.moved, MOVED).copy()
             rhythm = np.frombuffer(snapshot.rhythm, RHYTHM)
         except ValueError as error:
-            raise SnapshotError(f"snapshot with a damaged table of offsets: {error}") from error
+            raise DamagedStateError(f"snapshot with a damaged table of offsets: {error}") from error
         if len(moved) != len(rows):
-            raise SnapshotError(
+            raise DamagedStateError(
                 f"snapshot with a damaged table of offsets: {len(moved)} moves, {len(rows)} rows"
             )
         return cls(

@@ -96,6 +96,12 @@ _LOGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "scope": "sasl.oauthbearer.scope",
     },
 }
+#: What stands before Kafka's packages in a connector that brings its own copy of them.
+SHADED: Final = "kafkashaded."
+#: Settings that name Java classes.
+_CLASSES: Final = ("*sasl.jaas.config", "*.class", "*.classes", "metric.reporters")
+#: A class of Kafka's at the beginning of a login module or of an entry of a list; never a password.
+_KAFKA_CLASS: Final = re.compile(rf"(^|[;,])(\s*)(?:{re.escape(SHADED)})?(?=org\.apache\.kafka\.)")
 _REFERENCE: Final = re.compile(r"\$\{(env|file):([^}]*)\}")
 
 
@@ -140,13 +146,25 @@ class ClientProperties:
                 log.debug("setting %s of %s is not used by the Python client", key, self.origin)
         return mapped
 
-    def for_spark(self) -> dict[str, str]:
-        """The settings as options of Spark's Kafka connector; Java names, with its ``kafka.`` prefix."""
+    def for_spark(self, *, shaded: bool = False) -> dict[str, str]:
+        """The settings as options of Spark's Kafka connector; Java names, with its ``kafka.`` prefix.
+
+        ``shaded``: the connector has Kafka's classes under ``SHADED``, as that of Databricks. Either form of a name in
+        the file becomes the one that the connector loads.
+        """
+        prefix = SHADED if shaded else ""
         return {
-            f"kafka.{key}": value
+            f"kafka.{key}": _class_names(key, value, prefix)
             for key, value in self.settings.items()
             if not any(fnmatchcase(key, ours) for ours in _OURS)
         }
+
+
+def _class_names(key: str, value: str, prefix: str) -> str:
+    """The value with this in front of the packages of Kafka's classes."""
+    if not any(fnmatchcase(key, pattern) for pattern in _CLASSES):
+        return value
+    return _KAFKA_CLASS.sub(lambda found: f"{found[1]}{found[2]}{prefix}", value)
 
 
 def load_properties(path: str | Path | None) -> ClientProperties:

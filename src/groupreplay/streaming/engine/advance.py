@@ -11,8 +11,9 @@ from groupreplay.state.events.event import Event
 from groupreplay.state.job.bad_records import BadRecords
 from groupreplay.state.job_watch import JobWatch
 from groupreplay.state.policy.context import Context
+from groupreplay.state.snapshot import group_snapshot
 from groupreplay.state.snapshot.observations import CommitRun, GroupRecord
-from groupreplay.state.stored_form import SnapshotError
+from groupreplay.state.stored_form import DamagedStateError, SnapshotError
 from groupreplay.streaming.contract.messages import OutputRow
 from groupreplay.streaming.engine import quarantine
 from groupreplay.streaming.engine.json_messages import (
@@ -67,26 +68,45 @@ def advance(
     """Applies the output of ``pack`` for one tagged key to the state ``blob``; pure.
 
     Deadlines up to ``now_ms`` take effect; 0 for none. ``recorded_ms`` is the time of emission in the events; None
-    stands for the time of each event. An exception quarantines the key (see ``quarantine``).
+    stands for the time of each event. An exception quarantines the key, and a damaged blob begins its state anew (see
+    ``quarantine``).
 
     Raises:
         SnapshotError: the blob was written by a release that this one cannot read.
         MemoryError, OSError: this machine's fault; the task fails and is tried again.
     """
+    try:
+        return _advance_or_set_aside(key, blob, packed, now_ms, recorded_ms, context)
+    except DamagedStateError as error:
+        note, row = quarantine.begin_anew(key, packed, error, recorded_ms, now_ms, context)
+    result = _advance_or_set_aside(key, note, packed, now_ms, recorded_ms, context)
+    return replace(result, changed=True, rows=[row, *result.rows])
+
+
+def _advance_or_set_aside(
+    key: bytes,
+    blob: bytes | None,
+    packed: Sequence[bytes],
+    now_ms: int,
+    recorded_ms: int | None,
+    context: Context,
+) -> AdvanceResult:
     held = quarantine.read(blob)
     if held is not None:
         # A request for the document is no reason to begin again: an empty state would say that the group is deleted.
         if DOCUMENT_REQUESTS.issuperset(packed) or not held.is_due(context):
             held.note(packed)
             return AdvanceResult(blob=quarantine.write(held), changed=bool(packed), rows=[])
-        # What came before is lost: a first commit no longer proves that the group was created.
-        blob, context = None, replace(context, complete_since_ms=None)
+        blob = group_snapshot.begun_anew(context.era) if key.startswith(GROUP_TAG) else None
     applying = _Applying()
     try:
         result = _advance(key, blob, packed, now_ms, recorded_ms, context, applying)
-    except (MemoryError, OSError, SnapshotError):
+    except (MemoryError, OSError):
         raise
     except Exception as error:
+        # Of a state that this call has begun it is a defect like any other.
+        if isinstance(error, SnapshotError) and blob is not None and held is None:
+            raise
         blob, rows = quarantine.set_aside(key, packed, error, applying.item, recorded_ms, now_ms, context)
         return AdvanceResult(blob=blob, changed=True, rows=rows)
     return result if held is None else replace(result, changed=True)

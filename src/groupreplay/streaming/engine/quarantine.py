@@ -1,4 +1,4 @@
-"""Sets a key aside when its call raises an exception, so that one group cannot stop the others.
+"""Sets a key aside when its call raises an exception, or its state is damaged: one group cannot stop the others.
 
 The stored state of a quarantined key is a note in place of the snapshot. Its first byte is no version of a snapshot, so
 an earlier release refuses it instead of reading it wrong.
@@ -15,12 +15,12 @@ from typing import Final
 import msgspec
 
 from groupreplay.codecs import decode_key
-from groupreplay.state.events.event import Cause, Event, History
-from groupreplay.state.events.group_events import GroupQuarantined, QuarantinedState
+from groupreplay.state.events.event import Cause, Event, Fact, History
+from groupreplay.state.events.group_events import GroupQuarantined, GroupStateDamaged, QuarantinedState
 from groupreplay.state.job.bad_records import BadRecord
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.state.snapshot.observations import CommitRun, GroupRecord
-from groupreplay.state.stored_form import StoredForm
+from groupreplay.state.stored_form import DamagedStateError, StoredForm
 from groupreplay.streaming.contract.messages import OutputRow
 from groupreplay.streaming.engine.json_messages import commits_letter_row, dead_letter_row, event_row
 from groupreplay.streaming.engine.packing.pack import KEPT_BYTES
@@ -44,6 +44,7 @@ _REASON: Final = "the group is quarantined: "
 class Quarantined(msgspec.Struct, array_like=True):
     """Why a key was set aside, and what came for it since.
 
+    ``release`` is the one that failed; empty for a state that was damaged, which the next records begin anew.
     ``records`` counts records and commits that were not applied, ``last_offset`` is the last of them.
     """
 
@@ -56,8 +57,12 @@ class Quarantined(msgspec.Struct, array_like=True):
     records: int
 
     def is_due(self, context: Context) -> bool:
-        """Whether this run tries the key again: another release, or a run that was asked to."""
-        return self.release != context.release or context.retry_run not in (None, self.retry_run)
+        """Whether this run tries the key again: another release, a run that was asked to, any after damage."""
+        return (
+            not self.release
+            or self.release != context.release
+            or context.retry_run not in (None, self.retry_run)
+        )
 
     def note(self, packed: Sequence[bytes]) -> None:
         """Counts what is not applied."""
@@ -76,7 +81,8 @@ def read(blob: bytes | None) -> Quarantined | None:
     """The note of a quarantined key; None for every other state.
 
     Raises:
-        SnapshotError: a later release wrote it, or it is damaged.
+        DamagedStateError: it is damaged.
+        SnapshotError: a later release wrote it.
     """
     return FORM.read(blob) if blob and blob[0] == FORM.version else None
 
@@ -112,13 +118,37 @@ def set_aside(
         release=context.release,
     )
     at_ms = time_ms if time_ms is not None else now_ms if recorded_ms is None else recorded_ms
-    return write(note), [event_row(_event(key, fact, at_ms), context, recorded_ms), *letters]
+    event = _event(key, fact, partition, offset, at_ms)
+    return write(note), [event_row(event, context, recorded_ms), *letters]
 
 
-def _event(key: bytes, fact: GroupQuarantined, at_ms: int) -> Event:
+def begin_anew(
+    key: bytes,
+    packed: Sequence[bytes],
+    error: DamagedStateError,
+    recorded_ms: int | None,
+    now_ms: int,
+    context: Context,
+) -> tuple[bytes, OutputRow]:
+    """The note to store in place of a damaged state, with which the next records begin a new one, and the event."""
+    log.warning(
+        "the stored state of %s %r is damaged and begins anew with its next records, its history is partial: %s; "
+        "check the disk of the checkpoint (a new --checkpoint builds all states anew from the log)",
+        _what(key),
+        key[len(GROUP_TAG) :][:100].decode("utf-8", "replace"),
+        error,
+    )
+    fact = GroupStateDamaged(what=_what(key), damage=str(error))
+    partition, offset, time_ms = _position(None, packed)
+    at_ms = time_ms if time_ms is not None else now_ms if recorded_ms is None else recorded_ms
+    note = Quarantined("", None, type(error).__name__, _place(error), -1, -1, 0)
+    return write(note), event_row(_event(key, fact, partition, offset, at_ms), context, recorded_ms)
+
+
+def _event(key: bytes, fact: Fact, partition: int | None, offset: int | None, at_ms: int) -> Event:
     cause = None
-    if fact.partition is not None and fact.offset is not None:
-        cause = Cause(topic=OFFSETS_TOPIC, partition=fact.partition, offset=fact.offset, timestamp_ms=at_ms)
+    if partition is not None and offset is not None:
+        cause = Cause(topic=OFFSETS_TOPIC, partition=partition, offset=offset, timestamp_ms=at_ms)
     return Event(
         fact=fact,
         group_id=key[len(GROUP_TAG) :].decode() if key.startswith(GROUP_TAG) else None,

@@ -31,7 +31,15 @@ from groupreplay.streaming.spark.faults import (
 )
 from groupreplay.streaming.spark.operator import Job
 from groupreplay.streaming.spark.progress import BatchProgress, finished_batch, tasks_ended
-from groupreplay.streaming.spark.query import OBSERVED, TopicPlan, counters, messages, output_rows, start
+from groupreplay.streaming.spark.query import (
+    OBSERVED,
+    ReadTasks,
+    TopicPlan,
+    counters,
+    messages,
+    output_rows,
+    start,
+)
 from groupreplay.streaming.spark.session import quiet
 
 if TYPE_CHECKING:
@@ -68,8 +76,8 @@ class _NotStartedError(Exception):
 class Supervisor:
     """Runs one query after the other until a stop is requested, or there is nothing more to do.
 
-    ``begin`` starts the query on the ``checkpoint``; ``renew``: whether the query must end between two batches and
-    start again, because settings have changed; ``hopeless`` is why its present batch will never end, as far as that is
+    ``begin`` starts the query on the ``checkpoint``; ``renew``: why the query must end between two batches and
+    start again, None: it need not; ``hopeless`` is why its present batch will never end, as far as that is
     known; ``outage`` waits until clusters and disk work; ``repair`` does what can
     be done about a failure, and returns what it did; ``lost`` returns the error when the log is no longer the one that
     was read, ``replaced`` when another run has taken over, ``must_end`` either, as far as it is known already;
@@ -79,7 +87,7 @@ class Supervisor:
 
     begin: Callable[[], Any]
     checkpoint: str
-    renew: Callable[[], bool]
+    renew: Callable[[], str | None]
     hopeless: Callable[[], str | None]
     report: JobReport
     stop: StopRequest
@@ -155,8 +163,8 @@ class Supervisor:
                 self._pause_query(query)
                 self.stop.make()
                 return True
-            if self.renew():
-                self.show("the settings have changed, continuing with the new ones")
+            if reason := self.renew():
+                self.show(reason)
                 self._pause_query(query)
                 return True
             if time.monotonic() >= next_line:
@@ -293,7 +301,11 @@ class SparkEngine:
     log: TopicPlan
     probes: TopicPlan
     batches: BatchProgress
+    read_tasks: ReadTasks = field(init=False)
     _query: StreamingQuery | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.read_tasks = ReadTasks(self.spark, self.settings.shuffle_partitions, self.log.partitions)
 
     def progress(self, after: int | None) -> Sequence[Batch]:
         """See ``Engine.progress``."""
@@ -310,7 +322,7 @@ class SparkEngine:
         Supervisor(
             begin=lambda: self._start(run),
             checkpoint=self.location,
-            renew=run.has_changed,
+            renew=lambda: self._renewal(run),
             hopeless=run.limits.fallen,
             report=run.report,
             stop=run.stop,
@@ -341,12 +353,19 @@ class SparkEngine:
                 limits=run.limits.read(),
             ),
             max_offsets_per_trigger=settings.max_offsets_per_trigger,
+            read_tasks=self.read_tasks.plan(),
         )
         counted = rows.observe(OBSERVED, *counters(settings.topics))
         here = replace(settings, checkpoint=self.location)
         self._query = start(messages(counted), here, run.limits.batch_bytes)
         run.started()
         return self._query
+
+    def _renewal(self, run: JobRun) -> str | None:
+        """Why the query must be planned again: a plan has the settings and the cluster of its start."""
+        if run.has_changed():
+            return "the settings have changed, continuing with the new ones"
+        return self.read_tasks.growth()
 
 
 def _repair(run: JobRun, helps: Remedy) -> str | None:

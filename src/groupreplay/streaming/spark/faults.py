@@ -101,6 +101,10 @@ class _Fault:
     stored: bool = False
 
 
+#: A file of a checkpoint, below its folder.
+_FILE: Final = re.compile(r"/((?:state/\d+/(?:\d+|_metadata)/[\w./-]*\w|(?:offsets|commits)/\d+|metadata))\b")
+#: Spark does not name a file of the state that ends too early. The task of each partition of it has its number.
+_PARTITION: Final = re.compile(r"stage failure: Task (\d+) in stage ")
 #: What Spark throws when another query has written the same batch to the checkpoint.
 _CONCURRENT: Final = re.compile(r"CONCURRENT_STREAM_LOG_UPDATE|Multiple streaming (?:jobs|queries)")
 
@@ -182,11 +186,19 @@ def known_fault(text: str, checkpoint: str | None = None) -> GroupReplayError | 
         if fault.pattern.search(text):
             return GroupReplayError(
                 f"{fault.what}: {headline(text)}",
-                where=checkpoint if fault.stored else None,
+                where=_place(text, checkpoint) if fault.stored and checkpoint else None,
                 fix=fault.fix,
                 exit_code=fault.exit_code,
             )
     return None
+
+
+def _place(text: str, checkpoint: str) -> str:
+    """The damaged file, if the text names it, else its folder, as far as it is known."""
+    if file := _FILE.search(text):
+        return f"{checkpoint}/{file[1]}"
+    task = _PARTITION.search(text) if "CANNOT_LOAD_STATE_STORE" in text else None
+    return f"{checkpoint}/state/0/{task[1]}" if task else checkpoint
 
 
 def explained(text: str, checkpoint: str) -> GroupReplayError:

@@ -114,7 +114,8 @@ def rows_of_call(key: bytes, chunks: Iterable[Chunk], state: GroupState, job: Jo
     now_ms = min(processing_ms, caught_up_ms)
     result = advance(
         key,
-        state.get[0] if state.exists else None,
+        # A row of the state without bytes is damaged: what was never stored does not exist.
+        (state.get[0] or b"") if state.exists else None,
         packed,
         now_ms=now_ms,
         recorded_ms=processing_ms,

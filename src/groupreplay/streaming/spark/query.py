@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -33,6 +34,7 @@ from groupreplay.streaming.spark.operator import (
     pack_log,
     step,
 )
+from groupreplay.streaming.spark.session_checks import has_shaded_clients, is_local
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -53,15 +55,15 @@ class TopicPlan:
     partitions: int
 
 
-def connection_options(cluster: Cluster) -> dict[str, str]:
-    """The connector's options for a cluster; for sources and sinks."""
+def connection_options(cluster: Cluster, *, shaded: bool = False) -> dict[str, str]:
+    """The connector's options for a cluster; for sources and sinks. ``shaded``: see ``has_shaded_clients``."""
     return {
-        **ClientProperties(cluster.properties).for_spark(),
+        **ClientProperties(cluster.properties).for_spark(shaded=shaded),
         "kafka.bootstrap.servers": cluster.bootstrap_servers,
     }
 
 
-def read_options(plan: TopicPlan) -> dict[str, str]:
+def read_options(plan: TopicPlan, *, shaded: bool = False) -> dict[str, str]:
     """How a topic is read: by assignment, because a driver that subscribes joins a group and appears in the events."""
     return {
         # A partition without a leader is an error after this time; by default it would be one after three minutes. Of
@@ -71,7 +73,7 @@ def read_options(plan: TopicPlan) -> dict[str, str]:
         "fetchOffset.numRetries": "1",
         # The same for a batch that was planned when the partition still had a leader; four tasks in turn wait so long.
         "kafkaConsumer.pollTimeoutMs": "30000",
-        **connection_options(plan.cluster),
+        **connection_options(plan.cluster, shaded=shaded),
         "assign": json.dumps({plan.topic: list(range(plan.partitions))}),
         "startingOffsets": "earliest",
         # Aborted offset commits must not be read.
@@ -90,7 +92,7 @@ def log_records(spark: SparkSession, plan: TopicPlan, max_offsets_per_trigger: i
     return _stream(
         spark,
         {
-            **read_options(plan),
+            **read_options(plan, shaded=has_shaded_clients(spark)),
             "maxOffsetsPerTrigger": str(max_offsets_per_trigger),
             # Records deleted before they were read make the state wrong.
             "failOnDataLoss": "true",
@@ -103,7 +105,7 @@ def probe_records(spark: SparkSession, plan: TopicPlan) -> DataFrame:
     messages = _stream(
         spark,
         {
-            **read_options(plan),
+            **read_options(plan, shaded=has_shaded_clients(spark)),
             "maxOffsetsPerTrigger": str(_PROBES_PER_TRIGGER),
             # Old probes and heartbeats are of no use; retention may delete them.
             "failOnDataLoss": "false",
@@ -116,7 +118,7 @@ def probe_records(spark: SparkSession, plan: TopicPlan) -> DataFrame:
 def planned_partitions(spark: SparkSession, plan: TopicPlan) -> int:
     """The number of partitions with data that the connector finds; reads no records."""
     options: Mapping[str, Any] = {
-        **read_options(plan),
+        **read_options(plan, shaded=has_shaded_clients(spark)),
         "endingOffsets": "latest",
         # The name of a stream's consumer group; the default for batches would need one more right.
         "groupIdPrefix": SPARK_GROUPS.removesuffix("-"),
@@ -137,6 +139,48 @@ def offsets_in(lines: Iterable[str]) -> dict[int, int]:
 
 def _stream(spark: SparkSession, options: Mapping[str, Any]) -> DataFrame:
     return spark.readStream.format("kafka").options(**options).load()
+
+
+#: A plan is kept for this time at least: executors come one after the other, and a new query loads the state again.
+_GROWTH_SECONDS: Final = 30.0
+
+
+@dataclass(slots=True)
+class ReadTasks:
+    """In how many tasks the log is read: as many as there are cores.
+
+    A plan keeps this number, and a cluster may get its cores later: then it is at least the number of those that
+    ``--shuffle-partitions`` says there will be.
+    """
+
+    spark: SparkSession
+    shuffle_partitions: int
+    log_partitions: int
+    _planned: int = 0
+    _planned_at: float = 0.0
+
+    def plan(self) -> int:
+        """The number for a plan that is made now."""
+        self._planned, self._planned_at = self._wanted(), time.monotonic()
+        return self._planned
+
+    def growth(self) -> str | None:
+        """Why the query must be planned again; None: it need not.
+
+        Not for a cluster that has shrunk: its cores take several tasks in turn, and it may grow again.
+        """
+        if (
+            time.monotonic() < self._planned_at + _GROWTH_SECONDS
+            or (wanted := self._wanted()) <= self._planned
+        ):
+            return None
+        return f"the cluster has grown, continuing with {wanted} tasks that read the log ({self._planned} before)"
+
+    def _wanted(self) -> int:
+        context = self.spark.sparkContext
+        cores = context.defaultParallelism
+        wanted = cores if is_local(str(context.master)) else max(cores, self.shuffle_partitions)
+        return min(wanted, self.log_partitions)
 
 
 PROBES_SCHEMA: Final = ", ".join([PACKED_SCHEMA, *(f"{name} bigint" for name in COUNTS)])
@@ -163,6 +207,7 @@ def output_rows(
     probe_filter: ProbeFilter,
     job: Job,
     max_offsets_per_trigger: int,
+    read_tasks: int,
 ) -> DataFrame:
     """The rows that the job writes. The order of the two sources is part of every checkpoint."""
     from pyspark.sql.streaming.state import GroupStateTimeout
@@ -170,7 +215,7 @@ def output_rows(
     return (
         log_records(spark, log, max_offsets_per_trigger)
         # Fifty tasks would start Python fifty times; here each task packs several partitions in turn.
-        .coalesce(spark.sparkContext.defaultParallelism)
+        .coalesce(read_tasks)
         .mapInArrow(partial(pack_log, clock_correction_ms=job.context.clock_correction_ms), COUNTED_SCHEMA)
         .observe(OBSERVED_READ, *record_sums())
         .drop(RECORD_COUNTS)
@@ -263,7 +308,7 @@ def writer(rows: DataFrame, settings: RunSettings, batch_bytes: int = BATCH_BYTE
             **{
                 **_PRODUCER,
                 "kafka.batch.size": str(batch_bytes),
-                **connection_options(settings.sink_cluster),
+                **connection_options(settings.sink_cluster, shaded=has_shaded_clients(rows.sparkSession)),
             }
         )
         .option("includeHeaders", "true")

@@ -26,6 +26,7 @@ from groupreplay.streaming.local.process_guard import end_jvm, jvm_folder, tempo
 from groupreplay.streaming.spark.internals import checkpoint_manager, has_known_internals
 from groupreplay.streaming.spark.internals.jvm import has_session, jvm_of, jvm_process, launch_jvm
 from groupreplay.streaming.spark.session_checks import (
+    costly_settings,
     need_classic,
     need_connector,
     need_file_manager,
@@ -110,6 +111,14 @@ _LOCAL_CONF: Final[Mapping[str, str]] = {
     "spark.authenticate": "true",
     "spark.hadoop.fs.file.impl": PLAIN_FILES,
 }
+#: For executors elsewhere.
+_CLUSTER_CONF: Final[Mapping[str, str]] = {
+    # On by default at some platforms: an executor that has gone takes its part of the state with it.
+    "spark.dynamicAllocation.enabled": "false",
+    # RocksDB and the Python workers are outside the heap; by default a tenth of the heap is left for them.
+    "spark.driver.memoryOverhead": "1g",
+    "spark.executor.memoryOverhead": "2g",
+}
 _END_SECONDS: Final = 10.0
 #: After a signal; everything that has to be written is written then.
 _SHORT_END_SECONDS: Final = 0.5
@@ -136,6 +145,8 @@ def spark_session(settings: RunSettings) -> SparkSession:
     spark.sparkContext.setLogLevel(settings.log_level)
     need_connector(spark)
     need_file_manager(spark)
+    for what, fix in costly_settings(dict(spark.sparkContext.getConf().getAll())):
+        log.warning("%s: %s", what, fix)
     return spark
 
 
@@ -168,7 +179,7 @@ def submitted_conf() -> dict[str, str]:
 
     Whether there is a web interface is decided by the cluster.
     """
-    conf = {**_JVM_CONF, **dict([DAEMON])}
+    conf = {**_JVM_CONF, **dict([DAEMON]), **_CLUSTER_CONF}
     del conf["spark.ui.enabled"]
     return conf
 

@@ -7,9 +7,11 @@ import logging
 import os
 import re
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
+from groupreplay.streaming.config.properties import SHADED
 from groupreplay.streaming.local.platforms import (
     LINE_NAMES,
     NEWEST,
@@ -27,9 +29,16 @@ log = logging.getLogger(__name__)
 
 #: The class that writes the files of checkpoints, where it is not Spark's default.
 _FILE_MANAGER: Final = "spark.sql.streaming.checkpointFileManagerClass"
+_CLIENT_CLASS: Final = "org.apache.kafka.clients.consumer.KafkaConsumer"
 _CONNECTOR_CLASS: Final = "org.apache.spark.sql.kafka010.KafkaSourceProvider"
 #: The name of the connector's jar as Maven has it; platforms that ship their own name it otherwise.
 _CONNECTOR_JAR: Final = re.compile(r"spark-sql-kafka-0-10_(\d\.\d+)-(\d+\.\d+\.\d+[^/]*)\.jar")
+_NO_WAIT: Final = re.compile(r"0[a-z]*")
+_OVERHEADS: Final = (
+    "spark.executor.memoryOverhead",
+    "spark.executor.memoryOverheadFactor",
+    "spark.kubernetes.memoryOverheadFactor",
+)
 _SCALA: Final = re.compile(r"\d+\.\d+")
 #: Any of them makes ``SparkSession.builder`` open a session of Spark Connect.
 _CONNECT_VARIABLES: Final = ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED")
@@ -145,6 +154,44 @@ def need_connector(spark: SparkSession) -> None:
     wrong = _wrong_connector(str(found.getProtectionDomain().getCodeSource()), spark.version, scala)
     if wrong is not None:
         raise unusable(wrong, None, fix)
+
+
+def has_shaded_clients(spark: SparkSession) -> bool:
+    """Whether the connector brings its own copy of Kafka's clients under another name, as that of Databricks does."""
+    from py4j.protocol import Py4JJavaError
+
+    try:
+        jvm_of(spark).java.lang.Thread.currentThread().getContextClassLoader().loadClass(
+            f"{SHADED}{_CLIENT_CLASS}"
+        )
+    except Py4JJavaError:
+        return False
+    return True
+
+
+def is_local(master: str) -> bool:
+    """Whether the master runs all tasks in the driver's JVM."""
+    return master.partition("[")[0] == "local"
+
+
+def costly_settings(conf: Mapping[str, str]) -> list[tuple[str, str]]:
+    """(what is wrong, what to do) for settings of a cluster with which the job works, at a higher price."""
+    master = conf.get("spark.master", "local")
+    advice: list[tuple[str, str]] = []
+    if is_local(master):
+        return advice
+    if conf.get("spark.dynamicAllocation.enabled") == "true":
+        what = "executors come and go (spark.dynamicAllocation.enabled=true)"
+        fix = "set spark.dynamicAllocation.enabled=false and spark.executor.instances"
+        advice.append((f"{what}: the state of each one that goes is loaded again by another one", fix))
+    if _NO_WAIT.fullmatch(conf.get("spark.locality.wait", "3s")):
+        what = "tasks do not wait for the executor that has their state (spark.locality.wait=0)"
+        advice.append((f"{what}: others load it again from the checkpoint", "leave out spark.locality.wait"))
+    if master.startswith(("yarn", "k8s")) and not any(name in conf for name in _OVERHEADS):
+        what = "executors have a tenth of their heap as memory outside it, Spark's default"
+        why = "RocksDB and the Python workers need more, and the cluster kills what exceeds its limit"
+        advice.append((f"{what}: {why}", "set spark.executor.memoryOverhead=2g"))
+    return advice
 
 
 def need_file_manager(spark: SparkSession) -> None:

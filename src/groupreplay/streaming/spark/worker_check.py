@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from groupreplay.streaming.base.errors import GroupReplayError, unusable
 from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.spark.internals.jvm import failure_texts, log_levels, run_in_executor
+from groupreplay.streaming.spark.session_checks import is_local
 from groupreplay.version import __version__
 
 if TYPE_CHECKING:
@@ -53,6 +54,14 @@ _NO_DAEMON: Final = re.compile(r"Error while finding module specification for '(
 _IMPORT_ERROR: Final = re.compile(r"^\s*((?:Import|Syntax|Attribute)Error: .+)$", re.MULTILINE)
 _FROM_WORKER: Final = re.compile(r"Error from python worker|Traceback \(most recent call last\)")
 
+#: The module with which groupreplay's daemon replaces parts of PySpark's worker.
+_GROUP_WORKER: Final = "groupreplay.streaming.spark.internals.group_worker"
+STOCK: Final = (
+    "Spark's workers run PySpark's own code: a group with records costs 1.8 ms of a core in each batch instead of 0.65 "
+    "ms; if the executors get it from an archive (made by groupreplay bundle), set "
+    "spark.python.daemon.module=groupreplay.streaming.spark.internals.python_daemon"
+)
+
 _SEND: Final = (
     "groupreplay bundle makes an archive of groupreplay and its libraries, and prints the command with --archives, "
     "spark.executorEnv.PYTHONPATH and spark.pyspark.python; or install groupreplay in that Python"
@@ -85,9 +94,14 @@ def need_workers(spark: SparkSession, stop: StopRequest) -> None:
             return
         if failures:
             _explain(spark, "\n".join(failure_texts(failures[0])))
-    if answers and answers != [__version__]:
+    if not answers:
+        return
+    release, daemon = answers
+    if not daemon and not is_local(str(spark.sparkContext.master)):
+        log.warning("%s", STOCK)
+    if release != __version__:
         raise unusable(
-            f"Spark's workers have groupreplay {answers[0]}, and the driver has {__version__}",
+            f"Spark's workers have groupreplay {release}, and the driver has {__version__}",
             _place(spark),
             f"use one release for both; {_SEND}",
         )
@@ -153,20 +167,21 @@ def _ask(spark: SparkSession, answers: list[str], failures: list[Exception]) -> 
     try:
         # Of this thread, which is another one in the JVM, too.
         spark.sparkContext.setJobGroup(_JOB, "the Python of the workers", interruptOnCancel=True)
-        rows = spark.range(1).mapInArrow(_release, "release string").collect()
-        answers += [row.release for row in rows]
+        (row,) = spark.range(1).mapInArrow(_worker, "release string, daemon string").collect()
+        answers += [row.release, row.daemon]
     except (Py4JError, PySparkException, OSError) as error:
         failures.append(error)
 
 
-def _release(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """In a worker: imports what every task of the job imports."""
+def _worker(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """In a worker: imports what every task of the job imports; says whether groupreplay's daemon has forked it."""
     import pyarrow as pa
 
     from groupreplay.streaming.spark import operator  # noqa: F401
 
     for _ in batches:
-        yield pa.RecordBatch.from_pydict({"release": [__version__]})
+        daemon = _GROUP_WORKER if _GROUP_WORKER in sys.modules else ""
+        yield pa.RecordBatch.from_pydict({"release": [__version__], "daemon": [daemon]})
 
 
 def _version_in_executor(spark: SparkSession) -> str | None:

@@ -61,6 +61,14 @@ def has_session() -> bool:
     return SparkContext._active_spark_context is not None
 
 
+def submitted_settings() -> dict[str, str]:
+    """The settings that spark-submit has given to the JVM that it has started; no session is made."""
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()
+    return dict(SparkConf().getAll())
+
+
 #: Java 17 and later say so of the module that Spark's start script adds.
 _NOISE: Final = b"WARNING: Using incubator modules"
 
