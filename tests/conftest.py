@@ -57,6 +57,19 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         )
 
 
+@pytest.hookimpl(trylast=True)  # behind the choice of -m
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Gives xdist's workers the files of brokers and jobs first: the many small ones behind leave no worker idle."""
+    if not hasattr(config, "workerinput"):
+        return
+    jvms: dict[Path, set[str]] = {}
+    for item in items:
+        jvms.setdefault(item.path, set()).update(
+            mark.name for mark in item.iter_markers() if mark.name in {"broker", "spark"}
+        )
+    items.sort(key=lambda item: -len(jvms[item.path]))
+
+
 _SHARED_BROKERS: list[EmbeddedBroker] = []
 
 
