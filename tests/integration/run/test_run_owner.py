@@ -96,7 +96,8 @@ def test_one_job_a_set_of_topics(tmp_path: Path, jobs: Jobs, monkeypatch: pytest
         assert others[0].process.exit_code is None, others[0].process.tail()
 
     with pytest.raises(GroupReplayError) as ended:
-        run_until(jobs.server, tmp_path / "first", jobs.topics, story)
+        # Two jobs start beside it: it leaves them the time between its batches.
+        run_until(jobs.server, tmp_path / "first", jobs.topics, story, trigger_seconds=2.0)
     (third,) = others
     third.wait_until(lambda: third.status()["run_id"] != owner["run_id"])
     assert f"another job has taken over these topics: run {third.status()['run_id']}" in str(ended.value)

@@ -32,16 +32,10 @@ def keep_session(patch: pytest.MonkeyPatch) -> None:
 
 def run_here(server: str, checkpoint: Path, topics: TopicNames, **settings: Any) -> int:
     """Runs the job without a prober until it ends; its exit code."""
+    defaults = {"trigger_seconds": 0.5, "shuffle_partitions": 1, "probe": False}
+    source = Cluster(bootstrap_servers=server)
     return run_module.run(
-        RunSettings(
-            source=Cluster(bootstrap_servers=server),
-            checkpoint=str(checkpoint),
-            topics=topics,
-            trigger_seconds=0.5,
-            shuffle_partitions=1,
-            probe=False,
-            **settings,
-        )
+        RunSettings(source=source, checkpoint=str(checkpoint), topics=topics, **{**defaults, **settings})
     )
 
 
