@@ -7,6 +7,7 @@ import itertools
 import os
 import re
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,6 +29,9 @@ os.environ.setdefault(
     "SPARK_SUBMIT_OPTS",
     " ".join((*class_archives.SHORT_LIVED, *class_archives.options(class_archives.SPARK))),
 )
+
+# jsonschema would compile a grammar of IRIs when it is imported, a second in each process; no schema here has one.
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
 
 # The width of a terminal, which readline leaves in the environment of xdist's workers: tests set their own.
 os.environ.pop("COLUMNS", None)
