@@ -11,10 +11,8 @@ from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import ConfigResource
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from support.kafka.clients import set_configs
 from support.kafka.kafka_admin import by_broker, by_log
 from support.kafka.live_groups import CLASSIC, Json, ReplayedGroups, Story, World
 
@@ -23,7 +21,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.timeout(400)]
 TOPIC = "live-groups"
 PARTITIONS = 4
 REBALANCE_TIMEOUT_MS = 6_000
-#: Of the groups in which a member is killed; the broker's default, which the others have, is 45 s.
+#: Kafka's default is 45 s.
 SESSION_TIMEOUT_MS = 15_000
 
 
@@ -169,14 +167,15 @@ def name(story: Callable[[World, str], Story]) -> str:
 
 
 @pytest.fixture(scope="module")
-def ending(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ending]:
-    """Runs all stories at once."""
+def ending(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ending]:
+    """Runs all stories at once, on a broker whose sessions are short."""
     kinds = {name(story): KINDS.get(story, "consumer") for story in STORIES}
-    with World(broker.bootstrap_servers, tmp_path_factory.mktemp("live")) as world:
+    brief = {f"group.{kind}.session.timeout.ms": SESSION_TIMEOUT_MS for kind in ("consumer", "streams")}
+    with (
+        EmbeddedBroker(overrides=brief) as broker,
+        World(broker.bootstrap_servers, tmp_path_factory.mktemp("live")) as world,
+    ):
         world.create(TOPIC, PARTITIONS)
-        for story in (killed, streams_killed):
-            session = {f"{KINDS.get(story, 'consumer')}.session.timeout.ms": SESSION_TIMEOUT_MS}
-            set_configs(broker.bootstrap_servers, ConfigResource.Type.GROUP, [name(story)], session)
         world.play({name(story): (kinds[name(story)], story(world, name(story))) for story in STORIES})
         yield Ending(
             ReplayedGroups(broker.bootstrap_servers, list(kinds)), world.admin.describe(kinds, offsets=True)
