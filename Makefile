@@ -18,6 +18,8 @@ OLD_PYTHON ?= $(shell for p in python3.12 python3.11 python3.10 python3 python; 
 	done)
 
 BIN := .venv/bin
+# Without files of compiled code every process that a test starts would compile the tests' modules again.
+unexport PYTHONDONTWRITEBYTECODE
 # Asked when a target runs, of pip's own file: a mark of ours would know nothing of an install by hand.
 IS_EDITABLE := ls .venv/lib/python*/site-packages/__editable__.groupreplay-* >/dev/null 2>&1
 PACKAGE := pyproject.toml README.md LICENSE \
@@ -45,10 +47,12 @@ help:
 demo: installed
 	$(BIN)/groupreplay demo $(ARGS)
 
-# Two workers, because tests of a broker or of the job mostly wait. Three are no faster on two cores, and deadlines pass.
-# Files keep their order: the slowest come early.
+# Two workers for each core of a small machine, because tests of a broker or of the job mostly wait.
+# tests/conftest.py orders the files.
+WORKERS := -n 4 --dist loadfile --no-loadscope-reorder
+
 test: wheel lint jars archives browser
-	$(BIN)/pytest -m 'not long' -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/pytest -m 'not long' $(WORKERS) $(ARGS)
 
 test-fast: installed
 	$(BIN)/pytest -m 'not broker and not spark and not long' $(ARGS)
@@ -58,7 +62,7 @@ test-lines: $(LINES:%=.lines/%/.wheel)
 		echo "Spark $$line: $$(.lines/$$line/bin/python -c 'import pyspark, sys; print(pyspark.__version__, "with Python", sys.version.split()[0])')"; \
 		.lines/$$line/bin/python -I -m groupreplay.streaming.local.jars fetch && \
 		(cd tests && ../.lines/$$line/bin/python -m support.class_archives) && \
-		.lines/$$line/bin/pytest -m line -n 2 --dist loadfile --no-loadscope-reorder $(ARGS) || exit 1; \
+		.lines/$$line/bin/pytest -m line $(WORKERS) $(ARGS) || exit 1; \
 	done
 
 test-long: wheel jars archives

@@ -7,6 +7,7 @@ import itertools
 import os
 import re
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +30,9 @@ os.environ.setdefault(
     " ".join((*class_archives.SHORT_LIVED, *class_archives.options(class_archives.SPARK))),
 )
 
+# jsonschema would compile a grammar of IRIs when it is imported, a second in each process; no schema here has one.
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
+
 # The width of a terminal, which readline leaves in the environment of xdist's workers: tests set their own.
 os.environ.pop("COLUMNS", None)
 
@@ -40,7 +44,9 @@ for _number in (signal.SIGINT, signal.SIGHUP):
 
 # No deadline: a slow example proves nothing on a machine that also runs a broker and Spark.
 # The same examples in every `make test`, so that a change and not chance decides; `make test-long` looks for new ones.
-settings.register_profile("ci", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "ci", deadline=None, derandomize=True, max_examples=50, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.register_profile("long", parent=settings.get_profile("ci"), derandomize=False, max_examples=5_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
@@ -55,6 +61,19 @@ def pytest_sessionstart(session: pytest.Session) -> None:
             f"the installed groupreplay is not this checkout: {len(differing)} modules differ, such as "
             f"{differing[0]}. `make dev` installs the checkout itself, `make test` the wheel that it builds"
         )
+
+
+@pytest.hookimpl(trylast=True)  # behind the choice of -m
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Gives xdist's workers the files of brokers and jobs first: the many small ones behind leave no worker idle."""
+    if not hasattr(config, "workerinput"):
+        return
+    jvms: dict[Path, set[str]] = {}
+    for item in items:
+        jvms.setdefault(item.path, set()).update(
+            mark.name for mark in item.iter_markers() if mark.name in {"broker", "spark"}
+        )
+    items.sort(key=lambda item: -len(jvms[item.path]))
 
 
 _SHARED_BROKERS: list[EmbeddedBroker] = []

@@ -8,7 +8,9 @@ from support.tools.hostile import history
 from support.tools.survival import Readers, Survivor, harm
 
 
-@pytest.mark.parametrize("first", range(0, 500, 50))
+@pytest.mark.parametrize(
+    "first", [pytest.param(first, marks=[pytest.mark.long] * (first >= 150)) for first in range(0, 500, 50)]
+)
 def test_nothing_hostile_harms(first: int) -> None:
     """Extreme numbers, times, partitions, timeouts, ids and orders, in batches, with a restored state for each call.
 

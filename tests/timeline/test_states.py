@@ -200,7 +200,11 @@ def untrue(life: Life, spans: list[StateSpan], *, moves: bool) -> list[str]:
     return wrong if moves else wrong + [f"not told: {one}" for one in missing]
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize(
+    "scenario",
+    # Fifty members do what ten do, at five times the cost.
+    [pytest.param(one, marks=[pytest.mark.long] if "-50-" in one else []) for one in SCENARIOS],
+)
 def test_true_states_lie_within_the_bounds(scenario: str) -> None:
     """All times but the begin of PreparingRebalance are exact, and nothing is missing; its bounds contain the truth."""
     # Fifty members each: one group has as many changes as three of the others.

@@ -13,6 +13,7 @@ from groupreplay.app.check import checklist as check_module
 from groupreplay.app.check.checklist import _Check, exit_code, run_checks
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.kafka import clients
 from support.job.captures import invoke
 
 
@@ -83,8 +84,9 @@ def test_no_question_holds_up_the_others(monkeypatch: pytest.MonkeyPatch) -> Non
     assert "--timeout" in (results[0].fix or "")
 
 
-def test_nobody_answers() -> None:
+def test_nobody_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody listens on the port: the connection has failed, the machine is looked at all the same."""
+    monkeypatch.setattr(clients, "REQUEST_SECONDS", 1.0)
     result = invoke("check", "--bootstrap-server", "127.0.0.1:1", "--timeout", "20", "-o", "json")
     found = {row["check"]: row["status"] for row in json.loads(result.stdout)}
     assert result.exit_code == ExitCode.CONNECTION

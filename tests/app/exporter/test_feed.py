@@ -10,6 +10,7 @@ import pytest
 from confluent_kafka.admin import NewTopic
 from prometheus_client.parser import text_string_to_metric_families
 
+from groupreplay.app.exporter import feed as feed_module
 from groupreplay.app.exporter.feed import Limits, SinkFeed, heartbeat_age, is_fresh, is_up
 from groupreplay.app.exporter.server import Exporter
 from groupreplay.streaming.base.clock import now_ms
@@ -25,6 +26,12 @@ from support.tools.hostile_json import BYTES
 
 NOW = SINCE_MS + 200_000
 HOUR_MS = 3_600_000
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Topics that are missing are sought again at once."""
+    monkeypatch.setattr(feed_module, "_PAUSE_SECONDS", 0.1)
 
 
 class Sink(WrittenTopics):

@@ -8,11 +8,18 @@ from itertools import count
 
 import pytest
 
+from groupreplay.app.serve import broker_watch
 from groupreplay.app.serve.broker_watch import Answers, BrokerWatch
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.kafka.waiting import wait_until
 from support.kafka.written_topics import WrittenTopics
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asks without a pause; a partition that is not there is waited for as long as an answer may take."""
+    monkeypatch.setattr(broker_watch, "_PAUSE_SECONDS", 0.05)
 
 
 @contextmanager
@@ -49,8 +56,9 @@ def test_partitions_that_answer_and_do_not(broker: EmbeddedBroker, unique: Calla
         assert (watch.answers.since_ms or 0) > (gone.answered_ms or 0)
 
 
-def test_nobody_listens() -> None:
+def test_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     """The reason is there; when it was answered last is not known."""
+    monkeypatch.setattr(broker_watch, "_ANSWER_SECONDS", 0.5)
     with watching("127.0.0.1:1", list) as watch:
         wait_until(lambda: watch.answers.error)
         assert (watch.answers.answered_ms, watch.answers.since_ms) == (None, None)

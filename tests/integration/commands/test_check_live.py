@@ -24,9 +24,13 @@ pytestmark = pytest.mark.broker
 
 
 def test_a_cluster_without_logins(
-    broker: EmbeddedBroker, unique: Callable[[str], str], tmp_path: Path
+    broker: EmbeddedBroker,
+    unique: Callable[[str], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """All is well and the exit code is 0; a topic with a wrong setting is a warning; nothing is created."""
+    monkeypatch.setattr(cluster_checks, "_CLOCK_SECONDS", 0.1)
     topics = topic_names(unique("t"))
     admin = make_topics(broker.bootstrap_servers, {topics.states: 1, topics.probes: 1})
     words = ["check", "--bootstrap-server", broker.bootstrap_servers, "--checkpoint", tmp_path / "new"]

@@ -143,8 +143,11 @@ def test_topics_that_may_not_be_created(guarded: SecuredBroker, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("flaw", ["password", "certificate"])
-def test_a_login_that_is_refused(guarded: SecuredBroker, tmp_path: Path, flaw: str) -> None:
+def test_a_login_that_is_refused(
+    guarded: SecuredBroker, tmp_path: Path, flaw: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A wrong password and a broker that is not trusted end with 3, say so, and show no secret."""
+    monkeypatch.setattr(clients, "REQUEST_SECONDS", 2.0)
     properties = guarded.properties(tmp_path, "0ther-Pa55" if flaw == "password" else PASSWORD)
     if flaw == "certificate":
         import trustme

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -16,7 +16,8 @@ from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from groupreplay.streaming.sinks.event_topic import SinkReader
 from support.job.captures import invoke
-from support.job.jobs import comparable, topic_flags, topic_names
+from support.job.jobs import comparable, topic_names
+from support.job.own_process import OwnJob, keep_session, run_until
 from support.job.replays import event_name
 from support.kafka.clients import make_topics
 from support.kafka.waiting import wait_until
@@ -141,46 +142,38 @@ EXPECTED_STATIC = [
 
 
 def test_exactly_what_happened_from_run_and_from_replay(
-    stage: Stage, unique: Callable[[str], str], tmp_path: Path
+    stage: Stage, unique: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every fact once, in order, with the right cause; the same events with the same ids from a capture."""
+    keep_session(monkeypatch)
     dynamic, static = unique("dynamic"), unique("static")
     topics = topic_names(unique("group"))
-    flags = ["--bootstrap-server", stage.servers, "--checkpoint", str(tmp_path / "checkpoint")]
-    flags += ["--trigger", "1", "--shuffle-partitions", "2", "--member-events"]
-    # What the prober happens to see is no fact of the log, and the capture has only that.
-    flags += ["--no-probe"]
-    job = [sys.executable, "-P", "-m", "groupreplay", "run", *flags, *topic_flags(topics)]
-    with GuardedProcess(job, tmp_path / "job.log") as running, SinkReader(stage.servers, topics) as sink:
-        found: list[dict[str, Any]] = []
+    found: list[dict[str, Any]] = []
 
-        def read() -> None:
-            assert running.exit_code is None, running.tail(60)
-            found.extend(sink.events(0.2))
+    def story(done: threading.Event) -> None:
+        job = OwnJob(stage.servers, topics, done)
+        job.wait_caught_up()
+        with SinkReader(stage.servers, topics) as sink:
+            wait_until(sink.find_topics)
+            play(stage, dynamic, static)
 
-        def caught_up() -> bool:
-            if sink.find_topics():
-                read()
-            return sink.caught_up_ms is not None
+            def complete() -> bool:
+                found.extend(sink.events(0.2))
+                is_long = len(said(found, dynamic)) >= len(EXPECTED)
+                return is_long and len(said(found, static)) >= len(EXPECTED_STATIC)
 
-        wait_until(caught_up, 180)
-        play(stage, dynamic, static)
-
-        def complete() -> bool:
-            read()
-            return len(said(found, dynamic)) >= len(EXPECTED) and len(said(found, static)) >= len(
-                EXPECTED_STATIC
+            job.wait_until(complete)
+            # Documents are in another topic: they may be read later than the events of the same batch.
+            job.wait_until(
+                lambda: (
+                    {sink.documents[group]["state"] for group in (dynamic, static)} == {"Empty"}
+                    or found.extend(sink.events(0.2))
+                )
             )
 
-        wait_until(complete, SECONDS)
-        assert (said(found, dynamic), said(found, static)) == (EXPECTED, EXPECTED_STATIC)
-
-        def empty() -> bool:
-            # Documents are in another topic: they may be read later than the events of the same batch.
-            read()
-            return {sink.documents[group]["state"] for group in (dynamic, static)} == {"Empty"}
-
-        wait_until(empty, SECONDS)
+    # What the prober would happen to see is no fact of the log, and the capture has only that.
+    run_until(stage.servers, tmp_path / "checkpoint", topics, story, member_events=True)
+    assert (said(found, dynamic), said(found, static)) == (EXPECTED, EXPECTED_STATIC)
 
     capture = tmp_path / "capture.parquet"
     assert invoke("capture", "--bootstrap-server", stage.servers, "-o", capture).exit_code == 0

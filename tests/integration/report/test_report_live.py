@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import ConfigResource
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.captures import invoke
-from support.kafka.clients import make_topics, new_consumer
+from support.kafka.clients import make_topics, new_consumer, set_configs
 from support.kafka.waiting import wait_until
 from support.pictures.report_pages import PageParts
 
@@ -39,6 +40,9 @@ def test_owners_of_real_groups(
     """
     server, topic, group = broker.bootstrap_servers, unique("t"), unique("g")
     make_topics(server, {topic: 4})
+    # Every step of a rebalance waits for a heartbeat.
+    quick = {"consumer.heartbeat.interval.ms": 1_000}
+    set_configs(server, ConfigResource.Type.GROUP, [group], quick)
     settings = {"group_protocol": protocol, "auto_offset_reset": "earliest"}
     with ExitStack() as stack:
         members = {

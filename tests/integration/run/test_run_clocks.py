@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from datetime import datetime
@@ -24,10 +25,10 @@ from groupreplay.streaming.contract.probe_messages import (
 )
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.histories.raw_records import commit
-from support.job.jobs import Json, RunningJob, read_json, running_job, topic_names, write_log
+from support.job.jobs import JobTopics, Json, RunningJob, read_json, running_job, topic_names, write_log
+from support.job.own_process import OwnJob, keep_session, run_until
 from support.job.replays import event_name
 from support.kafka.clients import commit_once, make_topics
-from support.kafka.waiting import wait_until
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -75,7 +76,7 @@ def machine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def clocks(job: RunningJob) -> list[tuple[str, tuple[int, ...], tuple[int, ...], float, int | None]]:
+def clocks(job: JobTopics) -> list[tuple[str, tuple[int, ...], tuple[int, ...], float, int | None]]:
     """What was reported about clocks: status, partitions, brokers, by how many hours, and the record."""
     found = [one["data"] for one in ordered(job) if one["data"].get("what") == "clock"]
     return [
@@ -90,12 +91,12 @@ def clocks(job: RunningJob) -> list[tuple[str, tuple[int, ...], tuple[int, ...],
     ]
 
 
-def ordered(job: RunningJob) -> list[Json]:
+def ordered(job: JobTopics) -> list[Json]:
     """The events by time."""
     return sorted(job.events().values(), key=lambda one: one["time"])
 
 
-def whats(job: RunningJob) -> set[tuple[str, str]]:
+def whats(job: JobTopics) -> set[tuple[str, str]]:
     """The reasons for which the job said that it is blind, and whether they began or ended."""
     blind = [one["data"] for one in job.events().values() if event_name(one) == "job.blind"]
     return {(one["what"], one["status"]) for one in blind}
@@ -106,7 +107,7 @@ def milliseconds(time: str) -> int:
     return round(datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp() * 1_000)
 
 
-def probes(job: RunningJob) -> list[tuple[int, int, ProbeMessage]]:
+def probes(job: JobTopics) -> list[tuple[int, int, ProbeMessage]]:
     """The messages of the topic of probes with the kind of their timestamp, and the timestamp."""
     found: list[tuple[int, int, ProbeMessage]] = []
     settings = {"bootstrap.servers": job.server, "group.id": "unused", "enable.partition.eof": True}
@@ -119,7 +120,7 @@ def probes(job: RunningJob) -> list[tuple[int, int, ProbeMessage]]:
     return found
 
 
-def forge(job: RunningJob, at_ms: int) -> None:
+def forge(job: JobTopics, at_ms: int) -> None:
     """What a program may write that has read the topic: a heartbeat of this run, a round, and an answer."""
     status = job.status()
     beat = HeartbeatMessage(
@@ -143,7 +144,7 @@ def forge(job: RunningJob, at_ms: int) -> None:
     write(job, beat, a_round(job, at_ms, "ok"), answer)
 
 
-def a_round(job: RunningJob, at_ms: int, rights: Any) -> RoundSummary:
+def a_round(job: JobTopics, at_ms: int, rights: Any) -> RoundSummary:
     """A round of another prober."""
     return RoundSummary(
         cluster_id=job.status()["cluster_id"],
@@ -156,7 +157,7 @@ def a_round(job: RunningJob, at_ms: int, rights: Any) -> RoundSummary:
     )
 
 
-def write(job: RunningJob, *messages: ProbeMessage) -> None:
+def write(job: JobTopics, *messages: ProbeMessage) -> None:
     """Writes as any client does that may."""
     producer = Producer({"bootstrap.servers": job.server, "enable.idempotence": True, "log_level": 0})
     for one in messages:
@@ -272,27 +273,36 @@ def commit_dated(job: RunningJob, dated_ms: int) -> None:
     write_log(job.server, [(partition_for("wrong", PARTITIONS), key, value, dated_ms)], PARTITIONS)
 
 
-def test_a_topic_that_clients_date(tmp_path: Path, unique: Callable[[str], str]) -> None:
+def test_a_topic_that_clients_date(
+    tmp_path: Path,
+    unique: Callable[[str], str],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """The job goes on and warns; a round from next year is one round, and the next one counts."""
+    keep_session(monkeypatch)
     with EmbeddedBroker(offsets_partitions=PARTITIONS) as broker:
         server = broker.bootstrap_servers
         topics = topic_names(unique("dated"))
         make_topics(server, {"orders": 1, topics.probes: 1})
         commit_once(server, "early")
-        with running_job(server, tmp_path / "job", topics, "--no-probe") as job:
+
+        def story(done: threading.Event) -> None:
+            job = OwnJob(server, topics, done)
             job.wait_caught_up()
-            assert "message.timestamp.type=CreateTime, should be LogAppendTime" in job.log.read_text()
+            assert "message.timestamp.type=CreateTime, should be LogAppendTime" in caplog.text
             forge(job, now_ms() + YEAR_MS)
-            wait_until(lambda: any(told_ms(one) > now_ms() + HOUR_MS for _, _, one in heartbeats(job)))
+            job.wait_until(lambda: any(told_ms(one) > now_ms() + HOUR_MS for _, _, one in heartbeats(job)))
             job.wait_caught_up()
             write(job, a_round(job, now_ms(), "missing"))
             job.wait_until(lambda: ("no_rights", "firing") in whats(job))
             write(job, a_round(job, now_ms(), "ok"))
             job.wait_until(lambda: ("no_rights", "resolved") in whats(job))
             assert job.status()["counters"]["probes_misdated"] == 0
-            assert job.stop() == 143
+
+        run_until(server, tmp_path / "job", topics, story)
 
 
-def heartbeats(job: RunningJob) -> list[tuple[int, int, ProbeMessage]]:
+def heartbeats(job: JobTopics) -> list[tuple[int, int, ProbeMessage]]:
     """The heartbeats alone."""
     return [one for one in probes(job) if isinstance(one[2], HeartbeatMessage)]

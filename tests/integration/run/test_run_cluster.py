@@ -18,6 +18,7 @@ from groupreplay.app.bundle.archive import package_files
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.platforms import connector_coordinate, java_environment
+from support import class_archives
 from support.histories.raw_records import generation
 from support.job.jobs import PATIENCE_SECONDS, read_json, topic_flags, topic_names, write_log
 from support.job.watched import Watch
@@ -27,6 +28,7 @@ from support.spark_cluster.submitted_job import bare_python
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 
 SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+EXECUTOR_OPTIONS = (*class_archives.SHORT_LIVED, *class_archives.options(class_archives.SPARK))
 MAIN = "from groupreplay.app.cli.program import main\nmain()\n"
 
 
@@ -63,6 +65,7 @@ def test_submitted_to_workers_without_groupreplay(tmp_path: Path, shipped: Path)
             *("--jars", ",".join(map(str, jar_paths("spark-connector")))),
             *("--py-files", str(shipped)),
             *("--conf", "spark.ui.enabled=false"),
+            *("--conf", f"spark.executor.extraJavaOptions={' '.join(EXECUTOR_OPTIONS)}"),
             "--",
             *("run", "--bootstrap-server", server, "--trigger", "1", "--backfill-events"),
             *("--checkpoint", str(tmp_path / "checkpoint"), "--shuffle-partitions", "2"),

@@ -111,7 +111,7 @@ class Story:
                 pause=0.5,
             )
 
-        run_until(self.server, place, self.topics, wait)
+        run_until(self.server, place, self.topics, wait, trigger_seconds=1.0)
         assert documents(self.server, self.topics.states).keys() == listed(self.server)
         held = {name: steady(one) for name, one in documents(self.server, self.topics.states).items()}
         assert held == {name: steady(one) for name, one in replayed(self.server, place).items()}

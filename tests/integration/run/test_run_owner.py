@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.base.process import StopRequest
-from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.messages import JOB_KEY, OWNER_KEY, STOPPED, JobDocument, OwnerClaim
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.run.topic_owner import TopicOwner
 from groupreplay.streaming.sinks.job_topic import JobTopic
-from support.job.jobs import PATIENCE_SECONDS, RunningJob, running_job, topic_names
+from support.job.jobs import PATIENCE_SECONDS, Json, RunningJob, running_job, topic_names
+from support.job.own_process import OwnJob, keep_session, run_until
 from support.kafka.clients import commit_once, make_topics, produce
 from support.kafka.waiting import wait_until
 
@@ -35,57 +39,79 @@ def said(job: RunningJob) -> str:
     return " ".join(job.log.read_text().split())
 
 
+@dataclass(frozen=True)
+class Jobs:
+    """Jobs on one set of topics of a broker with one group."""
+
+    server: str
+    topics: TopicNames
+    folder: Path
+    exit: ExitStack
+
+    def start(self, name: str, *flags: str) -> RunningJob:
+        """Starts a job of this name in a process of its own."""
+        flags = ("--no-probe", *flags)
+        return self.exit.enter_context(running_job(self.server, self.folder / name, self.topics, *flags))
+
+
 @pytest.fixture
-def jobs(tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Callable[..., RunningJob]]:
-    """Starts a job of this name, with flags, on one set of topics of a broker with one group."""
-    topics = topic_names(unique("owner"))
+def jobs(tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Jobs]:
+    """The broker, and no job yet."""
     with EmbeddedBroker(offsets_partitions=2) as broker, ExitStack() as stack:
         server = broker.bootstrap_servers
         make_topics(server, {"orders": 1})
         commit_once(server, "g")
-
-        def job(name: str, *flags: str) -> RunningJob:
-            return stack.enter_context(running_job(server, tmp_path / name, topics, "--no-probe", *flags))
-
-        yield job
+        yield Jobs(server, topic_names(unique("owner")), tmp_path, stack)
 
 
 @pytest.mark.spark
-def test_one_job_a_set_of_topics(tmp_path: Path, jobs: Callable[..., RunningJob]) -> None:
+def test_one_job_a_set_of_topics(tmp_path: Path, jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> None:
     """A second job is refused, a third takes over.
 
-    One story, because each chapter needs a job that runs.
+    One story, because each chapter needs a job that runs; the first one runs in the process of the test.
     """
-    first = jobs("first")
-    first.wait_caught_up()
-    owner = first.status()
+    keep_session(monkeypatch)
+    owner: Json = {}
+    others: list[RunningJob] = []
 
-    # A second job on a checkpoint of its own does not start, and leaves no trace there.
-    second = jobs("second")
-    assert exit_code(second) == 2
-    assert f"another job writes to these topics: run {owner['run_id']} of job {owner['job_id']}" in said(
-        second
-    )
-    assert f"host {owner['host']}, checkpoint file:{tmp_path}/first" in said(second)
-    assert "--take-over" in said(second)
-    assert not (tmp_path / "second" / "groupreplay.json").exists()
-    assert first.process.exit_code is None
+    def story(done: threading.Event) -> None:
+        first = OwnJob(jobs.server, jobs.topics, done)
+        first.wait_caught_up()
+        owner.update(first.status())
 
-    # A third one takes over: the first ends and names it, and nothing of it is written behind.
-    third = jobs("third", "--take-over")
-    assert exit_code(first) == 2
+        # A second job on a checkpoint of its own does not start, and leaves no trace there.
+        second = jobs.start("second")
+        assert exit_code(second) == 2
+        assert f"another job writes to these topics: run {owner['run_id']} of job {owner['job_id']}" in said(
+            second
+        )
+        assert f"host {owner['host']}, checkpoint file:{tmp_path}/first" in said(second)
+        assert "--take-over" in said(second)
+        assert not (tmp_path / "second" / "groupreplay.json").exists()
+        first.require_running()
+
+        # A third one takes over: the first ends and names it, and nothing of it is written behind.
+        others.append(jobs.start("third", "--take-over"))
+        wait_until(lambda: done.is_set() or others[0].process.exit_code is not None, PATIENCE_SECONDS)
+        assert others[0].process.exit_code is None, others[0].process.tail()
+
+    with pytest.raises(GroupReplayError) as ended:
+        # Two jobs start beside it: it leaves them the time between its batches.
+        run_until(jobs.server, tmp_path / "first", jobs.topics, story, trigger_seconds=2.0)
+    (third,) = others
     third.wait_until(lambda: third.status()["run_id"] != owner["run_id"])
-    assert f"another job has taken over these topics: run {third.status()['run_id']}" in said(first)
+    assert f"another job has taken over these topics: run {third.status()['run_id']}" in str(ended.value)
+    assert ended.value.exit_code == 2
     third.wait_caught_up()
     assert third.documents().keys() == {"g"}
 
 
 @pytest.mark.spark
 @pytest.mark.long
-def test_a_job_after_another_one(jobs: Callable[..., RunningJob]) -> None:
+def test_a_job_after_another_one(jobs: Jobs) -> None:
     """A killed one is continued at once on its checkpoint, and replaced after a while; a stopped one at once."""
     # Killed and started again on its checkpoint: the lock proves that the former run is dead.
-    first = jobs("first")
+    first = jobs.start("first")
     first.wait_caught_up()
     first.kill()
     first.restart()
@@ -94,14 +120,14 @@ def test_a_job_after_another_one(jobs: Callable[..., RunningJob]) -> None:
 
     # Killed, and another checkpoint: three heartbeats are waited for.
     first.kill()
-    second = jobs("second")
+    second = jobs.start("second")
     second.wait_caught_up()
     assert "waiting up to 10 s for a sign of run" in said(second)
 
     # A clean stop says so: the next one does not wait.
     assert second.stop() == 143
     assert second.status()["phase"] == "stopped"
-    third = jobs("third")
+    third = jobs.start("third")
     third.wait_caught_up()
     assert "waiting up to" not in said(third)
     assert third.stop() == 143

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from support.job.jobs import RunningJob, read_json, running_job, topic_names
+from support.job.jobs import JobTopics, read_json, running_job, topic_names
+from support.job.own_process import OwnJob, keep_session, run_until
 from support.job.replays import event_name
 from support.kafka.clients import commit_once, make_topics
 
@@ -31,18 +33,18 @@ Group._apply_run = fails
 """
 
 
-def events_named(job: RunningJob, name: str) -> list[dict[str, Any]]:
+def events_named(job: JobTopics, name: str) -> list[dict[str, Any]]:
     """The data of the events of a type, in the order of their time."""
     found = [event for event in job.events().values() if event_name(event) == name]
     return [event["data"] for event in sorted(found, key=lambda event: event["time"])]
 
 
-def blind(job: RunningJob) -> list[str]:
+def blind(job: JobTopics) -> list[str]:
     """What became of the condition that a group failed."""
     return [one["status"] for one in events_named(job, "job.blind") if one["what"] == "group_failed"]
 
 
-def committed(job: RunningJob, group: str) -> int:
+def committed(job: JobTopics, group: str) -> int:
     """The number of partitions with an offset in a group's document; 0 without one."""
     document = job.documents().get(group, {})
     return int(document.get("offsets", {}).get("partitions", 0))
@@ -60,7 +62,7 @@ def test_one_group_that_fails_stops_no_other(tmp_path: Path, monkeypatch: pytest
         commit_once(server, "poison", TopicPartition("t", 0, 5))
         commit_once(server, "well", TopicPartition("t", 0, 5))
         monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path / "defect"), path]))
-        with running_job(server, checkpoint, topics) as job:
+        with running_job(server, checkpoint, topics, "--shuffle-partitions", "1") as job:
             job.wait_until(lambda: events_named(job, "group.quarantined"))
             (event,) = events_named(job, "group.quarantined")
             assert (event["group_id"], event["what"], event["error"]) == ("poison", "group", "ValueError")
@@ -81,12 +83,16 @@ def test_one_group_that_fails_stops_no_other(tmp_path: Path, monkeypatch: pytest
 
         # The defect is gone, but the release is the same: the group stays aside until somebody asks for it.
         monkeypatch.setenv("PYTHONPATH", path)
-        with running_job(server, checkpoint, topics, "--retry-quarantined") as job:
+        keep_session(monkeypatch)
+
+        def retried(done: threading.Event) -> None:
+            job = OwnJob(server, topics, done)
             commit_once(server, "poison", TopicPartition("t", 2, 5))
             job.wait_until(lambda: committed(job, "poison") == 1)
             assert job.documents()["poison"]["history"] == "partial"
             job.wait_until(lambda: blind(job) == ["firing", "resolved"])
-            assert job.stop() == 143
+
+        run_until(server, checkpoint, topics, retried, retry_quarantined=True)
 
 
 #: A disk that flips a bit of one group's state each time it is written.

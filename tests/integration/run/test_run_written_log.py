@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.histories.builders import Raw, asked_for, commit, emptied, generation, gone, member, no_offset
 from support.histories.raw_records import commit as commit_bytes
 from support.job.jobs import (
+    JobTopics,
     Json,
     comparable,
     interleaved,
@@ -27,6 +29,7 @@ from support.job.jobs import (
     topic_names,
     write_log,
 )
+from support.job.own_process import OwnJob, keep_session, run_until
 from support.job.replays import event_name, replayed_log
 from support.kafka.clients import make_topics, produce
 
@@ -118,19 +121,25 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
         topics = topic_names("undisturbed")
         checkpoint = tmp_path_factory.mktemp("undisturbed") / "checkpoint"
         replayed = {event["id"]: comparable(event) for event in replayed_log(server, member_events=True)[0]}
-        with running_job(server, checkpoint, topics, "--backfill-events", "--member-events") as job:
+
+        def read_all(done: threading.Event) -> None:
+            job = OwnJob(server, topics, done)
             job.wait_until(lambda: job.events().keys() >= replayed.keys())
             # One batch reaches its topics task by task.
             job.wait_until(lambda: len(read_topic(server, topics.dead_letters)) == len(bad_records(0)))
             job.wait_until(lambda: len(job.documents()) == 2 * LIVES)
-            events, documents = job.events(), job.documents()
+
+        with pytest.MonkeyPatch.context() as patch:
+            keep_session(patch)
+            run_until(server, checkpoint, topics, read_all, backfill_events=True, member_events=True)
+        said = JobTopics(server, topics)
         letters = read_json(server, topics.dead_letters)
         tallies = [
             json.loads(one.value or b"")
             for one in read_topic(server, topics.job)
             if one.key == b"\0__consumer_offsets-0"
         ]
-        yield World(server, replayed, events, documents, letters, tallies)
+        yield World(server, replayed, said.events(), said.documents(), letters, tallies)
 
 
 def test_the_job_reads_the_internal_topic_and_says_what_happened(world: World) -> None:

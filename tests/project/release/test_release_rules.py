@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import groupreplay
+import make_release
 from contract import STORED, contract
 from make_release import PROJECT
 from release_rules import change_log_problems, contract_problems, problems, version
@@ -79,22 +80,32 @@ def released(project: Path, output: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in output.iterdir()}
 
 
-def test_a_release(tmp_path: Path) -> None:
+def is_complete(files: dict[str, bytes]) -> bool:
     """The files of docs/releasing.md are there, and the checksums are those of the others."""
-    found = released(releasable(tmp_path / "project"), tmp_path / "release")
     named = re.findall(r"^\| `([^`]+)` \|", PAGE, re.MULTILINE)
-    assert {name.replace("VERSION", groupreplay.__version__) for name in named} == set(found)
-    sums = found.pop("SHA256SUMS").decode().splitlines()
-    assert set(sums) == {f"{hashlib.sha256(content).hexdigest()}  {name}" for name, content in found.items()}
+    others = {name: content for name, content in files.items() if name != "SHA256SUMS"}
+    sums = {f"{hashlib.sha256(content).hexdigest()}  {name}" for name, content in others.items()}
+    is_summed = {*files["SHA256SUMS"].decode().splitlines()} == sums
+    return is_summed and {name.replace("VERSION", groupreplay.__version__) for name in named} == set(files)
+
+
+def test_a_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All files are built and named; the content of the bill of materials has a test of its own."""
+    monkeypatch.setattr(make_release, "PROJECT", releasable(tmp_path / "project"))
+    monkeypatch.setattr(make_release, "bill_of_materials", lambda *_: b"{}")
+    files = make_release.release(tmp_path / "release")
+    assert sorted(files) == sorted((tmp_path / "release").iterdir())
+    assert is_complete({path.name: path.read_bytes() for path in files})
 
 
 @pytest.mark.long
 def test_two_releases_are_equal(tmp_path: Path) -> None:
-    """In two folders of one commit, the bill of materials included."""
+    """In two folders of one commit, by the command, the bill of materials included."""
     first, second = (
         released(releasable(tmp_path / name), tmp_path / f"{name}-release") for name in ("a", "bc")
     )
     assert first == second
+    assert is_complete(first)
 
 
 def test_what_is_not_ready_is_refused(tmp_path: Path) -> None:

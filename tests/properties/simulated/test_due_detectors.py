@@ -25,7 +25,11 @@ QUICK = Policy(
 )
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize(
+    "scenario",
+    # Fifty members do what ten do, at five times the cost.
+    [pytest.param(one, marks=[pytest.mark.long] if "-50-" in one else []) for one in SCENARIOS],
+)
 def test_the_same_events(scenario: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """As when all are evaluated after every change, with the usual thresholds and with small ones."""
     groups = {group_id: life for group_id, life in lives(scenario, 0.25).items() if life.records}

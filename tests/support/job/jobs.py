@@ -54,11 +54,53 @@ def topic_flags(topics: TopicNames) -> list[str]:
     return [word for kind in KINDS for word in (f"--{kind.replace('_', '-')}-topic", getattr(topics, kind))]
 
 
-class RunningJob:
+class JobTopics:
+    """What a job has written into its topics."""
+
+    def __init__(self, server: str, topics: TopicNames) -> None:
+        self.server, self.topics = server, topics
+
+    def require_running(self) -> None:
+        """Raises AssertionError when the job has ended."""
+
+    def wait_until(self, condition: Callable[[], object]) -> None:
+        """Waits for the condition as long as the job lives."""
+
+        def checked() -> object:
+            self.require_running()
+            return condition()
+
+        wait_until(checked, PATIENCE_SECONDS, pause=1.0)
+
+    def wait_caught_up(self) -> None:
+        """Waits until everything written before this call has been applied, by the job's own word."""
+        called_ms = now_ms()
+        self.wait_until(lambda: has_caught_up(self.server, self.topics, called_ms))
+
+    def events(self) -> dict[str, Json]:
+        """The events by id; repeats must be equal but for the time of emission."""
+        return read_events(self.server, self.topics)
+
+    def documents(self) -> dict[str, Json]:
+        """The latest document of each group that has one."""
+        latest = {one.key: one.value for one in read_topic(self.server, self.topics.states)}
+        return {
+            (key or b"").decode(): json.loads(value) for key, value in latest.items() if value is not None
+        }
+
+    def status(self) -> Json:
+        """The last status of the job itself."""
+        values = [one.value for one in read_topic(self.server, self.topics.job) if one.key == JOB_KEY]
+        last: Json = json.loads(values[-1] or b"")
+        return last
+
+
+class RunningJob(JobTopics):
     """``groupreplay run`` as a process of its own."""
 
     def __init__(self, server: str, checkpoint: Path, topics: TopicNames, *flags: str) -> None:
-        self.server, self.checkpoint, self.topics, self._flags = server, checkpoint, topics, flags
+        super().__init__(server, topics)
+        self.checkpoint, self._flags = checkpoint, flags
         self.log = checkpoint.with_suffix(".log")
         self.process = self._start()
 
@@ -68,22 +110,16 @@ class RunningJob:
         command += ["--master", "local[2,4]", "--shuffle-partitions", "2", "--trigger", "1"]
         return GuardedProcess([*command, *topic_flags(self.topics), *self._flags], self.log)
 
+    def require_running(self) -> None:
+        """Raises AssertionError with the end of its log when the job has ended."""
+        assert self.process.exit_code is None, f"the job has ended:\n{self.process.tail(40)}"
+
     def wait_until(self, condition: Callable[[], object]) -> None:
         """Waits for the condition as long as the job lives."""
-
-        def checked() -> object:
-            assert self.process.exit_code is None, f"the job has ended:\n{self.process.tail(40)}"
-            return condition()
-
         try:
-            wait_until(checked, PATIENCE_SECONDS, pause=1.0)
+            super().wait_until(condition)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.process.tail(40)}") from None
-
-    def wait_caught_up(self) -> None:
-        """Waits until everything written before this call has been applied, by the job's own word."""
-        called_ms = now_ms()
-        self.wait_until(lambda: has_caught_up(self.server, self.topics, called_ms))
 
     def kill(self) -> None:
         """Kills the driver alone, as the kernel does when memory runs out."""
@@ -114,23 +150,6 @@ class RunningJob:
         wait_until(lambda: self.process.exit_code is not None, PATIENCE_SECONDS)
         assert self.process.exit_code is not None
         return self.process.exit_code
-
-    def events(self) -> dict[str, Json]:
-        """The events by id; repeats must be equal but for the time of emission."""
-        return read_events(self.server, self.topics)
-
-    def documents(self) -> dict[str, Json]:
-        """The latest document of each group that has one."""
-        latest = {one.key: one.value for one in read_topic(self.server, self.topics.states)}
-        return {
-            (key or b"").decode(): json.loads(value) for key, value in latest.items() if value is not None
-        }
-
-    def status(self) -> Json:
-        """The last status of the job itself."""
-        values = [one.value for one in read_topic(self.server, self.topics.job) if one.key == JOB_KEY]
-        last: Json = json.loads(values[-1] or b"")
-        return last
 
 
 @contextmanager

@@ -14,6 +14,7 @@ import pytest
 from groupreplay.streaming.config.settings import Cluster, RunSettings, TopicNames
 from groupreplay.streaming.spark import engine
 from groupreplay.streaming.spark import job as run_module
+from support.job.jobs import JobTopics
 from support.job.spark_sessions import small_session
 from support.kafka.waiting import in_background
 
@@ -31,17 +32,23 @@ def keep_session(patch: pytest.MonkeyPatch) -> None:
 
 def run_here(server: str, checkpoint: Path, topics: TopicNames, **settings: Any) -> int:
     """Runs the job without a prober until it ends; its exit code."""
+    defaults = {"trigger_seconds": 0.5, "shuffle_partitions": 1, "probe": False}
+    source = Cluster(bootstrap_servers=server)
     return run_module.run(
-        RunSettings(
-            source=Cluster(bootstrap_servers=server),
-            checkpoint=str(checkpoint),
-            topics=topics,
-            trigger_seconds=0.5,
-            shuffle_partitions=1,
-            probe=False,
-            **settings,
-        )
+        RunSettings(source=source, checkpoint=str(checkpoint), topics=topics, **{**defaults, **settings})
     )
+
+
+class OwnJob(JobTopics):
+    """The job that ``run_until`` runs, as the function that waits sees it."""
+
+    def __init__(self, server: str, topics: TopicNames, done: threading.Event) -> None:
+        super().__init__(server, topics)
+        self._done = done
+
+    def require_running(self) -> None:
+        """Raises AssertionError when the job has ended."""
+        assert not self._done.is_set(), "the job has ended"
 
 
 def run_until(

@@ -48,7 +48,7 @@ CLASSIC = {
     "partition_assignment_strategy": "range",
     "auto_offset_reset": "earliest",
 }
-#: For all stories together; the longest one waits for a session timeout of 45 s.
+#: For all stories together; the longest ones wait for a session timeout.
 DEADLINE_SECONDS = 240.0
 CLOSING_SECONDS = 15.0
 _TURN_SECONDS = 0.1

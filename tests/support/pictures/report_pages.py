@@ -81,7 +81,7 @@ class OpenedPage:
         deadline = time.monotonic() + 60
         while not self.value(expression):
             assert time.monotonic() < deadline, expression
-            time.sleep(0.02)
+            time.sleep(0.05)
 
 
 @contextmanager

@@ -7,10 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from groupreplay.app.exporter.feed import Limits
 from groupreplay.app.serve.history.writer import Bounds, TopicMessage
 from groupreplay.app.serve.watched_cluster import ClusterToServe, WatchedCluster
 from groupreplay.streaming.config.settings import Cluster, TopicNames
+from groupreplay.streaming.kafka import clients
 
 DAY_MS = 86_400_000
 TOPICS = {"group-events": "E", "group-states": "S"}
@@ -32,10 +35,13 @@ def served_cluster(
     bounds = Bounds(age_ms=age_ms, size_bytes=size_bytes)
     made = WatchedCluster(served, folder / f"{name}.db", bounds, Limits(), lambda: now_ms, **more)
     made.history.begin(TOPICS)
-    try:
-        yield made
-    finally:
-        made.close()
+    with pytest.MonkeyPatch.context() as patch:
+        # A timeline asks for the records first: nobody will answer.
+        patch.setattr(clients, "REQUEST_SECONDS", 0.2)
+        try:
+            yield made
+        finally:
+            made.close()
 
 
 def messages(events: Iterable[bytes | None] = (), written_ms: int = 0, first: int = 0) -> list[TopicMessage]:
