@@ -55,17 +55,16 @@ def clients(
     **given: Any,
 ) -> World:
     """One group whose members do this ten minutes after they have started; ``given`` as for ``Scenario``."""
-    event = ScriptedEvent(
-        after_ms=after_minutes * MINUTE,
-        every_ms=None if every_minutes is None else every_minutes * MINUTE,
-        steps=steps,
+    every_ms = None if every_minutes is None else every_minutes * MINUTE
+    events = (
+        (ScriptedEvent(after_ms=after_minutes * MINUTE, every_ms=every_ms, steps=steps),) if steps else ()
     )
     group = {"partitions": 12, "repeats": 0.2, **given.pop("group", {})}
     scenario = Scenario(
         name="g",
         client={**STEADY, **(client or {})},
         group=GroupSettings(members=members, **group),
-        events=(event,) if steps else (),
+        events=events,
         **given,
     )
     return lambda: _simulated(scenario, minutes * MINUTE, seed, policy=policy or Policy())
