@@ -28,8 +28,8 @@ from groupreplay.timeline.conclusions import (
     removed_again,
     restarts,
     says,
-    set_by_hand,
     session_ended,
+    set_by_hand,
     shares_an_id,
     silent_before,
     subscriptions_change,
@@ -41,7 +41,7 @@ from groupreplay.timeline.episodes import FAILED_SYNCS, MEMBER_LEFT, SLOW_LEADER
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """A row of the table. In ``first`` and ``command`` stand {who}, {host}, {group} and {place}.
+    """A row of the table. In ``first`` and ``command`` stand {who}, {group}, {sign}, {place}, {topic}, {partition}, {offset}.
 
     Conditions below the severity ``least`` are observations, and have no cause.
     """
@@ -61,7 +61,7 @@ _HISTORY: Final = "groupreplay describe --bootstrap-server B --group {group} --h
 _COORDINATOR: Final = "groupreplay coordinator {group} --bootstrap-server B"
 _OFFSETS: Final = "kafka-consumer-groups.sh --bootstrap-server B --describe --group {group}"
 _LOST: Final = "groupreplay events --bootstrap-server B --group {group} --type {sign}"
-_DUMP: Final = "Take a thread dump of {who} (jstack on {host}); restart it if it does not go on"
+_DUMP: Final = "Take a thread dump of {who} (jstack); restart it if it does not go on"
 _STUCK: Final = frozenset({"rebalance.stuck", "rebalance.slow"})
 _STANDSTILL: Final = frozenset(
     {
@@ -83,8 +83,8 @@ CAUSES: Final[tuple[Cause, ...]] = (
         name="sync_fails",
         signs=frozenset({*_STUCK, "rebalance.storm", FAILED_SYNCS}),
         concludes=syncs_fail,
-        first="Look at the log of the coordinator: it says why it cannot store the assignment (too few in-sync replicas, "
-        "a record that is too large)",
+        first="Look at the log of the coordinator: it says why it cannot store the assignment (too few in-sync "
+        "replicas, a record that is too large)",
         command=_COORDINATOR,
         section="rebalance-stuck",
         explains=_UNREST,
@@ -121,7 +121,7 @@ CAUSES: Final[tuple[Cause, ...]] = (
         name="process_lost",
         signs=frozenset({"rebalance.stuck"}),
         concludes=session_ended,
-        first="See whether the process of {who} lives on {host}: out of memory, a stopped container, a long pause",
+        first="See whether the process of {who} lives: out of memory, a stopped container, a long pause",
         command=_MEMBERS,
         section="member-left",
         explains=_STANDSTILL,
@@ -140,7 +140,7 @@ CAUSES: Final[tuple[Cause, ...]] = (
         name="slow_leader",
         signs=frozenset({*_STUCK, SLOW_LEADER}),
         concludes=leader_is_slow,
-        first="Look at the log and the assignor of {who} on {host}: metadata requests, a custom assignor, many partitions",
+        first="Look at the log and the assignor of {who}: metadata requests, a custom assignor, many partitions",
         command=_MEMBERS,
         section="rebalance-stuck",
         explains=_STUCK | {"commits.paused"},
@@ -177,7 +177,7 @@ CAUSES: Final[tuple[Cause, ...]] = (
         name="subscription_flapping",
         signs=frozenset({"rebalance.storm"}),
         concludes=subscriptions_change,
-        first="Find out why {who} on {host} changes its subscription: a pattern, or two versions of one program",
+        first="Find out why {who} changes its subscription: a pattern, or two versions of one program",
         command=_HISTORY,
         section="rebalance-storm",
         explains=frozenset({"leader.flapping", *_STUCK, "commits.paused"}),
@@ -186,7 +186,7 @@ CAUSES: Final[tuple[Cause, ...]] = (
         name="crash_loop",
         signs=_RESTARTS,
         concludes=restarts,
-        first="Look at the restarts of the process of {who} on {host}, and at its last lines and exit code",
+        first="Look at the restarts of the process of {who}, and at its last lines and exit code",
         command=_HISTORY,
         section="member-flapping",
         explains=_UNREST,
@@ -195,7 +195,7 @@ CAUSES: Final[tuple[Cause, ...]] = (
         name="crash_loop",
         signs=frozenset({"rebalance.storm"}),
         concludes=one_slot_returns,
-        first="Look at the restarts of the process of {who} on {host}, and at its last lines and exit code",
+        first="Look at the restarts of the process of {who}, and at its last lines and exit code",
         command=_HISTORY,
         section="rebalance-storm",
         explains=_UNREST,
@@ -232,7 +232,7 @@ CAUSES: Final[tuple[Cause, ...]] = (
         name="process_lost",
         signs=frozenset({MEMBER_LEFT}),
         concludes=left_by("session_timeout", ended_without_a_word),
-        first="See whether the process of {who} lives on {host}: out of memory, a stopped container, a long pause",
+        first="See whether the process of {who} lives: out of memory, a stopped container, a long pause",
         command=_MEMBERS,
         section="member-left",
         explains=_STANDSTILL - {MEMBER_LEFT},
@@ -241,7 +241,7 @@ CAUSES: Final[tuple[Cause, ...]] = (
         name="gave_up",
         signs=frozenset({MEMBER_LEFT}),
         concludes=left_by("poll_timeout", gave_up),
-        first="Take a thread dump of {who} (jstack on {host}): what did it process so long?",
+        first="Take a thread dump of {who} (jstack): what did it process so long?",
         command=_MEMBERS,
         section="member-left",
         explains=_STANDSTILL - {MEMBER_LEFT},
@@ -250,7 +250,7 @@ CAUSES: Final[tuple[Cause, ...]] = (
         name="slow_rejoin",
         signs=frozenset({MEMBER_LEFT}),
         concludes=left_by("rebalance_timeout", missed_the_rebalance),
-        first="Look at the rebalance callbacks and the longest work of {who} on {host}",
+        first="Look at the rebalance callbacks and the longest work of {who}",
         command=_MEMBERS,
         section="member-left",
         explains=_STANDSTILL - {MEMBER_LEFT},

@@ -1,4 +1,4 @@
-"""The chain of a statement: trigger, what stood still, who was waited for, how it ended, what it cost, what is wrong now.
+"""The chain of a statement: trigger, what stood still, who was waited for, how it ended, its cost, what is wrong now.
 
 Each link has its evidence, or it is left out. ``gaps`` are the links that a reader would miss.
 """
@@ -93,8 +93,6 @@ def first_step(cause: Cause, conclusion: Conclusion, episode: Episode, facts: Ve
     data = episode.event.data
     words_of = {
         "who": who(conclusion.members) or "the member",
-        "host": ", ".join(sorted({m.client_host for m in conclusion.members[:_NAMES_SHOWN]} - {""}))
-        or "its host",
         "group": shlex.quote(safe_text(facts.group_id)),
         "sign": episode.sign,
         "place": phrases.subject(data),
@@ -218,7 +216,7 @@ def _waited_for(episode: Episode, members: Sequence[BlamedMember], facts: Verdic
     less = f"; less likely: {', '.join(map(safe_text, others[:_NAMES_SHOWN]))}" if others else ""
     return link(
         "waited_for",
-        [f"The group waited for {who(tuple(members))}{less}."],
+        [f"The group waited for {who(members)}{less}."],
         facts.window,
         evidence_of([episode.event]),
         "proven" if is_proven else "inferred",

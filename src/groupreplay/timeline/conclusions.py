@@ -6,8 +6,9 @@ A conclusion has its evidence, whether it is proven, and how it follows. Nothing
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final
 
 from groupreplay.state.display import phrases
@@ -60,12 +61,19 @@ class Conclusion:
 Sum = Callable[[Episode, VerdictFacts], "Conclusion | None"]
 
 
-def who(members: tuple[BlamedMember, ...]) -> str:
-    """The members as a person knows them."""
-    names = [phrases.member({"instance_id": m.instance_id, "client_id": m.client_id, "client_host": m.client_host})
-             for m in members]  # fmt: skip
-    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-    return ", ".join(names[:_NAMES_SHOWN]) + more
+def who(members: Sequence[BlamedMember]) -> str:
+    """The members as a person knows them, each with its host."""
+    names = [_name(member) for member in members[:_NAMES_SHOWN]]
+    more = f" and {len(members) - _NAMES_SHOWN} more" if len(members) > _NAMES_SHOWN else ""
+    return ", ".join(names) + more
+
+
+def _name(member: BlamedMember) -> str:
+    place = {"client_id": member.client_id, "client_host": member.client_host}
+    if member.instance_id is None:
+        return phrases.member(place)
+    host = f" on {safe_text(member.client_host)}" if member.client_host else ""
+    return phrases.member({"instance_id": member.instance_id}) + host
 
 
 # -- rebalances
@@ -85,6 +93,7 @@ def waits(reason: str, text: str) -> Sum:
 
 
 def syncs_fail(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
+    """Generations that were begun and never completed, more of them than were."""
     failed, turns = failed_generations(episode, facts)
     completed = facts.named(COMPLETED, episode.began_ms, episode.end_ms(facts) + SAME_MOMENT_MS)
     if facts.group_type != "classic" or failed < FAILED_GENERATIONS or failed <= len(completed):
@@ -203,6 +212,7 @@ def _suspect(episode: Episode) -> Mapping[str, Any] | None:
 
 
 def did_not_rejoin(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
+    """The likeliest suspect of a rebalance that waits for members to rejoin."""
     if not episode.members or episode.event.text("reason") != "not_joined":
         return None
     return Conclusion(
@@ -248,6 +258,7 @@ def _departure(event: ReadEvent, members: tuple[BlamedMember, ...], text: str) -
 
 
 def ended_without_a_word(event: ReadEvent, members: tuple[BlamedMember, ...]) -> Conclusion:
+    """A member whose session ended."""
     return _departure(
         event,
         members,
@@ -256,6 +267,7 @@ def ended_without_a_word(event: ReadEvent, members: tuple[BlamedMember, ...]) ->
 
 
 def gave_up(event: ReadEvent, members: tuple[BlamedMember, ...]) -> Conclusion:
+    """A member whose client left by itself."""
     return _departure(
         event,
         members,
@@ -264,6 +276,7 @@ def gave_up(event: ReadEvent, members: tuple[BlamedMember, ...]) -> Conclusion:
 
 
 def missed_the_rebalance(event: ReadEvent, members: tuple[BlamedMember, ...]) -> Conclusion:
+    """A member that the coordinator removed at the end of a join phase."""
     return _departure(event, members, "{} did not rejoin within the rebalance timeout")
 
 
@@ -315,6 +328,7 @@ def one_slot_returns(episode: Episode, facts: VerdictFacts) -> Conclusion | None
 
 
 def shares_an_id(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
+    """An instance id that went from one place to another and back."""
     instance_id = episode.event.text("instance_id")
     places = sorted({safe_text(words(place)) for place in episode.event.items("places")})
     member = BlamedMember(
@@ -363,7 +377,7 @@ def subscriptions_change(episode: Episode, facts: VerdictFacts) -> Conclusion | 
 def coordinator_moved(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
     """Another broker became the coordinator when it began."""
     seen = facts.coordinators
-    for before, after in zip(seen, seen[1:], strict=False):
+    for before, after in pairwise(seen):
         is_near = (
             episode.began_ms - _MOVE_MS <= after.since_ms and after.earliest_ms <= episode.since_ms + _MOVE_MS
         )
@@ -460,6 +474,7 @@ _DELETIONS: Final = {
 
 
 def deleted(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
+    """Offsets that were removed before the end of their retention."""
     text = _DELETIONS.get(episode.event.text("reason"))
     return None if text is None else says(text)(episode, facts)
 

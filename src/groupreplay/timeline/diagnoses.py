@@ -71,6 +71,11 @@ class Diagnoses:
         diagnosed = self.by_subject.get(subject)
         return diagnosed.cause.name if diagnosed and diagnosed.cause else ""
 
+    def blamed(self, subject: Subject) -> tuple[BlamedMember, ...]:
+        """The members that its cause is about."""
+        diagnosed = self.by_subject.get(subject)
+        return diagnosed.conclusion.members if diagnosed and diagnosed.conclusion else ()
+
     def explain(self, statement: Statement, subjects: Sequence[Subject]) -> Statement:
         """The sentence with the diagnosis of the first of these, and the members of all of them."""
         diagnosed = [self.by_subject[subject] for subject in subjects if subject in self.by_subject]
@@ -154,7 +159,9 @@ def _places(slots: Sequence[SlotLane]) -> dict[_Place, list[Tenure]]:
 
 
 def _is_rolling(occasion: Sequence[tuple[int, _Place]], places: Mapping[_Place, Sequence[Tenure]]) -> bool:
-    if len(occasion) < 2 or len({at_ms for at_ms, _ in occasion}) < len(occasion):
+    # Two that were away at the same time come back in one rebalance.
+    moments = len({at_ms for at_ms, _ in occasion})
+    if moments < 2 or 2 * moments < len(occasion):
         return False
     begin_ms = occasion[0][0]
     present = sum(any(_was_there(one, begin_ms) for one in tenures) for tenures in places.values())

@@ -49,7 +49,8 @@ class TimelineSource:
 class Statement:
     """A sentence of the verdict, with its diagnosis; the first one is the most important.
 
-    ``since_ms`` to ``until_ms`` is where to look. Links without evidence are left out; ``gaps`` has what a reader misses.
+    ``since_ms`` to ``until_ms`` is where to look. ``gaps`` has what a reader would miss
+    in the chain.
     """
 
     tone: Tone

@@ -12,7 +12,7 @@ from groupreplay.state.conditions.registry import KINDS
 from groupreplay.timeline.commit_rates import CommitLog, usual_gap_ms
 from groupreplay.timeline.diagnosis import BlamedMember, blamed_member
 from groupreplay.timeline.document import ConditionBar, GenerationFlag, OffsetChange, SlotLane
-from groupreplay.timeline.event_reading import ReadEvent, words
+from groupreplay.timeline.event_reading import ReadEvent, whole, words
 from groupreplay.timeline.facts import is_failed_sync, is_slow_leader, worst
 from groupreplay.timeline.states import CoordinatorSeen, ProbedState
 
@@ -37,8 +37,8 @@ OFFSET_CHANGES: Final = (
 class VerdictFacts:
     """What a verdict is made from.
 
-    ``condition_events`` has for each condition the event that says most. ``answers`` and ``coordinators`` are those of a
-    prober. ``begins_inside``: what was before ``since_ms`` is not known.
+    ``condition_events`` has for each condition the event that says most. ``answers`` and ``coordinators`` are those of
+    a prober. ``begins_inside``: what was before ``since_ms`` is not known.
     """
 
     since_ms: int
@@ -98,9 +98,9 @@ def of_condition(bar: ConditionBar) -> Subject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Episode:
-    """A sign of trouble from ``since_ms`` at the latest (``earliest_ms``: at the earliest); ``until_ms`` None: it holds.
+    """A sign of trouble, from ``since_ms`` at the latest (``earliest_ms``: at the earliest).
 
-    ``event`` says most of it, ``members`` are those that it names.
+    ``until_ms`` None: it holds. ``event`` says most of it, ``members`` are those that it names.
     """
 
     sign: str
@@ -165,13 +165,22 @@ def _conditions(facts: VerdictFacts) -> Iterator[Episode]:
         yield Episode(
             sign=bar.name,
             since_ms=bar.since_ms,
-            earliest_ms=event.number("since_ms_earliest"),
+            earliest_ms=_earliest_ms(event),
             until_ms=bar.until_ms,
             severity=bar.severity,
             event=event,
             members=tuple(_named(number, event, facts)),
             bar=bar,
         )
+
+
+#: Fields with the times that make a condition together.
+_TIMES: Final = ("dropped_ms", "returned_ms", "restarted_ms", "changed_ms")
+
+
+def _earliest_ms(event: ReadEvent) -> int | None:
+    times = [at_ms for field in _TIMES for one in event.items(field) if (at_ms := whole(one)) is not None]
+    return min(times, default=event.number("since_ms_earliest"))
 
 
 def _named(number: int, event: ReadEvent, facts: VerdictFacts) -> Iterator[BlamedMember]:

@@ -81,8 +81,7 @@ def _condition_bar(
     told: Sequence[ReadEvent], row_of: RowOf, text_of: TextOf
 ) -> tuple[ConditionBar, ReadEvent]:
     first, last = told[0], told[-1]
-    firing = [event for event in told if event.text("status") != "resolved"]
-    best = firing[-1] if firing else last
+    best = _says_most(told)
     since_ms = first.number("since_ms")
     bar = ConditionBar(
         name=first.name,
@@ -96,6 +95,20 @@ def _condition_bar(
         events=tuple(row for event in told if (row := row_of(event)) is not None),
     )
     return bar, best
+
+
+def _says_most(told: Sequence[ReadEvent]) -> ReadEvent:
+    """The last event of the state in which the group was longest, while the condition held.
+
+    A rebalance that waited for a member for minutes ends with a moment in its sync phase, whose suspect is the leader.
+    """
+    firing = [event for event in told if event.text("status") != "resolved"]
+    lasted_ms = Counter[str]()
+    for event, after in zip(firing, (*firing[1:], told[-1]), strict=True):
+        begin_ms = (event.number("since_ms") or event.time_ms) if event is firing[0] else event.time_ms
+        lasted_ms[event.text("state")] += after.time_ms - begin_ms
+    state = max(lasted_ms, key=lasted_ms.__getitem__, default="")
+    return next((event for event in reversed(firing) if event.text("state") == state), told[-1])
 
 
 def offset_changes(events: Sequence[ReadEvent], row_of: RowOf) -> list[OffsetChange]:

@@ -22,8 +22,8 @@ from groupreplay.timeline.document import (
     StateBar,
     TimelineDocument,
 )
-from groupreplay.timeline.event_reading import ReadEvent, read_events
 from groupreplay.timeline.episodes import VerdictFacts
+from groupreplay.timeline.event_reading import ReadEvent, read_events
 from groupreplay.timeline.facts import EVERYTHING_BEFORE, MemberEnds
 from groupreplay.timeline.findings import TextOf
 from groupreplay.timeline.lanes import Lanes, lanes_of, memberships

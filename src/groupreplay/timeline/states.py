@@ -50,8 +50,8 @@ class ProbedState(NamedTuple):
 class CoordinatorSeen(NamedTuple):
     """The broker that leads the group's partition of the offsets topic, as a round of the prober shows it.
 
-    ``since_ms`` is that round, ``earliest_ms`` the one before, which showed something else. ``error``: why the broker did
-    not answer; None: it did.
+    ``since_ms`` is that round, ``earliest_ms`` the one before, which showed something else. ``error``: why the broker
+    did not answer; None: it did.
     """
 
     earliest_ms: int
@@ -278,8 +278,8 @@ class TimelineInput:
     ``events`` are the group's CloudEvents, parsed. Where a log or capture was read (``has_log``), ``records`` are the
     group's records in log order without its commits, except the first commit after each of them; ``commits`` are all of
     them, and ``answers`` those of a prober, whose rounds show the ``coordinators``. ``offsets`` are those of
-    ``Group.describe()`` at the end; ``trace`` are lines of ``simulate --trace``. ``end_ms`` is the end of the log; ``undated`` counts records without a usable time.
-    ``redaction`` is the one that the events were made with. ``assumed`` are the numbers that ``offsets`` rest on and
+    ``Group.describe()`` at the end; ``trace`` are lines of ``simulate --trace``. ``end_ms`` is the end of the
+    log; ``undated`` counts records without a usable time. ``redaction`` is the one that the events were made with. ``assumed`` are the numbers that ``offsets`` rest on and
     that no broker has given. The log is known up to ``known_until_ms``, the events up to ``events_until_ms`` (None: the
     end of the document); ``unread`` is what could not be read. ``asked``: the prober's first and last round that are
     known; ``misdated`` counts answers that are not used for the sake of their times.

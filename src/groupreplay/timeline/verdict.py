@@ -50,7 +50,7 @@ _NAMES_SHOWN: Final = 3
 def verdict(facts: VerdictFacts, unread: Sequence[Unread] = ()) -> list[Statement]:
     """The sentences, at least one: the gravest first, of these what still holds, then what was lost.
 
-    Each has its diagnosis, where the facts show one. ``unread`` is what could not be read, so that nothing is said of it.
+    Each has its diagnosis, where the facts show one. ``unread`` is what could not be read: nothing is said of it.
     """
     diagnosed = Diagnoses.of(facts)
     sentences = [
@@ -119,7 +119,7 @@ def _conditions(facts: VerdictFacts, diagnosed: Diagnoses) -> Iterator[_Sentence
         if not diagnosed.is_explained(of_condition(bar)):
             groups.setdefault((bar.name, diagnosed.cause_name(of_condition(bar))), []).append(bar)
     for (name, _), bars in groups.items():
-        main, statement = _condition(name, bars, facts)
+        main, statement = _condition(name, bars, facts, diagnosed)
         holds = any(bar.until_ms is None for bar in bars)
         yield _Sentence(statement=diagnosed.explain(statement, [of_condition(main)]), holds=holds)
 
@@ -130,7 +130,7 @@ def _kind(name: str) -> type[Condition]:
 
 
 def _condition(
-    name: str, bars: Sequence[ConditionBar], facts: VerdictFacts
+    name: str, bars: Sequence[ConditionBar], facts: VerdictFacts, diagnosed: Diagnoses
 ) -> tuple[ConditionBar, Statement]:
     """The one that holds, or else the longest, with its members; then how many others there were."""
 
@@ -151,7 +151,11 @@ def _condition(
     parts += [f", still at the end after {lasted}" if holding else f" ({lasted})"]
     if assumed := _assumed(name, facts):
         parts.append(f" ({assumed.removeprefix(', ')})")
-    parts += [_who(main, facts), _quiet(main, until(main), facts)]
+    names_nobody = diagnosed.cause_name(of_condition(main)) and not diagnosed.blamed(of_condition(main))
+    parts += [
+        "." if names_nobody and _kind(name).STOPS_COMMITS else _who(main, facts),
+        _quiet(main, until(main), facts),
+    ]
     if others := [bar for bar in bars if bar is not main]:
         longest = max(others, key=lasted_ms)
         more = "was one more:" if len(others) == 1 else f"were {len(others)} more, the longest one"

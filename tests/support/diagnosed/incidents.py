@@ -88,7 +88,7 @@ _OF_REBALANCES: Final = (
     ),
     Incident(
         name="a member hangs at once with the join of another, and returns before its limit",
-        world=clients(Start(9), SlowPoll(1, 270 * SECOND, at_ms=200), seed=5),
+        world=clients(SlowPoll(1, 270 * SECOND), Start(9, at_ms=SECOND), seed=5),
         causes={"slow_rejoin": _named("g-000000-1")},
     ),
     Incident(
@@ -239,7 +239,7 @@ _OF_OFFSETS: Final = (
     ),
     Incident(
         name="all members end, and the offsets expire later",
-        world=scenario("expiry"),
+        world=clients(Stop("all"), minutes=60, broker={"offsets.retention.minutes": 15}, seed=26),
         causes={"offsets_expired": _NOBODY},
     ),
     Incident(
@@ -258,14 +258,8 @@ _OF_OFFSETS: Final = (
         causes={"commits_stopped": _NOBODY},
     ),
     Incident(
-        name="one member commits nothing, the others do",
-        world=clients(
-            Hang(1),
-            Resume(1, at_ms=20 * MINUTE),
-            client={"max.poll.interval.ms": 1_800_000},
-            minutes=40,
-            seed=15,
-        ),
+        name="one member commits nothing when the log ends, the others do",
+        world=clients(Hang(1), client={"max.poll.interval.ms": 1_800_000}, minutes=20, seed=15),
         causes={"owner_silent": _named("g-000000-1")},
     ),
 )

@@ -31,7 +31,8 @@ from support.pictures.timelines import SOURCE, commit_log
 SECOND = 1_000
 MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
-World = Callable[[], TimelineDocument]
+#: A timeline; a number other than 0 draws another world of the same kind, where numbers are drawn.
+World = Callable[[int], TimelineDocument]
 #: Clients that commit every five seconds, whether offsets have changed or not.
 STEADY = {"auto.commit.interval.ms": 5_000, "partition.assignment.strategy": "range"}
 
@@ -67,12 +68,12 @@ def clients(
         events=events,
         **given,
     )
-    return lambda: _simulated(scenario, minutes * MINUTE, seed, policy=policy or Policy())
+    return lambda draw: _simulated(scenario, minutes * MINUTE, seed + 100 * draw, policy=policy or Policy())
 
 
 def scenario(name: str, hours: float = 1, seed: int = 1, **settings: Any) -> World:
     """One group of a scenario that is built in; ``settings`` as for ``Context``."""
-    return lambda: _simulated(SCENARIOS[name], int(hours * HOUR), seed, **settings)
+    return lambda draw: _simulated(SCENARIOS[name], int(hours * HOUR), seed + 100 * draw, **settings)
 
 
 def _simulated(chosen: Scenario, duration_ms: int, seed: int, **settings: Any) -> TimelineDocument:
@@ -108,7 +109,7 @@ def history(
     """A history written by hand, with the answers of a prober; ``given`` as for ``TimelineInput``."""
     flat = [raw for part in records for raw in ([part] if isinstance(part, Raw) else part)]
 
-    def document() -> TimelineDocument:
+    def document(_: int) -> TimelineDocument:
         log = placed(sorted(flat, key=lambda raw: raw.at))
         end_ms = max(raw.at for raw in log) + SECOND if until is None else until
         _, events = told(log, list(probes), end_ms, context)
