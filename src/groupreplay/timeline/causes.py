@@ -41,7 +41,7 @@ from groupreplay.timeline.episodes import FAILED_SYNCS, MEMBER_LEFT, SLOW_LEADER
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """A row of the table. In ``first`` and ``command`` stand {who}, {group}, {sign}, {place}, {topic}, {partition}, {offset}.
+    """A row of the table. ``first`` and ``command`` have places for what ``chain.first_step`` knows.
 
     Conditions below the severity ``least`` are observations, and have no cause.
     """

@@ -279,10 +279,11 @@ class TimelineInput:
     group's records in log order without its commits, except the first commit after each of them; ``commits`` are all of
     them, and ``answers`` those of a prober, whose rounds show the ``coordinators``. ``offsets`` are those of
     ``Group.describe()`` at the end; ``trace`` are lines of ``simulate --trace``. ``end_ms`` is the end of the
-    log; ``undated`` counts records without a usable time. ``redaction`` is the one that the events were made with. ``assumed`` are the numbers that ``offsets`` rest on and
-    that no broker has given. The log is known up to ``known_until_ms``, the events up to ``events_until_ms`` (None: the
-    end of the document); ``unread`` is what could not be read. ``asked``: the prober's first and last round that are
-    known; ``misdated`` counts answers that are not used for the sake of their times.
+    log; ``undated`` counts records without a usable time. ``redaction`` is the one that the events were made with.
+    ``assumed`` are the numbers that ``offsets`` rest on and that no broker has given. The log is known up to
+    ``known_until_ms``, the events up to ``events_until_ms`` (None: the end of the document); ``unread`` is what
+    could not be read. ``asked``: the prober's first and last round that are known; ``misdated`` counts answers that
+    are not used for the sake of their times.
     """
 
     group_id: str
