@@ -103,7 +103,7 @@ def first_step(cause: Cause, conclusion: Conclusion, episode: Episode, facts: Ve
     return FirstStep(
         text=cause.first.format(**words_of),
         command=cause.command.format(**words_of),
-        runbook=f"runbook.md#{cause.section}",
+        runbook=f"{facts.runbook}#{cause.section}",
     )
 
 

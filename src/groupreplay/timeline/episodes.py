@@ -9,6 +9,7 @@ from typing import Any, Final, TypeAlias
 
 from groupreplay.state.conditions.condition import Condition
 from groupreplay.state.conditions.registry import KINDS
+from groupreplay.state.policy.rules import Policy
 from groupreplay.timeline.commit_rates import CommitLog, usual_gap_ms
 from groupreplay.timeline.diagnosis import BlamedMember, blamed_member
 from groupreplay.timeline.document import ConditionBar, GenerationFlag, OffsetChange, SlotLane
@@ -59,6 +60,7 @@ class VerdictFacts:
     coordinators: Sequence[CoordinatorSeen] = ()
     probed: bool = True
     begins_inside: bool = False
+    runbook: str = Policy().runbook
 
     @property
     def window(self) -> tuple[int, int]:

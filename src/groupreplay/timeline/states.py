@@ -17,6 +17,7 @@ from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue
 from groupreplay.codecs.kafka_terms import GroupType, Phase
 from groupreplay.state.events.event import History
 from groupreplay.state.policy.redaction import Redaction
+from groupreplay.state.policy.rules import Policy
 from groupreplay.state.replay.classic import step_of
 from groupreplay.state.snapshot import modern
 from groupreplay.state.snapshot.group_state import BeginBounds
@@ -283,7 +284,7 @@ class TimelineInput:
     ``assumed`` are the numbers that ``offsets`` rest on and that no broker has given. The log is known up to
     ``known_until_ms``, the events up to ``events_until_ms`` (None: the end of the document); ``unread`` is what
     could not be read. ``asked``: the prober's first and last round that are known; ``misdated`` counts answers that
-    are not used for the sake of their times.
+    are not used for the sake of their times. ``runbook`` is the page of the runbook.
     """
 
     group_id: str
@@ -309,3 +310,4 @@ class TimelineInput:
     asked: tuple[int, int] | None = None
     misdated: int = 0
     assumed: Mapping[str, int] = field(default_factory=dict)
+    runbook: str = Policy().runbook

@@ -148,6 +148,7 @@ def _inputs(
             redaction=context.redaction,
             # Deadlines are calculated with it.
             assumed=context.assumed_retention,
+            runbook=context.policy.runbook,
         )
 
 
