@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from groupreplay.codecs import MemberMetadata
+from groupreplay.state.snapshot.observations import Probe
 from groupreplay.timeline.states import CoordinatorSeen
 from support.diagnosed.worlds import HOUR, MINUTE, SECOND, World, history
 from support.histories import modern_builders
@@ -59,6 +60,26 @@ def slow_leader(seconds: int, times: int = 1) -> World:
         records.append(_two(2 + number, synced, since=BEGIN + at + 4 * SECOND))
         records += _commits(synced + 5 * SECOND, at + 5 * MINUTE, first=900 + 100 * number)
     return history(records, context=COMPLETE)
+
+
+def silent_member() -> tuple[list[Raw], list[Probe]]:
+    """Member b commits nothing from minute 9 on; c joins at minute 10, and b is removed after five minutes."""
+    began = BEGIN + 10 * MINUTE
+    mine = [
+        raw
+        for raw in _commits(5 * SECOND, 10 * MINUTE)
+        if raw.key.partition < 2 or raw.at < BEGIN + 9 * MINUTE
+    ]
+    third = member("c", [2, 3], host="/10.0.0.3")
+    ended = generation(2, _pair()[0], third, at=began + 5 * MINUTE)
+    after = _commits(15 * MINUTE + _EVERY, 20 * MINUTE, first=900)
+    answers = rounds(began + 5 * SECOND, began + 5 * MINUTE - SECOND, "PreparingRebalance", "a", "b")
+    return [*_new_group(), *mine, ended, *after], answers
+
+
+def silent_records() -> list[Raw]:
+    """The same, without the answers."""
+    return silent_member()[0]
 
 
 def leader_does_not_sync() -> World:
@@ -185,10 +206,10 @@ def offsets_set(by: int, sync_seconds: int = 0) -> World:
     return history(records, context=COMPLETE)
 
 
-def expired() -> World:
-    """The group ends, its offsets expire after an hour, and it begins again at 0."""
+def expired(retention_ms: int | None = HOUR) -> World:
+    """The group ends, its offsets expire after an hour (None: after a week), and it begins again at 0."""
     ended = 10 * MINUTE
-    removed = ended + HOUR + 3 * MINUTE
+    removed = ended + (retention_ms or 7 * 24 * HOUR) + 3 * MINUTE
     records = [
         *_new_group(),
         *_commits(5 * SECOND, ended),
@@ -198,7 +219,7 @@ def expired() -> World:
         *_new_group(removed + 10 * MINUTE),
         *_commits(removed + 11 * MINUTE, removed + 15 * MINUTE, first=0),
     ]
-    return history(records, context=replace(COMPLETE, retention_ms=HOUR))
+    return history(records, context=replace(COMPLETE, retention_ms=retention_ms))
 
 
 def deleted() -> World:
