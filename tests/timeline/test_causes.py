@@ -26,7 +26,9 @@ def test_a_row(cause: Cause) -> None:
     assert cause.section in {heading.lower().replace(" ", "-") for heading in headings}
     program, *words = cause.command.split()
     assert program in ("kafka-consumer-groups.sh", "kafka-console-consumer.sh") or words[0] in COMMANDS
-    places = {name for text in (cause.first, cause.command) for _, name, _, _ in string.Formatter().parse(text)}
+    places = {
+        name for text in (cause.first, cause.command) for _, name, _, _ in string.Formatter().parse(text)
+    }
     assert places - {None} <= {"who", "group", "sign", "place", "topic", "partition", "offset"}
 
 

@@ -7,7 +7,13 @@ from typing import Any
 
 from groupreplay.timeline.commit_rates import CommitLog
 from groupreplay.timeline.document import ConditionBar
-from groupreplay.timeline.episodes import Episode, VerdictFacts, episodes, failed_generations, shown_conditions
+from groupreplay.timeline.episodes import (
+    Episode,
+    VerdictFacts,
+    episodes,
+    failed_generations,
+    shown_conditions,
+)
 from groupreplay.timeline.event_reading import ReadEvent
 from groupreplay.timeline.states import ProbedState
 
@@ -65,7 +71,11 @@ def test_signs() -> None:
 
 def test_conditions() -> None:
     """From the earliest of their times; one that another implies is none of its own."""
-    stuck, slow, often = bar("rebalance.stuck", 100), bar("rebalance.slow"), bar("rebalance.timeouts", 400, None)
+    stuck, slow, often = (
+        bar("rebalance.stuck", 100),
+        bar("rebalance.slow"),
+        bar("rebalance.timeouts", 400, None),
+    )
     events = (
         told("rebalance.stuck", 200, since_ms_earliest=90),
         told("rebalance.slow", 150),
@@ -97,7 +107,10 @@ def test_failed_generations() -> None:
     """By the number of the next one that was completed, or by answers that go back to the join phase."""
     stuck = Episode(sign="x", since_ms=100, until_ms=None, severity="WARN", event=told("x", 0))
     states = ("PreparingRebalance", "CompletingRebalance", "PreparingRebalance", "CompletingRebalance")
-    answers = [ProbedState(at_ms, at_ms + 1, state) for at_ms, state in zip((150, 160, 170, 180), states, strict=True)]
+    answers = [
+        ProbedState(at_ms, at_ms + 1, state)
+        for at_ms, state in zip((150, 160, 170, 180), states, strict=True)
+    ]
     assert failed_generations(stuck, replace(FACTS, answers=answers)) == (1, [171])
     completed = told("rebalance.completed", 300, skipped_generations=7)
     assert failed_generations(stuck, replace(FACTS, answers=answers, events=(completed,))) == (7, [171])

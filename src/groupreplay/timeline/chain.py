@@ -45,6 +45,8 @@ _LEAST_STILL_MS: Final = 30_000
 _NAMES_SHOWN: Final = 3
 #: Signs of a rebalance that lasted.
 REBALANCES: Final = frozenset({"rebalance.stuck", "rebalance.slow", SLOW_LEADER, FAILED_SYNCS})
+#: Signs that say less where no prober asked.
+_UNSEEN: Final = REBALANCES | {"rebalance.suspected", MEMBER_LEFT}
 _TRIGGERS: Final = {
     "first_join": "the first members joined",
     "member_joined": "{joined} joined",
@@ -279,7 +281,7 @@ def _cost(episode: Episode, members: Sequence[BlamedMember], facts: VerdictFacts
     if not parts:
         return None
     evidence = evidence_of([event or episode.event, episode.event])
-    return link("cost", [f"It cost {', '.join(parts)}."], facts.window, evidence)
+    return link("cost", [f"{', '.join(parts)}."], facts.window, evidence)
 
 
 def _records_moved(episode: Episode, facts: VerdictFacts) -> Link | None:
@@ -381,11 +383,7 @@ def _gaps(episode: Episode, cause: Cause | None, kinds: set[str], facts: Verdict
         yield "The log does not show whether one process restarts, or several share the instance id."
     if facts.begins_inside and episode.began_ms <= facts.since_ms + _ON_THE_WAY_MS:
         yield "It had begun when the records begin: what was before is not known."
-    if (
-        facts.group_type == "classic"
-        and not facts.probed
-        and episode.sign in (*REBALANCES, "rebalance.suspected")
-    ):
+    if facts.group_type == "classic" and not facts.probed and episode.sign in _UNSEEN:
         yield "No prober asked the brokers: a rebalance is seen when it has ended, and not whom it waited for."
     yield from _assumptions(episode.event.data)
 

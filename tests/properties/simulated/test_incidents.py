@@ -113,6 +113,10 @@ def test_without_a_prober() -> None:
         "do_first",
     }
     assert "silent_member" not in stated(found)
+    assert (
+        "No prober asked the brokers: a rebalance is seen when it has ended, and not whom it waited for."
+        in _gaps(found)
+    )
 
 
 def test_a_capture_that_begins_inside_an_incident() -> None:
@@ -125,6 +129,11 @@ def test_a_capture_that_begins_inside_an_incident() -> None:
     whole = history(records, probes=answers, context=replace(PROBING, complete_since_ms=0))(0)
     assert stated(whole) == {"silent_member": frozenset({"client-b"})}
     assert stated(found) == {}
+    assert _gaps(found) == [
+        "The cause is not known: no generation of this group is known.",
+        "What began the rebalance is not known.",
+        "It had begun when the records begin: what was before is not known.",
+    ]
 
 
 def test_numbers_that_nobody_has_given() -> None:
