@@ -111,7 +111,8 @@ def _explanations(
     from groupreplay.app.report.timelines import TimelineQuery, group_timelines, timeline_source
     from groupreplay.streaming.sources.source import context_of
 
-    source = timeline_source(settings.log.source(), [], since_ms=times.since_ms, until_ms=times.until_ms)
+    until_ms = times.until_ms
+    source = timeline_source(settings.log.source(), [], since_ms=times.since_ms, until_ms=until_ms)
     with reading(settings.log) as rows:
         context = context_of(
             rows,
@@ -124,8 +125,9 @@ def _explanations(
             groups=choice,
             source=source,
             since_ms=times.since_ms,
-            until_ms=times.until_ms,
-            end_ms=rows.complete_until(times.until_ms),
+            # A record of the moment itself counts, as in describe.
+            until_ms=until_ms if until_ms is None or settings.at is None else until_ms + 1,
+            end_ms=rows.complete_until(until_ms),
         )
         documents, replay = group_timelines(rows, context, query)
     described: dict[str | None, Any] = {group.group_id: group.describe() for group in replay.groups()}
