@@ -104,11 +104,12 @@ FAILED_GENERATIONS: Final = 3
 
 
 def is_failed_sync(event: ReadEvent) -> bool:
-    """Whether generations before a rebalance were begun again and again, and never completed."""
-    return (
-        event.name == "rebalance.completed"
-        and (event.number("skipped_generations") or 0) >= FAILED_GENERATIONS
-    )
+    """Whether generations of a classic group were begun again and again before a rebalance, and never completed.
+
+    The newer kinds give an epoch up whenever another change comes.
+    """
+    is_classic = event.name == "rebalance.completed" and event.text("group_type") == "classic"
+    return is_classic and (event.number("skipped_generations") or 0) >= FAILED_GENERATIONS
 
 
 #: A leave event has the time of its record or of the end of the join phase before it.
