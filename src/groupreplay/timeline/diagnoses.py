@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 
 from groupreplay.timeline.causes import CAUSES, Cause, cause_of
 from groupreplay.timeline.chain import chain, first_step, gaps, without_cause
-from groupreplay.timeline.conclusions import Conclusion
+from groupreplay.timeline.conclusions import Conclusion, who
 from groupreplay.timeline.diagnosis import BlamedMember, plain
 from groupreplay.timeline.document import SlotLane, Statement, Tenure
 from groupreplay.timeline.episodes import Episode, Subject, VerdictFacts, episodes
@@ -87,11 +87,8 @@ class Diagnoses:
         if main.cause is None or main.conclusion is None:
             links = without_cause(main.episode, facts)
             return replace(statement, tone=tone, links=links, gaps=gaps(main.episode, None, links, facts))
-        members: dict[str, BlamedMember] = {
-            member.name: member for one in diagnosed if one.conclusion for member in one.conclusion.members
-        }
-        conclusion = replace(main.conclusion, members=tuple(members.values()))
-        links = chain(main.episode, main.cause, main.conclusion, facts)
+        conclusion = _joined([one.conclusion for one in diagnosed if one.conclusion is not None])
+        links = chain(main.episode, main.cause, conclusion, facts)
         return replace(
             statement,
             tone=tone,
@@ -101,6 +98,21 @@ class Diagnoses:
             gaps=gaps(main.episode, main.cause, links, facts),
             first=first_step(main.cause, conclusion, main.episode, facts),
         )
+
+
+def _joined(conclusions: Sequence[Conclusion]) -> Conclusion:
+    """The first one, about the members of all of them."""
+    first = conclusions[0]
+    members = {member.name: member for one in conclusions for member in one.members}
+    others = [member for name, member in members.items() if name not in {one.name for one in first.members}]
+    same = (f"; the same of {who(others)}",) if others else ()
+    events = (name for one in conclusions for name in one.evidence.events)
+    return replace(
+        first,
+        parts=(*first.parts, *same),
+        members=tuple(members.values()),
+        evidence=replace(first.evidence, events=tuple(dict.fromkeys(events))),
+    )
 
 
 def _explains(

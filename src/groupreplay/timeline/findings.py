@@ -198,7 +198,7 @@ def _named(
 def culprit(bar: ConditionBar, event: ReadEvent, events: Sequence[ReadEvent], lanes: Lanes) -> int | None:
     """The slot that a classic rebalance most likely waited for.
 
-    The suspect that the coordinator removed when the rebalance ended because it had not rejoined, else the first one.
+    The suspect that was gone when the rebalance ended, and had not left on purpose; else the first one.
     """
     suspects = [
         slot for suspect in event.mappings("suspects") if (slot := _slot_in(suspect, lanes)) is not None
@@ -207,7 +207,7 @@ def culprit(bar: ConditionBar, event: ReadEvent, events: Sequence[ReadEvent], la
         lanes.slot_of.get(left.text("member_id"))
         for left in events
         if left.name == "member.left"
-        and left.text("reason") == "rebalance_timeout"
+        and left.text("reason") in _NOT_ON_PURPOSE
         and bar.until_ms is not None
         and abs(left.time_ms - bar.until_ms) <= _SAME_MOMENT_MS
     }
@@ -215,6 +215,7 @@ def culprit(bar: ConditionBar, event: ReadEvent, events: Sequence[ReadEvent], la
 
 
 _SAME_MOMENT_MS: Final = 5_000
+_NOT_ON_PURPOSE: Final = frozenset({"rebalance_timeout", "poll_timeout", "session_timeout"})
 
 
 def _slot_in(member: Mapping[str, Any], lanes: Lanes) -> int | None:
