@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from groupreplay.timeline.causes import CAUSES
-from groupreplay.timeline.chain import chain, first_step, gaps, quiet_partitions, without_cause
+from groupreplay.timeline.chain import chain, first_step, quiet_partitions, without_cause
 from groupreplay.timeline.conclusions import Conclusion
 from groupreplay.timeline.diagnosis import evidence_of
 from groupreplay.timeline.document import OffsetChange
@@ -66,13 +66,6 @@ def test_what_is_not_known() -> None:
             "It holds at the end of what is known, after 5 min 0 s; the group is Stable with 2 members.",
         ),
     ]
-    facts = replace(FACTS, probed=False, begins_inside=True, since_ms=100 * SECOND)
-    assert gaps(episode, None, links, facts) == (
-        "The cause is not known: nobody has committed.",
-        "What began the rebalance is not known.",
-        "It had begun when the records begin: what was before is not known.",
-        "No prober asked the brokers: a rebalance is seen when it has ended, and not whom it waited for.",
-    )
 
 
 def test_the_member_that_ended_it() -> None:

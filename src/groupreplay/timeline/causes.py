@@ -10,26 +10,28 @@ from dataclasses import dataclass
 from typing import Final
 
 from groupreplay.state.events.event import Severity
+from groupreplay.timeline.broker_conclusions import (
+    coordinator_is_away,
+    coordinator_moved,
+    deleted,
+    nobody_commits,
+    says,
+    set_by_hand,
+)
 from groupreplay.timeline.conclusions import (
     Conclusion,
     Sum,
     absent,
-    coordinator_is_away,
-    coordinator_moved,
-    deleted,
     did_not_rejoin,
     ended_without_a_word,
     gave_up,
     leader_is_slow,
     left_by,
     missed_the_rebalance,
-    nobody_commits,
     one_slot_returns,
     removed_again,
     restarts,
-    says,
     session_ended,
-    set_by_hand,
     shares_an_id,
     silent_before,
     subscriptions_change,

@@ -1,13 +1,13 @@
 """The chain of a statement: trigger, what stood still, who was waited for, how it ended, its cost, what is wrong now.
 
-Each link has its evidence, or it is left out. ``gaps`` are the links that a reader would miss.
+Each link has its evidence, or it is left out.
 """
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
 
 from groupreplay.state.conditions.condition import Condition
 from groupreplay.state.conditions.registry import KINDS
@@ -15,7 +15,7 @@ from groupreplay.state.display import phrases
 from groupreplay.state.display.phrases import counted, milliseconds
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.timeline.causes import Cause
-from groupreplay.timeline.conclusions import Conclusion, set_pace_ms, who
+from groupreplay.timeline.conclusions import Conclusion, who
 from groupreplay.timeline.diagnosis import (
     BlamedMember,
     FirstStep,
@@ -45,8 +45,6 @@ _LEAST_STILL_MS: Final = 30_000
 _NAMES_SHOWN: Final = 3
 #: Signs of a rebalance that lasted.
 REBALANCES: Final = frozenset({"rebalance.stuck", "rebalance.slow", SLOW_LEADER, FAILED_SYNCS})
-#: Signs that say less where no prober asked.
-_UNSEEN: Final = REBALANCES | {"rebalance.suspected", MEMBER_LEFT}
 _TRIGGERS: Final = {
     "first_join": "the first members joined",
     "member_joined": "{joined} joined",
@@ -365,44 +363,3 @@ _LINKS: Final[tuple[Callable[[Episode, Sequence[BlamedMember], VerdictFacts], Li
     _cost,
     _still_wrong,
 )
-
-
-def gaps(
-    episode: Episode, cause: Cause | None, links: Sequence[Link], facts: VerdictFacts
-) -> tuple[str, ...]:
-    """What a reader would miss in the chain, and why it is not there."""
-    return tuple(_gaps(episode, cause, {one.kind for one in links}, facts))
-
-
-def _gaps(episode: Episode, cause: Cause | None, kinds: set[str], facts: VerdictFacts) -> Iterator[str]:
-    if cause is None:
-        yield _no_cause(episode, facts)
-    if episode.sign in REBALANCES and "trigger" not in kinds:
-        yield "What began the rebalance is not known."
-    if cause is not None and cause.name == "crash_loop" and episode.sign == "static.crash_loop":
-        yield "The log does not show whether one process restarts, or several share the instance id."
-    if facts.begins_inside and episode.began_ms <= facts.since_ms + _ON_THE_WAY_MS:
-        yield "It had begun when the records begin: what was before is not known."
-    if facts.group_type == "classic" and not facts.probed and episode.sign in _UNSEEN:
-        yield "No prober asked the brokers: a rebalance is seen when it has ended, and not whom it waited for."
-    yield from _assumptions(episode.event.data)
-
-
-def _no_cause(episode: Episode, facts: VerdictFacts) -> str:
-    note = episode.event.text("suspects_note")
-    if note:
-        return f"The cause is not known: {safe_text(note)}."
-    if episode.sign == MEMBER_LEFT:
-        left = [words(one.get("reason")).replace("_", " ") for one in episode.event.mappings("candidates")]
-        return f"The cause is not known: the recorded times leave {' or '.join(left) or 'every reason'}."
-    pace_ms = set_pace_ms(facts)
-    if episode.sign == "offsets.set" and pace_ms is not None:
-        return f"No cause is stated: something sets the offsets every {milliseconds(pace_ms)}, as mirroring tools do."
-    if episode.sign == "commits.paused":
-        return "The cause is not known: the log does not show whether the topic had new records."
-    return "The cause is not known: no record and no answer of the brokers shows it."
-
-
-def _assumptions(data: Mapping[str, Any]) -> Iterator[str]:
-    if assumed := phrases.assumed(data):
-        yield f"It rests on numbers that neither the log nor a broker has given: {assumed.removeprefix(', assumed: ')}."

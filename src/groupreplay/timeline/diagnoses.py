@@ -8,7 +8,8 @@ from itertools import pairwise
 from typing import Final, TypeAlias
 
 from groupreplay.timeline.causes import CAUSES, Cause, cause_of
-from groupreplay.timeline.chain import chain, first_step, gaps, without_cause
+from groupreplay.timeline.chain import chain, first_step, without_cause
+from groupreplay.timeline.chain_gaps import gaps
 from groupreplay.timeline.conclusions import Conclusion, who
 from groupreplay.timeline.diagnosis import BlamedMember, plain
 from groupreplay.timeline.document import SlotLane, Statement, Tenure

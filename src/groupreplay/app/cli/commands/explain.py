@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags
     from groupreplay.streaming.engine.group_choice import GroupChoice
+    from groupreplay.streaming.engine.replay import Replay
     from groupreplay.streaming.sources.source import Rows
+    from groupreplay.timeline.document import TimelineDocument
 
 #: Columns of text where stdout is no terminal.
 _WIDTH: Final = 120
@@ -131,15 +133,20 @@ def _explanations(
         )
         documents, replay = group_timelines(rows, context, query)
     described: dict[str | None, Any] = {group.group_id: group.describe() for group in replay.groups()}
-    warn_of_losses(replay)
-    if documents:
-        sessions = ((document.group_type, document.basis.assumed) for document in documents)
-        warn_of_assumptions(context, rows, sessions=sessions)
+    _warn(replay, rows, documents)
     retention_ms = context.assumed_retention_ms
     return [
         explanation(document, described.get(document.group_id), retention_ms, settings.last)
         for document in documents
     ], rows
+
+
+def _warn(replay: Replay, rows: Rows, documents: Sequence[TimelineDocument]) -> None:
+    """Report on stderr what was lost, and what was assumed."""
+    warn_of_losses(replay)
+    if documents:
+        sessions = ((document.group_type, document.basis.assumed) for document in documents)
+        warn_of_assumptions(replay.context, rows, sessions=sessions)
 
 
 def _print(settings: ExplainSettings, times: TimeRange, explanations: Sequence[Explanation]) -> None:
