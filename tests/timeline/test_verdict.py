@@ -9,8 +9,9 @@ import numpy as np
 
 from groupreplay.timeline.commit_rates import CommitLog
 from groupreplay.timeline.document import Blame, ConditionBar, GenerationFlag, OffsetChange, SlotLane
+from groupreplay.timeline.episodes import VerdictFacts
 from groupreplay.timeline.event_reading import ReadEvent
-from groupreplay.timeline.verdict import VerdictFacts, verdict
+from groupreplay.timeline.verdict import verdict
 
 #: 2026-01-01T00:00:00Z
 BEGIN = 1_767_225_600_000

@@ -29,12 +29,14 @@ class CommitLog:
     """All commits of a group in log order: ``places`` (topic, partition), indexes of it, and record timestamps.
 
     ``gaps`` are the times, in order, of which the group's partition of the log lacks records: perhaps commits.
+    ``repeats``: so many commits at least have the offset of the one before.
     """
 
     places: tuple[tuple[str, int], ...] = ()
     place: _Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     at_ms: _Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     gaps: tuple[_Span, ...] = ()
+    repeats: int = 0
 
     def within(self, since_ms: int, until_ms: int) -> CommitLog:
         """Those at or after ``since_ms`` and before ``until_ms``."""

@@ -14,6 +14,8 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from groupreplay.timeline.diagnosis import BlamedMember, FirstStep, Link
+
 #: The version of the document's form; it changes when a field changes its meaning or disappears.
 TIMELINE_FORM: Final = "groupreplay.timeline.v1"
 #: Owners that are no slot: a partition that a share group's members share, a slot that was left out, several in turn.
@@ -45,7 +47,11 @@ class TimelineSource:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """A sentence of the verdict; the first one is the most important. ``since_ms`` to ``until_ms`` is where to look."""
+    """A sentence of the verdict, with its diagnosis; the first one is the most important.
+
+    ``since_ms`` to ``until_ms`` is where to look. ``gaps`` has what a reader would miss
+    in the chain.
+    """
 
     tone: Tone
     text: str
@@ -55,6 +61,16 @@ class Statement:
     ]
     since_ms: int | None
     until_ms: int | None
+    cause: Annotated[
+        str | None,
+        Meta(description="The name of the cause; null: there is none, or what is known does not show it."),
+    ] = None
+    blamed: Annotated[tuple[BlamedMember, ...], Meta(description="The members that the cause is about.")] = ()
+    links: Annotated[
+        tuple[Link, ...], Meta(description="The chain, from the cause to what to do first.")
+    ] = ()
+    gaps: Annotated[tuple[str, ...], Meta(description="What is missing from the chain, and why.")] = ()
+    first: Annotated[FirstStep | None, Meta(description="What to do first; null without a cause.")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -90,12 +90,26 @@ def is_trouble(event: ReadEvent) -> bool:
         or event.name in LOSSES
         or event.name in _CONSEQUENCES
         or is_slow_leader(event)
+        or is_failed_sync(event)
     )
 
 
 def is_slow_leader(event: ReadEvent) -> bool:
     """Whether a rebalance waited long for the assignment of its leader."""
     return event.name == "rebalance.completed" and rebalance_length(event.data).slow_leader is not None
+
+
+#: So many generations in a row that were begun and never completed are no accident: no join or leave explains them.
+FAILED_GENERATIONS: Final = 3
+
+
+def is_failed_sync(event: ReadEvent) -> bool:
+    """Whether generations of a classic group were begun again and again before a rebalance, and never completed.
+
+    The newer kinds give an epoch up whenever another change comes.
+    """
+    is_classic = event.name == "rebalance.completed" and event.text("group_type") == "classic"
+    return is_classic and (event.number("skipped_generations") or 0) >= FAILED_GENERATIONS
 
 
 #: A leave event has the time of its record or of the end of the join phase before it.

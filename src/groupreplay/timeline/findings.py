@@ -81,8 +81,7 @@ def _condition_bar(
     told: Sequence[ReadEvent], row_of: RowOf, text_of: TextOf
 ) -> tuple[ConditionBar, ReadEvent]:
     first, last = told[0], told[-1]
-    firing = [event for event in told if event.text("status") != "resolved"]
-    best = firing[-1] if firing else last
+    best = _says_most(told)
     since_ms = first.number("since_ms")
     bar = ConditionBar(
         name=first.name,
@@ -96,6 +95,20 @@ def _condition_bar(
         events=tuple(row for event in told if (row := row_of(event)) is not None),
     )
     return bar, best
+
+
+def _says_most(told: Sequence[ReadEvent]) -> ReadEvent:
+    """The last event of the state in which the group was longest, while the condition held.
+
+    A rebalance that waited for a member for minutes ends with a moment in its sync phase, whose suspect is the leader.
+    """
+    firing = [event for event in told if event.text("status") != "resolved"]
+    lasted_ms = Counter[str]()
+    for event, after in zip(firing, (*firing[1:], told[-1]), strict=True):
+        begin_ms = (event.number("since_ms") or event.time_ms) if event is firing[0] else event.time_ms
+        lasted_ms[event.text("state")] += after.time_ms - begin_ms
+    state = max(lasted_ms, key=lasted_ms.__getitem__, default="")
+    return next((event for event in reversed(firing) if event.text("state") == state), told[-1])
 
 
 def offset_changes(events: Sequence[ReadEvent], row_of: RowOf) -> list[OffsetChange]:
@@ -185,7 +198,7 @@ def _named(
 def culprit(bar: ConditionBar, event: ReadEvent, events: Sequence[ReadEvent], lanes: Lanes) -> int | None:
     """The slot that a classic rebalance most likely waited for.
 
-    The suspect that the coordinator removed when the rebalance ended because it had not rejoined, else the first one.
+    The suspect that was gone when the rebalance ended, and had not left on purpose; else the first one.
     """
     suspects = [
         slot for suspect in event.mappings("suspects") if (slot := _slot_in(suspect, lanes)) is not None
@@ -194,7 +207,7 @@ def culprit(bar: ConditionBar, event: ReadEvent, events: Sequence[ReadEvent], la
         lanes.slot_of.get(left.text("member_id"))
         for left in events
         if left.name == "member.left"
-        and left.text("reason") == "rebalance_timeout"
+        and left.text("reason") in _NOT_ON_PURPOSE
         and bar.until_ms is not None
         and abs(left.time_ms - bar.until_ms) <= _SAME_MOMENT_MS
     }
@@ -202,6 +215,7 @@ def culprit(bar: ConditionBar, event: ReadEvent, events: Sequence[ReadEvent], la
 
 
 _SAME_MOMENT_MS: Final = 5_000
+_NOT_ON_PURPOSE: Final = frozenset({"rebalance_timeout", "poll_timeout", "session_timeout"})
 
 
 def _slot_in(member: Mapping[str, Any], lanes: Lanes) -> int | None:

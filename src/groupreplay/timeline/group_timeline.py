@@ -22,8 +22,9 @@ from groupreplay.timeline.document import (
     StateBar,
     TimelineDocument,
 )
+from groupreplay.timeline.episodes import VerdictFacts
 from groupreplay.timeline.event_reading import ReadEvent, read_events
-from groupreplay.timeline.facts import MemberEnds
+from groupreplay.timeline.facts import EVERYTHING_BEFORE, MemberEnds
 from groupreplay.timeline.findings import TextOf
 from groupreplay.timeline.lanes import Lanes, lanes_of, memberships
 from groupreplay.timeline.limits import (
@@ -38,7 +39,7 @@ from groupreplay.timeline.remarks import DocumentSums, remarks
 from groupreplay.timeline.rows import RowSums, SlotSums, Window, event_lanes, slot_lanes, topic_rows
 from groupreplay.timeline.states import TimelineInput, state_spans
 from groupreplay.timeline.trace_marks import trace_marks
-from groupreplay.timeline.verdict import VerdictFacts, verdict
+from groupreplay.timeline.verdict import verdict
 
 _OPEN: Final = 1 << 60
 
@@ -74,7 +75,7 @@ def timeline_document(
     return replace(
         document,
         verdict=tuple(
-            verdict(_verdict_facts(document, given.commits, flags, changes, told.here), document.unread)
+            verdict(_verdict_facts(document, given, members, flags, changes, told.here), document.unread)
         ),
         remarks=tuple(remarks(given, told.here, document, sums, unread=members.lanes.unread)),
         generations=tuple(shown_flags),
@@ -183,6 +184,7 @@ class _Members:
     slots: Sequence[SlotLane]
     sums: SlotSums
     conditions: Sequence[ConditionBar]
+    condition_events: Sequence[ReadEvent]
     conditions_left_out: int
 
     def slot_of(self, member_id: str) -> int | None:
@@ -208,7 +210,8 @@ def _members(
     marks = findings.lane_marks(told.here, lanes, told.row_of)
     ends = MemberEnds.of(told.before_end, told.row_of)
     slots, sums = slot_lanes(lanes, window, blamed, marks, ends, limits)
-    return _Members(lanes, slots, sums, [bar for bar, _ in known], len(all_known) - len(known))
+    bars, best = [bar for bar, _ in known], [event for _, event in known]
+    return _Members(lanes, slots, sums, bars, best, len(all_known) - len(known))
 
 
 def _bucket_ms(commits: CommitLog, window: Window, limits: TimelineLimits) -> int:
@@ -219,7 +222,8 @@ def _bucket_ms(commits: CommitLog, window: Window, limits: TimelineLimits) -> in
 
 def _verdict_facts(
     document: TimelineDocument,
-    commits: CommitLog,
+    given: TimelineInput,
+    members: _Members,
     flags: Sequence[GenerationFlag],
     changes: Sequence[OffsetChange],
     events: Sequence[ReadEvent],
@@ -232,11 +236,24 @@ def _verdict_facts(
         generations=flags,
         slots=document.slots,
         changes=changes,
-        commits=commits,
+        commits=given.commits,
         state=document.states[-1].state if document.states else None,
         members=len(holding),
         events=events,
+        condition_events=members.condition_events,
+        group_id=document.group_id,
+        group_type=document.group_type,
+        answers=given.answers,
+        coordinators=given.coordinators,
+        probed=given.probed,
+        runbook=_runbook(events) or given.runbook,
+        begins_inside=any(hole.text == EVERYTHING_BEFORE for hole in document.holes),
     )
+
+
+def _runbook(events: Sequence[ReadEvent]) -> str:
+    """The page that the events link to; empty: they link to none."""
+    return next((page for event in events if (page := event.text("runbook").partition("#")[0])), "")
 
 
 def _window(given: TimelineInput, events: Sequence[ReadEvent]) -> Window:

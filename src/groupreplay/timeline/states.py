@@ -17,6 +17,7 @@ from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue
 from groupreplay.codecs.kafka_terms import GroupType, Phase
 from groupreplay.state.events.event import History
 from groupreplay.state.policy.context import Redaction
+from groupreplay.state.policy.rules import Policy
 from groupreplay.state.replay.classic import step_of
 from groupreplay.state.snapshot import modern
 from groupreplay.state.snapshot.group_state import BeginBounds
@@ -37,13 +38,27 @@ class ProbedState(NamedTuple):
     """What the coordinator has answered to a prober about the group: asked and answered at these times.
 
     The prober asks about groups that are in a rebalance: ``unseen_ms`` before the question it did not find this one,
-    unless there is an answer of that time; None: it does not say so.
+    unless there is an answer of that time; None: it does not say so. ``broker`` is the coordinator that answered.
     """
 
     asked_ms: int
     answered_ms: int
     state: str
     unseen_ms: int | None = None
+    broker: int | None = None
+
+
+class CoordinatorSeen(NamedTuple):
+    """The broker that leads the group's partition of the offsets topic, as a round of the prober shows it.
+
+    ``since_ms`` is that round, ``earliest_ms`` the one before, which showed something else. ``error``: why the broker
+    did not answer; None: it did.
+    """
+
+    earliest_ms: int
+    since_ms: int
+    broker: int
+    error: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -263,12 +278,13 @@ class TimelineInput:
 
     ``events`` are the group's CloudEvents, parsed. Where a log or capture was read (``has_log``), ``records`` are the
     group's records in log order without its commits, except the first commit after each of them; ``commits`` are all of
-    them, and ``answers`` those of a prober. ``offsets`` are those of ``Group.describe()`` at the end; ``trace`` are
-    lines of ``simulate --trace``. ``end_ms`` is the end of the log; ``undated`` counts records without a usable time.
-    ``redaction`` is the one that the events were made with. ``assumed`` are the numbers that ``offsets`` rest on and
-    that no broker has given. The log is known up to ``known_until_ms``, the events up to ``events_until_ms`` (None: the
-    end of the document); ``unread`` is what could not be read. ``asked``: the prober's first and last round that are
-    known; ``misdated`` counts answers that are not used for the sake of their times.
+    them, and ``answers`` those of a prober, whose rounds show the ``coordinators``. ``offsets`` are those of
+    ``Group.describe()`` at the end; ``trace`` are lines of ``simulate --trace``. ``end_ms`` is the end of the
+    log; ``undated`` counts records without a usable time. ``redaction`` is the one that the events were made with.
+    ``assumed`` are the numbers that ``offsets`` rest on and that no broker has given. The log is known up to
+    ``known_until_ms``, the events up to ``events_until_ms`` (None: the end of the document); ``unread`` is what
+    could not be read. ``asked``: the prober's first and last round that are known; ``misdated`` counts answers that
+    are not used for the sake of their times. ``runbook`` is the page of the runbook.
     """
 
     group_id: str
@@ -282,6 +298,7 @@ class TimelineInput:
     records: Sequence[GroupRecord] = ()
     commits: CommitLog = field(default_factory=CommitLog)
     answers: Sequence[ProbedState] = ()
+    coordinators: Sequence[CoordinatorSeen] = ()
     offsets: Sequence[Mapping[str, Any]] = ()
     topic_names: Mapping[str, str] = field(default_factory=dict)
     trace: Sequence[Mapping[str, Any]] = ()
@@ -293,3 +310,4 @@ class TimelineInput:
     asked: tuple[int, int] | None = None
     misdated: int = 0
     assumed: Mapping[str, int] = field(default_factory=dict)
+    runbook: str = Policy().runbook

@@ -4,25 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import Any, Final
 
 from groupreplay.state import phrases
 from groupreplay.state.conditions.condition import Condition
 from groupreplay.state.conditions.registry import KINDS
 from groupreplay.state.phrases import counted, milliseconds, safe_text
-from groupreplay.timeline.commit_rates import CommitLog
+from groupreplay.timeline.chain import quiet_partitions
+from groupreplay.timeline.diagnoses import Diagnoses, rolling_restarts
+from groupreplay.timeline.diagnosis import plain
 from groupreplay.timeline.document import (
     ConditionBar,
     GenerationFlag,
     OffsetChange,
-    SlotLane,
     Statement,
     Tone,
     Unread,
 )
-from groupreplay.timeline.event_reading import ReadEvent, clock, day
-from groupreplay.timeline.facts import LOSSES, TONES, is_slow_leader, is_trouble, tone_of, worst
+from groupreplay.timeline.episodes import (
+    FAILED_SYNCS,
+    MEMBER_LEFT,
+    SLOW_LEADER,
+    VerdictFacts,
+    of_condition,
+    shown_conditions,
+)
+from groupreplay.timeline.event_reading import ReadEvent
+from groupreplay.timeline.facts import (
+    LOSSES,
+    TONES,
+    is_failed_sync,
+    is_slow_leader,
+    is_trouble,
+    tone_of,
+    worst,
+)
 
 #: Offsets that changed by other than progress, in the order of their sentences.
 _CHANGES: Final = {
@@ -32,54 +48,31 @@ _CHANGES: Final = {
     "offset.rewound": "Offsets of {} went back",
     "offsets.set": "Offsets of {} were set",
 }
-_MEMBER_LEFT: Final = "member.left"
-#: Commits that were on their way when a rebalance began.
-_ON_THE_WAY_MS: Final = 10_000
 #: A rebalance of this length is worth a word, whatever is not known of the others.
 _LONG_MS: Final = 1_000
 _NAMES_SHOWN: Final = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VerdictFacts:
-    """What a verdict is made from."""
-
-    since_ms: int
-    until_ms: int
-    conditions: Sequence[ConditionBar]
-    generations: Sequence[GenerationFlag]
-    slots: Sequence[SlotLane]
-    changes: Sequence[OffsetChange]
-    commits: CommitLog
-    state: str | None
-    members: int
-    #: The events of the time.
-    events: Sequence[ReadEvent] = ()
-
-    @property
-    def window(self) -> tuple[int, int]:
-        """The time of the document."""
-        return self.since_ms, self.until_ms
-
-
-def verdict(found: VerdictFacts, unread: Sequence[Unread] = ()) -> list[Statement]:
+def verdict(facts: VerdictFacts, unread: Sequence[Unread] = ()) -> list[Statement]:
     """The sentences, at least one: the gravest first, of these what still holds, then what was lost.
 
-    ``unread`` is what could not be read, so that nothing is said of it.
+    Each has its diagnosis, where the facts show one. ``unread`` is what could not be read: nothing is said of it.
     """
-    told = [
-        *_conditions(found),
-        *_changes(found),
-        *_lost(found),
-        *_other_warnings(found),
-        *_slow_leaders(found),
+    diagnosed = Diagnoses.of(facts)
+    sentences = [
+        *_conditions(facts, diagnosed),
+        *_changes(facts, diagnosed),
+        *_lost(facts, diagnosed),
+        *_other_warnings(facts),
+        *_slow_leaders(facts, diagnosed),
+        *_failed_syncs(facts, diagnosed),
+        *_unread(facts, unread),
     ]
-    told += _unread(found, unread)
-    told.sort(key=lambda one: (-TONES.index(one.statement.tone), not one.holds, not one.is_loss))
-    statements = [one.statement for one in told]
-    if not any(one.is_trouble for one in told):
-        statements.append(_statement("ok", [f"No event tells of a problem{_now(found)}."]))
-    return [*statements, _rebalances(found)]
+    sentences.sort(key=lambda one: (-TONES.index(one.statement.tone), not one.holds, not one.is_loss))
+    statements = [one.statement for one in sentences]
+    if not any(one.is_trouble for one in sentences):
+        statements.append(_statement("ok", [f"No event tells of a problem{_now(facts)}."]))
+    return [*statements, *rolling_restarts(facts), _rebalances(facts)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +85,7 @@ class _Sentence:
     is_loss: bool = False
 
 
-def _unread(found: VerdictFacts, unread: Sequence[Unread]) -> Iterator[_Sentence]:
+def _unread(facts: VerdictFacts, unread: Sequence[Unread]) -> Iterator[_Sentence]:
     for one in unread:
         if one.what != "log":
             continue
@@ -101,21 +94,15 @@ def _unread(found: VerdictFacts, unread: Sequence[Unread]) -> Iterator[_Sentence
         parts: list[str | int] = ["The log could not be read: only what the events say is known."]
         if one.since_ms is not None:
             parts = ["The log could not be read after ", one.since_ms, ": what happened then is not known."]
-        statement = _statement("warn" if is_outage else "info", parts, None, found.window)
+        statement = _statement("warn" if is_outage else "info", parts, None, facts.window)
         yield _Sentence(statement=statement, is_trouble=is_outage)
 
 
-def _now(found: VerdictFacts) -> str:
-    if found.state is None:
+def _now(facts: VerdictFacts) -> str:
+    if facts.state is None:
         return ""
-    members = f" with {counted(found.members, 'member')}" if found.members else ""
-    return f"; at the end the group is {found.state}{members}"
-
-
-def _moment(at_ms: int, window: tuple[int, int]) -> str:
-    """With the day where it is not that of the whole document."""
-    days = {day(one) for one in (at_ms, window[0], window[1] - 1)}
-    return clock(at_ms) if len(days) == 1 else f"{day(at_ms)} {clock(at_ms)}"
+    members = f" with {counted(facts.members, 'member')}" if facts.members else ""
+    return f"; at the end the group is {facts.state}{members}"
 
 
 def _statement(
@@ -125,18 +112,22 @@ def _statement(
     window: tuple[int, int] = (0, 1),
 ) -> Statement:
     """A sentence; ``window`` is the time of the document, and matters where a part is a point in time."""
-    text = "".join(part if isinstance(part, str) else _moment(part, window) for part in parts)
+    text = plain(parts, window)
     since_ms, until_ms = span or (None, None)
     return Statement(tone=tone, text=text, parts=tuple(parts), since_ms=since_ms, until_ms=until_ms)
 
 
-def _conditions(found: VerdictFacts) -> Iterator[_Sentence]:
-    names = {bar.name for bar in found.conditions}
-    kept = [bar for bar in found.conditions if _kind(bar.name).IMPLIED_BY not in names]
-    for name, same in groupby(sorted(kept, key=lambda bar: bar.name), key=lambda bar: bar.name):
-        bars = sorted(same, key=lambda bar: bar.since_ms)
+def _conditions(facts: VerdictFacts, diagnosed: Diagnoses) -> Iterator[_Sentence]:
+    """One sentence for each condition and cause."""
+    groups: dict[tuple[str, str], list[ConditionBar]] = {}
+    shown = [bar for _, bar in shown_conditions(facts)]
+    for bar in sorted(shown, key=lambda bar: (bar.name, bar.since_ms)):
+        if not diagnosed.is_explained(of_condition(bar)):
+            groups.setdefault((bar.name, diagnosed.cause_name(of_condition(bar))), []).append(bar)
+    for (name, _), bars in groups.items():
+        main, statement = _condition(name, bars, facts, diagnosed)
         holds = any(bar.until_ms is None for bar in bars)
-        yield _Sentence(statement=_condition(name, bars, found), holds=holds)
+        yield _Sentence(statement=diagnosed.explain(statement, [of_condition(main)]), holds=holds)
 
 
 def _kind(name: str) -> type[Condition]:
@@ -144,11 +135,13 @@ def _kind(name: str) -> type[Condition]:
     return KINDS.get(name, Condition)
 
 
-def _condition(name: str, bars: Sequence[ConditionBar], found: VerdictFacts) -> Statement:
+def _condition(
+    name: str, bars: Sequence[ConditionBar], facts: VerdictFacts, diagnosed: Diagnoses
+) -> tuple[ConditionBar, Statement]:
     """The one that holds, or else the longest, with its members; then how many others there were."""
 
     def until(bar: ConditionBar) -> int:
-        return found.until_ms if bar.until_ms is None else bar.until_ms
+        return facts.until_ms if bar.until_ms is None else bar.until_ms
 
     def lasted_ms(bar: ConditionBar) -> int:
         return until(bar) - bar.since_ms
@@ -162,23 +155,27 @@ def _condition(name: str, bars: Sequence[ConditionBar], found: VerdictFacts) -> 
     lasted = milliseconds(lasted_ms(main))
     parts: list[str | int] = [f"{meaning[:1].upper()}{meaning[1:]} ", *span(main)]
     parts += [f", still at the end after {lasted}" if holding else f" ({lasted})"]
-    if assumed := _assumed(name, found):
+    if assumed := _assumed(name, facts):
         parts.append(f" ({assumed.removeprefix(', ')})")
-    parts += [_who(main, found), _quiet(name, main, until(main), found)]
+    names_nobody = diagnosed.cause_name(of_condition(main)) and not diagnosed.blamed(of_condition(main))
+    parts += [
+        "." if names_nobody and _kind(name).STOPS_COMMITS else _who(main, facts),
+        _quiet(main, until(main), facts),
+    ]
     if others := [bar for bar in bars if bar is not main]:
         longest = max(others, key=lasted_ms)
         more = "was one more:" if len(others) == 1 else f"were {len(others)} more, the longest one"
         parts += [f" There {more} ", *span(longest), f" ({milliseconds(lasted_ms(longest))})."]
     tone = tone_of(worst([bar.severity for bar in bars]))
-    return _statement(tone, parts, (main.since_ms, until(main)), found.window)
+    return main, _statement(tone, parts, (main.since_ms, until(main)), facts.window)
 
 
-def _who(bar: ConditionBar, found: VerdictFacts) -> str:
+def _who(bar: ConditionBar, facts: VerdictFacts) -> str:
     """The members that the condition names, and whether that is proven."""
-    number = found.conditions.index(bar)
+    number = facts.conditions.index(bar)
     named = [
         (lane.name, blame.proven)
-        for lane in found.slots
+        for lane in facts.slots
         for blame in lane.blames
         if blame.condition == number
     ]
@@ -190,58 +187,67 @@ def _who(bar: ConditionBar, found: VerdictFacts) -> str:
     return f": {_kind(bar.name).named_text(f'{shown}{more}', len(named), proven=proven)}."
 
 
-def _quiet(name: str, bar: ConditionBar, until_ms: int, found: VerdictFacts) -> str:
+def _quiet(bar: ConditionBar, until_ms: int, facts: VerdictFacts) -> str:
     """On how many partitions nothing was committed meanwhile."""
-    since_ms = bar.since_ms + _ON_THE_WAY_MS
-    if not _kind(name).STOPS_COMMITS or since_ms >= until_ms or not found.commits.places:
+    quiet = quiet_partitions(bar.since_ms, until_ms, facts) if _kind(bar.name).STOPS_COMMITS else None
+    if quiet is None or not quiet[0]:
         return ""
-    if found.commits.gaps_in(since_ms, until_ms):
-        return ""
-    all_places = found.commits.partitions_committed(found.since_ms, bar.since_ms)
-    quiet = len(all_places - found.commits.partitions_committed(since_ms, until_ms))
-    if not all_places or not quiet:
-        return ""
-    return f" No commit on {quiet} of {counted(len(all_places), 'partition')} meanwhile."
+    return f" No commit on {quiet[0]} of {counted(quiet[1], 'partition')} meanwhile."
 
 
-def _changes(found: VerdictFacts) -> Iterator[_Sentence]:
+def _changes(facts: VerdictFacts, diagnosed: Diagnoses) -> Iterator[_Sentence]:
     for name, words in _CHANGES.items():
-        places = [one for one in found.changes if one.name == name]
-        if places:
+        places = [one for one in facts.changes if one.name == name]
+        if places and not diagnosed.is_explained((name, "")):
             number = len({(one.topic, one.partition) for one in places})
             first, last = places[0].at_ms, places[-1].at_ms
             text = words.format(counted(number, "partition"))
-            assumed = _assumed(name, found)
+            assumed = _assumed(name, facts)
             parts: list[str | int] = [text, *_between(first, last), f"{_how_far(places)}{assumed}."]
             tone = tone_of(worst([one.severity for one in places]))
-            events = [event for event in found.events if event.name == name]
+            events = [event for event in facts.events if event.name == name]
             yield _Sentence(
-                statement=_statement(tone, parts, (first, last), found.window),
+                statement=diagnosed.explain(
+                    _statement(tone, parts, (first, last), facts.window), [(name, "")]
+                ),
                 is_trouble=tone != "info" or any(map(is_trouble, events)),
                 is_loss=name in LOSSES,
             )
 
 
-def _lost(found: VerdictFacts) -> Iterator[_Sentence]:
-    """Members that are gone although nobody had stopped them."""
-    lost = [event for event in found.events if event.name == _MEMBER_LEFT and event.severity != "INFO"]
-    if not lost:
-        return
-    text = "A member was" if len(lost) == 1 else f"{len(lost)} members were"
-    parts: list[str | int] = [f"{text} lost that nobody had stopped: "]
-    for number, event in enumerate(lost[:_NAMES_SHOWN]):
-        reason = phrases.spaced(event.data, "reason") + phrases.assumed(event.data)
-        parts += [f"{', ' if number else ''}{phrases.member(event.data)} at ", event.time_ms, f" ({reason})"]
-    left_out = len(lost) - _NAMES_SHOWN
-    parts.append(f" and {left_out} more." if left_out > 0 else ".")
-    tone = tone_of(worst([event.severity for event in lost]))
-    yield _Sentence(statement=_statement(tone, parts, (lost[0].time_ms, lost[-1].time_ms), found.window))
+def _lost(facts: VerdictFacts, diagnosed: Diagnoses) -> Iterator[_Sentence]:
+    """Members that are gone although nobody had stopped them, by cause."""
+    by_cause: dict[str, list[ReadEvent]] = {}
+    for event in facts.events:
+        if (
+            event.name == MEMBER_LEFT
+            and event.severity != "INFO"
+            and not diagnosed.is_explained((MEMBER_LEFT, event.index))
+        ):
+            by_cause.setdefault(diagnosed.cause_name((MEMBER_LEFT, event.index)), []).append(event)
+    for lost in by_cause.values():
+        text = "A member was" if len(lost) == 1 else f"{len(lost)} members were"
+        parts: list[str | int] = [f"{text} lost that nobody had stopped: "]
+        for number, event in enumerate(lost[:_NAMES_SHOWN]):
+            reason = phrases.spaced(event.data, "reason") + phrases.assumed(event.data)
+            parts += [
+                f"{', ' if number else ''}{phrases.member(event.data)} at ",
+                event.time_ms,
+                f" ({reason})",
+            ]
+        left_out = len(lost) - _NAMES_SHOWN
+        parts.append(f" and {left_out} more." if left_out > 0 else ".")
+        tone = tone_of(worst([event.severity for event in lost]))
+        statement = _statement(tone, parts, (lost[0].time_ms, lost[-1].time_ms), facts.window)
+        yield _Sentence(
+            statement=diagnosed.explain(statement, [(MEMBER_LEFT, event.index) for event in lost])
+        )
 
 
-def _assumed(name: str, found: VerdictFacts) -> str:
+def _assumed(name: str, facts: VerdictFacts) -> str:
     """The numbers that the events of a type assume: what rests on them is no fact."""
     numbers: dict[Any, Any] = {}
-    for event in found.events:
+    for event in facts.events:
         if event.name == name:
             numbers |= event.mapping("assumed")
     return phrases.assumed({"assumed": numbers})
@@ -253,27 +259,28 @@ def _between(first_ms: int, last_ms: int) -> list[str | int]:
     return [" between ", first_ms, " and ", last_ms]
 
 
-def _other_warnings(found: VerdictFacts) -> Iterator[_Sentence]:
+def _other_warnings(facts: VerdictFacts) -> Iterator[_Sentence]:
     """Warnings and errors that no other sentence is about."""
     by_name: dict[str, list[ReadEvent]] = {}
-    for event in found.events:
-        has_sentence = event.name in _CHANGES or event.name == _MEMBER_LEFT or event.text("condition_id")
+    for event in facts.events:
+        has_sentence = event.name in _CHANGES or event.name == MEMBER_LEFT or event.text("condition_id")
         if event.severity != "INFO" and not has_sentence:
             by_name.setdefault(event.name, []).append(event)
     for name, events in by_name.items():
         severity, times = worst([event.severity for event in events]), [event.time_ms for event in events]
         first, last = min(times), max(times)
         parts: list[str | int] = [f"{counted(len(events), 'event')} of type {safe_text(name)} ({severity})"]
-        parts += [*_between(first, last), f"{_assumed(name, found)}."]
-        yield _Sentence(statement=_statement(tone_of(severity), parts, (first, last), found.window))
+        parts += [*_between(first, last), f"{_assumed(name, facts)}."]
+        yield _Sentence(statement=_statement(tone_of(severity), parts, (first, last), facts.window))
 
 
-def _slow_leaders(found: VerdictFacts) -> Iterator[_Sentence]:
+def _slow_leaders(facts: VerdictFacts, diagnosed: Diagnoses) -> Iterator[_Sentence]:
     """How long the group waited for the assignment of each leader that took long."""
     by_leader: dict[str, list[GenerationFlag]] = {}
-    for flag in found.generations:
+    for flag in facts.generations:
         if flag.slow_leader is not None:
             by_leader.setdefault(flag.slow_leader, []).append(flag)
+    slow = {event.time_ms: event for event in facts.events if is_slow_leader(event)}
     for leader, flags in by_leader.items():
         longest = max(flags, key=lambda flag: flag.sync_ms or 0)
         sync_ms = longest.sync_ms or 0
@@ -282,9 +289,29 @@ def _slow_leaders(found: VerdictFacts) -> Iterator[_Sentence]:
         parts: list[str | int] = [f"The group waited {times} for the assignment of its leader, {leader}"]
         parts += [": the longest time " if len(flags) > 1 else ": ", begin_ms, " to ", end_ms]
         parts.append(f" ({milliseconds(sync_ms)}).")
-        severities = [event.severity for event in found.events if is_slow_leader(event)]
-        tone = tone_of(worst(severities))
-        yield _Sentence(statement=_statement(tone, parts, (begin_ms, end_ms), found.window))
+        tone = tone_of(worst([event.severity for event in slow.values()]))
+        statement = _statement(tone, parts, (begin_ms, end_ms), facts.window)
+        yield _Sentence(
+            statement=diagnosed.explain(
+                statement, [(SLOW_LEADER, slow[end_ms].index)] if end_ms in slow else []
+            )
+        )
+
+
+def _failed_syncs(facts: VerdictFacts, diagnosed: Diagnoses) -> Iterator[_Sentence]:
+    """Generations that were begun again and again, without an assignment."""
+    failed = [event for event in facts.events if is_failed_sync(event)]
+    told = [event for event in failed if not diagnosed.is_explained((FAILED_SYNCS, event.index))]
+    if not told:
+        return
+    number = sum(event.number("skipped_generations") or 0 for event in told)
+    first, last = told[0].time_ms, told[-1].time_ms
+    parts: list[str | int] = [f"{counted(number, 'generation')} were begun and never completed before those "]
+    parts = [*parts, "that ended", *_between(first, last), "."]
+    statement = _statement(
+        tone_of(worst([event.severity for event in told])), parts, (first, last), facts.window
+    )
+    yield _Sentence(statement=diagnosed.explain(statement, [(FAILED_SYNCS, told[0].index)]))
 
 
 def _how_far(places: Sequence[OffsetChange]) -> str:
@@ -296,8 +323,8 @@ def _how_far(places: Sequence[OffsetChange]) -> str:
     return f", {safe_text(worst.topic)}-{worst.partition} from {worst.old} to {worst.new}"
 
 
-def _rebalances(found: VerdictFacts) -> Statement:
-    flags = found.generations
+def _rebalances(facts: VerdictFacts) -> Statement:
+    flags = facts.generations
     if not flags:
         return _statement("info", ["No rebalance was completed in this time."])
     moved = sum(flag.moved or 0 for flag in flags)

@@ -48,7 +48,18 @@ def commit_log(history: Iterable[Raw]) -> CommitLog:
         places=tuple(places),
         place=np.array([places.index((one.key.topic, one.key.partition)) for one in commits], np.int64),
         at_ms=np.array([one.at for one in commits], np.int64),
+        repeats=_repeats(commits),
     )
+
+
+def _repeats(commits: Iterable[Raw]) -> int:
+    before: dict[tuple[str, int], int] = {}
+    repeats = 0
+    for one in commits:
+        place = (one.key.topic, one.key.partition)
+        repeats += before.get(place) == one.value.offset
+        before[place] = one.value.offset
+    return repeats
 
 
 def timeline_of(

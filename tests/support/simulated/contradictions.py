@@ -64,7 +64,13 @@ def _trouble(group: GroupRenderings) -> list[str]:
         or "condition_id" in one["data"]
         or _name(one) in (*_LOST, "offsets.reset")
         or (_name(one) == "rebalance.completed" and (one["data"]["sync_ms"] or 0) >= _SLOW_SYNC_MS)
+        or (_name(one) == "rebalance.completed" and _failed(one["data"]))
     ]
+
+
+def _failed(data: Json) -> bool:
+    """Three generations or more of a classic group were begun and never completed."""
+    return data["group_type"] == "classic" and (data["skipped_generations"] or 0) >= 3
 
 
 def _tones(group: GroupRenderings) -> Iterator[str]:

@@ -44,6 +44,7 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
     "Look now": {
         "list": Entry("list:command", "List groups and their states, from the offsets topic alone."),
         "describe": Entry("describe:command", "Describe offsets, members, state or history of groups."),
+        "explain": Entry("explain:command", "Explain a group: cause, chain, and what to do first."),
         "probe": Entry("run:probe_command", "Ask the brokers which classic groups are rebalancing now."),
         "coordinator": Entry(
             "records:coordinator_command", "Print a group's partition of the offsets topic and its leader."

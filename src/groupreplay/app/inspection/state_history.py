@@ -14,11 +14,13 @@ from groupreplay.app.text.tables import Cell, Moment, Table
 from groupreplay.codecs import Malformed, Skipped, decode_key, decode_value
 from groupreplay.state.phrases import interval, milliseconds
 from groupreplay.state.snapshot.observations import GroupRecord
-from groupreplay.streaming.contract.probe_messages import GroupAnswer
+from groupreplay.streaming.contract.probe_messages import GroupAnswer, RoundSummary
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, group_probe, placed_messages
 from groupreplay.streaming.sources.source import Rows
-from groupreplay.timeline.states import ProbedState, StateSpan, state_spans
+from groupreplay.timeline.states import CoordinatorSeen, ProbedState, StateSpan, state_spans
 
+#: Of a broker that is not in the metadata.
+_AWAY: Final = "not in the cluster"
 _NEEDED: Final = ("partition", "offset", "timestamp", "key", "value")
 
 
@@ -118,9 +120,31 @@ def group_answers(
                 continue
             assert isinstance(message, GroupAnswer)
             if groups is None or message.group_id in groups:
-                answer = ProbedState(probe.asked_ms, probe.answered_ms, probe.state, message.unseen_ms)
+                answer = ProbedState(
+                    probe.asked_ms, probe.answered_ms, probe.state, message.unseen_ms, probe.broker
+                )
                 answers[message.group_id].append(answer)
     return {group_id: sorted(states) for group_id, states in answers.items()}
+
+
+def coordinators(rows: Rows, until_ms: int | None) -> dict[int, list[CoordinatorSeen]]:
+    """The leaders of each partition of the offsets topic in the prober's rounds up to a time: each change of them."""
+    seen: dict[int, list[CoordinatorSeen]] = defaultdict(list)
+    before_ms = None
+    for batch in rows.probes:
+        for message, _, _ in placed_messages(batch, rows.probes_topic):
+            if not isinstance(message, RoundSummary) or message.cluster_id != rows.cluster_id:
+                continue
+            if until_ms is not None and message.taken_ms > until_ms:
+                continue
+            for partition, broker in message.leaders.items():
+                error = message.brokers.get(broker, _AWAY)
+                last = seen[partition][-1] if seen[partition] else None
+                if last is None or (last.broker, last.error) != (broker, error):
+                    earliest_ms = message.taken_ms if before_ms is None else before_ms
+                    seen[partition].append(CoordinatorSeen(earliest_ms, message.taken_ms, broker, error))
+            before_ms = message.taken_ms
+    return seen
 
 
 def state_table(rows: Iterable[StateRow]) -> Table:

@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from groupreplay.codecs import Malformed, OffsetCommitValue, Skipped, decode_value
 from groupreplay.state.plausible_times import LATEST_MS
@@ -72,6 +73,8 @@ class GroupLog:
     gaps: LogGaps = field(default_factory=LogGaps)
     records: list[GroupRecord] = field(default_factory=list)
     undated: int = 0
+    #: Commits with the offset of the one before, as far as both were in one batch.
+    repeats: int = 0
     _commits: list[tuple[list[tuple[str, int]], Ints, Ints]] = field(default_factory=list)
     _after_record: bool = True
 
@@ -104,6 +107,7 @@ class GroupLog:
             place=np.concatenate(parts) if parts else empty,
             at_ms=np.concatenate([at_ms for _, _, at_ms in self._commits]) if parts else empty,
             gaps=self.gaps.of(self.records[0].partition) if self.records else (),
+            repeats=self.repeats,
         )
 
 
@@ -152,6 +156,7 @@ class GroupLogs:
             log.undated += int(((at_ms < 0) | (at_ms > LATEST_MS))[mine].sum())
             commits = np.flatnonzero(mine & is_commit & usable)
             _add_commits(log, keys, row_key[commits], at_ms[commits])
+            log.repeats += _repeats(row_key[commits], batch["value"].take(pa.array(commits)))
             chosen = _one_by_one(mine & usable, is_commit, topic, log)
             _add_records(log, batch, keys, row_key, chosen)
 
@@ -167,6 +172,13 @@ def _add_commits(log: GroupLog, keys: KeyColumns, row_key: Ints, at_ms: Ints) ->
     topics, partitions = keys.slot_topic[slots].tolist(), keys.slot_partition[slots].tolist()
     places = [(keys.topics[topic], partition) for topic, partition in zip(topics, partitions, strict=True)]
     log.add_commits(places, place, at_ms.copy())
+
+
+def _repeats(row_key: Ints, values: pa.Array) -> int:
+    """How many commits have the offset of the one before of their partition: bytes 2 to 10 of each version."""
+    offsets = numbers(pc.binary_slice(values, 2, 10).dictionary_encode().indices)
+    order = np.argsort(row_key, kind="stable")
+    return int(((np.diff(row_key[order]) == 0) & (np.diff(offsets[order]) == 0)).sum())
 
 
 def _one_by_one(mine: Flags, is_commit: Flags, topic: Ints, log: GroupLog) -> list[int]:

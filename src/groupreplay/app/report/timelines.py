@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from groupreplay.app.inspection.state_history import group_answers
+from groupreplay.app.inspection.state_history import coordinators, group_answers
 from groupreplay.app.report.group_log import GroupLogs
 from groupreplay.app.report.page import fitted, island_bytes
 from groupreplay.app.text.event_text import text_of
@@ -101,6 +101,11 @@ def group_timelines(
         events[event["data"]["group_id"]].append(event)
     answers = group_answers(rows, query.groups, query.until_ms)
     inputs = list(_inputs(context, query, logs, replay, events, answers))
+    leaders = coordinators(rows, query.until_ms)
+    inputs = [
+        replace(one, coordinators=leaders.get(one.records[0].partition, ())) if one.records else one
+        for one in inputs
+    ]
 
     def make(number: int, within: TimelineLimits) -> TimelineDocument:
         return timeline_document(inputs[number], text_of, within)
@@ -143,6 +148,7 @@ def _inputs(
             redaction=context.redaction,
             # Deadlines are calculated with it.
             assumed=context.assumed_retention,
+            runbook=context.policy.runbook,
         )
 
 

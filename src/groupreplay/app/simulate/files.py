@@ -310,6 +310,10 @@ class _Rounds:
                 partitions={target: (high[number], stable[number]) for target, (high, stable) in ends},
                 partition_count=self._plan.partitions,
                 groups=self._rebalancing[number],
+                leaders={
+                    target: self._plan.coordinator(target, taken_ms)
+                    for target in range(self._plan.partitions)
+                },
             )
             yield taken_ms, *encode_message(message)
 

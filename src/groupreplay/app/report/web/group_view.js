@@ -3,7 +3,7 @@
 "use strict";
 const GroupView = (() => {
   const { safe, moment, clock, lasted, zoneName, counted, rangeText } = Format;
-  const { byId, element, button, copy } = Elements;
+  const { byId, element, button, copy, isLink } = Elements;
   const SMALLEST_MS = 1000;
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const hooks = { moved: () => {} };
@@ -19,11 +19,11 @@ const GroupView = (() => {
     byId("when").textContent = `${types.length > 1 ? `first ${types.slice(0, 6).join(", then ")}` : state.doc.group_type} group, ${rangeText(state.doc.since_ms, ends(), state.zone)} ${zoneName(state.doc.since_ms, state.zone)} (${lasted(ends() - state.doc.since_ms)})`;
     const verdict = byId("verdict");
     verdict.className = `verdict ${state.doc.verdict[0].tone}`;
-    verdict.replaceChildren(...state.doc.verdict.map(statement => {
+    verdict.replaceChildren(...state.doc.verdict.flatMap((statement, place) => {
       const line = element("p", null, { class: statement.tone });
-      line.append(element("span", statement.parts.map(part => typeof part === "number" ? moment(part, state.doc.since_ms, state.doc.until_ms, state.zone) : safe(part, 1000)).join("")));
+      line.append(element("span", sentence(statement.parts)));
       if (statement.since_ms !== null) line.append(button("Show", () => zoomTo(statement.since_ms, statement.until_ms, 0.25), { "aria-label": "Show this time in the picture" }));
-      return line;
+      return statement.links.length || statement.gaps.length ? [line, chain(statement, place === 0)] : [line];
     }));
     const unread = Unread.ofLog(state.doc), warned = new Set(["history: partial"]);
     const badges = [`evidence: ${state.doc.basis.evidence.join(", ") || "none"}`];
@@ -40,6 +40,43 @@ const GroupView = (() => {
     remarks.replaceChildren(element("summary", `${counted(state.doc.remarks.length, "remark")}: what is missing, what is not, and what is in sums only`), element("ul"));
     remarks.lastChild.append(...state.doc.remarks.map(one => element("li", safe(one.text, 600))));
     remarks.open = state.doc.remarks.length > 0 && state.doc.remarks.length < 3;
+  }
+
+  // A text with its times in the zone of the page.
+  function sentence(parts) {
+    return parts.map(part => typeof part === "number" ? moment(part, state.doc.since_ms, state.doc.until_ms, state.zone) : safe(part, 1000)).join("");
+  }
+
+  // The diagnosis of a sentence: the cause and what to do first are always visible, the gravest one is open.
+  const LINKS = { cause: "cause", trigger: "trigger", stood_still: "stood still", waited_for: "waited for", ended: "end", cost: "cost", still_wrong: "still wrong", do_first: "do first" };
+  const closed = new Map();
+  function chain(statement, isFirst) {
+    const box = element("div", null, { class: "chain" }), key = `${statement.cause} ${statement.since_ms}`;
+    const rows = links => {
+      const list = element("dl");
+      for (const link of links) {
+        const text = element("dd", sentence(link.parts));
+        if (link.certainty !== "proven" && link.kind !== "do_first") text.append(element("small", ` ${link.certainty}${link.sum ? `: ${safe(link.sum, 600)}` : ""}`));
+        list.append(element("dt", LINKS[link.kind] || link.kind), text);
+      }
+      return list;
+    };
+    const isShown = link => link.kind === "cause" || link.kind === "do_first" || link.kind === "still_wrong";
+    box.append(rows(statement.links.filter(isShown)));
+    if (statement.first) {
+      const step = element("p", null, { class: "step" });
+      step.append(element("code", safe(statement.first.command, 1000)), isLink(statement.first.runbook) ? element("a", "Runbook", { href: statement.first.runbook, rel: "noreferrer" }) : element("small", safe(statement.first.runbook, 300)));
+      box.append(step);
+    }
+    const rest = statement.links.filter(link => !isShown(link));
+    if (rest.length || statement.gaps.length) {
+      const more = element("details");
+      more.append(element("summary", "how it went"), rows(rest), ...statement.gaps.map(text => element("small", `Not known: ${safe(text, 600)}`)));
+      more.open = closed.has(key) ? !closed.get(key) : isFirst;
+      more.addEventListener("toggle", () => closed.set(key, !more.open));
+      box.append(more);
+    }
+    return box;
   }
 
   // Whether the brokers were asked about classic groups: yes, from when to when; no; or it is not known.

@@ -675,7 +675,7 @@ const Picture = (() => {
 
   // The whole picture as SVG, without a page.
   function svg(doc, width, dark) {
-    const drawing = draw(doc, firstView(doc, width, { dark })), head = 30, statements = doc.verdict.map(one => one.text);
+    const drawing = draw(doc, firstView(doc, width, { dark })), head = 30, statements = doc.verdict.flatMap(one => one.first ? [one.text, `Do first: ${one.first.text}`] : [one.text]);
     const lines = [safe(doc.group_id, 80) + `  ${day(doc.since_ms, "utc")} ${clock(doc.since_ms, "utc")} to ${day(doc.until_ms, "utc")} ${clock(doc.until_ms, "utc")} UTC`, ...statements.slice(0, 4).map(text => safe(text, 200))];
     const shift = head + lines.length * 18;
     const chart = echarts.init(null, null, { renderer: "svg", ssr: true, width, height: drawing.height + shift });

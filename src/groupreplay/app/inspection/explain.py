@@ -1,0 +1,317 @@
+"""``explain``: the diagnosis of a group in plain sentences, and the tables that it rests on."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Final
+
+import msgspec
+
+from groupreplay.app.inspection.state_history import StateRow, state_table
+from groupreplay.app.text.tables import Cell, Moment, Table, moment
+from groupreplay.app.text.times import in_zone
+from groupreplay.state.phrases import counted, milliseconds, safe_text
+from groupreplay.state.snapshot.partitions import to_ranges
+from groupreplay.streaming.base.clock import TimeZone
+from groupreplay.timeline.diagnosis import Link
+from groupreplay.timeline.document import GenerationFlag, Statement, TimelineDocument
+
+#: The names of the links in the text.
+_LINKS: Final = {
+    "cause": "Cause",
+    "trigger": "Trigger",
+    "stood_still": "Stood still",
+    "waited_for": "Waited for",
+    "ended": "End",
+    "cost": "Cost",
+    "still_wrong": "Still wrong",
+    "do_first": "Do first",
+}
+_NAME_WIDTH: Final = max(map(len, _LINKS.values())) + 2
+_TONES: Final = {"ok": "OK", "info": "INFO", "warn": "WARN", "error": "ERROR"}
+#: States that lead to the present one.
+_PATH: Final = 6
+_NO_DEADLINE: Final = "none: nothing ends their retention in this state"
+
+
+class RebalanceRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A rebalance and why it began; ``took`` is its length in words."""
+
+    at_ms: int
+    generation: int
+    trigger: str
+    members: int
+    joined: int
+    left: int
+    moved: int | None
+    never_completed: int
+    took: str
+
+
+class OffsetsRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Offsets of a topic with one rule: when they expire (None: never in this state), and what would change that."""
+
+    topic: str
+    partitions: str
+    rule: str | None
+    kept_since: str | None
+    expires_at_ms: int | None
+    commit_now: str
+    member_now: str
+
+
+class Explanation(msgspec.Struct, frozen=True, kw_only=True):
+    """What ``explain -o json`` prints of a group."""
+
+    group_id: str
+    group_type: str
+    since_ms: int
+    until_ms: int
+    diagnosis: tuple[Statement, ...]
+    states: tuple[StateRow, ...]
+    rebalances: tuple[RebalanceRow, ...]
+    offsets: tuple[OffsetsRow, ...]
+    missing: tuple[str, ...]
+
+
+def explanation(
+    document: TimelineDocument, described: Mapping[str, Any] | None, retention_ms: int, last: int
+) -> Explanation:
+    """The diagnosis of a timeline, with so many of its last rebalances.
+
+    ``described`` is ``Group.describe()`` at the end; None: the group is gone.
+    """
+    return Explanation(
+        group_id=document.group_id,
+        group_type=document.group_type,
+        since_ms=document.since_ms,
+        until_ms=document.until_ms,
+        diagnosis=document.verdict,
+        states=tuple(_states(document)),
+        rebalances=tuple(map(_rebalance, document.generations[-last:])),
+        offsets=tuple(_offsets(described, retention_ms)) if described is not None else (),
+        missing=tuple(remark.text for remark in document.remarks if not remark.kind.startswith("summed_")),
+    )
+
+
+def _states(document: TimelineDocument) -> Iterator[StateRow]:
+    """The path to the present state."""
+    partition = next((row.partition for row in document.events if row.partition is not None), -1)
+    for bar, after in pairwise([*document.states[-_PATH:], None]):
+        assert bar is not None
+        yield StateRow(
+            group_id=document.group_id,
+            group_type=bar.group_type,
+            state=bar.state,
+            generation=bar.generation,
+            since_ms=bar.since_ms,
+            earliest_ms=bar.earliest_ms,
+            until_ms=None if after is None else after.since_ms,
+            until_earliest_ms=None if after is None else after.earliest_ms,
+            evidence=bar.evidence,
+            partition=partition,
+            offset=bar.offset,
+        )
+
+
+def _rebalance(flag: GenerationFlag) -> RebalanceRow:
+    return RebalanceRow(
+        at_ms=flag.at_ms,
+        generation=flag.generation,
+        trigger=flag.trigger,
+        members=flag.members,
+        joined=flag.joined,
+        left=flag.left,
+        moved=flag.moved,
+        never_completed=flag.skipped,
+        took=flag.took,
+    )
+
+
+def _offsets(described: Mapping[str, Any], retention_ms: int) -> Iterator[OffsetsRow]:
+    """The offsets by topic, rule and minute of their deadline."""
+    places: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for offset in described["offsets"]:
+        at_ms = offset["expires_at_ms"]
+        key = (
+            offset["topic"],
+            offset["expiry_rule"],
+            offset["expiry_base"],
+            None if at_ms is None else at_ms // 60_000,
+        )
+        places.setdefault(key, []).append(offset)
+    for (topic, rule, base, _), offsets in places.items():
+        deadlines = [one["expires_at_ms"] for one in offsets if one["expires_at_ms"] is not None]
+        commit, member = _changes(described, base, bool(deadlines), milliseconds(retention_ms))
+        yield OffsetsRow(
+            topic=topic,
+            partitions=to_ranges(one["partition"] for one in offsets),
+            rule=rule,
+            kept_since=base,
+            expires_at_ms=min(deadlines, default=None),
+            commit_now=commit,
+            member_now=member,
+        )
+
+
+def _changes(
+    described: Mapping[str, Any], base: str | None, expires: bool, retention: str
+) -> tuple[str, str]:
+    """What a commit now would change, and what a member that joins and leaves now would change."""
+    is_classic = described["type"] == "classic"
+    if not expires:
+        return (
+            "no change",
+            "no change: counted anew when the last member has left" if is_classic else "no change",
+        )
+    if base == "emptied":
+        return "no change", f"+ {retention} from when it leaves"
+    by_commit = f"+ {retention} from the commit"
+    if base == "own":
+        return by_commit, "no change"
+    return by_commit, f"+ {retention} from when it leaves" if is_classic else "no change"
+
+
+# -- text
+
+
+def explanation_lines(told: Explanation, zone: TimeZone, *, verbose: bool, width: int) -> Iterator[str]:
+    """The sentences; ``verbose``: with the evidence of each link."""
+    window = told.since_ms, told.until_ms
+    state = told.states[-1].state if told.states else "not known"
+    bounds = " to ".join(_moment(at_ms, window, zone, always=True) for at_ms in window)
+    yield f"{safe_text(told.group_id)}: {told.group_type} group, {state} at the end; {bounds} ({zone.name})"
+    for statement in told.diagnosis:
+        yield ""
+        yield from _statement_lines(statement, window, zone, verbose, width)
+    if told.missing:
+        yield ""
+        for text in told.missing:
+            yield from _wrapped("Missing", text, width)
+
+
+def _statement_lines(
+    statement: Statement, window: tuple[int, int], zone: TimeZone, verbose: bool, width: int
+) -> Iterator[str]:
+    headline = _sentence(statement.parts, window, zone)
+    yield from textwrap.wrap(f"{_TONES[statement.tone]:<5} {headline}", width, subsequent_indent="      ")
+    for link in statement.links:
+        certainty = "" if link.certainty == "proven" and not link.sum else f" [{_how(link)}]"
+        yield from _wrapped(_LINKS[link.kind], f"{_sentence(link.parts, window, zone)}{certainty}", width)
+        if verbose:
+            yield from _wrapped("", _evidence(link, window, zone), width)
+    if statement.first is not None:
+        yield " " * (_NAME_WIDTH + 6) + f"$ {statement.first.command}"
+        yield " " * (_NAME_WIDTH + 6) + statement.first.runbook
+    for gap in statement.gaps:
+        yield from _wrapped("Not known", gap, width)
+
+
+def _how(link: Link) -> str:
+    return f"{link.certainty}: {link.sum}" if link.sum and link.kind != "do_first" else link.certainty
+
+
+def _evidence(link: Link, window: tuple[int, int], zone: TimeZone) -> str:
+    evidence = link.evidence
+    parts = [f"event {safe_text(name)}" for name in evidence.events]
+    parts += [f"record {place.partition}:{place.offset}" for place in evidence.records]
+    parts += [f"answer of {_moment(at_ms, window, zone)}" for at_ms in evidence.probes_ms]
+    return f"by {', '.join(parts)}"
+
+
+def _wrapped(name: str, text: str, width: int) -> Iterator[str]:
+    indent = " " * (_NAME_WIDTH + 6)
+    yield from textwrap.wrap(
+        text,
+        width,
+        initial_indent=f"      {name:<{_NAME_WIDTH}}",
+        subsequent_indent=indent,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+
+
+def _sentence(parts: Sequence[str | int], window: tuple[int, int], zone: TimeZone) -> str:
+    """A text with its times in this zone; its names are safe to print."""
+    return "".join(part if isinstance(part, str) else _moment(part, window, zone) for part in parts)
+
+
+def _moment(at_ms: int, window: tuple[int, int], zone: TimeZone, *, always: bool = False) -> str:
+    """``02:07:10``; with its day where the window has several, or always."""
+    moments = [in_zone(each_ms, zone) for each_ms in (at_ms, window[0], window[1] - 1)]
+    if moments[0] is None:
+        return str(at_ms)
+    days = {each.date() for each in moments if each is not None}
+    return moments[0].strftime("%Y-%m-%d %H:%M:%S" if always or len(days) > 1 else "%H:%M:%S")
+
+
+# -- tables
+
+
+def explanation_tables(told: Explanation) -> list[tuple[str, Table]]:
+    """The tables below the sentences, each with its question."""
+    return [
+        ("Why is it in this state", state_table(told.states)),
+        (f"Why did it rebalance (the last {counted(len(told.rebalances), 'time')})", _rebalances_table(told)),
+        ("What becomes of its offsets", _offsets_table(told)),
+    ]
+
+
+def _rebalances_table(told: Explanation) -> Table:
+    columns = (
+        "GROUP",
+        "TIME",
+        "GENERATION",
+        "TRIGGER",
+        "#MEMBERS",
+        "JOINED",
+        "LEFT",
+        "MOVED",
+        "FAILED",
+        "LENGTH",
+    )
+    rows: list[tuple[Cell, ...]] = [
+        (
+            told.group_id,
+            Moment(row.at_ms),
+            row.generation,
+            row.trigger,
+            row.members,
+            row.joined,
+            row.left,
+            row.moved,
+            row.never_completed,
+            row.took.removeprefix("took ") or None,
+        )
+        for row in told.rebalances
+    ]
+    return Table(columns, rows)
+
+
+def _offsets_table(told: Explanation) -> Table:
+    columns = (
+        "GROUP",
+        "TOPIC",
+        "PARTITIONS",
+        "RULE",
+        "KEPT-SINCE",
+        "EXPIRES",
+        "A-COMMIT-NOW",
+        "A-MEMBER-NOW",
+    )
+    rows: list[tuple[Cell, ...]] = [
+        (
+            told.group_id,
+            row.topic,
+            row.partitions,
+            row.rule,
+            row.kept_since,
+            moment(row.expires_at_ms) or _NO_DEADLINE,
+            row.commit_now,
+            row.member_now,
+        )
+        for row in told.offsets
+    ]
+    return Table(columns, rows)

@@ -1,0 +1,364 @@
+"""The chain of a statement: trigger, what stood still, who was waited for, how it ended, its cost, what is wrong now.
+
+Each link has its evidence, or it is left out.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from groupreplay.state import phrases
+from groupreplay.state.conditions.condition import Condition
+from groupreplay.state.conditions.registry import KINDS
+from groupreplay.state.phrases import counted, milliseconds, safe_text
+from groupreplay.timeline.causes import Cause
+from groupreplay.timeline.conclusions import Conclusion, who
+from groupreplay.timeline.diagnosis import (
+    BlamedMember,
+    FirstStep,
+    Link,
+    blamed_member,
+    certainty_of,
+    evidence_of,
+    link,
+)
+from groupreplay.timeline.episodes import (
+    COMPLETED,
+    FAILED_SYNCS,
+    MEMBER_LEFT,
+    OFFSET_CHANGES,
+    SAME_MOMENT_MS,
+    SLOW_LEADER,
+    Episode,
+    VerdictFacts,
+)
+from groupreplay.timeline.event_reading import ReadEvent, words
+
+#: Commits that were on their way when a rebalance began.
+_ON_THE_WAY_MS: Final = 10_000
+#: So many usual gaps without a commit after the end: it is still missing.
+_STILL_GAPS: Final = 5
+_LEAST_STILL_MS: Final = 30_000
+_NAMES_SHOWN: Final = 3
+#: Signs of a rebalance that lasted.
+REBALANCES: Final = frozenset({"rebalance.stuck", "rebalance.slow", SLOW_LEADER, FAILED_SYNCS})
+_TRIGGERS: Final = {
+    "first_join": "the first members joined",
+    "member_joined": "{joined} joined",
+    "member_left": "{left} left",
+    "members_changed": "members came and went ({joined} joined, {left} left)",
+    "cooperative_followup": "the generation before had left partitions without an owner, as cooperative assignors do",
+    "static_member_replaced": "a static member was started again",
+    "subscription_changed": "a member changed its subscription",
+    "metadata_changed": "a member joined again with other metadata",
+    "leader_rejoined": "the leader joined again",
+}
+
+
+def chain(episode: Episode, cause: Cause, conclusion: Conclusion, facts: VerdictFacts) -> tuple[Link, ...]:
+    """The links of an episode with a cause, in the order of the chain."""
+    first = link(
+        "cause",
+        [*conclusion.parts, "."],
+        facts.window,
+        conclusion.evidence,
+        conclusion.certainty,
+        conclusion.how,
+    )
+    links = [first, *_rest(episode, conclusion.members, facts)]
+    step = first_step(cause, conclusion, episode, facts)
+    return (
+        *links,
+        link("do_first", [f"{step.text}."], facts.window, conclusion.evidence, conclusion.certainty),
+    )
+
+
+def without_cause(episode: Episode, facts: VerdictFacts) -> tuple[Link, ...]:
+    """The links of an episode that nothing known explains."""
+    return tuple(_rest(episode, episode.members, facts))
+
+
+def _rest(episode: Episode, members: Sequence[BlamedMember], facts: VerdictFacts) -> Iterator[Link]:
+    for make in _LINKS:
+        made = make(episode, members, facts)
+        if made is not None and made.evidence:
+            yield made
+
+
+def first_step(cause: Cause, conclusion: Conclusion, episode: Episode, facts: VerdictFacts) -> FirstStep:
+    """What to do first, with the member and the host."""
+    data = episode.event.data
+    words_of = {
+        "who": who(conclusion.members) or "the member",
+        "group": shlex.quote(safe_text(facts.group_id)),
+        "sign": episode.sign,
+        "place": phrases.subject(data),
+        "topic": shlex.quote(safe_text(words(data.get("topic")))),
+        "partition": data.get("partition"),
+        "offset": data.get("offset"),
+    }
+    return FirstStep(
+        text=cause.first.format(**words_of),
+        command=cause.command.format(**words_of),
+        runbook=f"{facts.runbook}#{cause.section}",
+    )
+
+
+def completion(episode: Episode, facts: VerdictFacts) -> ReadEvent | None:
+    """The rebalance that ended the episode; None: it has not ended, or not with one."""
+    if episode.event.name == COMPLETED:
+        return episode.event
+    end_ms = facts.until_ms if episode.until_ms is None else episode.until_ms + SAME_MOMENT_MS
+    since_ms = episode.began_ms if episode.sign in REBALANCES else end_ms - 2 * SAME_MOMENT_MS
+    events = facts.named(COMPLETED, since_ms, end_ms)
+    return events[-1] if events and (episode.until_ms is not None or episode.sign == MEMBER_LEFT) else None
+
+
+def _trigger(episode: Episode, members: Sequence[BlamedMember], facts: VerdictFacts) -> Link | None:
+    if episode.sign not in REBALANCES:
+        return None
+    started = facts.named("rebalance.started", episode.began_ms, episode.since_ms + SAME_MOMENT_MS)
+    event = completion(episode, facts) or next(iter(started), None)
+    if event is None or event.text("trigger") not in _TRIGGERS:
+        return None
+    names = {name: _names(event, name) or "members" for name in ("joined", "left")}
+    text = _TRIGGERS[event.text("trigger")].format(**names)
+    began_ms = min(episode.since_ms, facts.until_ms)
+    before = "by " if episode.began_ms != episode.since_ms or episode.sign == SLOW_LEADER else "at "
+    return link(
+        "trigger",
+        [f"The rebalance began {before}", began_ms, f": {text}."],
+        facts.window,
+        evidence_of([event, *started[:1]]),
+        certainty_of(event),
+    )
+
+
+def _names(event: ReadEvent, field: str) -> str:
+    """The members that joined or left in a rebalance, by name."""
+    ids = [words(one) for one in event.items(field)]
+    pictures = [*event.mappings("members"), *event.mappings("gone")]
+    named = {words(one.get("member_id")): phrases.member(one) for one in pictures}
+    texts = [named[one] for one in ids if one in named]
+    more = f" and {len(texts) - _NAMES_SHOWN} more" if len(texts) > _NAMES_SHOWN else ""
+    return ", ".join(texts[:_NAMES_SHOWN]) + more
+
+
+def quiet_partitions(since_ms: int, until_ms: int, facts: VerdictFacts) -> tuple[int, int] | None:
+    """On how many partitions of how many nothing was committed in this time; None: that is not known."""
+    first_ms = since_ms + _ON_THE_WAY_MS
+    if first_ms >= until_ms or not facts.commits.places or facts.commits.gaps_in(first_ms, until_ms):
+        return None
+    every = facts.commits.partitions_committed(facts.since_ms, since_ms)
+    quiet = len(every - facts.commits.partitions_committed(first_ms, until_ms))
+    return (quiet, len(every)) if every else None
+
+
+def _stood_still(episode: Episode, members: Sequence[BlamedMember], facts: VerdictFacts) -> Link | None:
+    if episode.sign == MEMBER_LEFT:
+        held = _held(members, episode.since_ms, facts)
+        if not held:
+            return None
+        since: list[str | int] = [" from ", episode.since_ms, " to ", episode.end_ms(facts)]
+        return link(
+            "stood_still",
+            [f"Nobody worked on its partitions ({held})", *since, "."],
+            facts.window,
+            evidence_of([episode.event]),
+            "inferred",
+            "from its last sign of life to the rebalance without it",
+        )
+    if (
+        episode.sign not in REBALANCES
+        and not _kind(episode.sign).STOPS_COMMITS
+        and episode.sign != "commits.paused"
+    ):
+        return None
+    quiet = quiet_partitions(episode.since_ms, episode.end_ms(facts), facts)
+    state = episode.event.text("state")
+    if quiet is None and not state:
+        return None
+    parts: list[str | int] = [
+        f"The group was in {safe_text(state)}" if state else "Commits of the group stood still"
+    ]
+    parts += [" from ", episode.since_ms, " to ", episode.end_ms(facts)]
+    if episode.began_ms < episode.since_ms:
+        parts += [" (it began after ", episode.began_ms, ")"]
+    if quiet is not None:
+        parts.append(f": no commit on {quiet[0]} of {counted(quiet[1], 'partition')}")
+    return link("stood_still", [*parts, "."], facts.window, evidence_of([episode.event]))
+
+
+def _kind(name: str) -> type[Condition]:
+    return KINDS.get(name, Condition)
+
+
+def _held(members: Sequence[BlamedMember], before_ms: int, facts: VerdictFacts) -> str:
+    """The partitions that these members held."""
+    held = [
+        phrases.partitions(facts.partitions_of(one.member_id, before_ms)) for one in members[:_NAMES_SHOWN]
+    ]
+    return "; ".join(filter(None, held))
+
+
+def _waited_for(episode: Episode, members: Sequence[BlamedMember], facts: VerdictFacts) -> Link | None:
+    if episode.sign not in REBALANCES or not members:
+        return None
+    others = [
+        one.name
+        for suspect in episode.event.mappings("suspects")
+        if (one := blamed_member(suspect)) is not None and one.name not in {member.name for member in members}
+    ]
+    is_proven = any(episode.event.mappings("blockers")) or episode.sign == SLOW_LEADER
+    less = f"; less likely: {', '.join(map(safe_text, others[:_NAMES_SHOWN]))}" if others else ""
+    return link(
+        "waited_for",
+        [f"The group waited for {who(members)}{less}."],
+        facts.window,
+        evidence_of([episode.event]),
+        "proven" if is_proven else "inferred",
+        "" if is_proven else "the brokers do not say which member has rejoined; commits do",
+    )
+
+
+def _ended(episode: Episode, members: Sequence[BlamedMember], facts: VerdictFacts) -> Link | None:
+    if episode.until_ms is None:
+        return None
+    gone = [
+        event
+        for event in facts.named(
+            MEMBER_LEFT, episode.until_ms - SAME_MOMENT_MS, episode.until_ms + SAME_MOMENT_MS
+        )
+        if (one := blamed_member(event.data)) is not None
+        and any(one.member_id == member.member_id or one.name == member.name for member in members)
+    ]
+    if gone and episode.sign != MEMBER_LEFT:
+        event = gone[0]
+        likely = next(event.mappings("candidates"), {})
+        parts: list[str | int] = ["It ended at ", episode.until_ms, f": {phrases.member(event.data)} "]
+        return link(
+            "ended",
+            [*parts, f"{phrases.member_end(event.text('reason'))}."],
+            facts.window,
+            evidence_of([event]),
+            certainty_of(event),
+            words(likely.get("words")),
+        )
+    event_of = completion(episode, facts)
+    if event_of is not None:
+        number, count = event_of.number("generation"), counted(event_of.number("member_count") or 0, "member")
+        text = f": generation {number} began with {count}."
+        return link("ended", ["It ended at ", event_of.time_ms, text], facts.window, evidence_of([event_of]))
+    if episode.bar is not None:
+        return link(
+            "ended", ["It ended at ", episode.until_ms, "."], facts.window, evidence_of([episode.event])
+        )
+    return None
+
+
+def _cost(episode: Episode, members: Sequence[BlamedMember], facts: VerdictFacts) -> Link | None:
+    if episode.sign in OFFSET_CHANGES:
+        return _records_moved(episode, facts)
+    event, quiet = (
+        completion(episode, facts),
+        quiet_partitions(episode.since_ms, episode.end_ms(facts), facts),
+    )
+    lasted = milliseconds(episode.end_ms(facts) - episode.since_ms)
+    parts = []
+    if quiet is not None and quiet[0]:
+        parts.append(f"{lasted} without a commit on {counted(quiet[0], 'partition')}")
+    if event is not None and (moved := event.number("partitions_moved")):
+        parts.append(f"{counted(moved, 'partition')} moved")
+    if episode.sign in ("rebalance.storm", "member.flapping", "static.crash_loop", "rebalance.timeouts"):
+        completed = facts.named(COMPLETED, episode.began_ms, episode.end_ms(facts))
+        parts.append(f"{counted(len(completed), 'rebalance')} in {lasted}")
+        event = completed[-1] if completed else episode.event
+    if not parts:
+        return None
+    evidence = evidence_of([event or episode.event, episode.event])
+    return link("cost", [f"{', '.join(parts)}."], facts.window, evidence)
+
+
+def _records_moved(episode: Episode, facts: VerdictFacts) -> Link | None:
+    """How many records are skipped or read again, at most."""
+    names = (
+        {episode.sign, "offsets.reset"}
+        if episode.sign in ("offsets.expired", "offsets.deleted")
+        else {episode.sign}
+    )
+    places = [
+        one for one in facts.changes if one.name in names and one.old is not None and one.new is not None
+    ]
+    steps = [(one.new or 0) - (one.old or 0) for one in places]
+    skipped, again = sum(step for step in steps if step > 0), -sum(step for step in steps if step < 0)
+    parts = [f"{skipped} records are skipped"] if skipped else []
+    parts += [f"{again} records are read again"] if again else []
+    events = [event for event in facts.events if event.name in names]
+    if not parts:
+        return None
+    return link(
+        "cost",
+        [f"At most {' and '.join(parts)}."],
+        facts.window,
+        evidence_of(events[:_NAMES_SHOWN]),
+        "proven",
+        f"the offsets before and after of {counted(len(places), 'partition')}; records that no longer exist count, too",
+    )
+
+
+def _still_wrong(episode: Episode, members: Sequence[BlamedMember], facts: VerdictFacts) -> Link | None:
+    events = [episode.event]
+    if episode.until_ms is None:
+        lasted = milliseconds(facts.until_ms - episode.since_ms)
+        text = f"It holds at the end of what is known, after {lasted}"
+        return link("still_wrong", [f"{text}{_members_now(facts)}."], facts.window, evidence_of(events))
+    if episode.sign in OFFSET_CHANGES:
+        return None
+    lost = _uncommitted(episode, facts)
+    if not lost:
+        return None
+    topics = sorted({topic for topic, _ in lost})[:_NAMES_SHOWN]
+    shown = ", ".join(safe_text(topic) for topic in topics)
+    return link(
+        "still_wrong",
+        [f"{counted(len(lost), 'partition')} of {shown} had no commit since ", episode.until_ms, "."],
+        facts.window,
+        evidence_of(events),
+        "inferred",
+        "they had commits before, and the time since then is many times the usual gap; they may have no new records",
+    )
+
+
+def _members_now(facts: VerdictFacts) -> str:
+    if facts.state is None:
+        return ""
+    return f"; the group is {facts.state} with {counted(facts.members, 'member')}"
+
+
+def _uncommitted(episode: Episode, facts: VerdictFacts) -> set[tuple[str, int]]:
+    """Partitions that had commits before, and none since the end of the episode, long after it."""
+    until_ms = episode.end_ms(facts)
+    usual_ms = facts.usual_gap_ms()
+    if (
+        not usual_ms
+        or facts.until_ms - until_ms < max(_STILL_GAPS * usual_ms, _LEAST_STILL_MS)
+        or not facts.members
+    ):
+        return set()
+    if facts.commits.gaps_in(until_ms, facts.until_ms):
+        return set()
+    before = facts.commits.partitions_committed(facts.since_ms, episode.began_ms)
+    after = facts.commits.partitions_committed(until_ms, facts.until_ms)
+    return before - after if after else set()
+
+
+_LINKS: Final[tuple[Callable[[Episode, Sequence[BlamedMember], VerdictFacts], Link | None], ...]] = (
+    _trigger,
+    _stood_still,
+    _waited_for,
+    _ended,
+    _cost,
+    _still_wrong,
+)

@@ -1,0 +1,372 @@
+"""The sums from which a cause is concluded: from a sign and the facts of the group to a sentence, or to nothing.
+
+A conclusion has its evidence, whether it is proven, and how it follows. Nothing is concluded where a number is missing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from groupreplay.state import phrases
+from groupreplay.state.phrases import counted, milliseconds, safe_text
+from groupreplay.timeline.diagnosis import (
+    BlamedMember,
+    Certainty,
+    LinkEvidence,
+    Parts,
+    blamed_member,
+    certainty_of,
+    evidence_of,
+)
+from groupreplay.timeline.episodes import (
+    COMPLETED,
+    MEMBER_LEFT,
+    SAME_MOMENT_MS,
+    SLOW_LEADER,
+    Episode,
+    VerdictFacts,
+    failed_generations,
+)
+from groupreplay.timeline.event_reading import ReadEvent, whole, words
+from groupreplay.timeline.facts import FAILED_GENERATIONS
+
+#: Shorter silences are ordinary pauses between two commits.
+_LEAST_SILENCE_MS: Final = 10_000
+#: A member that came back so often in one episode is restarted by something.
+_RETURNS: Final = 3
+_NAMES_SHOWN: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conclusion:
+    """A cause as it was found: the members that it is about, its sentence, and how it follows."""
+
+    parts: Parts
+    members: tuple[BlamedMember, ...] = ()
+    certainty: Certainty = "proven"
+    how: str = ""
+    evidence: LinkEvidence = field(default_factory=LinkEvidence)
+
+
+Sum = Callable[[Episode, VerdictFacts], "Conclusion | None"]
+
+
+def who(members: Sequence[BlamedMember]) -> str:
+    """The members as a person knows them, each with its host."""
+    names = [_name(member) for member in members[:_NAMES_SHOWN]]
+    more = f" and {len(members) - _NAMES_SHOWN} more" if len(members) > _NAMES_SHOWN else ""
+    return ", ".join(names) + more
+
+
+def _name(member: BlamedMember) -> str:
+    place = {"client_id": member.client_id, "client_host": member.client_host}
+    if member.instance_id is None:
+        return phrases.member(place)
+    host = f" on {safe_text(member.client_host)}" if member.client_host else ""
+    return phrases.member({"instance_id": member.instance_id}) + host
+
+
+# -- rebalances
+
+
+def waits(reason: str, text: str) -> Sum:
+    """A rebalance that waits for this, as the log shows."""
+
+    def concludes(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
+        if episode.event.text("reason") != reason:
+            return None
+        blockers = tuple(filter(None, map(blamed_member, episode.event.mappings("blockers"))))
+        evidence = evidence_of([episode.event])
+        return Conclusion(parts=(text.format(who(blockers)),), members=blockers, evidence=evidence)
+
+    return concludes
+
+
+def syncs_fail(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
+    """Generations that were begun and never completed, more of them than were."""
+    failed, turns = failed_generations(episode, facts)
+    completed = facts.named(COMPLETED, episode.began_ms, episode.end_ms(facts) + SAME_MOMENT_MS)
+    if facts.group_type != "classic" or failed < FAILED_GENERATIONS or failed <= len(completed):
+        return None
+    how = (
+        "the coordinator counts a generation when its join phase ends and writes it when the leader's assignment "
+        "is stored; the numbers between two records were never stored"
+    )
+    if not completed:
+        how = f"the answers of the brokers went from CompletingRebalance back to PreparingRebalance {failed} times"
+    return Conclusion(
+        parts=(
+            f"{counted(failed, 'generation')} were begun and never completed: members join, and the assignment of the "
+            "leader is not stored",
+        ),
+        how=how,
+        evidence=evidence_of([*completed, episode.event], turns),
+    )
+
+
+def leader_is_slow(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
+    """The leader of a rebalance that is over, or of one that waits for its assignment."""
+    event = episode.event
+    if episode.sign == SLOW_LEADER:
+        times = milliseconds(event.number("sync_ms"))
+        return Conclusion(
+            parts=(f"The leader, {who(episode.members)}, needed {times} for its assignment",),
+            members=episode.members,
+            certainty=certainty_of(event),
+            how="from the end of the join phase, which the record has, to the time of the record",
+            evidence=evidence_of([event]),
+        )
+    if event.text("reason") != "not_synced" or not episode.members:
+        return None
+    return Conclusion(
+        parts=(f"The leader, {who(episode.members)}, has not sent its assignment",),
+        members=episode.members,
+        certainty="inferred",
+        how="all members have joined, as the brokers answered, and the leader of the last generation is in the group",
+        evidence=evidence_of([event], _probes(episode, facts)),
+    )
+
+
+def _left_with(reasons: frozenset[str], episode: Episode, facts: VerdictFacts) -> ReadEvent | None:
+    """The event that a member of the episode left for one of these reasons when it ended."""
+    names = {(member.member_id, member.name) for member in episode.members}
+    ends = [] if episode.until_ms is None else facts.named(
+        MEMBER_LEFT, episode.until_ms - SAME_MOMENT_MS, episode.until_ms + SAME_MOMENT_MS
+    )  # fmt: skip
+    for event in ends:
+        member = blamed_member(event.data)
+        if member and any(member.member_id == at or member.name == name for at, name in names):
+            return event if event.text("reason") in reasons else None
+    return None
+
+
+def session_ended(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
+    """The member that a rebalance waited for sent no heartbeat, either."""
+    left = _left_with(frozenset({"session_timeout"}), episode, facts)
+    return None if left is None else ended_without_a_word(left, episode.members)
+
+
+def absent(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
+    """The rebalance waits for a static member of which the brokers see no process."""
+    absent = [
+        one for one in episode.event.mappings("suspects") if one.get("reason") == "static_member_absent"
+    ]
+    members = tuple(filter(None, map(blamed_member, absent[:1])))
+    if not members or members[0].name not in {member.name for member in episode.members}:
+        return None
+    return Conclusion(
+        parts=(f"{who(members)} is not there: its process has ended and has not come back",),
+        members=members,
+        certainty="inferred",
+        how="it is in the last generation, and not among the members that the brokers show in this rebalance",
+        evidence=evidence_of([episode.event], _probes(episode, facts)),
+    )
+
+
+def silent_before(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
+    """The member had committed nothing for longer than usual when the rebalance began, and others had."""
+    suspect = _suspect(episode)
+    last_ms = None if suspect is None else whole(suspect.get("last_commit_ms"))
+    if last_ms is None or not episode.members or last_ms >= episode.began_ms:
+        return None
+    usual_ms, silent_ms = facts.usual_gap_ms(), episode.began_ms - last_ms
+    if not usual_ms or silent_ms <= max(2 * usual_ms, _LEAST_SILENCE_MS):
+        return None
+    if not len(facts.commits.within(last_ms + usual_ms, episode.since_ms).at_ms):
+        return None
+    return Conclusion(
+        parts=(
+            f"{who(episode.members)} had stopped before the rebalance began: it committed last at ",
+            last_ms,
+            f", {milliseconds(silent_ms)} before",
+        ),
+        members=episode.members,
+        certainty="inferred",
+        how=f"its last commit, the begin of the rebalance at the earliest, and the usual time between two commits, "
+        f"{milliseconds(usual_ms)}; others committed meanwhile",
+        evidence=evidence_of([episode.event], _probes(episode, facts)),
+    )
+
+
+def _suspect(episode: Episode) -> Mapping[str, Any] | None:
+    """The suspect that is the member of the episode."""
+    names = {member.name for member in episode.members}
+    return next(
+        (
+            one
+            for one in episode.event.mappings("suspects")
+            if (words(one.get("instance_id")) or words(one.get("client_id"))) in names
+        ),
+        None,
+    )
+
+
+def did_not_rejoin(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
+    """The likeliest suspect of a rebalance that waits for members to rejoin."""
+    if not episode.members or episode.event.text("reason") != "not_joined":
+        return None
+    return Conclusion(
+        parts=(f"{who(episode.members)} did not come back to poll() when the rebalance began",),
+        members=episode.members,
+        certainty="inferred",
+        how="the first of the suspects, by their commits; members at work commit when they learn of a rebalance",
+        evidence=evidence_of([episode.event], _probes(episode, facts)),
+    )
+
+
+def removed_again(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
+    """A slot that was removed several times after its rebalance timeout."""
+    data = episode.event.data
+    times = counted(len(data.get("dropped_ms") or ()), "time")
+    timeout = milliseconds(episode.event.number("rebalance_timeout_ms"))
+    return _of_members(
+        episode, f"{{}} needs longer between two calls of poll() than its {timeout}: it was removed {times}"
+    )
+
+
+# -- members
+
+
+def left_by(reason: str, conclude: Callable[[ReadEvent, tuple[BlamedMember, ...]], Conclusion]) -> Sum:
+    """A member that is gone for this reason, as the times leave it."""
+
+    def concludes(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
+        return conclude(episode.event, episode.members) if episode.event.text("reason") == reason else None
+
+    return concludes
+
+
+def _departure(event: ReadEvent, members: tuple[BlamedMember, ...], text: str) -> Conclusion:
+    likely = next(event.mappings("candidates"), {})
+    return Conclusion(
+        parts=(text.format(who(members)),),
+        members=members,
+        certainty=certainty_of(event),
+        how=words(likely.get("words")) + phrases.assumed(event.data),
+        evidence=evidence_of([event]),
+    )
+
+
+def ended_without_a_word(event: ReadEvent, members: tuple[BlamedMember, ...]) -> Conclusion:
+    """A member whose session ended."""
+    return _departure(
+        event,
+        members,
+        "{} sent no heartbeat until its session ended: its process was killed or frozen, or cut off",
+    )
+
+
+def gave_up(event: ReadEvent, members: tuple[BlamedMember, ...]) -> Conclusion:
+    """A member whose client left by itself."""
+    return _departure(
+        event,
+        members,
+        "{} did not call poll() for max.poll.interval.ms, so its client left the group by itself",
+    )
+
+
+def missed_the_rebalance(event: ReadEvent, members: tuple[BlamedMember, ...]) -> Conclusion:
+    """A member that the coordinator removed at the end of a join phase."""
+    return _departure(event, members, "{} did not rejoin within the rebalance timeout")
+
+
+def _of_members(
+    episode: Episode, text: str, certainty: Certainty | None = None, how: str = ""
+) -> Conclusion | None:
+    """What an event says of its own members."""
+    if not episode.members:
+        return None
+    return Conclusion(
+        parts=(text.format(who(episode.members)),),
+        members=episode.members,
+        certainty=certainty or certainty_of(episode.event),
+        how=how,
+        evidence=evidence_of([episode.event]),
+    )
+
+
+def restarts(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
+    """A slot whose process starts again and again."""
+    times = len(episode.event.data.get("returned_ms") or episode.event.data.get("restarted_ms") or ())
+    return _of_members(
+        episode,
+        f"{{}} came back {counted(times, 'time')} under a new member id: its process starts again and again",
+        how="the member id is new at each start of a client; the slot is the same",
+    )
+
+
+def one_slot_returns(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
+    """A storm in which most joins are those of one slot."""
+    joined = facts.named("member.joined", episode.began_ms, episode.end_ms(facts))
+    slots = Counter(
+        (words(e.data.get("instance_id")), e.text("client_id"), e.text("client_host")) for e in joined
+    )
+    if not slots:
+        return None
+    ((place, times),) = slots.most_common(1)
+    mine = [e for e in joined if (e.text("instance_id"), e.text("client_id"), e.text("client_host")) == place]
+    member = blamed_member(mine[-1].data)
+    if times < _RETURNS or 2 * times < len(joined) or member is None:
+        return None
+    return Conclusion(
+        parts=(f"{who((member,))} came back {counted(times, 'time')}: its process starts again and again",),
+        members=(member,),
+        certainty="inferred",
+        how=f"{times} of {len(joined)} joins in this time are those of one client id and host",
+        evidence=evidence_of(mine),
+    )
+
+
+def shares_an_id(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
+    """An instance id that went from one place to another and back."""
+    instance_id = episode.event.text("instance_id")
+    places = sorted({safe_text(words(place)) for place in episode.event.items("places")})
+    member = BlamedMember(
+        name=instance_id, member_id="", client_id="", client_host="", instance_id=instance_id
+    )
+    return Conclusion(
+        parts=(f"Two processes use the instance id {safe_text(instance_id)}: {' and '.join(places)}",),
+        members=(member,),
+        certainty=certainty_of(episode.event),
+        how="the id went from one place to another and back",
+        evidence=evidence_of([episode.event]),
+    )
+
+
+def subscriptions_change(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
+    """A storm whose rebalances begin with another subscription of a member."""
+    completed = facts.named(COMPLETED, episode.began_ms, episode.end_ms(facts))
+    triggered = [event for event in completed if event.text("trigger") == "subscription_changed"]
+    updated = [
+        event
+        for event in facts.named("member.updated", episode.began_ms, episode.end_ms(facts))
+        if "topics" in event.items("changed")
+    ]
+    if len(updated) < _RETURNS or 2 * len(triggered) < len(completed):
+        return None
+    by_name = Counter(member.name for event in updated if (member := blamed_member(event.data)))
+    members = {
+        member.name: member
+        for event in updated
+        if (member := blamed_member(event.data)) and by_name[member.name] >= _RETURNS
+    }
+    if not members:
+        return None
+    blamed = tuple(members.values())
+    return Conclusion(
+        parts=(f"{who(blamed)} changes its subscription again and again, and each change is a rebalance",),
+        members=blamed,
+        how=f"{len(triggered)} of {counted(len(completed), 'rebalance')} began with another subscription",
+        evidence=evidence_of([*triggered[-3:], *updated[-3:]]),
+    )
+
+
+def _probes(episode: Episode, facts: VerdictFacts) -> list[int]:
+    """The first and the last answer about the group in this time."""
+    times = [
+        one.answered_ms for one in facts.answers if episode.began_ms <= one.asked_ms <= episode.end_ms(facts)
+    ]
+    return list(dict.fromkeys([*times[:1], *times[-1:]]))

@@ -1,0 +1,1 @@
+"""Incidents of known cause, and the diagnosis that each must have."""

@@ -1,0 +1,61 @@
+"""The sums of causes outside of the members."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from groupreplay.timeline import broker_conclusions
+from groupreplay.timeline.commit_rates import CommitLog
+from groupreplay.timeline.states import CoordinatorSeen
+from timeline.test_conclusions import SECOND, commits, stuck
+from timeline.test_episodes import FACTS, told
+
+
+def test_a_coordinator_that_moved() -> None:
+    """Another leader of the partition, shortly before or after; another answer of the same broker is no move."""
+    before, after = CoordinatorSeen(0, 0, 1, None), CoordinatorSeen(90 * SECOND, 100 * SECOND, 2, "loading")
+
+    def moved(*seen: CoordinatorSeen) -> str | None:
+        found = broker_conclusions.coordinator_moved(stuck(), replace(FACTS, coordinators=seen))
+        return None if found is None else "".join(map(str, found.parts))
+
+    assert moved(before, after) == (
+        "The coordinator of the group moved from broker 1 to 2 between 90000 and 100000, which answered: loading"
+    )
+    assert moved(before, after._replace(broker=1)) is None
+    assert moved(before, after._replace(earliest_ms=300 * SECOND, since_ms=310 * SECOND)) is None
+    assert moved(before) is None
+
+
+def test_a_coordinator_that_does_not_answer() -> None:
+    """For at least half of the time."""
+    silence = CoordinatorSeen(90 * SECOND, 100 * SECOND, 1, "down")
+    back = CoordinatorSeen(290 * SECOND, 300 * SECOND, 1, None)
+
+    def is_away(*seen: CoordinatorSeen) -> bool:
+        return broker_conclusions.coordinator_is_away(stuck(), replace(FACTS, coordinators=seen)) is not None
+
+    assert is_away(CoordinatorSeen(0, 0, 1, None), silence, back)
+    assert is_away(CoordinatorSeen(0, 0, 1, None), silence)
+    assert not is_away(CoordinatorSeen(0, 0, 1, None), silence, back._replace(earliest_ms=150 * SECOND))
+    assert not is_away()
+
+
+def test_nobody_commits() -> None:
+    """Only where clients commit without new records: twenty commits or more, of which one in twenty repeats."""
+
+    def is_stated(log: CommitLog) -> bool:
+        return broker_conclusions.nobody_commits(stuck(), replace(FACTS, commits=log)) is not None
+
+    assert is_stated(commits(*range(20), repeats=1))
+    assert not is_stated(commits(*range(20)))
+    assert not is_stated(commits(*range(19), repeats=5))
+
+
+def test_offsets_that_are_set_again_and_again() -> None:
+    """At a steady pace it is a tool that mirrors them, and no hand."""
+    once = told("offsets.set", 100, interval_ms=None)
+    steady = told("offsets.set", 300, interval_ms=60_000)
+    episode = replace(stuck(), sign="offsets.set", event=once)
+    assert broker_conclusions.set_by_hand(episode, replace(FACTS, events=(once,))) is not None
+    assert broker_conclusions.set_by_hand(episode, replace(FACTS, events=(once, steady))) is None

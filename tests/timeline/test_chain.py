@@ -1,0 +1,151 @@
+"""The links of a chain, and the gaps that are said in their place."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from groupreplay.timeline.causes import CAUSES
+from groupreplay.timeline.chain import chain, first_step, quiet_partitions, without_cause
+from groupreplay.timeline.conclusions import Conclusion
+from groupreplay.timeline.diagnosis import evidence_of
+from groupreplay.timeline.document import OffsetChange
+from groupreplay.timeline.episodes import Episode
+from timeline.test_conclusions import SECOND, WHO, commits, stuck
+from timeline.test_episodes import FACTS, MEMBER, told
+
+SLOW_REJOIN = next(
+    cause for cause in CAUSES if cause.name == "slow_rejoin" and "rebalance.stuck" in cause.signs
+)
+COMPLETED = replace(
+    told(
+        "rebalance.completed",
+        300 * SECOND,
+        generation=4,
+        member_count=2,
+        trigger="member_joined",
+        joined=["n"],
+        members=[{**MEMBER, "member_id": "n", "client_id": "new"}],
+        partitions_moved=3,
+        evidence="log",
+    ),
+    id="done",
+)
+
+
+def conclusion(episode: Episode) -> Conclusion:
+    """A cause."""
+    return Conclusion(parts=("It hung",), members=(WHO,), evidence=evidence_of([episode.event]))
+
+
+def test_a_whole_chain() -> None:
+    """Every link that has its evidence, in order."""
+    episode = stuck(state="PreparingRebalance", suspects=(MEMBER,))
+    facts = replace(FACTS, events=(COMPLETED,), commits=commits(*range(5, 100, 5)))
+    assert [(link.kind, link.text) for link in chain(episode, SLOW_REJOIN, conclusion(episode), facts)] == [
+        ("cause", "It hung."),
+        ("trigger", "The rebalance began at 00:01:40: new on h joined."),
+        (
+            "stood_still",
+            "The group was in PreparingRebalance from 00:01:40 to 00:05:00: no commit on 1 of 1 partition.",
+        ),
+        ("waited_for", "The group waited for c on h."),
+        ("ended", "It ended at 00:05:00: generation 4 began with 2 members."),
+        ("cost", "3 min 20 s without a commit on 1 partition, 3 partitions moved."),
+        ("do_first", "Take a thread dump of c on h (jstack); restart it if it does not go on."),
+    ]
+
+
+def test_what_is_not_known() -> None:
+    """Without a rebalance that ended there are no trigger, end and cost; the gaps are said."""
+    episode = replace(stuck(suspects_note="nobody has committed"), until_ms=None)
+    links = without_cause(episode, replace(FACTS, until_ms=400 * SECOND))
+    assert [(link.kind, link.text) for link in links] == [
+        ("waited_for", "The group waited for c on h."),
+        (
+            "still_wrong",
+            "It holds at the end of what is known, after 5 min 0 s; the group is Stable with 2 members.",
+        ),
+    ]
+
+
+def test_the_member_that_ended_it() -> None:
+    """The reason of its leaving, with the sum of that."""
+    left = replace(
+        told(
+            "member.left",
+            300 * SECOND,
+            reason="poll_timeout",
+            candidates=({"reason": "poll_timeout", "words": "silent 5 min"},),
+            evidence="inferred",
+            **MEMBER,
+        ),
+        id="left",
+    )
+    episode = stuck()
+    links = chain(episode, SLOW_REJOIN, conclusion(episode), replace(FACTS, events=(left, COMPLETED)))
+    (ended,) = [link for link in links if link.kind == "ended"]
+    assert (ended.text, ended.certainty, ended.sum, ended.evidence.events) == (
+        "It ended at 00:05:00: c on h left: its client gave up, because nobody polled.",
+        "inferred",
+        "silent 5 min",
+        ("left",),
+    )
+
+
+def test_records_that_are_skipped_and_read_again() -> None:
+    """The sum of the distances of the offsets, by direction."""
+    event = replace(told("offsets.set", 5 * SECOND), id="set")
+    steps = ((0, 100, 150), (1, 100, 70), (2, None, 9))
+    changes = [
+        OffsetChange(
+            at_ms=0, name="offsets.set", topic="t", partition=at, old=old, new=new, severity="WARN", event=0
+        )
+        for at, old, new in steps
+    ]
+    episode = Episode(
+        sign="offsets.set", since_ms=5 * SECOND, until_ms=5 * SECOND, severity="WARN", event=event
+    )
+    (cost,) = without_cause(episode, replace(FACTS, changes=changes, events=(event,)))
+    assert (cost.kind, cost.text) == ("cost", "At most 50 records are skipped and 30 records are read again.")
+
+
+def test_partitions_without_a_commit_since() -> None:
+    """Told long after the end only, where others had commits again."""
+    log = commits(*range(5, 100, 5), *range(310, 400, 5))
+    episode = stuck()
+    facts = replace(FACTS, commits=log, until_ms=400 * SECOND)
+    assert "still_wrong" not in [link.kind for link in without_cause(episode, facts)]
+    other = replace(
+        log,
+        places=(("t", 0), ("t", 1)),
+        place=(log.at_ms < 100 * SECOND).astype(int) * (log.at_ms % 2_000 == 0),
+    )
+    (still,) = [
+        link for link in without_cause(episode, replace(facts, commits=other)) if link.kind == "still_wrong"
+    ]
+    assert (still.text, still.certainty) == ("1 partition of t had no commit since 00:05:00.", "inferred")
+    assert "still_wrong" not in [
+        link.kind for link in without_cause(episode, replace(facts, commits=other, until_ms=310 * SECOND))
+    ]
+
+
+def test_quiet_partitions() -> None:
+    """Commits that were on their way do not count; a hole in the log says nothing."""
+    log = commits(10, 20, 105)
+    assert quiet_partitions(100 * SECOND, 200 * SECOND, replace(FACTS, commits=log)) == (1, 1)
+    assert quiet_partitions(95 * SECOND, 200 * SECOND, replace(FACTS, commits=log)) == (0, 1)
+    assert quiet_partitions(100 * SECOND, 105 * SECOND, replace(FACTS, commits=log)) is None
+    holed = replace(log, gaps=((150 * SECOND, 160 * SECOND),))
+    assert quiet_partitions(100 * SECOND, 200 * SECOND, replace(FACTS, commits=holed)) is None
+
+
+def test_the_first_step() -> None:
+    """With the group in the command as a shell takes it, and the section of the runbook."""
+    episode = stuck()
+    step = first_step(
+        SLOW_REJOIN, conclusion(episode), episode, replace(FACTS, group_id="a b", runbook="https://r/b")
+    )
+    assert (step.command, step.runbook) == (
+        "groupreplay describe --bootstrap-server B --group 'a b' --members --verbose",
+        "https://r/b#rebalance-stuck",
+    )

@@ -1,0 +1,95 @@
+"""The sums of causes: when they hold, and when a number is missing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from groupreplay.timeline import conclusions
+from groupreplay.timeline.commit_rates import CommitLog
+from groupreplay.timeline.diagnosis import BlamedMember
+from groupreplay.timeline.episodes import Episode, VerdictFacts
+from timeline.test_episodes import FACTS, MEMBER, told
+
+SECOND = 1_000
+WHO = BlamedMember(name="c", member_id="m", client_id="c", client_host="h", instance_id=None)
+
+
+def stuck(since_ms: int = 100 * SECOND, members: tuple[BlamedMember, ...] = (WHO,), **data: Any) -> Episode:
+    """A rebalance that is stuck, with a suspect."""
+    event = replace(told("rebalance.stuck", since_ms + SECOND, "ERROR", **data), id="e")
+    return Episode(
+        sign="rebalance.stuck",
+        since_ms=since_ms,
+        until_ms=since_ms + 200 * SECOND,
+        severity="ERROR",
+        event=event,
+        members=members,
+    )
+
+
+def commits(*at_s: int, repeats: int = 0) -> CommitLog:
+    """Commits of one partition at these seconds."""
+    at_ms = np.array(at_s, np.int64) * SECOND
+    return CommitLog(places=(("t", 0),), place=np.zeros(len(at_s), np.int64), at_ms=at_ms, repeats=repeats)
+
+
+def silent(last_s: int, *commits_s: int) -> str | None:
+    """The sentence about a member that committed last at this second, in a group with these commits."""
+    suspects = ({**MEMBER, "reason": "no_commit_since_start", "last_commit_ms": last_s * SECOND},)
+    found = conclusions.silent_before(stuck(suspects=suspects), replace(FACTS, commits=commits(*commits_s)))
+    return None if found is None else "".join(map(str, found.parts))
+
+
+def test_a_member_that_had_stopped() -> None:
+    """Longer than twice the usual gap and ten seconds, while others committed."""
+    every_five = tuple(range(5, 100, 5))
+    assert silent(60, *every_five) == (
+        "c on h had stopped before the rebalance began: it committed last at 60000, 40.0 s before"
+    )
+    assert silent(92, *every_five) is None, "an ordinary pause"
+    assert silent(60, *range(5, 61, 5)) is None, "nobody committed after it"
+    assert silent(60) is None, "no usual gap is known"
+    assert silent(110, *every_five) is None, "it committed in the rebalance"
+
+
+def test_failing_syncs() -> None:
+    """More generations that failed than were completed, three at least; epochs of KIP-848 are no generations."""
+
+    def failed(skipped: int, **facts: Any) -> bool:
+        completed = told("rebalance.completed", 250 * SECOND, skipped_generations=skipped)
+        whole: VerdictFacts = replace(FACTS, events=(completed,), **facts)
+        return conclusions.syncs_fail(stuck(), whole) is not None
+
+    assert failed(3)
+    assert not failed(2)
+    assert not failed(3, group_type="consumer")
+
+
+def test_one_slot_in_a_storm() -> None:
+    """Most of the joins of the time are those of one client id and host, three at least."""
+
+    def culprit(*clients: str) -> list[str]:
+        joined = [
+            told(
+                "member.joined", (110 + at) * SECOND, **{**MEMBER, "client_id": client, "member_id": f"m{at}"}
+            )
+            for at, client in enumerate(clients)
+        ]
+        found = conclusions.one_slot_returns(stuck(), replace(FACTS, events=joined))
+        return [] if found is None else [member.name for member in found.members]
+
+    assert culprit("a", "b", "a", "a") == ["a"]
+    assert culprit("a", "a") == []
+    assert culprit("a", "b", "a", "b", "a", "b", "c") == []
+    assert culprit() == []
+
+
+def test_names() -> None:
+    """Client id and host, or instance id and host; three of them at most."""
+    static = replace(WHO, name="i", instance_id="i")
+    assert conclusions.who([WHO, static]) == "c on h, static member i on h"
+    assert conclusions.who([replace(static, client_host="")]) == "static member i"
+    assert conclusions.who([WHO] * 5) == "c on h, c on h, c on h and 2 more"

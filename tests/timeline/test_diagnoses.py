@@ -1,0 +1,92 @@
+"""Which signs are explained by the cause of another one, and rolling restarts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from groupreplay.timeline.diagnoses import Diagnoses, rolling_restarts
+from groupreplay.timeline.document import SlotLane, Statement, Tenure
+from groupreplay.timeline.event_reading import ReadEvent
+from timeline.test_episodes import FACTS, MEMBER, bar, told
+
+SECOND = 1_000
+SUSPECT = {**MEMBER, "reason": "no_commit_since_start", "last_commit_ms": None}
+LEFT = {**MEMBER, "reason": "poll_timeout", "candidates": (), "elapsed_ms": 60_000}
+
+
+def lane(name: str, *tenures: tuple[int, int | None]) -> SlotLane:
+    """A slot with members from a second to another one."""
+    return SlotLane(
+        name=name,
+        instance_id=None,
+        client_id=name,
+        client_host="/h",
+        tenures=tuple(
+            Tenure(
+                member_id=f"{name}-{at}",
+                since_ms=since * SECOND,
+                until_ms=None if until is None else until * SECOND,
+                reason=None,
+            )
+            for at, (since, until) in enumerate(tenures)
+        ),
+        holdings=(),
+        marks=(),
+        blames=(),
+    )
+
+
+def identified(event: ReadEvent, name: str) -> ReadEvent:
+    """The event with an id."""
+    return replace(event, id=name)
+
+
+def test_one_cause_explains_several_signs() -> None:
+    """The client that gave up, and the pause of the same minute; the worst tone of them is that of the sentence."""
+    paused = bar("commits.paused", 400_000, 500_000)
+    events = (identified(told("member.left", 500_000, "WARN", index=1, **LEFT), "left"),)
+    firing = (identified(told("commits.paused", 450_000, "INFO"), "paused"),)
+    diagnosed = Diagnoses.of(replace(FACTS, conditions=(paused,), condition_events=firing, events=events))
+    subject = ("member.left", 1)
+    assert (diagnosed.cause_name(subject), diagnosed.is_explained(subject)) == ("gave_up", False)
+    assert diagnosed.is_explained(("commits.paused", "commits.paused 400000"))
+    assert [member.name for member in diagnosed.blamed(subject)] == ["c"]
+    statement = Statement(tone="info", text="x", parts=("x",), since_ms=None, until_ms=None)
+    told_of = diagnosed.explain(statement, [subject])
+    assert (told_of.tone, told_of.cause, told_of.links[0].kind) == ("warn", "gave_up", "cause")
+    assert diagnosed.explain(statement, [("no.such", "")]) == statement
+
+
+def test_another_time_is_another_incident() -> None:
+    """A pause two minutes later has a sentence of its own, and no cause."""
+    paused = bar("commits.paused", 700_000, 800_000)
+    events = (identified(told("member.left", 500_000, "WARN", index=1, **LEFT), "left"),)
+    firing = (identified(told("commits.paused", 750_000, "INFO"), "paused"),)
+    diagnosed = Diagnoses.of(replace(FACTS, conditions=(paused,), condition_events=firing, events=events))
+    subject = ("commits.paused", "commits.paused 700000")
+    assert (diagnosed.is_explained(subject), diagnosed.cause_name(subject)) == (False, "")
+
+
+def rolled(*lanes: SlotLane) -> list[str]:
+    """The sentences about rolling restarts."""
+    return [one.text for one in rolling_restarts(replace(FACTS, slots=lanes))]
+
+
+def test_a_rolling_restart() -> None:
+    """Each member once, one after another, nearly all of them."""
+    first, second = lane("a", (1, 100), (105, None)), lane("b", (1, 130), (136, None))
+    assert rolled(first, second) == [
+        "Rolling restart 00:01:45 to 00:02:16: 2 members were restarted one after another."
+    ]
+    assert rolled(first, second, lane("c", (1, None))) == []
+    assert rolled(first) == []
+    assert rolled(lane("a", (1, 100), (105, None)), lane("b", (1, 101), (105, None))) == []
+    assert rolled(lane("a", (1, 100), (400, None)), second) == []
+
+
+def test_a_killed_member_has_two_slots() -> None:
+    """The next process joins before the session of the killed one has ended."""
+    killed, back = lane("b", (1, 175)), lane("b", (136, None))
+    assert rolled(lane("a", (1, 100), (105, None)), killed, back) == [
+        "Rolling restart 00:01:45 to 00:02:16: 2 members were restarted one after another."
+    ]
