@@ -24,18 +24,21 @@ def made(attempt: Attempt, said: Said) -> None:
 CASES = (
     Remedy(
         line=SERVE,
+        of="app.serve.guard: give --auth-token-file FILE,",
         files={"FILE": "t" * 40},
         says="give (?P<add>--auth-token-file FILE), or",
         apply=lambda attempt, said: attempt.add(said["add"], "FILE"),
     ),
     Remedy(
         line=SERVE,
+        of="app.serve.guard: give --auth-token-file FILE,",
         says=r"or listen on (?P<address>127\.0\.0\.1)",
         apply=lambda attempt, said: attempt.put("0.0.0.0:9408", f"{said['address']}:9408"),
     ),
     *(
         Remedy(
             line=f"{SERVE} --auth-token-file FILE",
+            of="app.serve.guard: write a random",
             files=files,
             says=r"for example: (?P<shell>\(umask 077; openssl rand -hex 32 > FILE\))",
             apply=made,

@@ -21,9 +21,9 @@ from groupreplay.streaming.kafka.broker_config import effective_retention, lists
 from groupreplay.streaming.kafka.clients import NO_ERA, Connection
 from groupreplay.streaming.kafka.group_admin import GroupAdmin
 from groupreplay.streaming.kafka.output_topics import (
-    change_line,
     create_topics,
     describe_topics,
+    remedy,
     topic_problems,
 )
 from groupreplay.streaming.kafka.rights import Held, Right, grant_line
@@ -162,12 +162,7 @@ def output_topics(subject: Subject) -> Sequence[CheckResult]:
             results.append(ok(about, f"{topic.partitions} partitions, {topic.replicas} replicas, {seen}"))
             continue
         what = "; ".join(problem.what for problem in problems)
-        fix = "\n".join(
-            change_line(subject.sink, topic, problem.setting)
-            if problem.setting
-            else "delete the topic and create it again with one partition"
-            for problem in problems
-        )
+        fix = "\n".join(remedy(subject.sink, topic, problem) for problem in problems)
         if any(problem.fatal for problem in problems):
             results.append(failed(about, GroupReplayError(what, fix=fix, exit_code=ExitCode.DATA)))
         else:

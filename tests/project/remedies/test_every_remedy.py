@@ -1,0 +1,233 @@
+"""Every message that names a remedy has a test that reads the remedy in the printed message, and applies it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterator
+from pathlib import Path
+
+from support.paths import ROOT
+from support.tools.remedies_in_source import remedies
+
+#: Reason -> keys, as for ``read_remedy``, of what no test applies.
+NOT_APPLIED: dict[str, tuple[str, ...]] = {
+    "no test yet": (
+        "api.events: give info, warn",
+        "api.sources: give a path,",
+        "api.sources: decode() says",
+        "api.sources: groupreplay failed",
+        "api.sources: give the id of",
+        "app.bundle.archive: install it: python",
+        "app.bundle.archive: use another --python;",
+        "app.bundle.archive: pip reads its",
+        "app.bundle.builder: an archive needs",
+        "app.bundle.builder: Spark unpacks",
+        "app.bundle.target: use --scala …",
+        "app.bundle.target: use --spark …,",
+        "app.bundle.target: use --python",
+        "app.bundle.target: use --platform",
+        "app.check.checklist: check the brokers",
+        "app.check.checklist: run it again",
+        "app.check.cluster_checks: check these brokers;",
+        "app.check.cluster_checks: kafka-transactions.sh",
+        "app.check.cluster_checks: start its producer",
+        "app.check.cluster_checks: synchronise the",
+        "app.check.cluster_checks: … or give it:",
+        "app.check.cluster_checks: set offsets.retention.check.interval.ms",
+        "app.check.machine_checks: pip install --upgrade",
+        "app.check.machine_checks: … (on a cluster:",
+        "app.check.machine_checks: pip install 'pyspark==…',",
+        "app.check.machine_checks: let that job",
+        "app.check.machine_checks: give this user",
+        "app.check.machine_checks: start the job:",
+        "app.check.machine_checks: metrics name",
+        "app.cli.commands.serve: … has no meaning",
+        "app.cli.flags: no broker starts with …=… and a shorter session",
+        "app.cli.options: … is not KEY=VALUE",
+        "app.cli.program: No such command",
+        "app.cli.program: check where stdout",
+        "app.cli.time_range: --until … (…) is not after --since … (…), in ….",
+        "app.demo.run: the end of its",
+        "app.exporter.http_server: choose an address",
+        "app.inspection.offsets_plan: events with offsets",
+        "app.inspection.offsets_plan: groupreplay describe",
+        "app.inspection.records: give pairs of",
+        "app.report.assets: install groupreplay",
+        "app.report.page: install it: pip",
+        "app.serve.history.file: give another",
+        "app.serve.history.writer: it begins again",
+        "app.serve.history.writer: its oldest …",
+        "app.serve.offsets_log.group_logs: ask again",
+        "app.simulate.files: give a file,",
+        "app.simulate.plan_checks: …groupreplay",
+        "app.simulate.plan_checks: docs/simulations.md",
+        "app.simulate.plan_checks: add --scala:",
+        "app.simulate.plan_checks: change one of",
+        "app.simulate.plan_checks: give it with",
+        "app.simulate.topics: check the brokers,",
+        "state.conditions.job_blind: chronyc tracking,",
+        "state.conditions.job_blind: kafka-transactions.sh",
+        "state.conditions.job_blind: kafka-acls.sh",
+        "state.conditions.job_blind: groupreplay run",
+        "state.conditions.job_blind: start the job",
+        "state.conditions.job_blind: groupreplay check,",
+        "streaming.base.clock: give one with",
+        "streaming.base.extras: pip install 'groupreplay[…]'",
+        "streaming.base.files: check that the",
+        "streaming.base.files: free some space,",
+        "streaming.base.files: check what reads",
+        "streaming.base.files: check that it",
+        "streaming.base.files: chmod 600 …",
+        "streaming.config.properties: check the path",
+        "streaming.config.retention: it is not used",
+        "streaming.config.retention: give two numbers,",
+        "streaming.config.rules_file: deploy/rules.toml",
+        "streaming.config.rules_file: …known here:",
+        "streaming.config.rules_file: save the file",
+        "streaming.config.settings: give --bootstrap-server",
+        "streaming.config.settings: check the path",
+        "streaming.engine.json_messages: … are allowed,",
+        "streaming.engine.probe_rows: check the clocks",
+        "streaming.kafka.broker_config: … are assumed,",
+        "streaming.kafka.broker_config: …, before …",
+        "streaming.kafka.client_errors: check that all",
+        "streaming.kafka.client_errors: check security.protocol and the",
+        "streaming.kafka.group_admin: each round of",
+        "streaming.kafka.log_check: check that they",
+        "streaming.kafka.output_topics: check the cluster's",
+        "streaming.kafka.topic_reader: check that the",
+        "streaming.local.broker: choose another",
+        "streaming.local.ivy: correct --ivy-settings",
+        "streaming.local.ivy: pip install 'groupreplay[spark]'",
+        "streaming.local.ivy: the server's",
+        "streaming.local.ivy: the proxy requires",
+        "streaming.local.ivy: the repository",
+        "streaming.local.ivy: correct or unset",
+        "streaming.local.jars: pip install 'pyspark==….*',",
+        "streaming.local.jars: ask the operator",
+        "streaming.local.java: set JAVA_HOME,",
+        "streaming.local.spark_lines: pip install 'groupreplay[spark]'",
+        "streaming.prober.service: the groups that",
+        "streaming.prober.service: started again",
+        "streaming.run.context: synchronise it",
+        "streaming.run.identity: run the release",
+        "streaming.run.identity: give this job",
+        "streaming.run.identity: name the same",
+        "streaming.run.identity: restore the whole",
+        "streaming.run.job_run: grant it: …",
+        "streaming.run.log_watch: start again:",
+        "streaming.run.topic_owner: check the broker",
+        "streaming.run.topic_owner: stop it, or give",
+        "streaming.run.topic_owner: nothing, if that",
+        "streaming.sources.capture: give only captures",
+        "streaming.sources.capture_columns: its columns are …",
+        "streaming.sources.capture_columns: there are …",
+        "streaming.sources.capture_columns: records without",
+        "streaming.sources.capture_columns: it must be …",
+        "streaming.sources.capture_columns: it must be binary,",
+        "streaming.sources.capture_columns: rename the folder",
+        "streaming.sources.capture_order: it is cut short",
+        "streaming.sources.capture_order: check the path",
+        "streaming.sources.capture_order: copy it again",
+        "streaming.sources.sorted_blocks: name a folder",
+        "streaming.spark.checkpoint: only the claim",
+        "streaming.spark.checkpoint: check its rights",
+        "streaming.spark.checkpoint_files: give this job",
+        "streaming.spark.checkpoint_files: check that its",
+        "streaming.spark.checkpoint_files: …; only the lock",
+        "streaming.spark.checkpoint_files: stop it (its",
+        "streaming.spark.event_frame: leave it out:",
+        "streaming.spark.event_frame: give a frame",
+        "streaming.spark.event_frame: leave key and",
+        "streaming.spark.event_frame: give timestamps",
+        "streaming.spark.faults: groupreplay check",
+        "streaming.spark.faults: check the --command-config",
+        "streaming.spark.faults: start again with",
+        "streaming.spark.faults: correct that",
+        "streaming.spark.faults: stop the other",
+        "streaming.spark.faults: restore the whole",
+        "streaming.spark.faults: run the release",
+        "streaming.spark.faults: --debug shows",
+        "streaming.spark.job: start again:",
+        "streaming.spark.preflight: keep …=true,",
+        "streaming.spark.preflight: use one of these",
+        "streaming.spark.preflight: check that all",
+        "streaming.spark.preflight: groupreplay check",
+        "streaming.spark.preflight: check the broker",
+        "streaming.spark.session: Spark is running",
+        "streaming.spark.session: nothing: the",
+        "streaming.spark.session_checks: pip install 'groupreplay[spark]'",
+        "streaming.spark.session_checks: use one of these",
+        "streaming.spark.session_checks: pip install setuptools,",
+        "streaming.spark.session_checks: it uses Spark's",
+        "streaming.spark.session_checks: it was run with",
+        "streaming.spark.session_checks: use one line",
+        "streaming.spark.session_checks: start it with:",
+        "streaming.spark.session_checks: it has to be",
+        "streaming.spark.session_checks: start it with",
+        "streaming.spark.worker_check: the query waits",
+        "streaming.spark.worker_check: use one release",
+        "streaming.spark.worker_check: set spark.pyspark.python",
+        "streaming.spark.worker_check: groupreplay bundle",
+        "streaming.spark.worker_check: what --py-files",
+    ),
+}
+
+
+def keys_in_tests() -> set[str]:
+    """The keys that the tests have."""
+    modules = {remedy.module for remedy in remedies()}
+    return {
+        text
+        for path in (ROOT / "tests").rglob("*.py")
+        if path != Path(__file__)
+        for text in _texts(path)
+        if text.partition(": ")[0] in modules
+    }
+
+
+def _texts(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+def not_named(texts: Collection[str], keys: Collection[str]) -> list[str]:
+    """The remedies, each with its module in front, that no key names."""
+    return [text for text in texts if not text.startswith(tuple(keys))]
+
+
+def test_each_remedy_is_applied_or_has_a_reason() -> None:
+    """A new remedy needs a test; a key of a remedy that is gone, or that a test applies now, must leave."""
+    texts = [f"{remedy.module}: {remedy.text}" for remedy in remedies()]
+    applied, excused = keys_in_tests(), {key for keys in NOT_APPLIED.values() for key in keys}
+    assert not_named(texts, applied | excused) == []
+    open_texts = not_named(texts, applied)
+    assert [key for key in applied if not any(text.startswith(key) for text in texts)] == []
+    assert [key for key in excused if not any(text.startswith(key) for text in open_texts)] == []
+
+
+def test_where_a_remedy_may_stand(tmp_path: Path) -> None:
+    """As an argument, in a table, in another function, in what a function returns; of a warning its second half."""
+    (tmp_path / "module.py").write_text(
+        "TABLE = (('sign', 'what', 'set it'), ('sign', 'what', 'unset it'))\n"
+        "def refuse(what, fix):\n"
+        "    return MyError(what, fix=fix)\n"
+        "def choose(flag):\n"
+        "    return f'give {flag}' if flag else 'give a flag'\n"
+        "def all(text, flag):\n"
+        "    refuse(text, 'stop the other one')\n"
+        "    for sign, what, fix in TABLE:\n"
+        "        MyError(what, fix=fix)\n"
+        "    raise UsageError(f'no {text}: ' + choose(flag))\n"
+        "log.warning('%s is late: wait %d s', 1, 2)\n"
+        "MyError('no remedy', where='here')\n"
+    )
+    assert [(one.module, one.text, one.lines) for one in remedies(tmp_path)] == [
+        ("module", "stop the other one", (7,)),
+        ("module", "set it", (9,)),
+        ("module", "unset it", (9,)),
+        ("module", "no …: give …", (10,)),
+        ("module", "no …: give a flag", (10,)),
+        ("module", "wait … s", (11,)),
+    ]
