@@ -92,7 +92,8 @@ class Remedy:
 def prove(remedy: Remedy) -> None:
     """Reads the remedy in the message, applies it, and finds the message gone."""
     for name, text in remedy.files.items():
-        Path(name).write_text(text)
+        # A byte that is no UTF-8.
+        Path(name).write_bytes(text.encode().replace(b"BYTE", b"\xff"))
     attempt = Attempt(remedy.line.split())
     refused = invoke(*attempt.words)
     assert refused.exit_code in (ExitCode.USAGE, ExitCode.DATA), refused.output
@@ -106,11 +107,13 @@ def prove(remedy: Remedy) -> None:
     assert done.exit_code in remedy.ends, (attempt.words, done.output, done.exception)
 
 
+def unreachable(*_: object, **__: object) -> None:
+    """Ends a command where it would begin to work."""
+    raise GroupReplayError("reached", exit_code=ExitCode.CONNECTION)
+
+
 def without_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     """No cluster answers, at once; ``run`` ends where it would begin to work."""
-
-    def unreachable(*_: object, **__: object) -> None:
-        raise GroupReplayError("reached", exit_code=ExitCode.CONNECTION)
 
     def opened(_: Connection, cluster: Cluster) -> None:
         ClientProperties(cluster.properties).for_librdkafka()

@@ -20,6 +20,7 @@ from groupreplay.streaming.sinks.job_topic import JobTopic
 from support.job.jobs import PATIENCE_SECONDS, RunningJob, running_job, topic_names
 from support.kafka.clients import commit_once, make_topics, produce
 from support.kafka.waiting import wait_until
+from support.remedies import read_remedy
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(900)]
 
@@ -67,7 +68,7 @@ def test_one_job_a_set_of_topics(tmp_path: Path, jobs: Callable[..., RunningJob]
         second
     )
     assert f"host {owner['host']}, checkpoint file:{tmp_path}/first" in said(second)
-    assert "--take-over" in said(second)
+    read_remedy("streaming.run.topic_owner: stop it, or give this job topics of its own", said(second))
     assert not (tmp_path / "second" / "groupreplay.json").exists()
     assert first.process.exit_code is None
 
@@ -76,6 +77,7 @@ def test_one_job_a_set_of_topics(tmp_path: Path, jobs: Callable[..., RunningJob]
     assert exit_code(first) == 2
     third.wait_until(lambda: third.status()["run_id"] != owner["run_id"])
     assert f"another job has taken over these topics: run {third.status()['run_id']}" in said(first)
+    read_remedy("streaming.run.topic_owner: nothing, if that was intended", said(first))
     third.wait_caught_up()
     assert third.documents().keys() == {"g"}
 

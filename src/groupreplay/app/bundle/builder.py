@@ -156,7 +156,7 @@ def build_bundle(archive: Path, spark: SparkRelease, target: BundleTarget, *, fo
         raise GroupReplayError(
             f"the archive could not be written, {error.strerror or error}",
             where=where,
-            fix="an archive needs 200 MB here and as much in the folder for temporary files (TMPDIR)",
+            fix="free 200 MB there; as much is needed in the folder for temporary files, which TMPDIR names",
         ) from None
     return Bundle(
         archive=archive,
@@ -169,7 +169,7 @@ def build_bundle(archive: Path, spark: SparkRelease, target: BundleTarget, *, fo
 def _require_place(archive: Path, program: Path, *, force: bool) -> None:
     if not archive.name.endswith(".tar.gz"):
         raise unusable(
-            "the archive's name does not end with .tar.gz", archive, "Spark unpacks it by this ending"
+            "Spark cannot unpack an archive of this name", archive, "give it a name that ends with .tar.gz"
         )
     require_new([archive, program], force=force)
 
