@@ -69,7 +69,7 @@ def test_a_cluster_without_logins(
 def test_an_open_transaction(
     broker: EmbeddedBroker, unique: Callable[[str], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Commits whose transaction does not end hold back all that follows: told with its age, and the commands that end it."""
+    """Commits whose transaction does not end hold back all that follows: told with age and remedy, which works."""
     topic = unique("orders")
     make_topics(broker.bootstrap_servers, {topic: 1})
     subject = Subject(CheckSettings(source=Cluster(bootstrap_servers=broker.bootstrap_servers)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,6 +29,7 @@ from support.remedies import read_remedy
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
 Unique = Callable[[str], str]
+CHECK_INTERVAL = "offsets.retention.check.interval.ms"
 MESSAGE = [(b"key", b"value")]
 
 
@@ -50,11 +52,19 @@ def works(*words: object) -> None:
     assert result.exit_code == ExitCode.OK, result.output
 
 
+def checked(name: str, *words: object) -> dict[str, str | None]:
+    """One answer of ``check``."""
+    answers = json.loads(invoke("check", "-o", "json", *words).stdout)
+    (answer,) = [one for one in answers if one["check"] == name]
+    return dict(answer)
+
+
 def test_a_cluster_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A first offset is committed; the broker is started again; a simulation may go into the log itself."""
     monkeypatch.setattr(clients, "REQUEST_SECONDS", 2.0)
     monkeypatch.setattr(publisher, "_FLUSH_SECONDS", 2.0)
-    with EmbeddedBroker(offsets_partitions=1, wait_for_coordinator=False) as broker:
+    retention = {"offsets.retention.minutes": 1, CHECK_INTERVAL: 600_000}
+    with EmbeddedBroker(offsets_partitions=1, overrides=retention, wait_for_coordinator=False) as broker:
         words = ("list", "--bootstrap-server", broker.bootstrap_servers)
         code, told = refused(*words)
         assert code == ExitCode.DATA
@@ -67,7 +77,22 @@ def test_a_cluster_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         works(*words)
         sending = Publisher(Cluster(bootstrap_servers=broker.bootstrap_servers))
         sending.publish("orders", MESSAGE)
+        with pytest.raises(GroupReplayError) as caught:
+            EmbeddedBroker(port=broker.port).start()
+        read_remedy("streaming.local.broker: choose another port, or 0", str(caught.value))
+        asked = ("--bootstrap-server", broker.bootstrap_servers)
+        answer = checked("retention", *asked)
+        (longest,) = read_remedy(
+            "app.check.cluster_checks: set offsets.retention.check.interval.ms", str(answer["fix"])
+        )
+        os.kill(broker.pid or 0, signal.SIGSTOP)
+        answer = checked("cluster", *asked, "--timeout", 1)
+        os.kill(broker.pid or 0, signal.SIGCONT)
+        read_remedy(
+            "app.check.checklist: check the brokers and the network, or raise --timeout", str(answer["fix"])
+        )
         broker.stop()
+        broker._settings[CHECK_INTERVAL] = longest
         code, told = refused(*words)
         assert code == ExitCode.CONNECTION
         read_remedy("streaming.kafka.client_errors: check the address, that the broker runs", told)
@@ -78,6 +103,7 @@ def test_a_cluster_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         )
         broker.start()
         works(*words)
+        assert checked("retention", *asked)["status"] == "ok"
         sending.publish("orders", MESSAGE)
         simulate = [
             "simulate",
@@ -118,6 +144,17 @@ def test_check_names_the_right_and_grants_it(guarded: SecuredBroker, tmp_path: P
         read_remedy("app.check.cluster_checks: kafka-acls.sh", line)
         as_administrator(guarded, line)
     works("list", *login)
+
+
+def test_a_retention_that_may_not_be_read(guarded: SecuredBroker, tmp_path: Path) -> None:
+    """Both ways out of the message: the flag, and the printed right."""
+    guarded.allow_only(source_rights(probe=True, ask_retention=False))
+    login = ("--bootstrap-server", guarded.checked, "--command-config", guarded.properties(tmp_path))
+    fix = str(checked("retention", *login)["fix"])
+    read_remedy("app.check.cluster_checks: … or give it: --retention-minutes", fix)
+    assert checked("retention", *login, fix.rpartition(": ")[2], 600)["status"] == "ok"
+    as_administrator(guarded, fix.splitlines()[0])
+    assert checked("retention", *login)["status"] == "ok"
 
 
 def test_rights_that_a_job_requires(guarded: SecuredBroker, tmp_path: Path) -> None:
@@ -247,9 +284,7 @@ def test_a_topic_of_the_job_with_too_many_partitions(
     admin = make_topics(plain, {names.job: 2})
 
     def answer() -> dict[str, str | None]:
-        result = invoke("check", "-o", "json", "--bootstrap-server", plain, *topic_flags(names))
-        (job,) = [one for one in json.loads(result.stdout) if one["check"] == f"topic {names.job}"]
-        return dict(job)
+        return checked(f"topic {names.job}", "--bootstrap-server", plain, *topic_flags(names))
 
     connection = Connection(Cluster(bootstrap_servers=plain))
     with caplog.at_level("WARNING"):
