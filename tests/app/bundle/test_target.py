@@ -25,6 +25,7 @@ from groupreplay.app.bundle.target import (
 )
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from support.paths import ROOT
+from support.remedies import read_remedy
 
 
 def project() -> dict[str, Any]:
@@ -169,6 +170,7 @@ def test_the_remedies_of_refused_targets(line: str) -> None:
     pythons = str(refused.value.fix).removeprefix("use --python ").split(", ")
     with pytest.raises(GroupReplayError) as refused:
         bundle_target(pythons[0], "abacus", release)
+    read_remedy("app.bundle.target: use --platform", str(refused.value))
     for machine in str(refused.value.fix).removeprefix("use --platform ").split(" or "):
         for python in pythons:
             assert bundle_target(python, machine, release) == BundleTarget(python, machine)
