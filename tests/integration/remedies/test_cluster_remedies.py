@@ -13,7 +13,7 @@ from confluent_kafka.admin import ConfigResource
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.config.settings import Cluster, TopicNames
-from groupreplay.streaming.kafka import clients, publisher
+from groupreplay.streaming.kafka import clients, publisher, topic_reader
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.output_topics import create_topics, ensure_topics
 from groupreplay.streaming.kafka.publisher import Publisher
@@ -296,3 +296,17 @@ def test_a_topic_of_the_job_with_too_many_partitions(
     # As a start of the job does.
     wait_until(lambda: ensure_topics(connection, names, only=["job"]) == {names.job: 1})
     assert answer()["status"] == "ok"
+
+
+def test_a_partition_that_is_silent(plain: str, unique: Unique) -> None:
+    """The printed command lists partitions without a leader: this one has a leader, only no further record."""
+    topic = unique("silent")
+    make_topics(plain, {topic: 1})
+    Publisher(Cluster(bootstrap_servers=plain)).publish(topic, MESSAGE)
+    connection = Connection(Cluster(bootstrap_servers=plain))
+    with pytest.raises(UnreachableError) as caught:
+        list(topic_reader.read_messages(connection, topic, {0: 0}, {0: 5}, silence_seconds=1.0))
+    read_remedy(
+        "streaming.kafka.topic_reader: check that a broker leads it: kafka-topics.sh", str(caught.value)
+    )
+    assert run_printed(str(caught.value.fix).partition(": ")[2]).strip() == ""

@@ -42,13 +42,13 @@ CASES = (
     ),
     Remedy(
         line="list --from-file RENAMED --column ofset=kafka_offset",
-        of="streaming.sources.capture_columns: its columns are …,",
+        of="streaming.sources.capture_columns: its columns are",
         says=r"its columns are .*\b(?P<column>offset)\b",
         apply=lambda attempt, said: attempt.put("ofset=kafka_offset", f"{said['column']}=kafka_offset"),
     ),
     Remedy(
         line="list --from-file RENAMED --column offset=x",
-        of="streaming.sources.capture_columns: there are …, …",
+        of="streaming.sources.capture_columns: there are",
         says=r"there are .*\b(?P<name>kafka_offset)\b",
         apply=lambda attempt, said: attempt.put("offset=x", f"offset={said['name']}"),
     ),

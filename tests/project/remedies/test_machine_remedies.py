@@ -22,9 +22,11 @@ from groupreplay.app.bundle import builder
 from groupreplay.app.bundle.target import bundle_target, spark_release
 from groupreplay.streaming.base import extras, files
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.local import java, spark_lines
 from support.fake_java import fake_java
 from support.histories.builders import generation, member
+from support.histories.raw_records import commit, log
 from support.job.captures import invoke, raw, write_capture
 from support.reachable import reachable_folder
 from support.remedies import read_remedy
@@ -299,6 +301,14 @@ def test_python() -> None:
         refused(lambda: list(groupreplay.replay([]))),
     )
     list(groupreplay.replay("CAPTURE"))
+    write_capture(Path("TWO"), log([commit("a"), commit("b")]))
+    told = refused(lambda: groupreplay.group_timeline("TWO", "*"))
+    read_remedy("api.sources: give the id of one of them", told)
+    for group in ("a", "b"):
+        groupreplay.group_timeline("TWO", group)
+    told = refused(lambda: Cluster(bootstrap_servers=""))
+    read_remedy("streaming.config.settings: give --bootstrap-server host:port", told)
+    Cluster(bootstrap_servers="host:9092")
     naive = dt.datetime(2026, 1, 1)
     told = refused(lambda: list(groupreplay.replay("CAPTURE", since=naive)))
     read_remedy("streaming.base.clock: give one with a zone", told)

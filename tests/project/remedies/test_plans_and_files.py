@@ -35,6 +35,11 @@ def write(text: str) -> Callable[[Attempt, Said], None]:
     return apply
 
 
+def put_file(attempt: Attempt, _: Said) -> None:
+    """A file instead of a device."""
+    attempt.put("/dev/null", "new.parquet")
+
+
 def swap_times(attempt: Attempt, _: Said) -> None:
     """The earlier time is the first one."""
     attempt.words[-3], attempt.words[-1] = attempt.words[-1], attempt.words[-3]
@@ -104,6 +109,12 @@ CASES = (
         of="app.simulate.plan_checks: change one of the two",
         says="change one of the two",
         apply=lambda attempt, _: attempt.put(f"{SESSION}=70000", f"{SESSION}=60000"),
+    ),
+    Remedy(
+        line="simulate --groups 1 --seconds 60 --force -o /dev/null",
+        of="app.simulate.files: give a file",
+        says="give a file, or (?P<flag>--truth-file)",
+        apply=put_file,
     ),
     # Bundles.
     *(

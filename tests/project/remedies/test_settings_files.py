@@ -120,14 +120,14 @@ CASES = (
     # The rules.
     Remedy(
         line=RULES,
-        of="app.simulate.plan_checks: …known here: …",
+        of="streaming.config.rules_file: …known here:",
         files={"FILE": "[rebalance.stuk]\nthreshold_ms = 1\n"},
         says=r"did you mean (?P<new>\w+)\?",
         apply=write("stuk"),
     ),
     Remedy(
         line=RULES,
-        of="app.simulate.plan_checks: …known here: …",
+        of="streaming.config.rules_file: …known here:",
         files={"FILE": "[rebalance.x]\nthreshold_ms = 1\n"},
         says=r"known here: .*\b(?P<new>stuck)\b",
         apply=write("x"),
