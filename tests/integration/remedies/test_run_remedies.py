@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,6 +18,7 @@ import pytest
 from groupreplay.state.policy.context import Context
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import TopicNames
+from groupreplay.streaming.spark.checkpoint_files import DRIVER_FILE
 from groupreplay.streaming.spark.event_frame import event_frame
 from groupreplay.streaming.spark.session import SESSION_CONF
 from support.job.jobs import topic_names
@@ -135,6 +138,22 @@ def test_a_damaged_checkpoint(stored: Stored, tmp_path: Path) -> None:
     commit_once(stored.server, "after-damage")
     read_remedy("streaming.spark.faults: restore the whole folder from a backup", stored.refused(checkpoint))
     stored.copy(checkpoint)
+    stored.runs(checkpoint)
+
+
+def test_a_checkpoint_that_another_job_holds(stored: Stored, tmp_path: Path) -> None:
+    """Its owner is named, and stopped; another folder does, too."""
+    checkpoint = stored.copy(tmp_path / "held")
+    lock = checkpoint / DRIVER_FILE
+    code = "import fcntl, sys; fcntl.flock(file := open(sys.argv[1], 'a'), fcntl.LOCK_EX); print(); input()"
+    command = [sys.executable, "-c", code, str(lock)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        told = stored.refused(checkpoint)
+        read_remedy("streaming.spark.checkpoint_files: stop it (its owner: …), or use another", told)
+        stored.runs(stored.copy(tmp_path / "another"))
+        holder.communicate(b"\n")
     stored.runs(checkpoint)
 
 

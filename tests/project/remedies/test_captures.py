@@ -11,7 +11,7 @@ import pytest
 from groupreplay.streaming.base.errors import ExitCode
 from support.histories.builders import asked_for, commit, emptied, generation, member, no_offset
 from support.job.captures import invoke, raw, write_capture
-from support.remedies import Attempt, Remedy, Said, prove
+from support.remedies import Attempt, Remedy, Said, prove, read_remedy
 
 AT = 1_767_225_600_000
 
@@ -120,6 +120,7 @@ def test_an_event_without_offsets_is_none_of_those_that_are_named(
     for event in events:
         refused = invoke("offsets-file", event["id"], "--from-file", "CAPTURE")
         assert refused.exit_code == ExitCode.DATA
+        read_remedy("app.inspection.offsets_plan: events with offsets are", refused.stderr)
         assert (
             event["type"].removeprefix("groupreplay.")[:-3] not in refused.stderr.partition("offsets are ")[2]
         )

@@ -306,6 +306,10 @@ def test_python() -> None:
     read_remedy("api.sources: give the id of one of them", told)
     for group in ("a", "b"):
         groupreplay.group_timeline("TWO", group)
+    told = refused(lambda: list(groupreplay.replay("CAPTURE", brokers=groupreplay.Brokers(release="x"))))
+    (release,) = re.findall(r"such as ([\d.]+)", told)
+    read_remedy("streaming.config.retention: give two numbers, such as", told)
+    list(groupreplay.replay("CAPTURE", brokers=groupreplay.Brokers(release=release)))
     told = refused(lambda: Cluster(bootstrap_servers=""))
     read_remedy("streaming.config.settings: give --bootstrap-server host:port", told)
     Cluster(bootstrap_servers="host:9092")
