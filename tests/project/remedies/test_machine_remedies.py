@@ -197,6 +197,9 @@ def test_a_bundle_without_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         filler.write_bytes(bytes(900_000))
         told = refused(lambda: builder.build_bundle(disk / "new.tar.gz", spark, target))
         read_remedy("app.bundle.builder: free 200 MB there", told)
+    (tmp_path / "file").touch()
+    told = refused(lambda: builder.build_bundle(tmp_path / "file" / "new.tar.gz", spark, target))
+    read_remedy("app.bundle.builder: name a folder that can be written", told)
     assert builder.build_bundle(tmp_path / "new.tar.gz", spark, target).archive.exists()
 
 

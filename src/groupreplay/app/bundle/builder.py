@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import json
 import shlex
@@ -156,7 +157,9 @@ def build_bundle(archive: Path, spark: SparkRelease, target: BundleTarget, *, fo
         raise GroupReplayError(
             f"the archive could not be written, {error.strerror or error}",
             where=where,
-            fix="free 200 MB there; as much is needed in the folder for temporary files, which TMPDIR names",
+            fix="free 200 MB there; as much is needed in the folder for temporary files, which TMPDIR names"
+            if error.errno in (errno.ENOSPC, errno.EDQUOT)
+            else "name a folder that can be written",
         ) from None
     return Bundle(
         archive=archive,
