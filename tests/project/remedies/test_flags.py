@@ -59,7 +59,6 @@ NOTHING = (ExitCode.DATA,)
 DESCRIBE = "describe --from-file CAPTURE"
 EITHER = "Give either (?P<group>--group) or (?P<all>--all-groups)"
 BOUNDS = r"need (?P<history>--history) or (?P<states>--states); (?P<at>--at TIME) shows"
-ZONE = r"write (?P<utc>UTC), a name such as (?P<name>[\w/]+), or an offset such as (?P<offset>\S+)"
 RUN = "run --bootstrap-server 127.0.0.1:1"
 JOB = f"{RUN} --checkpoint c"
 CASES = (
@@ -314,45 +313,6 @@ CASES = (
         apply=put("1"),
     ),
     *(
-        Remedy(
-            line="list --from-file CAPTURE --time-zone x",
-            of="app.cli.options: …; write UTC, a",
-            says=ZONE,
-            apply=lambda attempt, said, name=name: attempt.put("x", said[name].rstrip(".")),
-        )
-        for name in ("utc", "name", "offset")
-    ),
-    Remedy(
-        line="list --from-file CAPTURE --broker-release kafka",
-        of="app.cli.flags: … is no release",
-        says=r"give two numbers, such as (?P<new>\d\.\d)",
-        apply=put("kafka"),
-    ),
-    Remedy(
-        line="list --from-file CAPTURE --broker-property x=1",
-        of="app.cli.flags: … is not read;",
-        says=r"give one of (?P<name>[\w.]+),",
-        apply=lambda attempt, said: attempt.put("x=1", f"{said['name']}=1000"),
-    ),
-    Remedy(
-        line="list --from-file CAPTURE --broker-property group.share.session.timeout.ms=1m",
-        of="app.cli.flags: …=… is no time of Kafka; give milliseconds, such as …=45000.",
-        says=r"milliseconds, such as (?P<new>[\w.]+=\d+)",
-        apply=put("group.share.session.timeout.ms=1m"),
-    ),
-    *(
-        Remedy(
-            line=f"list --from-file CAPTURE --broker-property {session}=5000 --broker-property {other}=9000",
-            of="app.cli.flags: no broker starts with …=… and a shorter session;",
-            says=r"give (?P<new>[\w.]+=\d+) or more",
-            apply=put(f"{session}=5000"),
-        )
-        for session, other in (
-            ("group.streams.session.timeout.ms", "group.streams.heartbeat.interval.ms"),
-            ("group.consumer.session.timeout.ms", "group.consumer.min.session.timeout.ms"),
-        )
-    ),
-    *(
         Remedy(line=f"{JOB} {flag} {old}", of=of, says=rf"use {flag} (?P<new>[\d.]+)", apply=put(old))
         for of, flag, old in (
             ("streaming.config.settings: use --trigger 0.1", "--trigger", "0"),
@@ -430,28 +390,6 @@ CASES = (
         of="app.cli.commands.demo: The scenario …",
         says=r"groupreplay (?P<command>simulate --scenario timeouts -o timeouts\.parquet)",
         apply=typed_anew,
-    ),
-    # Files that exist.
-    *(
-        Remedy(
-            line=line,
-            of="streaming.base.files: choose another name",
-            says=says,
-            apply=apply,
-            files={"old.html": "", "old.parquet": ""},
-        )
-        for line in (
-            "report --from-file CAPTURE --group g -o old.html",
-            "simulate --groups 1 --seconds 1 -o old.parquet",
-            "capture --bootstrap-server h:1 -o old.parquet",
-        )
-        for says, apply in (
-            ("replace it with (?P<add>--force)", add()),
-            (
-                "choose another name",
-                lambda attempt, _: attempt.words.append(attempt.words.pop().replace("old", "new")),
-            ),
-        )
     ),
 )
 

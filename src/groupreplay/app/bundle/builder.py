@@ -153,19 +153,22 @@ def build_bundle(archive: Path, spark: SparkRelease, target: BundleTarget, *, fo
         with atomic_file(program, force=force) as file:
             file.write(inspect.getsource(submitted_program))
     except OSError as error:
-        where = str(error.filename or archive)
-        raise GroupReplayError(
-            f"the archive could not be written, {error.strerror or error}",
-            where=where,
-            fix="free 200 MB there; as much is needed in the folder for temporary files, which TMPDIR names"
-            if error.errno in (errno.ENOSPC, errno.EDQUOT)
-            else "name a folder that can be written",
-        ) from None
+        raise _not_written(archive, error) from None
     return Bundle(
         archive=archive,
         program=program,
         submission=Submission(spark=spark, target=target, archive=archive.name),
         wheels=tuple(wheel.path.name for wheel in wheels),
+    )
+
+
+def _not_written(archive: Path, error: OSError) -> GroupReplayError:
+    return GroupReplayError(
+        f"the archive could not be written, {error.strerror or error}",
+        where=str(error.filename or archive),
+        fix="free 200 MB there; as much is needed in the folder for temporary files, which TMPDIR names"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT)
+        else "name a folder that can be written",
     )
 
 
