@@ -276,35 +276,11 @@ CASES = (
         apply=put("x"),
     ),
     Remedy(
-        line="schema x",
-        of="app.cli.commands.setup: There is no event",
-        says=r"there are (?P<new>[\w.]+),",
-        apply=put("x"),
-    ),
-    Remedy(
         line="list --from-file CAPTURE --type consumr",
         of="app.cli.options: unknown name …;",
         says=r"did you mean (?P<new>\w+)\?",
         apply=put("consumr"),
         ends=NOTHING,
-    ),
-    Remedy(
-        line="list --from-file CAPTURE --type x",
-        of="app.cli.options: unknown name …;",
-        says=r"known are (?P<new>\w+),",
-        apply=put("x"),
-    ),
-    Remedy(
-        line="list --from-file CAPTURE --fail-on x",
-        of="app.inspection.groups: known: …; or their",
-        says=r"known: (?P<new>\w+),",
-        apply=put("x"),
-    ),
-    Remedy(
-        line="list --from-file CAPTURE --fail-on x",
-        of="app.inspection.groups: known: …; or their",
-        says=r"for example (?P<new>[\w.]+)",
-        apply=put("x"),
     ),
     Remedy(
         line="serve --metrics-only --bootstrap-server h:1 --listen 1",

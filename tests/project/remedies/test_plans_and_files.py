@@ -208,6 +208,30 @@ CASES = (
             ("group.consumer.session.timeout.ms", "group.consumer.min.session.timeout.ms"),
         )
     ),
+    Remedy(
+        line="schema x",
+        of="app.cli.commands.setup: There is no event",
+        says=r"there are (?P<new>[\w.]+),",
+        apply=put("x"),
+    ),
+    Remedy(
+        line="list --from-file CAPTURE --type x",
+        of="app.cli.options: unknown name …;",
+        says=r"known are (?P<new>\w+),",
+        apply=put("x"),
+    ),
+    Remedy(
+        line="list --from-file CAPTURE --fail-on x",
+        of="app.inspection.groups: known: …; or their",
+        says=r"known: (?P<new>\w+),",
+        apply=put("x"),
+    ),
+    Remedy(
+        line="list --from-file CAPTURE --fail-on x",
+        of="app.inspection.groups: known: …; or their",
+        says=r"for example (?P<new>[\w.]+)",
+        apply=put("x"),
+    ),
     # Files.
     Remedy(
         line="list --command-config FILE",
