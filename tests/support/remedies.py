@@ -15,6 +15,7 @@ from groupreplay.streaming.config.properties import ClientProperties
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection
 from support.job.captures import invoke
+from support.tools.remedies_in_source import remedies
 
 Said: TypeAlias = "re.Match[str]"
 #: What a message leaves open, and what is typed there; ``CAPTURE`` is a file of the test.
@@ -58,15 +59,30 @@ def edit(file: str, old: str, new: str) -> None:
     Path(file).write_text(text.replace(old, new))
 
 
+def read_remedy(key: str, printed: str) -> list[str]:
+    """What is filled into a remedy in a printed text, which must have it.
+
+    The key is a module and the begin of the remedy in its source, ``streaming.kafka.rights: grant it``. With it a test
+    says that it applies the remedy: ``tests/project/remedies/test_every_remedy.py`` looks for the keys of all.
+    """
+    module, _, begin = key.partition(": ")
+    line = " ".join(printed.split())
+    named = [one for one in remedies() if one.module == module and one.text.startswith(begin)]
+    read = [filled for one in named if (filled := one.in_(line)) is not None]
+    assert read, (key, [one.text for one in named], printed)
+    return read[0]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remedy:
     """``line`` is refused with a message in which the pattern ``says`` finds what to do; ``apply`` does it.
 
-    ``files`` are texts by name. After it the line ends with one of ``ends``, for another reason if it is an error:
-    no test reaches a cluster.
+    ``of`` is the key of the message for ``read_remedy``, None if the message is click's. ``files`` are texts by name.
+    After it the line ends with one of ``ends``, for another reason if it is an error: no test reaches a cluster.
     """
 
     line: str
+    of: str | None
     says: str
     apply: Callable[[Attempt, Said], None]
     files: Mapping[str, str] = field(default_factory=dict)
@@ -76,10 +92,13 @@ class Remedy:
 def prove(remedy: Remedy) -> None:
     """Reads the remedy in the message, applies it, and finds the message gone."""
     for name, text in remedy.files.items():
-        Path(name).write_text(text)
+        # A byte that is no UTF-8.
+        Path(name).write_bytes(text.encode().replace(b"BYTE", b"\xff"))
     attempt = Attempt(remedy.line.split())
     refused = invoke(*attempt.words)
     assert refused.exit_code in (ExitCode.USAGE, ExitCode.DATA), refused.output
+    if remedy.of is not None:
+        read_remedy(remedy.of, refused.stderr)
     said = re.search(remedy.says, " ".join(refused.stderr.split()))
     assert said is not None, refused.stderr
     remedy.apply(attempt, said)
@@ -88,11 +107,13 @@ def prove(remedy: Remedy) -> None:
     assert done.exit_code in remedy.ends, (attempt.words, done.output, done.exception)
 
 
+def unreachable(*_: object, **__: object) -> None:
+    """Ends a command where it would begin to work."""
+    raise GroupReplayError("reached", exit_code=ExitCode.CONNECTION)
+
+
 def without_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     """No cluster answers, at once; ``run`` ends where it would begin to work."""
-
-    def unreachable(*_: object, **__: object) -> None:
-        raise GroupReplayError("reached", exit_code=ExitCode.CONNECTION)
 
     def opened(_: Connection, cluster: Cluster) -> None:
         ClientProperties(cluster.properties).for_librdkafka()

@@ -41,6 +41,7 @@ from groupreplay.app.bundle.archive import (
 )
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from support.paths import ROOT
+from support.remedies import read_remedy
 from support.tools.small_wheels import no_index, small_wheel
 
 
@@ -182,6 +183,7 @@ def test_the_remedies_of_refused_targets(line: str) -> None:
     pythons = str(refused.value.fix).removeprefix("use --python ").split(", ")
     with pytest.raises(GroupReplayError) as refused:
         bundle_target(pythons[0], "abacus", release)
+    read_remedy("app.bundle.archive: use --platform", str(refused.value))
     for machine in str(refused.value.fix).removeprefix("use --platform ").split(" or "):
         for python in pythons:
             assert bundle_target(python, machine, release) == BundleTarget(python, machine)
@@ -250,8 +252,10 @@ def test_a_package_without_a_wheel_is_named(tmp_path: Path, monkeypatch: pytest.
         "Python 3.11 on x86_64",
         ExitCode.USAGE,
     )
-    assert error.fix is not None
-    assert "PIP_INDEX_URL" in error.fix
+    read_remedy("app.bundle.archive: use another --python; or build the wheel", str(error))
+    # The wheel is built, and its folder is where pip looks.
+    small_wheel(tmp_path / "index", "fast", tag="cp311-cp311-manylinux_2_28_x86_64")
+    assert len(download_wheels(["top"], TARGET, tmp_path / "b")) == 2
 
 
 def test_pips_own_failure_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,6 +300,14 @@ def test_without_pip(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         f"this Python has no pip, which finds the libraries ({sys.executable}): "
         "install it: python -m ensurepip, or uv pip install pip"
     )
+    read_remedy("app.bundle.archive: install it: python -m ensurepip", str(failed.value))
+    subprocess.run(
+        [sys.executable, "-m", "venv", "--without-pip", tmp_path / "bare"], check=True, timeout=120
+    )
+    python = tmp_path / "bare" / "bin" / "python"
+    assert subprocess.run([python, "-m", "pip", "--version"], check=False, timeout=120).returncode != 0
+    subprocess.run([python, "-m", "ensurepip"], check=True, timeout=120, stdout=subprocess.DEVNULL)
+    assert subprocess.run([python, "-m", "pip", "--version"], check=False, timeout=120).returncode == 0
 
 
 def test_the_same_files_give_the_same_bytes(tmp_path: Path) -> None:

@@ -188,12 +188,12 @@ def test_the_name_says_what_spark_has_to_do(tmp_path: Path) -> None:
     with pytest.raises(GroupReplayError) as failed:
         build_bundle(tmp_path / "env.zip", spark_release("4.2"), TARGET)
     assert str(failed.value) == (
-        f"the archive's name does not end with .tar.gz ({tmp_path / 'env.zip'}): Spark unpacks it by this ending"
+        f"Spark cannot unpack an archive of this name ({tmp_path / 'env.zip'}): give it a name that ends with .tar.gz"
     )
 
 
 def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
-    """The error names the place and the space that an archive needs."""
+    """The error names the place; another folder is what helps."""
     (tmp_path / "file").touch()
     with pytest.raises(GroupReplayError) as failed:
         build_bundle(tmp_path / "file" / "env.tar.gz", spark_release("4.2"), TARGET)

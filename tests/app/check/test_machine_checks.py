@@ -23,6 +23,7 @@ from groupreplay.streaming.spark import session
 from groupreplay.streaming.spark.checkpoint_files import DRIVER_FILE, LOCK_FILE
 from support.fake_java import fake_java
 from support.reachable import reachable_folder
+from support.remedies import read_remedy
 from support.spark_cluster.standalone import SPARK_HOME, daemon_environment
 from support.spark_cluster.submitted_job import PROGRAM
 
@@ -120,7 +121,11 @@ def test_a_pair_that_was_not_run(monkeypatch: pytest.MonkeyPatch, release: str, 
         assert found.found.startswith(
             "pyspark 4.2.9 was not run with the Kafka connector 4.2.0; groupreplay "
         )
-        assert found.fix == "pip install 'pyspark==4.2.1', with which it was run"
+        (release,) = read_remedy(
+            "app.check.machine_checks: pip install 'pyspark==…', with which", str(found.fix)
+        )
+        (found,) = machine_checks.versions(Subject(SETTINGS))
+        assert (release, found.status) == ("4.2.1", Status.OK)
 
 
 def refused_by_check() -> GroupReplayError:
@@ -221,7 +226,10 @@ def test_a_checkpoint_in_use(tmp_path: Path, file: str, lock: str) -> None:
         assert holder.stdout is not None
         holder.stdout.readline()
         assert look_at(tmp_path) == [("warning", f"{tmp_path} is in use: host a, process 1")]
+        (found,) = machine_checks.checkpoint(Subject(replace(SETTINGS, checkpoint=str(tmp_path))))
+        read_remedy("app.check.machine_checks: let that job run, or stop it", str(found.fix))
         holder.communicate(b"\n")
+    assert [status for status, _ in look_at(tmp_path)] == ["ok"]
 
 
 @pytest.mark.parametrize(
@@ -244,6 +252,13 @@ def test_a_checkpoint_that_the_job_would_refuse(
         (tmp_path / name).write_bytes(content)
     [(status, text)] = look_at(tmp_path / folder)
     assert (status, says in text) == ("failed", True)
+    if "not writable" in says:
+        with pytest.raises(GroupReplayError) as caught:
+            machine_checks.checkpoint(Subject(replace(SETTINGS, checkpoint=str(tmp_path / folder))))
+        read_remedy(
+            "app.check.machine_checks: give this user the permission to write there", str(caught.value)
+        )
+        assert [status for status, _ in look_at(tmp_path / "another")] == ["ok"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")

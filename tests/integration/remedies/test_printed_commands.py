@@ -4,49 +4,25 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
-import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import NewTopic
 
-from groupreplay.app.check import cluster_checks
 from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.kafka.rights import sink_rights, source_rights
 from support.job.captures import invoke
-from support.kafka.clients import commit_once, make_topics
-from support.kafka.kafka_classes import java_command
-from support.kafka.secured import SecuredBroker, secured_broker
+from support.kafka.clients import make_topics
+from support.kafka.runbook_commands import CLASSES, as_administrator
+from support.kafka.secured import SecuredBroker
 from support.kafka.waiting import wait_until
+from support.remedies import read_remedy
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
 
-#: The scripts of Kafka that are printed -> the classes that they start.
-TOOLS = {
-    "kafka-acls.sh": "org.apache.kafka.tools.AclCommand",
-    "kafka-configs.sh": "kafka.admin.ConfigCommand",
-    "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
-}
 TOPICS = TopicNames()
 Answers = dict[str, dict[str, str | None]]
-
-
-@pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
-    """A broker with logins, rights and an offsets topic, and none of the job's topics."""
-    with secured_broker(tmp_path_factory.mktemp("printed")) as broker:
-        make_topics(broker.broker.bootstrap_servers, {"orders": 1})
-        commit_once(broker.broker.bootstrap_servers, "backfill")
-        yield broker
-
-
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody writes while the clock is looked at."""
-    monkeypatch.setattr(cluster_checks, "_CLOCK_SECONDS", 0.1)
 
 
 def checked(guarded: SecuredBroker, folder: Path | None) -> tuple[int, Answers]:
@@ -67,16 +43,7 @@ def checked(guarded: SecuredBroker, folder: Path | None) -> tuple[int, Answers]:
 def commands(answers: Answers) -> list[str]:
     """The lines with a command in the remedies, each once."""
     lines = [line for one in answers.values() for line in (one["fix"] or "").splitlines()]
-    return list(dict.fromkeys(line for line in lines if line.startswith(tuple(TOOLS))))
-
-
-def typed(guarded: SecuredBroker, line: str) -> None:
-    """Runs a printed command, as the administrator, who may do so without a login at another address."""
-    script, *words = shlex.split(line.replace(guarded.checked, guarded.broker.bootstrap_servers))
-    done = subprocess.run(
-        java_command(TOOLS[script], *words), capture_output=True, text=True, check=False, timeout=120
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    return list(dict.fromkeys(line for line in lines if line.startswith(tuple(CLASSES))))
 
 
 def delete_topics(guarded: SecuredBroker) -> None:
@@ -105,7 +72,7 @@ def test_a_login_without_rights_gets_all_of_them(guarded: SecuredBroker, tmp_pat
         lines = [line for line in commands(wrong) if line.startswith("kafka-acls.sh")]
         assert not set(lines) & set(typed_lines), "a right is missing after it was granted"
         for line in lines:
-            typed(guarded, line)
+            as_administrator(guarded, line)
         typed_lines += lines
         code, wrong = checked(guarded, tmp_path)
         if not any(one["status"] == "failed" for one in wrong.values()):
@@ -123,7 +90,8 @@ def test_settings_that_are_wrong(guarded: SecuredBroker) -> None:
     _, wrong = checked(guarded, None)
     assert {f"topic {name}" for name in wanted} <= wrong.keys()
     for line in commands(wrong):
-        typed(guarded, line)
+        read_remedy("app.check.cluster_checks: kafka-configs.sh", line)
+        as_administrator(guarded, line)
     assert checked(guarded, None) == (ExitCode.OK, {})
     delete_topics(guarded)
 
@@ -138,7 +106,7 @@ def test_a_simulation_that_may_not_be_written(guarded: SecuredBroker, tmp_path: 
     lines = [line.strip() for line in refused.stderr.splitlines() if line.strip().startswith("kafka-acls.sh")]
     assert (refused.exit_code, len(lines)) == (ExitCode.AUTHORISATION, 3)
     for line in lines:
-        typed(guarded, line)
+        as_administrator(guarded, line)
     assert invoke(*words).exit_code == ExitCode.OK
 
 
@@ -148,12 +116,14 @@ def test_topics_that_may_not_be_created(guarded: SecuredBroker, tmp_path: Path) 
     code, wrong = checked(guarded, tmp_path)
     assert (code, list(wrong)) == (ExitCode.AUTHORISATION, ["output topics"])
     fix = wrong["output topics"]["fix"] or ""
+    read_remedy("streaming.kafka.output_topics: kafka-acls.sh", fix)
+    read_remedy("streaming.kafka.output_topics: create them (kafka-topics.sh --create ...):", fix)
     (grant,) = commands(wrong)
     creations = re.search(r"^or create them \(kafka-topics\.sh --create \.\.\.\): (.*)$", fix, re.MULTILINE)
     assert creations is not None
     for words in creations[1].split("; "):
-        typed(guarded, f"kafka-topics.sh --create --bootstrap-server {guarded.checked} {words}")
+        as_administrator(guarded, f"kafka-topics.sh --create --bootstrap-server {guarded.checked} {words}")
     assert checked(guarded, tmp_path) == (ExitCode.OK, {})
     delete_topics(guarded)
-    typed(guarded, grant)
+    as_administrator(guarded, grant)
     assert checked(guarded, tmp_path) == (ExitCode.OK, {})

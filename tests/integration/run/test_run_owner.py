@@ -24,6 +24,7 @@ from support.job.jobs import PATIENCE_SECONDS, Json, RunningJob, running_job, to
 from support.job.own_process import OwnJob, keep_session, run_until
 from support.kafka.clients import commit_once, make_topics, produce
 from support.kafka.waiting import wait_until
+from support.remedies import read_remedy
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(900)]
 
@@ -86,7 +87,7 @@ def test_one_job_a_set_of_topics(tmp_path: Path, jobs: Jobs, monkeypatch: pytest
             second
         )
         assert f"host {owner['host']}, checkpoint file:{tmp_path}/first" in said(second)
-        assert "--take-over" in said(second)
+        read_remedy("streaming.run.topic_owner: stop it, or give this job topics of its own", said(second))
         assert not (tmp_path / "second" / "groupreplay.json").exists()
         first.require_running()
 
@@ -101,6 +102,7 @@ def test_one_job_a_set_of_topics(tmp_path: Path, jobs: Jobs, monkeypatch: pytest
     (third,) = others
     third.wait_until(lambda: third.status()["run_id"] != owner["run_id"])
     assert f"another job has taken over these topics: run {third.status()['run_id']}" in str(ended.value)
+    read_remedy("streaming.run.topic_owner: nothing, if that was intended", str(ended.value))
     assert ended.value.exit_code == 2
     third.wait_caught_up()
     assert third.documents().keys() == {"g"}

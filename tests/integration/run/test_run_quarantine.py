@@ -15,6 +15,7 @@ from support.job.jobs import JobTopics, read_json, running_job, topic_names
 from support.job.own_process import OwnJob, keep_session, run_until
 from support.job.replays import event_name
 from support.kafka.clients import commit_once, make_topics
+from support.remedies import read_remedy
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
 
@@ -75,6 +76,8 @@ def test_one_group_that_fails_stops_no_other(tmp_path: Path, monkeypatch: pytest
             commit_once(server, "well", TopicPartition("t", 1, 5))
             job.wait_until(lambda: committed(job, "well") == 2)
             job.wait_until(lambda: blind(job) == ["firing"])
+            (blinded,) = events_named(job, "job.blind")
+            read_remedy("state.conditions.job_blind: groupreplay run --retry-quarantined", blinded["fix"])
             job.wait_until(lambda: job.status()["counters"]["quarantined"] == 1)
             assert set(job.documents()) == {"well"}
             assert len(events_named(job, "group.quarantined")) == 1

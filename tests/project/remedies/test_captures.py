@@ -11,7 +11,7 @@ import pytest
 from groupreplay.streaming.base.errors import ExitCode
 from support.histories.builders import asked_for, commit, emptied, generation, member, no_offset
 from support.job.captures import invoke, raw, write_capture
-from support.remedies import Attempt, Remedy, Said, prove
+from support.remedies import Attempt, Remedy, Said, prove, read_remedy
 
 AT = 1_767_225_600_000
 
@@ -36,37 +36,44 @@ def written(attempt: Attempt, said: Said) -> None:
 CASES = (
     Remedy(
         line="list --from-file RENAMED",
+        of="streaming.sources.capture_columns: a capture has the columns …",
         says=r"given by (?P<flag>--column) (?P<column>offset)=NAME, this file has .*(?P<name>kafka_offset)",
         apply=lambda attempt, said: attempt.words.extend([said["flag"], f"{said['column']}={said['name']}"]),
     ),
     Remedy(
         line="list --from-file RENAMED --column ofset=kafka_offset",
+        of="streaming.sources.capture_columns: its columns are",
         says=r"its columns are .*\b(?P<column>offset)\b",
         apply=lambda attempt, said: attempt.put("ofset=kafka_offset", f"{said['column']}=kafka_offset"),
     ),
     Remedy(
         line="list --from-file RENAMED --column offset=x",
+        of="streaming.sources.capture_columns: there are",
         says=r"there are .*\b(?P<name>kafka_offset)\b",
         apply=lambda attempt, said: attempt.put("offset=x", f"offset={said['name']}"),
     ),
     Remedy(
         line="list --from-file FOLDER",
+        of="streaming.sources.capture_columns: give the capture",
         says="give the capture file itself",
         apply=lambda attempt, _: attempt.put("FOLDER", "FOLDER/night.data"),
     ),
     Remedy(
         line="replay --from-file EMPTY --since 1h",
+        of="streaming.sources.capture: give another capture",
         says="give another capture",
         apply=lambda attempt, _: attempt.put("EMPTY", "CAPTURE"),
     ),
     Remedy(
         line="report --from-file CAPTURE --group g -o new.json --trace CAPTURE.trace",
+        of="app.report.timelines: give a file that",
         files={"CAPTURE.trace": "no trace\n"},
         says="give a file that groupreplay (?P<command>simulate --trace) has written",
         apply=written,
     ),
     Remedy(
         line="offsets-file x --from-file CAPTURE",
+        of="app.inspection.offsets_plan: groupreplay events -o",
         says="capture (?P<command>replay --from-file FILE -o jsonl), prints ids; .* offsets are (?P<names>.*)",
         apply=found_id,
     ),
@@ -113,6 +120,7 @@ def test_an_event_without_offsets_is_none_of_those_that_are_named(
     for event in events:
         refused = invoke("offsets-file", event["id"], "--from-file", "CAPTURE")
         assert refused.exit_code == ExitCode.DATA
+        read_remedy("app.inspection.offsets_plan: events with offsets are", refused.stderr)
         assert (
             event["type"].removeprefix("groupreplay.")[:-3] not in refused.stderr.partition("offsets are ")[2]
         )

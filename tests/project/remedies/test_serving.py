@@ -11,7 +11,7 @@ import pytest
 from groupreplay.app.exporter.http_server import open_server
 from groupreplay.app.serve.history.file import HistoryFile
 from groupreplay.streaming.base.errors import GroupReplayError
-from support.remedies import Attempt, Remedy, Said, prove, without_cluster
+from support.remedies import Attempt, Remedy, Said, prove, read_remedy, without_cluster
 
 SERVE = "serve --bootstrap-server h:1 --listen 0.0.0.0:9408"
 
@@ -24,18 +24,21 @@ def made(attempt: Attempt, said: Said) -> None:
 CASES = (
     Remedy(
         line=SERVE,
+        of="app.serve.guard: give --auth-token-file FILE,",
         files={"FILE": "t" * 40},
         says="give (?P<add>--auth-token-file FILE), or",
         apply=lambda attempt, said: attempt.add(said["add"], "FILE"),
     ),
     Remedy(
         line=SERVE,
+        of="app.serve.guard: give --auth-token-file FILE,",
         says=r"or listen on (?P<address>127\.0\.0\.1)",
         apply=lambda attempt, said: attempt.put("0.0.0.0:9408", f"{said['address']}:9408"),
     ),
     *(
         Remedy(
             line=f"{SERVE} --auth-token-file FILE",
+            of="app.serve.guard: write a random",
             files=files,
             says=r"for example: (?P<shell>\(umask 077; openssl rand -hex 32 > FILE\))",
             apply=made,
@@ -61,7 +64,7 @@ def test_an_address_that_is_taken() -> None:
         host, port = taken.getsockname()
         with pytest.raises(GroupReplayError) as refused:
             open_server(None, host, port)
-        assert "a free port with --listen HOST:PORT" in str(refused.value)
+        read_remedy("app.exporter.http_server: choose an address of this machine", str(refused.value))
         open_server(None, host, 0).close()
 
 
@@ -69,9 +72,8 @@ def test_a_history_that_another_process_writes(tmp_path: Path) -> None:
     """The message asks for a file of its own, in a folder that is there."""
     first = HistoryFile(tmp_path / "a.db")
     for path in (tmp_path / "a.db", tmp_path / "missing" / "a.db"):
-        with pytest.raises(
-            GroupReplayError, match="in a folder that exists and is writable, one for each process"
-        ):
+        with pytest.raises(GroupReplayError) as refused:
             HistoryFile(path)
+        read_remedy("app.serve.history.file: give another --history-file", str(refused.value))
     HistoryFile(tmp_path / "b.db").close()
     first.close()

@@ -62,70 +62,93 @@ KEY = r"(?P<shell>\(umask 077; openssl rand -hex 32 > (?P<file>\S+)\))"
 WEEKLY = r'such as (?P<weekly>weekly = "[^"]+") with (?P<zone>zone = "[^"]+")'
 CASES = (
     # The configuration file.
-    Remedy(line=CONFIG, files={"FILE": "[run\n"}, says=EXAMPLE, apply=as_example),
-    Remedy(line=CONFIG, files={"FILE": "bootstrap-server = [1]\n"}, says=EXAMPLE, apply=as_example),
     Remedy(
         line=CONFIG,
+        of="streaming.config.config_file: write, for example:",
+        files={"FILE": "[run\n"},
+        says=EXAMPLE,
+        apply=as_example,
+    ),
+    Remedy(
+        line=CONFIG,
+        of="streaming.config.config_file: write, for example:",
+        files={"FILE": "bootstrap-server = [1]\n"},
+        says=EXAMPLE,
+        apply=as_example,
+    ),
+    Remedy(
+        line=CONFIG,
+        of="streaming.config.config_file: write, for example:",
         files={"FILE": "[replay]\ngroup = 7\n"},
         says=r'so it is a list: (?P<new>\["…"\])',
         apply=write("7"),
     ),
     Remedy(
         line=CONFIG,
+        of="streaming.config.config_file: write, for example:",
         files={"FILE": "[run]\nmember-events = 7\n"},
         says="is (?P<new>true) or false",
         apply=write("7"),
     ),
     Remedy(
         line=CONFIG,
+        of="streaming.config.config_file: known there: …",
         files={"FILE": "[list]\nx = 1\n"},
         says=r"known there: .*(?P<new>with_lag)",
         apply=lambda _, said: edit("FILE", "x = 1", f"{said['new']} = true"),
     ),
     Remedy(
         line=CONFIG,
+        of="streaming.config.config_file: remove the others",
         files={"FILE": "[run]\nprobe = true\nno-probe = true\n"},
         says="(?P<out>no_probe) can be set, .* remove the others",
         apply=swap("no-probe = true\n", ""),
     ),
     Remedy(
         line=CONFIG,
+        of="streaming.config.config_file: write one of: …",
         files={"FILE": 'output = "x"\n'},
         says=r"write one of: (?P<new>\w+),",
         apply=write("x"),
     ),
     Remedy(
         line="--config missing list --from-file CAPTURE",
+        of="streaming.config.config_file: check --config",
         says="check (?P<flag>--config)",
         apply=lambda attempt, said: attempt.leave_out(said["flag"], values=1),
     ),
     # The rules.
     Remedy(
         line=RULES,
+        of="streaming.config.rules_file: …known here:",
         files={"FILE": "[rebalance.stuk]\nthreshold_ms = 1\n"},
         says=r"did you mean (?P<new>\w+)\?",
         apply=write("stuk"),
     ),
     Remedy(
         line=RULES,
+        of="streaming.config.rules_file: …known here:",
         files={"FILE": "[rebalance.x]\nthreshold_ms = 1\n"},
         says=r"known here: .*\b(?P<new>stuck)\b",
         apply=write("x"),
     ),
     Remedy(
         line=RULES,
+        of="streaming.config.rules_file: it names the groups:",
         files={"FILE": "[[group]]\nignore = true\n"},
         says=r'it names the groups: (?P<new>match = "[^"]+")',
         apply=lambda _, said: edit("FILE", "ignore", f"{said['new']}\nignore"),
     ),
     Remedy(
         line=RULES,
+        of="streaming.config.rules_file: use *, ?, [abc]",
         files={"FILE": '[[group]]\nmatch = "a[b"\n'},
         says=r"(?P<new>\[\[\]) stands for a bracket itself",
         apply=write("a[b"),
     ),
     Remedy(
         line=RULES,
+        of="streaming.config.rules_file: write […...] above",
         files={"FILE": '[[group]]\nmatch = "*"\njob.blind.threshold_ms = 1\n'},
         says=r"write (?P<table>\[job)\.\.\.\] above \[\[group\]\]",
         apply=lambda _, said: Path("FILE").write_text(
@@ -134,17 +157,20 @@ CASES = (
     ),
     Remedy(
         line="replay --from-file CAPTURE --rule stuck=3000",
+        of="streaming.config.rules_file: such as rebalance.stuck.threshold_ms;",
         says=r"such as (?P<new>[\w.]+);",
         apply=lambda attempt, said: attempt.put("stuck=3000", f"{said['new']}=3000"),
     ),
     Remedy(
         line="replay --from-file CAPTURE --rule stuck=3000",
+        of="streaming.config.rules_file: such as rebalance.stuck.threshold_ms;",
         says=r"(?P<new>runbook=)ADDRESS sets",
         apply=lambda attempt, said: attempt.put("stuck=3000", f"{said['new']}https://a/b"),
     ),
     *(
         Remedy(
             line=RULES,
+            of="streaming.config.rules_file: such as weekly",
             files={"FILE": f'[[window]]\nmatch = "*"\n{text}\n'},
             says=WEEKLY,
             apply=lambda _, said, text=text: edit("FILE", text, f"{said['weekly']}\n{said['zone']}"),
@@ -160,6 +186,7 @@ CASES = (
     *(
         Remedy(
             line=RULES,
+            of="streaming.config.rules_file: such as Europe/Berlin",
             files={"FILE": '[[window]]\nmatch = "*"\nweekly = "Sat 02:00-04:00"\nzone = "x"\n'},
             says=r"such as (?P<name>[\w/]+) or (?P<offset>\+[\d:]+)",
             apply=lambda _, said, name=name: edit("FILE", '"x"', f'"{said[name]}"'),
@@ -168,12 +195,14 @@ CASES = (
     ),
     Remedy(
         line="replay --from-file CAPTURE --rules missing",
+        of="streaming.config.rules_file: check --rules",
         says="check (?P<flag>--rules)",
         apply=lambda attempt, said: attempt.leave_out(said["flag"], values=1),
     ),
     # Client properties.
     Remedy(
         line=PROPERTIES,
+        of="streaming.config.properties: add both before",
         files={"FILE": SERVERS + f"security.protocol=SASL_SSL\nsasl.mechanism=PLAIN\n{JAAS};\n"},
         says=r'no (?P<first>username) and (?P<second>password).* add both .*, as in username=(?P<value>"…")',
         apply=lambda _, said: edit(
@@ -182,6 +211,7 @@ CASES = (
     ),
     Remedy(
         line=PROPERTIES,
+        of="streaming.config.properties: use one of …",
         files={
             "FILE": SERVERS
             + f'security.protocol=SASL_SSL\nsasl.mechanism=X\n{JAAS} username="a" password="b";\n'
@@ -191,6 +221,7 @@ CASES = (
     ),
     Remedy(
         line=PROPERTIES,
+        of="streaming.config.properties: remove it; the",
         files={
             "FILE": SERVERS
             + "security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location=CA\nssl.truststore.password=x\n",
@@ -201,6 +232,7 @@ CASES = (
     ),
     Remedy(
         line=PROPERTIES,
+        of="streaming.config.properties: export it (keytool",
         files={
             "FILE": SERVERS
             + "security.protocol=SSL\nssl.truststore.location=CA\nssl.truststore.password=x\n",
@@ -211,33 +243,44 @@ CASES = (
     ),
     Remedy(
         line=PROPERTIES,
+        of="streaming.config.properties: export …, or write",
         files={"FILE": SERVERS + "client.id=${env:REMEDY_ID}\n"},
         says=r"export (?P<name>\w+),",
         apply=set_variable,
     ),
     Remedy(
         line=PROPERTIES,
+        of="streaming.config.properties: export …, or write",
         files={"FILE": SERVERS + "client.id=${env:REMEDY_ID}\n"},
         says="or write the value in another way",
         apply=swap("${env:REMEDY_ID}", "a"),
     ),
     Remedy(
         line=PROPERTIES,
+        of="streaming.config.properties: add the key",
         files={"FILE": SERVERS + "client.id=${file:OTHER:id}\n", "OTHER": "x=1\n"},
         says=r"refers to the key (?P<key>\w+), .*add the key",
         apply=lambda _, said: Path("OTHER").write_text(f"{said['key']}=1\n"),
     ),
     # Keys of redaction.
-    Remedy(line=REDACT, says=KEY, apply=made),
-    Remedy(line=f"{REDACT} --redact-key-file FILE", files={"FILE": "short"}, says=KEY, apply=made),
+    Remedy(line=REDACT, of="streaming.config.settings: create a key: (umask", says=KEY, apply=made),
+    Remedy(
+        line=f"{REDACT} --redact-key-file FILE",
+        of="streaming.config.settings: create another: (umask",
+        files={"FILE": "short"},
+        says=KEY,
+        apply=made,
+    ),
     Remedy(
         line=f"{REDACT} --redact-key-file $(FILE)",
+        of="streaming.config.settings: create another: (umask",
         files={"$(FILE)": "short"},
         says=r"(?P<shell>\(umask 077; openssl rand -hex 32 > '\$\(FILE\)'\))",
         apply=made,
     ),
     Remedy(
         line="replay --from-file CAPTURE --redact names --redact-key-file FILE",
+        of="streaming.config.settings: give one or more",
         files={"FILE": "k" * 32},
         says=r"give one or more of: (?P<new>[\w-]+),",
         apply=lambda attempt, said: attempt.put("names", said["new"]),

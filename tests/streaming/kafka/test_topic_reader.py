@@ -10,6 +10,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, TopicPartition
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.log import ROW_SCHEMA
 from groupreplay.streaming.kafka import topic_reader as rows_module
 from groupreplay.streaming.kafka.topic_reader import follow_topic
@@ -54,6 +55,8 @@ class FakeConsumer:
 
 class FakeConnection:
     """A cluster with one consumer."""
+
+    cluster = Cluster(bootstrap_servers="h:1")
 
     def __init__(self, deliveries: Sequence[Sequence[Message]], position: int = 0) -> None:
         self.reader = FakeConsumer(deliveries, position)

@@ -21,6 +21,7 @@ from groupreplay.streaming.local.ivy import (
     trust_options,
 )
 from support.reachable import reachable_folder
+from support.remedies import read_remedy
 from support.tools.maven_repository import MavenRepository, jar, serve
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -86,21 +87,29 @@ def test_settings_from_the_environment(
 
 
 @needs_ivy
-def test_missing_jar_is_named(repository: MavenRepository, staging: Path) -> None:
+def test_missing_jar_is_named(repository: MavenRepository, staging: Path, tmp_path: Path) -> None:
     """The error names what the repository lacks, by which settings it was sought, and what to do."""
     lacking = Coordinate.parse("org.example:pear:2.0")
     with pytest.raises(JarError) as error:
         fetch(staging, repository.settings, SEED, lacking)
     assert error.value.what == "jars could not be downloaded: org.example:pear:2.0"
     assert str(repository.settings) in (error.value.where or "")
-    assert error.value.fix == "the repository does not have them; use another one with --ivy-settings FILE"
+    read_remedy("streaming.local.ivy: the repository does not have them", str(error.value))
+    (tmp_path / "another").mkdir()
+    with serve(tmp_path / "another") as another:
+        another.add(str(SEED), jar("seed"))
+        another.add(str(lacking), jar("pear"))
+        assert fetch(staging, another.settings, SEED, lacking)
 
 
-def test_missing_settings_file(tmp_path: Path, staging: Path) -> None:
-    """A settings file that is not there is an error of its own, before any JVM is started."""
+@needs_ivy
+def test_missing_settings_file(repository: MavenRepository, tmp_path: Path, staging: Path) -> None:
+    """A settings file that is not there is an error of its own, before any JVM is started; another one is used."""
     with pytest.raises(JarError) as error:
         fetch(staging, tmp_path / "absent.xml", SEED)
     assert error.value.where == str(tmp_path / "absent.xml")
+    read_remedy("streaming.local.ivy: correct --ivy-settings", str(error.value))
+    assert fetch(staging, repository.settings, SEED)
 
 
 @needs_ivy
@@ -124,11 +133,13 @@ def test_settings_with_a_login(
 @needs_ivy
 def test_unreachable_repository(repository: MavenRepository, staging: Path, tmp_path: Path) -> None:
     """Where nobody listens, the advice is about proxy and mirror, not about the repository's contents."""
-    with serve(tmp_path) as gone:
+    (tmp_path / "gone").mkdir()
+    with serve(tmp_path / "gone") as gone:
         settings = gone.settings
     with pytest.raises(JarError) as error:
         fetch(staging, settings, SEED)
-    assert (error.value.fix or "").startswith("the repository could not be reached; set HTTPS_PROXY")
+    read_remedy("streaming.local.ivy: the repository could not be reached", str(error.value))
+    assert fetch(staging, repository.settings, SEED)
 
 
 @pytest.fixture(params=["any", "packaged"])
@@ -152,9 +163,7 @@ def test_tls_with_the_certificate_only_in_ssl_cert_file(
         repository.add(str(SEED), jar("seed"))
         with pytest.raises(JarError) as error:
             fetch(staging, repository.settings, SEED)
-        assert error.value.fix == (
-            "the server's TLS certificate is not trusted; set SSL_CERT_FILE to your network's CA certificate (PEM)"
-        )
+        read_remedy("streaming.local.ivy: the server's TLS certificate is not trusted", str(error.value))
         authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "ca.pem"))
         assert contents(fetch(staging, repository.settings, SEED)) == {SEED: jar("seed")}
@@ -211,7 +220,12 @@ def test_unusable_file_is_named(
     monkeypatch.setenv("PIP_CERT", str(path))
     with pytest.raises(CertificateFileError) as error:
         trust_options()
-    assert (error.value.where, error.value.fix) == (f"PIP_CERT={path}", "correct or unset the variable")
+    assert error.value.where == f"PIP_CERT={path}"
+    read_remedy("streaming.local.ivy: correct or unset the variable", str(error.value))
+    trustme.CA().cert_pem.write_to_path(str(path))
+    trust_options()
+    monkeypatch.delenv("PIP_CERT")
+    trust_options()
 
 
 def test_proxy_variables_become_java_properties(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ import pytest
 from groupreplay.streaming.local import jars
 from groupreplay.streaming.local.ivy import Coordinate, JarError
 from groupreplay.streaming.local.platforms import find_line
+from support.remedies import read_remedy
 from support.tools.maven_repository import MavenRepository, jar, serve
 
 APPLE = "org.example.fruit:apple:1.0"
@@ -87,6 +88,9 @@ def test_other_checksum_is_refused(repository: MavenRepository, store: Path) -> 
         fetch(repository)
     assert f"{PEAR}: sha256 {evil}, expected {known}" in error.value.what
     assert sorted(path.name for path in store.rglob("*") if path.is_file()) == [".lock", "apple-1.0.jar"]
+    read_remedy("streaming.local.jars: ask the operator of the mirror or proxy", str(error.value))
+    repository.add(PEAR, jar("pear"))
+    fetch(repository)
 
 
 @pytest.mark.spark

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import re
 import subprocess
 import sys
 from types import SimpleNamespace
@@ -16,6 +17,7 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.local.platforms import LINES, connector_coordinate, find_line, line_name
 from groupreplay.streaming.spark import session_checks as checks
 from support.job.spark_sessions import small_session
+from support.remedies import read_remedy
 
 
 def refusal(check: Any, *arguments: object) -> str:
@@ -43,6 +45,10 @@ def test_an_older_line_is_refused(monkeypatch: pytest.MonkeyPatch, release: str,
     """With the lines that are supported."""
     monkeypatch.setattr(pyspark, "__version__", release)
     assert refusal(checks.need_pyspark) == said
+    (lines,) = read_remedy("streaming.spark.session_checks: use one of these lines of Spark", said)
+    for line in lines.split(", "):
+        monkeypatch.setattr(pyspark, "__version__", f"{line}.1")
+        assert checks.need_pyspark() == f"{line}.1"
 
 
 def test_a_newer_line_is_tried_with_a_warning(
@@ -78,9 +84,11 @@ def test_spark_connect_is_refused_before_a_server_is_sought(
     monkeypatch.setenv(name, "sc://nowhere:15002")
     assert refusal(checks.need_no_connect) == (
         "this is a session of Spark Connect, and the job needs a classic one: it reads the folder of its checkpoint "
-        f"and starts its workers through Spark's JVM ({name}=sc://nowhere:15002): start it with spark-submit, on "
-        "Databricks with dedicated (single user) access; unset SPARK_REMOTE"
+        f"and starts its workers through Spark's JVM ({name}=sc://nowhere:15002): unset {name}"
     )
+    assert read_remedy("streaming.spark.session_checks: unset", refusal(checks.need_no_connect)) == [name]
+    monkeypatch.delenv(name)
+    checks.need_no_connect()
 
 
 def test_a_session_of_spark_connect_is_refused() -> None:
@@ -101,6 +109,12 @@ def test_pyspark_and_spark_are_of_one_line(spark: str, fits: bool, monkeypatch: 
         "pyspark 4.0.0 talks to Spark 3.5.7 (SPARK_HOME=/opt/spark): "
         "use one line for both: pip install 'pyspark==3.5.*', or unset SPARK_HOME"
     )
+    (line, *_) = re.findall(r"pyspark==([\d.]+)\.\*", refusal(checks.need_same_release, session, "4.0.0"))
+    read_remedy(
+        "streaming.spark.session_checks: use one line for both",
+        refusal(checks.need_same_release, session, "4.0.0"),
+    )
+    checks.need_same_release(session, f"{line}.1")
 
 
 @pytest.mark.parametrize(
@@ -170,6 +184,8 @@ def test_a_manager_of_checkpoint_files_that_cannot_be_loaded() -> None:
             checks.need_file_manager(spark)
     finally:
         spark.conf.unset(setting)
+    read_remedy("streaming.spark.session_checks: it has to be of this Spark's release", str(refused.value))
+    checks.need_file_manager(spark)
     scala = find_line(pyspark.__version__).scala  # type: ignore[union-attr]
     assert str(refused.value) == (
         f"Spark cannot load {package}.{manager} (java.lang.ClassNotFoundException: {package}.{manager}) ({setting}): "

@@ -21,6 +21,7 @@ from groupreplay.streaming.spark.worker_check import need_workers, worker_fault
 from groupreplay.version import __version__
 from support.job.spark_sessions import small_session
 from support.other_python import DRIVER_VERSION, another_python
+from support.remedies import read_remedy
 
 PLACE = "spark.pyspark.python=/opt/python"
 SEND = worker_check._SEND
@@ -132,13 +133,16 @@ def test_an_executor_starts_a_program() -> None:
     ]
 
 
-def refusal(python: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What is said if workers have this Python."""
+def refusal(python: Path, monkeypatch: pytest.MonkeyPatch, remedy: str) -> str:
+    """What is said if workers have this Python; with the driver's own, as the remedy says or allows, they work."""
     spark = small_session()
     monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python))
     with pytest.raises(GroupReplayError) as caught:
         need_workers(spark, StopRequest())
     assert caught.value.where == f"spark.pyspark.python={python}"
+    read_remedy(remedy, str(caught.value))
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", sys.executable)
+    need_workers(spark, StopRequest())
     return caught.value.what
 
 
@@ -166,7 +170,9 @@ def test_workers_without_groupreplay(
     tmp_path: Path, libraries: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Said in one sentence, and by nobody else."""
-    said = refusal(program(tmp_path, sys.executable, libraries), monkeypatch)
+    # Our own Python is one in which groupreplay is installed.
+    remedy = "streaming.spark.worker_check: groupreplay bundle makes an archive"
+    said = refusal(program(tmp_path, sys.executable, libraries), monkeypatch, remedy)
     assert said == "the Python of Spark's workers has no groupreplay"
     assert "\tat org.apache.spark" not in capfd.readouterr().err
 
@@ -176,7 +182,8 @@ def test_workers_without_a_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """A path that exists on the driver's machine only."""
     missing = tmp_path / "none"
     said = f"an executor cannot start the Python of its workers: it cannot run {missing}"
-    assert refusal(missing, monkeypatch) == said
+    remedy = "streaming.spark.worker_check: set spark.pyspark.python (or PYSPARK_PYTHON)"
+    assert refusal(missing, monkeypatch, remedy) == said
 
 
 @pytest.mark.spark
@@ -185,7 +192,8 @@ def test_workers_with_another_python(
 ) -> None:
     """Its libraries were compiled for the driver's; the versions are said, and not what cannot be imported."""
     python, version = another_python()
-    said = refusal(program(tmp_path, python, libraries), monkeypatch)
+    remedy = "streaming.spark.worker_check: set spark.pyspark.python (or PYSPARK_PYTHON)"
+    said = refusal(program(tmp_path, python, libraries), monkeypatch, remedy)
     assert (
         said
         == f"Spark's workers run Python {version}, and the driver runs Python {DRIVER_VERSION}: both must have the same"

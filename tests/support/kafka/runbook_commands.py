@@ -1,4 +1,4 @@
-"""The commands in the boxes of docs/runbook.md, run as they stand there, with names instead of the placeholders."""
+"""Commands in the boxes of docs/runbook.md and in messages, run as they stand there, with names for placeholders."""
 
 from __future__ import annotations
 
@@ -10,12 +10,17 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from support.kafka.kafka_classes import java_command
+from support.kafka.secured import SecuredBroker
 from support.paths import ROOT
 
 #: Kafka's scripts start these classes.
 CLASSES = {
     "kafka-consumer-groups.sh": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "kafka-console-consumer.sh": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "kafka-acls.sh": "org.apache.kafka.tools.AclCommand",
+    "kafka-configs.sh": "kafka.admin.ConfigCommand",
+    "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
+    "kafka-transactions.sh": "org.apache.kafka.tools.TransactionsCommand",
 }
 
 
@@ -46,3 +51,17 @@ def run_remedy(words: list[str], names: Mapping[str, str], server: str) -> str:
     if target < len(text):
         Path(text[target + 1]).write_text(done.stdout, encoding="utf-8")
     return done.stdout
+
+
+def run_printed(line: str, **names: str) -> str:
+    """Runs a printed command of Kafka's with other words for some of its own; returns its output."""
+    script, *words = [names.get(word, word) for word in shlex.split(line)]
+    command = java_command(CLASSES[script], *words)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def as_administrator(guarded: SecuredBroker, line: str) -> str:
+    """Runs a printed command as the administrator, who may do so without a login at another address."""
+    return run_printed(line.replace(guarded.checked, guarded.broker.bootstrap_servers))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import inspect
 import json
 import shlex
@@ -153,12 +154,7 @@ def build_bundle(archive: Path, spark: SparkRelease, target: BundleTarget, *, fo
         with atomic_file(program, force=force) as file:
             file.write(inspect.getsource(submitted_program))
     except OSError as error:
-        where = str(error.filename or archive)
-        raise GroupReplayError(
-            f"the archive could not be written, {error.strerror or error}",
-            where=where,
-            fix="an archive needs 200 MB here and as much in the folder for temporary files (TMPDIR)",
-        ) from None
+        raise _not_written(archive, error) from None
     return Bundle(
         archive=archive,
         program=program,
@@ -167,10 +163,20 @@ def build_bundle(archive: Path, spark: SparkRelease, target: BundleTarget, *, fo
     )
 
 
+def _not_written(archive: Path, error: OSError) -> GroupReplayError:
+    return GroupReplayError(
+        f"the archive could not be written, {error.strerror or error}",
+        where=str(error.filename or archive),
+        fix="free 200 MB there; as much is needed in the folder for temporary files, which TMPDIR names"
+        if error.errno in (errno.ENOSPC, errno.EDQUOT)
+        else "name a folder that can be written",
+    )
+
+
 def _require_place(archive: Path, program: Path, *, force: bool) -> None:
     if not archive.name.endswith(".tar.gz"):
         raise unusable(
-            "the archive's name does not end with .tar.gz", archive, "Spark unpacks it by this ending"
+            "Spark cannot unpack an archive of this name", archive, "give it a name that ends with .tar.gz"
         )
     require_new([archive, program], force=force)
 

@@ -5,7 +5,6 @@ They only read: nothing is created, written or committed.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
@@ -21,9 +20,9 @@ from groupreplay.streaming.kafka.broker_config import effective_retention, lists
 from groupreplay.streaming.kafka.clients import NO_ERA, Connection
 from groupreplay.streaming.kafka.group_admin import GroupAdmin
 from groupreplay.streaming.kafka.output_topics import (
-    change_line,
     create_topics,
     describe_topics,
+    remedy,
     topic_problems,
 )
 from groupreplay.streaming.kafka.rights import Held, Right, grant_line
@@ -104,7 +103,7 @@ def transactions(subject: Subject) -> Sequence[CheckResult]:
     )
     if ages[oldest] <= _LONG_MS:
         return [ok("transactions", transactions)]
-    fix = _find_hanging(subject, topic.leaders.get(oldest, ""))
+    fix = _end_transaction(subject, oldest, stable_ends[oldest])
     if ages[oldest] <= _HANGING_MS:
         return [warning("transactions", f"{transactions}: later records cannot be read until it ends", fix)]
     what = f"a transaction hangs, and later records cannot be read: {transactions}"
@@ -166,12 +165,7 @@ def output_topics(subject: Subject) -> Sequence[CheckResult]:
             results.append(ok(about, f"{topic.partitions} partitions, {topic.replicas} replicas, {seen}"))
             continue
         what = "; ".join(problem.what for problem in problems)
-        fix = "\n".join(
-            change_line(subject.sink, topic, problem.setting)
-            if problem.setting
-            else "delete the topic and create it again with one partition"
-            for problem in problems
-        )
+        fix = "\n".join(remedy(subject.sink, topic, problem) for problem in problems)
         if any(problem.fatal for problem in problems):
             results.append(failed(about, GroupReplayError(what, fix=fix, exit_code=ExitCode.DATA)))
         else:
@@ -199,19 +193,19 @@ def _age_ms(connection: Connection, partition: int, offset: int) -> int:
     return 0 if message is None else max(0, now_ms() - message.timestamp()[1])
 
 
-def _find_hanging(subject: Subject, leader: str) -> str:
+def _end_transaction(subject: Subject, partition: int, first_offset: int) -> str:
     if not lists_transactions(subject.source):
         return (
             "start its producer again with the same transactional.id, which aborts it (brokers before Kafka 3.0 cannot "
             "list transactions)"
         )
-    servers = subject.settings.source.bootstrap_servers
-    return f"kafka-transactions.sh --bootstrap-server {servers} find-hanging --broker-id {_broker_id(leader)}"
-
-
-def _broker_id(leader: str) -> str:
-    match = re.search(r"\((\d+)\)$", leader)
-    return match[1] if match else "ID"
+    # `find-hanging` prints nothing while the transaction's coordinator knows of it.
+    tool = f"kafka-transactions.sh --bootstrap-server {subject.settings.source.bootstrap_servers}"
+    place = f"--topic {OFFSETS_TOPIC} --partition {partition}"
+    return (
+        f"{tool} describe-producers {place}\n"
+        f"shows its producer; if that is gone: {tool} abort {place} --start-offset {first_offset}"
+    )
 
 
 def _skew(subject: Subject) -> tuple[int, int] | None:

@@ -84,9 +84,9 @@ def _write(
     force: bool,
 ) -> int:
     connection = Connection(topics.cluster)
-    _ensure(connection, topics.topic, plan.partitions)
+    _ensure(connection, topics, topics.topic, plan.partitions)
     if plan.probe_interval_ms is not None:
-        _ensure(connection, topics.probes_topic, 1)
+        _ensure(connection, topics, topics.probes_topic, 1)
     target = RowTarget(
         cluster_id=connection.identify(topics.topic).cluster_id,
         topic=topics.topic,
@@ -111,7 +111,7 @@ def _need_permission(topics: SimulationTopics) -> None:
         )
 
 
-def _ensure(connection: Connection, topic: str, partitions: int) -> None:
+def _ensure(connection: Connection, topics: SimulationTopics, topic: str, partitions: int) -> None:
     """Check the topic's number of partitions; create the topic if it is missing."""
     # All topics: a request for one missing topic may create it.
     metadata = connection.metadata(topic).topics.get(topic)
@@ -124,7 +124,9 @@ def _ensure(connection: Connection, topic: str, partitions: int) -> None:
         raise GroupReplayError(
             f"the topic has {len(metadata.partitions)} partitions, not {partitions}",
             where=topic,
-            fix=f"simulate with --partitions {len(metadata.partitions)}, or choose another topic",
+            fix="name another --probes-topic, or delete this one"
+            if topic == topics.probes_topic
+            else f"simulate with --partitions {len(metadata.partitions)}, or choose another topic",
             exit_code=ExitCode.USAGE,
         )
 

@@ -34,7 +34,9 @@ GRANT_DESCRIBE: Final = (
 )
 #: The command that helps, where there is one.
 _FIXES: Final[dict[BlindReason, str]] = {
-    "hanging_transaction": "kafka-transactions.sh --bootstrap-server HOST:PORT find-hanging --broker-id ID",
+    "hanging_transaction": "kafka-transactions.sh --bootstrap-server HOST:PORT describe-producers "
+    "--topic __consumer_offsets --partition N shows its producer and its first offset; if the producer is gone, "
+    "abort with the same flags and --start-offset OFFSET ends it",
     "no_rights": GRANT_DESCRIBE,
     "group_failed": "groupreplay run --retry-quarantined, with a release that has the defect fixed",
     "partition_count_changed": "start the job again: its state is then built anew",

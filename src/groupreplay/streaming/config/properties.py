@@ -277,10 +277,11 @@ def _from_file(key: str, reference: str) -> str:
 def _read(path: Path, kind: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        what = f"cannot read the {kind}, {reason}"
-        raise unusable(what, str(path), "check the path and its permissions") from None
+    except OSError as error:
+        what, fix = f"cannot read the {kind}, {error.strerror}", "check the path and its permissions"
+    except UnicodeDecodeError:
+        what, fix = f"cannot read the {kind}, it is not UTF-8 text", "save the file as UTF-8"
+    raise unusable(what, str(path), fix)
 
 
 def _trust_store(settings: Mapping[str, str]) -> dict[str, str]:

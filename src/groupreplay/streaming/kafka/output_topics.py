@@ -126,12 +126,19 @@ def describe_topics(connection: Connection, names: TopicNames) -> list[OutputTop
     ]
 
 
-def change_line(connection: Connection, topic: OutputTopic, setting: str) -> str:
+def change_line(connection: Connection, topic: str, setting: str) -> str:
     """The kafka-configs.sh command that changes a setting of a topic."""
     return (
         f"kafka-configs.sh {configs_address(connection)} --alter "
-        f"--entity-type topics --entity-name {topic.name} --add-config {setting}"
+        f"--entity-type topics --entity-name {topic} --add-config {setting}"
     )
+
+
+def remedy(connection: Connection, topic: OutputTopic, problem: TopicProblem) -> str:
+    """What to type or to do about a problem."""
+    if problem.setting:
+        return change_line(connection, topic.name, problem.setting)
+    return "delete the topic and start the job: it creates the topic again, with one partition"
 
 
 def ensure_topics(
@@ -155,12 +162,7 @@ def ensure_topics(
     existing = partitions.keys() - created
     for topic in describe_topics(connection, names) if existing else ():
         for problem in topic_problems(topic) if topic.name in existing else ():
-            fix = (
-                change_line(connection, topic, problem.setting)
-                if problem.setting
-                else "delete and create it again"
-            )
-            log.warning("topic %s has %s; %s", topic.name, problem.what, fix)
+            log.warning("topic %s has %s; %s", topic.name, problem.what, remedy(connection, topic, problem))
     return partitions
 
 

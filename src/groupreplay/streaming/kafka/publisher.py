@@ -14,12 +14,14 @@ from groupreplay.streaming.base.clock import AppendedMessage
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.output_topics import describe_topics
+from groupreplay.streaming.kafka.output_topics import change_line, describe_topics
 
 log = logging.getLogger(__name__)
 
 
 _FLUSH_SECONDS: Final = 10.0
+#: What a batch with one record has beside its key, its value and its headers, at most.
+_FRAME_BYTES: Final = 128
 _TOO_LARGE: Final = frozenset({KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.RECORD_LIST_TOO_LARGE})
 
 
@@ -114,10 +116,11 @@ class Publisher:
             refused = [message for _, some in again for message in some]
         if refused:
             largest = max(len(key) + len(value) for key, value in refused)
+            enough = largest + sum(len(name) + len(value) for name, value in headers) + _FRAME_BYTES
             raise MessageTooLargeError(
                 f"{len(refused)} messages of up to {largest} bytes are refused as too large",
                 where=topic,
-                fix="raise its max.message.bytes: kafka-configs.sh --alter --entity-type topics",
+                fix=change_line(Connection(self._cluster), topic, f"max.message.bytes={enough}"),
             )
         return appended
 
@@ -137,7 +140,7 @@ class Publisher:
             raise UnreachableError(
                 "messages were not delivered in time",
                 where=topic,
-                fix="check the brokers that lead this topic",
+                fix="check that the brokers that lead this topic run, and its min.insync.replicas",
                 exit_code=ExitCode.CONNECTION,
             )
         failed = {number: error for number, error in delivery.outcomes.items() if error is not None}

@@ -109,11 +109,13 @@ def sink_rights(topics: TopicNames) -> list[Right]:
 
 def grant_line(right: Right, cluster: Cluster) -> str:
     """The kafka-acls.sh command that grants a right to the login of this cluster."""
-    words = ["kafka-acls.sh", "--bootstrap-server", cluster.bootstrap_servers, "--add"]
-    words += ["--allow-principal", f"User:{_login(cluster)}", "--operation", right.operation]
-    words += [f"--{right.kind}", *([right.name] if right.name else [])]
-    words += ["--resource-pattern-type", "prefixed"] if right.prefixed else []
-    return shlex.join(words)
+    login = shlex.quote(f"User:{_login(cluster)}")
+    named = f" {shlex.quote(right.name)}" if right.name else ""
+    prefixed = " --resource-pattern-type prefixed" if right.prefixed else ""
+    return (
+        f"kafka-acls.sh --bootstrap-server {cluster.bootstrap_servers} --add --allow-principal {login} "
+        f"--operation {right.operation} --{right.kind}{named}{prefixed}"
+    )
 
 
 def held(connection: Connection, rights: Sequence[Right]) -> dict[Right, Held]:

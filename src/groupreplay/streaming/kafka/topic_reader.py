@@ -104,7 +104,8 @@ def _read_span(
             raise UnreachableError(
                 f"no record arrived for {silence_seconds:.0f} s at offset {position} of {end}",
                 where=f"{place.topic}-{place.partition}",
-                fix="check that the partition has a leader (groupreplay coordinator GROUP)",
+                fix=f"check that a broker leads it: kafka-topics.sh --bootstrap-server "
+                f"{connection.cluster.bootstrap_servers} --describe --topic {place.topic} --unavailable-partitions",
                 exit_code=ExitCode.CONNECTION,
             )
 

@@ -101,7 +101,10 @@ def need_classic(spark: SparkSession) -> None:
         GroupReplayError: it is one.
     """
     if type(spark).__module__.startswith("pyspark.sql.connect"):
-        raise _connect_refused(type(spark).__module__)
+        raise _connect_refused(
+            type(spark).__module__,
+            "start it with spark-submit, on Databricks with dedicated (single user) access",
+        )
 
 
 def need_no_connect() -> None:
@@ -112,7 +115,7 @@ def need_no_connect() -> None:
     """
     for name in _CONNECT_VARIABLES:
         if os.environ.get(name, "") not in ("", "0"):
-            raise _connect_refused(f"{name}={os.environ[name]}")
+            raise _connect_refused(f"{name}={os.environ[name]}", f"unset {name}")
 
 
 def need_same_release(spark: SparkSession, release: str) -> None:
@@ -237,10 +240,10 @@ def _scala_of(jvm: Any) -> str:
     return found[0] if found else NEWEST.scala
 
 
-def _connect_refused(where: str) -> GroupReplayError:
+def _connect_refused(where: str, fix: str) -> GroupReplayError:
     return unusable(
         "this is a session of Spark Connect, and the job needs a classic one: it reads the folder of its checkpoint "
         "and starts its workers through Spark's JVM",
         where,
-        "start it with spark-submit, on Databricks with dedicated (single user) access; unset SPARK_REMOTE",
+        fix,
     )

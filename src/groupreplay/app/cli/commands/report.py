@@ -238,8 +238,8 @@ def _need_timeline(
     log = log_read(rows, settings.zone)
     if len(choice.matched) > 1:
         raise GroupReplayError(
-            f"{len(choice.matched)} groups match {group!r}: {names_of(choice.matched)}; give one of them, or report "
-            "--all-groups",
+            f"{len(choice.matched)} groups match {group!r}: {names_of(choice.matched)}",
+            fix="give one of them, or report --all-groups",
             exit_code=ExitCode.USAGE,
         )
     if choice.unmatched:

@@ -1,0 +1,217 @@
+"""What the job's messages about its checkpoint, its topics and Spark say to do: afterwards it runs.
+
+All runs are in one JVM; a run that works is one that reads everything and ends.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from groupreplay.state.policy.context import Context
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.config.settings import TopicNames
+from groupreplay.streaming.spark.checkpoint_files import DRIVER_FILE
+from groupreplay.streaming.spark.event_frame import event_frame
+from groupreplay.streaming.spark.session import SESSION_CONF
+from support.job.jobs import topic_names
+from support.job.own_process import keep_session, run_here
+from support.job.spark_sessions import small_session
+from support.kafka.clients import commit_once
+from support.kafka.secured import SecuredBroker
+from support.remedies import read_remedy
+from support.tools.small_disks import filled, small_disk
+
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
+
+IDENTITY = "groupreplay.json"
+OWN_CHECKPOINT = "streaming.run.identity: give this job a checkpoint of its own"
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A checkpoint of a run that has ended, and what it was made with."""
+
+    server: str
+    folder: Path
+    topics: TopicNames
+
+    def copy(self, place: Path) -> Path:
+        """The whole folder, as a backup has it."""
+        shutil.rmtree(place, ignore_errors=True)
+        shutil.copytree(self.folder, place)
+        return place
+
+    def runs(self, checkpoint: Path, topics: TopicNames | None = None) -> None:
+        """A run with this checkpoint reads everything and ends."""
+        assert run_here(self.server, checkpoint, topics or self.topics, once=True) == ExitCode.OK
+
+    def refused(self, checkpoint: Path, topics: TopicNames | None = None) -> str:
+        """What a run with this checkpoint ends with."""
+        with pytest.raises(GroupReplayError) as caught:
+            self.runs(checkpoint, topics)
+        return str(caught.value)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_session() -> Iterator[None]:
+    """All runs in one JVM, which is not ended by them."""
+    with pytest.MonkeyPatch.context() as patch:
+        keep_session(patch)
+        yield
+
+
+@pytest.fixture(scope="module")
+def stored(guarded: SecuredBroker, tmp_path_factory: pytest.TempPathFactory) -> Stored:
+    """A run on the address without logins."""
+    server = guarded.broker.bootstrap_servers
+    made = Stored(server, tmp_path_factory.mktemp("stored") / "checkpoint", topic_names("remedies-run"))
+    made.runs(made.folder)
+    return made
+
+
+def rewritten(checkpoint: Path, **values: object) -> None:
+    """Other values in the checkpoint's identity."""
+    path = checkpoint / IDENTITY
+    path.write_text(json.dumps({**json.loads(path.read_text()), **values}))
+    path.with_name(f".{path.name}.crc").unlink()
+
+
+@pytest.mark.parametrize(
+    ("values", "key"),
+    [
+        ({"cluster_id": "another"}, OWN_CHECKPOINT),
+        ({"format": 99, "version": "9.0"}, "streaming.run.identity: run the release that made it"),
+    ],
+    ids=["another cluster", "a later release"],
+)
+def test_a_checkpoint_of_another_job(
+    stored: Stored, tmp_path: Path, values: dict[str, object], key: str
+) -> None:
+    """With an empty folder, as the message says, the job runs."""
+    checkpoint = stored.copy(tmp_path / "other")
+    rewritten(checkpoint, **values)
+    read_remedy(key, stored.refused(checkpoint))
+    stored.runs(tmp_path / "empty")
+
+
+def test_a_folder_that_is_no_checkpoint_of_ours(stored: Stored, tmp_path: Path) -> None:
+    """Another query of Spark has made it: the job needs a folder of its own."""
+    checkpoint = stored.copy(tmp_path / "foreign")
+    (checkpoint / IDENTITY).unlink()
+    read_remedy(
+        "streaming.spark.checkpoint_files: give this job a checkpoint of its own", stored.refused(checkpoint)
+    )
+    stored.runs(tmp_path / "empty")
+
+
+def test_the_topics_of_the_checkpoint(stored: Stored, tmp_path: Path) -> None:
+    """Heartbeats are in another topic: with the same topics again it goes on."""
+    checkpoint = stored.copy(tmp_path / "checkpoint")
+    others = replace(stored.topics, probes="remedies-other-probes")
+    told = stored.refused(checkpoint, others)
+    read_remedy("streaming.run.identity: name the same sink and topics again", told)
+    stored.runs(checkpoint)
+
+
+@pytest.mark.long
+def test_a_damaged_checkpoint(stored: Stored, tmp_path: Path) -> None:
+    """Its identity is cut, or its state is: the whole folder from a backup is as good as ever."""
+    checkpoint = stored.copy(tmp_path / "cut")
+    (checkpoint / IDENTITY).write_text("{")
+    read_remedy("streaming.run.identity: restore the whole folder from a backup", stored.refused(checkpoint))
+    stored.copy(checkpoint)
+    stored.runs(checkpoint)
+    # Another folder: Spark may have the state of the first one in memory.
+    checkpoint = stored.copy(tmp_path / "stateless")
+    newest = max(
+        checkpoint.glob("state/0/0/*.changelog"), key=lambda path: int(path.name.split(".")[0].split("_")[0])
+    )
+    newest.unlink()
+    commit_once(stored.server, "after-damage")
+    read_remedy("streaming.spark.faults: restore the whole folder from a backup", stored.refused(checkpoint))
+    stored.copy(checkpoint)
+    stored.runs(checkpoint)
+
+
+def test_a_checkpoint_that_another_job_holds(stored: Stored, tmp_path: Path) -> None:
+    """Its owner is named, and stopped; another folder does, too."""
+    checkpoint = stored.copy(tmp_path / "held")
+    lock = checkpoint / DRIVER_FILE
+    code = "import fcntl, sys; fcntl.flock(file := open(sys.argv[1], 'a'), fcntl.LOCK_EX); print(); input()"
+    command = [sys.executable, "-c", code, str(lock)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        told = stored.refused(checkpoint)
+        read_remedy("streaming.spark.checkpoint_files: stop it (its owner: …), or use another", told)
+        stored.runs(stored.copy(tmp_path / "another"))
+        holder.communicate(b"\n")
+    stored.runs(checkpoint)
+
+
+def test_a_disk_that_is_full(stored: Stored, tmp_path: Path) -> None:
+    """The first start is refused; with space on the disk it runs."""
+    with small_disk(tmp_path / "checkpoint", 64) as disk:
+        with filled(disk):
+            told = stored.refused(disk)
+        read_remedy("streaming.spark.checkpoint_files: check that its disk is there", told)
+        stored.runs(disk)
+
+
+def test_a_setting_of_the_connector(stored: Stored, tmp_path: Path) -> None:
+    """With the other way to fetch offsets the connector reads nothing; with the named one it does."""
+    spark, name = small_session(), next(name for name in SESSION_CONF if "OffsetFetching" in name)
+    spark.conf.set(name, "false")
+    try:
+        (option, _) = read_remedy(
+            "streaming.spark.preflight: keep …=true", stored.refused(tmp_path / "checkpoint")
+        )
+    finally:
+        spark.conf.set(name, "true")
+    assert option == name
+    stored.runs(tmp_path / "checkpoint")
+
+
+KAFKA = "topic string, partition int, offset bigint, timestamp timestamp, key binary, value binary"
+
+
+@pytest.mark.parametrize(
+    ("schema", "late_by", "key"),
+    [
+        (
+            KAFKA.replace("offset bigint, ", ""),
+            None,
+            "streaming.spark.event_frame: give a frame",
+        ),
+        (
+            KAFKA.replace("key binary", "key string"),
+            None,
+            "streaming.spark.event_frame: leave key",
+        ),
+        (
+            KAFKA.replace("timestamp timestamp", "timestamp string"),
+            None,
+            "streaming.spark.event_frame: give timestamps",
+        ),
+        (KAFKA, "1 minute", "streaming.spark.event_frame: leave it out: a batch has an end"),
+    ],
+)
+def test_other_frames(schema: str, late_by: str | None, key: str) -> None:
+    """The columns as Spark's Kafka source has them, and no bound for a batch: there are its events."""
+
+    def events(columns: str, bound: str | None) -> list[object]:
+        frame = small_session().createDataFrame([], columns)
+        return list(event_frame(frame, Context(cluster_id="c"), bound).collect())
+
+    with pytest.raises(GroupReplayError) as caught:
+        events(schema, late_by)
+    read_remedy(key, str(caught.value))
+    assert events(KAFKA, None) == []
