@@ -16,6 +16,7 @@ from groupreplay.streaming.sources.log_folders import LogFolderSource
 from groupreplay.streaming.sources.log_segments import Replica
 from support.histories.log_files import batch, message_set, write_segment
 from support.job.probes import beat, summed_up
+from support.remedies import read_remedy
 
 TOPIC_ID, ORDERS_ID = "E8j8GYQMRf-JlWNBdgOymw", "AAAAAAAAAAAAAAAAAAAAAQ"
 
@@ -132,8 +133,10 @@ def test_records_without_a_time(tmp_path: Path) -> None:
     write_segment(tmp_path / f"{OFFSETS_TOPIC}-0", message_set(0, (b"k", b"v"), magic=0))
     (record,) = rows_of(LogFolderSource([tmp_path]))
     assert (record["timestamp"], record["timestampType"]) == (-1, -1)
-    with pytest.raises(GroupReplayError, match="there are no records, so no age or time of day"):
+    with pytest.raises(GroupReplayError, match="there are no records, so no age or time of day") as error:
         LogFolderSource([tmp_path]).end()
+    read_remedy("streaming.sources.log_folders: give another folder", str(error.value))
+    assert LogFolderSource([broker_folder(tmp_path / "data", 2)]).end().at_ms == 1_005
 
 
 @pytest.mark.parametrize(
@@ -149,6 +152,8 @@ def test_nothing_to_read(tmp_path: Path, partitions: tuple[int, ...], what: str)
     with pytest.raises(GroupReplayError, match=r"give log\.dirs of a broker that has replicas") as error:
         LogFolderSource([folder]).open(partitions)
     assert (error.value.what, error.value.where, error.value.exit_code) == (what, str(folder), ExitCode.DATA)
+    read_remedy("streaming.sources.log_folders: give log.dirs of", str(error.value))
+    assert rows_of(LogFolderSource([folder, broker_folder(tmp_path / "other", 7)]), *partitions)
 
 
 def test_a_file_that_is_no_archive(tmp_path: Path) -> None:
@@ -159,14 +164,26 @@ def test_a_file_that_is_no_archive(tmp_path: Path) -> None:
     assert str(error.value) == (
         f"the archive cannot be read: it is no tar archive ({path}): give a folder, or a .tar or .tar.gz of one"
     )
+    read_remedy("streaming.sources.log_folders: give a folder, or", str(error.value))
+    assert rows_of(LogFolderSource([broker_folder(tmp_path / "data", 2)])) == BOTH[:2]
+
+
+def test_a_path_that_is_not_there(tmp_path: Path) -> None:
+    """Named before anything is read."""
+    with pytest.raises(GroupReplayError, match="there is no such folder or archive") as error:
+        LogFolderSource([tmp_path / "data"]).open()
+    read_remedy("streaming.sources.log_folders: give a copy of log.dirs", str(error.value))
+    assert rows_of(LogFolderSource([broker_folder(tmp_path / "data", 2)])) == BOTH[:2]
 
 
 def test_folders_that_do_not_belong_together(tmp_path: Path) -> None:
     """Records of two clusters, or of a topic and its successor, are never mixed."""
     one, two = broker_folder(tmp_path / "1", 2), broker_folder(tmp_path / "2", 11, cluster="c2")
     three = broker_folder(tmp_path / "3", 11, topic_id=ORDERS_ID)
-    with pytest.raises(GroupReplayError, match="the folders are from different clusters"):
+    with pytest.raises(GroupReplayError, match="the folders are from different clusters") as error:
         LogFolderSource([one, two]).open()
+    read_remedy("streaming.sources.log_folders: give only folders of", str(error.value))
+    assert rows_of(LogFolderSource([one])) == BOTH[:2]
     with pytest.raises(
         GroupReplayError, match=r"the folders are from different offsets topics \(topic ids\)"
     ):

@@ -11,6 +11,7 @@ import pytest
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.sources.log_segments import Damage, Replica, properties, records_of
 from support.histories.log_files import CODECS, batch, message_set, write_epochs, write_segment
+from support.remedies import read_remedy
 
 RECORDS = [(b"a", b"1"), (b"b", None), (None, b"3"), (b"d" * 300, b"4" * 3_000)]
 BATCHES = [batch(0, *RECORDS), batch(4, *RECORDS[:2]), batch(6, *RECORDS, codec="lz4"), batch(10, *RECORDS)]
@@ -162,8 +163,14 @@ def test_an_offset_beyond_its_segment(tmp_path: Path) -> None:
 def test_a_segment_that_may_not_be_read(tmp_path: Path) -> None:
     """The error names the file."""
     (tmp_path / f"{0:020}.log").mkdir()
-    with pytest.raises(GroupReplayError, match=r"the segment cannot be read: Is a directory \(.*0\.log\)"):
+    with pytest.raises(
+        GroupReplayError, match=r"the segment cannot be read: Is a directory \(.*0\.log\)"
+    ) as error:
         read(tmp_path)
+    read_remedy("streaming.sources.log_segments: check the rights of", str(error.value))
+    (tmp_path / f"{0:020}.log").rmdir()
+    write_segment(tmp_path, BATCHES[0])
+    assert read(tmp_path) == (numbered(0), [])
 
 
 def test_small_files(tmp_path: Path) -> None:
