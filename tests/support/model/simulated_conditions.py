@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from groupreplay.app.simulate.files import CLUSTER_ID, ERA, write_simulation
-from groupreplay.app.text.times import event_ms
 from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.script import ClientAction
 from groupreplay.coordinator.simulation.simulation import BEGIN_MS, SimulationPlan
 from groupreplay.state import Context
+from groupreplay.state.display.phrases import timestamp_ms
 from groupreplay.state.events.event import Severity
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.sources.capture import read_captures
@@ -138,7 +138,7 @@ def _once(one: SimulatedRun, group_id: str, condition: str) -> Iterator[str]:
 
 
 def _ms(time: str) -> int:
-    at_ms = event_ms(time)
+    at_ms = timestamp_ms(time)
     assert at_ms is not None
     return at_ms
 

@@ -16,8 +16,7 @@ import msgspec
 from groupreplay.app.inspection.groups import existing
 from groupreplay.app.text.event_text import event_name, text_of
 from groupreplay.app.text.tables import Cell, Moment, Table
-from groupreplay.app.text.times import event_ms
-from groupreplay.state.display.phrases import timestamp
+from groupreplay.state.display.phrases import timestamp, timestamp_ms
 from groupreplay.state.display.rebalance_length import rebalance_length
 from groupreplay.state.events.event import Severity
 from groupreplay.state.events.group_events import RebalanceCompleted
@@ -249,7 +248,7 @@ def history_table(rows: Iterable[HistoryRow]) -> Table:
 
 def _time(text: str | None) -> Cell:
     """The time of an event as a cell."""
-    at_ms = None if text is None else event_ms(text)
+    at_ms = timestamp_ms(text)
     return text if at_ms is None else Moment(at_ms)
 
 

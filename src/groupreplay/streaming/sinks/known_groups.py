@@ -7,7 +7,6 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
@@ -15,6 +14,7 @@ import msgspec
 
 from groupreplay.state.conditions.condition import Condition
 from groupreplay.state.conditions.registry import KINDS
+from groupreplay.state.display.phrases import timestamp_ms
 from groupreplay.state.display.safe_text import safe_text
 from groupreplay.state.events.event import Severity
 from groupreplay.state.events.group_events import MemberLeft, RebalanceCompleted
@@ -215,8 +215,8 @@ class CountedEvent(EventHead):
 
     @property
     def completed_ms(self) -> int | None:
-        """When the rebalance was completed that it is about; None for every other event."""
-        return _milliseconds(self.time) if self.type == _COMPLETED else None
+        """When the rebalance was completed that it is about, 0 for a text that is no time; None: another event."""
+        return (timestamp_ms(self.time) or 0) if self.type == _COMPLETED else None
 
 
 EVENTS: Final = MessageDecoder[CountedEvent](CountedEvent)
@@ -273,10 +273,3 @@ def bound(by_group: dict[str, _Value], known: Collection[str], most: int = MOST_
     for group in dropped:
         del by_group[group]
     return len(dropped)
-
-
-def _milliseconds(time: str) -> int:
-    try:
-        return round(datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp() * 1000)
-    except (ValueError, OverflowError, OSError):
-        return 0
