@@ -196,6 +196,33 @@ def test_a_request_that_is_cut(tick_ms: int | None) -> None:
     assert (expiring["data"]["partitions"], expiring["time"]) == ({"t": "0-1"}, timestamp(OVERDUE_MS + 1))
 
 
+@pytest.mark.parametrize("later_ms", [0, 5_000])
+def test_a_set_after_a_reset_that_is_cut(later_ms: int) -> None:
+    """Of an offset that was lost, the first commit is a reset, and the next one a set: in one batch and in two."""
+    at = 100_000 + later_ms
+    records = raw(
+        [
+            generation(1, member("a", [0, 1]), at=1_000),
+            commit("t", 0, 5, at=2_000),
+            commit("t", 1, 5, at=2_000),
+            emptied(2, at=10_000),
+            no_offset("t", 0, at=20_000),
+            commit("t", 0, 7, at=100_000),
+            commit("t", 0, 3, at=at),
+            commit("t", 1, 9, at=at),
+            commit("t", 1, 9, at=300_000),
+        ]
+    )
+    told, end_ms = replayed(Batch(records))
+    for end in range(1, len(records)):
+        assert followed([(Batch(records[:end]), None), (Batch(records[end:]), None)], end_ms) == told
+    (step,) = named(told.events, "offsets.set")
+    moved = [
+        (part["partition"], part["from_offset"], part["to_offset"]) for part in step["data"]["partitions"]
+    ]
+    assert moved == [(0, 7, 3), (1, 5, 9)]
+
+
 def test_what_is_written_when() -> None:
     """At once what is certain; what belongs to an open operation when a tick has closed it, and then no more."""
     live, records = Live(CONTEXT), raw(DELETION)
