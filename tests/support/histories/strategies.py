@@ -96,14 +96,21 @@ _BEGINNINGS = (
 
 @st.composite
 def outlived(draw: Any) -> list[Raw]:
-    """Requests with several commits each into a group without members, near the end of the retention and after it."""
+    """Requests into a group without members, near the end of the retention and after it.
+
+    Each commits or deletes offsets of several partitions; some are of one moment.
+    """
     records = [*draw(st.sampled_from(_BEGINNINGS))]
     at = records[-1].at
     places = st.tuples(st.sampled_from(TOPICS), st.integers(0, 3))
-    for _ in range(draw(st.integers(1, 4))):
-        at += draw(st.sampled_from([SILENCE_MS, 3 * _DAY_MS, 6 * _DAY_MS, 8 * _DAY_MS]))
+    for _ in range(draw(st.integers(1, 5))):
+        at += draw(st.sampled_from([0, SILENCE_MS, 3 * _DAY_MS, 6 * _DAY_MS, 8 * _DAY_MS]))
         request = draw(st.lists(places, min_size=1, max_size=4, unique=True))
-        records += [commit(*place, draw(st.integers(0, 50)), at=at) for place in request]
+        deletes = draw(st.integers(0, 4)) == 0
+        records += [
+            no_offset(*place, at=at) if deletes else commit(*place, draw(st.integers(0, 50)), at=at)
+            for place in request
+        ]
     return placed(records)
 
 
