@@ -163,3 +163,35 @@ def test_silence() -> None:
     assert silence_text({"silent_ms": 5_000}) == " (no commits for 5.0 s of them)"
     for fields in ({}, {"silent_ms": 999}, {"silent_ms": 5_000, "join_ms_max": 1}):
         assert silence_text(fields) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "at_ms"),
+    [
+        ("2026-01-01T00:00:00.250Z", 1_767_225_600_250),
+        ("2026-01-01T00:00:00.2Z", 1_767_225_600_200),
+        ("2026-01-01T00:00:00.250999999Z", 1_767_225_600_250),
+        ("2026-01-01T00:00:00Z", 1_767_225_600_000),
+        ("2026-01-01T01:00:00+01:00", 1_767_225_600_000),
+        ("1969-12-31T23:59:59.999Z", -1),
+        ("0001-01-01T00:00:00+14:00", -62_135_647_200_000),
+        ("9999-12-31T23:59:59.999-12:00", 253_402_343_999_999),
+        # No zone, no time of a calendar, digits of another script, and what is no text.
+        ("2026-01-01T00:00:00", None),
+        ("2026-01-01", None),
+        ("2026-02-31T00:00:00Z", None),
+        ("2026-01-01T24:00:00Z", None),
+        ("2026-01-01T00:00:00+24:00", None),
+        ("0000-01-01T00:00:00Z", None),
+        ("2026-01-01T00:00:00\u0663Z", None),
+        ("2026-01-01T00:00:00Z\n", None),
+        (" 2026-01-01T00:00:00Z", None),
+        ("tomorrow", None),
+        ("", None),
+        (None, None),
+        (7, None),
+    ],
+)
+def test_times_that_are_read(text: object, at_ms: int | None) -> None:
+    """RFC 3339 with its zone, whoever wrote it; anything else is no time, and nothing fails."""
+    assert phrases.timestamp_ms(text) == at_ms

@@ -2,26 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from groupreplay.state.events.event import name_of
-from groupreplay.timeline.event_reading import clock, moment_ms, read_events
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("2026-01-01T00:00:00.250Z", 1_767_225_600_250),
-        ("2026-01-01T01:00:00+01:00", 1_767_225_600_000),
-        ("2026-01-01T00:00:00", 1_767_225_600_000),
-        ("tomorrow", None),
-        (None, None),
-        (7, None),
-    ],
-)
-def test_moments(text: object, found: int | None) -> None:
-    """RFC 3339 with any offset; anything else is no time."""
-    assert moment_ms(text) == found
+from groupreplay.timeline.event_reading import clock, read_events
 
 
 def test_names() -> None:

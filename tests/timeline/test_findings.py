@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from groupreplay.timeline import findings
 from groupreplay.timeline.document import Hole
 from groupreplay.timeline.event_reading import ReadEvent, read_events
@@ -90,6 +92,23 @@ def test_the_first_suspect_is_named() -> None:
         for slot, many in found.items()
         for one in many
     ] == [(0, False, 5_000, 0)]
+
+
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        ("no_commit_since_start", "it did not rejoin"),
+        ("leader_has_not_synced", "it leads the group and did not sync"),
+        ("static_member_absent", "it is a static member that is absent"),
+        ("of a later release", "the others may wait for it"),
+    ],
+)
+def test_what_a_suspect_did(reason: str, text: str) -> None:
+    """A leader that has not synced has rejoined, and so may an absent static member."""
+    suspect = {"member_id": "m-a", "reason": reason}
+    told = [event("rebalance.stuck", 60, "ERROR", status="firing", suspects=[suspect], **STUCK)]
+    ((blame,),) = findings.blames(conditions(told), read_events(told), LANES).values()
+    assert blame.text == f"rebalance stuck: {text}, inferred"
 
 
 def test_a_suspect_that_was_removed_is_named_first() -> None:

@@ -115,7 +115,7 @@ def test_nothing() -> None:
 
 
 def test_stuck() -> None:
-    """When, for how long, who did not rejoin, and on how many partitions nothing was committed."""
+    """When, for how long, for whom, and on how many partitions nothing was committed."""
     found = texts(
         conditions=(bar("rebalance.slow", 10, 22, "WARN"), bar("rebalance.stuck", 10, 22)),
         slots=(lane("billing-3", 1, proven=False),),
@@ -123,7 +123,7 @@ def test_stuck() -> None:
     )
     assert found[0] == (
         "error",
-        "Stuck in a rebalance 00:10:00 to 00:22:00 (12 min 0 s): billing-3 did not rejoin (inferred from its commits)."
+        "Stuck in a rebalance 00:10:00 to 00:22:00 (12 min 0 s): it waited for billing-3 (inferred)."
         " No commit on 2 of 2 partitions meanwhile.",
     )
     assert len(found) == 2

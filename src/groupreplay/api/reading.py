@@ -133,10 +133,10 @@ def _events(opened: OpenedLog, choice: GroupChoice, wanted: Filter) -> Iterator[
 
 
 def _event(text: bytes) -> Event:
-    from groupreplay.app.text.times import event_ms
+    from groupreplay.state.phrases import timestamp_ms
 
     event = json.loads(text)
-    time_ms = event_ms(event["time"])
+    time_ms = timestamp_ms(event["time"])
     assert time_ms is not None
     return Event(
         id=event["id"],

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import IntEnum, auto
+from typing import Final
 
 from groupreplay.state.policy.context import Context
 from groupreplay.state.replay import classic, offset_losses, offset_sets
-from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
+from groupreplay.state.snapshot.group_snapshot import Conditions, GroupSnapshot
+from groupreplay.state.snapshot.observations import Extent
 from groupreplay.state.snapshot.offsets import Offsets
 
 
@@ -37,3 +40,25 @@ def next_due(snapshot: GroupSnapshot, offsets: Offsets, context: Context) -> tup
     if snapshot.conditions.next_evaluation_ms is not None:
         due.append((snapshot.conditions.next_evaluation_ms, Due.CONDITIONS))
     return min(due, default=None)
+
+
+_MINUTE_MS: Final = 60_000
+
+
+def is_due_after_commits(
+    conditions: Conditions, commits: Extent, before_ms: int, ended: Collection[str], *, grown: bool
+) -> bool:
+    """Whether conditions are evaluated after commits. Detectors use their intervals, and are not asked each time.
+
+    ``before_ms`` is the time of the record before them; ``ended`` are names of conditions that commits can end;
+    ``grown``: a partition had no offset before. A batch may end between the commits of one request: what follows the
+    evaluated ones at the same moment is evaluated with them.
+    """
+    return (
+        before_ms // _MINUTE_MS != commits.last_ms // _MINUTE_MS
+        or (conditions.after_commits and before_ms == commits.first_ms)
+        or grown
+        or commits.expires
+        or conditions.next_evaluation_ms is None
+        or any(key.kind in ended for key in conditions.active)
+    )

@@ -16,7 +16,7 @@ from groupreplay.state import clock_setback
 from groupreplay.state.conditions.agenda import RECORD, Agenda, group_detectors
 from groupreplay.state.conditions.detection import Dependency, GroupView
 from groupreplay.state.conditions.tracker import ConditionTracker, ConditionUpdate
-from groupreplay.state.due_work import Due, next_due
+from groupreplay.state.due_work import Due, is_due_after_commits, next_due
 from groupreplay.state.events.event import Event, History
 from groupreplay.state.output.document import (
     DELETED,
@@ -37,7 +37,6 @@ from groupreplay.state.snapshot.group_snapshot import GroupSnapshot, LogPosition
 from groupreplay.state.snapshot.observations import CommitRun, DeletedTopics, GroupRecord, Observations
 from groupreplay.state.snapshot.offsets import Offsets
 
-_MINUTE_MS: Final = 60_000
 #: Evaluations of the conditions for which only time must pass: in one call, and in addition for each of its records. A
 #: record dated centuries ahead makes hundreds of thousands due; beyond this number the conditions are evaluated once,
 #: at the end of the time.
@@ -85,19 +84,7 @@ class Group:
     @property
     def gone(self) -> bool:
         """Whether the group does not exist and nothing of it must be kept."""
-        snapshot = self._snapshot
-        kept = (
-            snapshot.log.pending,
-            snapshot.probes.waiting,
-            snapshot.group.in_progress,
-            snapshot.losses.lost,
-            snapshot.losses.changes,
-            snapshot.sets.waiting,
-            snapshot.losses.unclear,
-            snapshot.conditions.active,
-            snapshot.document_digest,
-        )
-        return snapshot.group.phase is Phase.DEAD and not len(self._offsets) and not any(kept)
+        return self._snapshot.is_gone and not len(self._offsets)
 
     def apply(self, observations: Observations, now_ms: int, recorded_ms: int | None = None) -> list[Event]:
         """Apply observations in log order, each after the work that was due before it, then the work due by ``now_ms``.
@@ -247,16 +234,15 @@ class Group:
         applied = offset_sets.apply_commits(self._snapshot, self._offsets, run, self._context)
         group_summary.note_commits(self._snapshot.activity, extent.commits, len(self._offsets))
         events += report.events + self._resume(run)
-        minute = self._snapshot.log.last_timestamp_ms // _MINUTE_MS
+        before_ms, conditions = self._snapshot.log.last_timestamp_ms, self._snapshot.conditions
         self._note_position(run.partition, extent.last_offset, extent.last_ms)
         # Work that became due between these commits is done before their effect on conditions.
         events += self._do_due(extent.last_ms)
-        # Detectors use commit intervals, and are not asked after every commit.
-        unforeseen = (
-            minute != self._snapshot.log.last_timestamp_ms // _MINUTE_MS or applied.grown or extent.expires
+        conditions.after_commits = is_due_after_commits(
+            conditions, extent, before_ms, self._detectors.on_commits, grown=applied.grown
         )
-        if unforeseen or self._snapshot.conditions.next_evaluation_ms is None or self._may_commits_resolve():
-            events += self._evaluate(self._report(run.partition, extent.last_offset, extent.last_ms))
+        if conditions.after_commits:
+            self._evaluate(self._report(run.partition, extent.last_offset, extent.last_ms), is_open=True)
         return events
 
     def _resume(self, run: CommitRun) -> list[Event]:
@@ -267,10 +253,6 @@ class Group:
             if ended
             else []
         )
-
-    def _may_commits_resolve(self) -> bool:
-        """Whether a commit may resolve an active condition."""
-        return any(key.kind in self._detectors.on_commits for key in self._snapshot.conditions.active)
 
     def _apply_record(self, record: GroupRecord) -> list[Event]:
         pending = self._snapshot.log.pending
@@ -316,8 +298,13 @@ class Group:
         self._agenda.learn(self._snapshot, records[-1].timestamp_ms)
         return events + self._evaluate(self._report_of(records[-1]))
 
-    def _evaluate(self, report: Report, only: Collection[str] | None = None) -> list[Event]:
-        """Evaluate all detectors, or those with these names, at the time of the report, and emit what changed."""
+    def _evaluate(
+        self, report: Report, only: Collection[str] | None = None, *, is_open: bool = False
+    ) -> list[Event]:
+        """Evaluate all detectors, or those with these names, at the time of the report, and emit what changed.
+
+        ``is_open``: more commits of this moment may follow, so what changed is found again when it has passed.
+        """
         conditions, now_ms = self._snapshot.conditions, report.timestamp_ms
         if now_ms < self._context.emit_since_ms:
             # Nothing is emitted before that time; conditions that hold then are emitted then.
@@ -337,8 +324,14 @@ class Group:
         conditions.next_evaluation_ms = None if next_ms is None else max(next_ms, now_ms + 1)
         if not detections and not conditions.active:
             return []
-        updates = self._tracker(now_ms).update(detections, names, now_ms)
-        return self._emit_updates(updates, report)
+        tracker = self._tracker(now_ms)
+        if not is_open:
+            return self._emit_updates(tracker.update(detections, names, now_ms), report)
+        tracker.active = {**conditions.active}
+        if tracker.update(detections, names, now_ms):
+            self._agenda.note_all()
+            conditions.next_evaluation_ms = now_ms + 1
+        return []
 
     def _tracker(self, now_ms: int) -> ConditionTracker:
         return ConditionTracker(

@@ -6,10 +6,11 @@ Group ids, hosts and metadata are written by strangers: every text that came fro
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import Any, Final
 
 #: Controls, format characters (bidi overrides, zero width), surrogates, private use, line and paragraph
@@ -181,6 +182,24 @@ def timestamp(at_ms: int) -> str:
     except (OverflowError, ValueError, OSError):
         moment = datetime.fromtimestamp(0, timezone.utc)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at_ms % 1000:03d}Z"
+
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_RFC3339: Final = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)", re.ASCII)
+
+
+def timestamp_ms(text: object) -> int | None:
+    """Milliseconds since 1970 of an RFC 3339 time, cut to whole ones; None for anything else, also without its zone."""
+    match = _RFC3339.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        return None
+    seconds, fraction, zone = match.groups()
+    try:
+        # Python 3.10 does not know the letter.
+        moment = datetime.fromisoformat(seconds + ("+00:00" if zone == "Z" else zone))
+    except ValueError:  # a 31st of February
+        return None
+    return (moment - _EPOCH) // timedelta(milliseconds=1) + int((fraction or "")[:3].ljust(3, "0"))
 
 
 #: From here on the leader is named: a member notices a rebalance within ``heartbeat.interval.ms`` (3 s), and what is

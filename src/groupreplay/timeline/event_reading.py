@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from typing import Any
 
 from groupreplay.state.events.event import Severity, name_of
-from groupreplay.state.phrases import clock_time, timestamp
+from groupreplay.state.phrases import clock_time, timestamp, timestamp_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +62,7 @@ def words(value: Any) -> str:
 
 def read_events(events: Sequence[Mapping[str, Any]]) -> list[ReadEvent]:
     """The events in order of time; those without a time that can be read are left out."""
-    timed = [(at_ms, body) for body in events if (at_ms := moment_ms(body.get("time"))) is not None]
+    timed = [(at_ms, body) for body in events if (at_ms := timestamp_ms(body.get("time"))) is not None]
     timed.sort(key=lambda one: (one[0], words(one[1].get("sequence"))))
     return [_read(index, at_ms, body) for index, (at_ms, body) in enumerate(timed)]
 
@@ -79,19 +78,6 @@ def _read(index: int, at_ms: int, body: Mapping[str, Any]) -> ReadEvent:
         data=data if isinstance(data, Mapping) else {},
         body=body,
     )
-
-
-def moment_ms(text: Any) -> int | None:
-    """Milliseconds since 1970 of an RFC 3339 time; None for anything else."""
-    if not isinstance(text, str):
-        return None
-    try:
-        moment = datetime.fromisoformat(text.removesuffix("Z"))
-    except ValueError:
-        return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=timezone.utc)
-    return round(moment.timestamp() * 1000)
 
 
 def clock(at_ms: int) -> str:

@@ -191,17 +191,30 @@ def _named(
     ]
     for slot in dict.fromkeys(blockers):
         yield slot, True, "the others wait for it"
-    if not blockers and (slot := culprit(bar, event, events, lanes)) is not None:
-        yield slot, False, "it did not rejoin, inferred"
+    if not blockers and (suspected := culprit(bar, event, events, lanes)) is not None:
+        slot, reason = suspected
+        yield slot, False, f"{_SUSPECTED.get(reason, 'the others may wait for it')}, inferred"
 
 
-def culprit(bar: ConditionBar, event: ReadEvent, events: Sequence[ReadEvent], lanes: Lanes) -> int | None:
-    """The slot that a classic rebalance most likely waited for.
+#: What a suspect did, by the reason of ``Suspect``.
+_SUSPECTED: Final[Mapping[str, str]] = {
+    "no_commit_since_start": "it did not rejoin",
+    "leader_has_not_synced": "it leads the group and did not sync",
+    "static_member_absent": "it is a static member that is absent",
+}
+
+
+def culprit(
+    bar: ConditionBar, event: ReadEvent, events: Sequence[ReadEvent], lanes: Lanes
+) -> tuple[int, str] | None:
+    """The slot that a classic rebalance most likely waited for, and why it is suspected.
 
     The suspect that was gone when the rebalance ended, and had not left on purpose; else the first one.
     """
     suspects = [
-        slot for suspect in event.mappings("suspects") if (slot := _slot_in(suspect, lanes)) is not None
+        (slot, words(suspect.get("reason")))
+        for suspect in event.mappings("suspects")
+        if (slot := _slot_in(suspect, lanes)) is not None
     ]
     removed = {
         lanes.slot_of.get(left.text("member_id"))
@@ -211,7 +224,7 @@ def culprit(bar: ConditionBar, event: ReadEvent, events: Sequence[ReadEvent], la
         and bar.until_ms is not None
         and abs(left.time_ms - bar.until_ms) <= _SAME_MOMENT_MS
     }
-    return next((slot for slot in suspects if slot in removed), suspects[0] if suspects else None)
+    return next((suspect for suspect in suspects if suspect[0] in removed), suspects[0] if suspects else None)
 
 
 _SAME_MOMENT_MS: Final = 5_000

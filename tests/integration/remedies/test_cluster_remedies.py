@@ -212,7 +212,7 @@ def test_wrong_numbers_of_partitions(plain: str, unique: Unique, tmp_path: Path)
     """Of the offsets topic, which has its own number, and of topics for a simulation."""
     code, told = refused("coordinator", "g", "--bootstrap-server", plain, "--partitions", 7)
     assert code == ExitCode.USAGE
-    read_remedy("streaming.kafka.group_partition: leave out --partitions", told)
+    read_remedy("app.cli.commands.records: leave out --partitions", told)
     works("coordinator", "g", "--bootstrap-server", plain)
 
     words = ["list", "--bootstrap-server", plain, "--partition", 99]

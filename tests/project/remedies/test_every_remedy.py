@@ -80,7 +80,6 @@ NOT_APPLIED: dict[str, tuple[str, ...]] = {
     ),
     "no test yet": (
         "app.check.machine_checks: start the job:",
-        "app.cli.commands.records: leave out --partitions",
         "app.inspection.offsets_plan: groupreplay describe",
         "state.conditions.job_blind: kafka-transactions.sh",
         "state.conditions.job_blind: kafka-acls.sh",

@@ -98,13 +98,13 @@ def test_a_commit_ends_it_where_commits_count() -> None:
     """Of a group without members; in an empty one it changes nothing: the time of becoming empty counts."""
     simple = [commit("t", 0, 5, at=2), commit("u", 0, 5, at=2)]
     for history, expected in (
-        (simple, [("firing", 6 * DAY + 2), ("resolved", 6 * DAY + HOUR)]),
+        (simple, [("firing", 6 * DAY + 2), ("resolved", 6 * DAY + HOUR + 1)]),
         (EMPTY, [("firing", 6 * DAY + HOUR)]),
     ):
         group = Group(GROUP, WEEK)
         events = told(group, history, 6 * DAY + HOUR)
         again = [commit(topic, 0, 6, at=6 * DAY + HOUR) for topic in "tu"]
-        events += told(group, again, 6 * DAY + HOUR, first=900)
+        events += told(group, again, 6 * DAY + HOUR + 1, first=900)
         assert [(event.fact.status, event.time_ms) for event in events] == expected  # type: ignore[attr-defined]
 
 

@@ -20,7 +20,7 @@ def test_an_owner_that_falls_silent_while_others_commit() -> None:
     check(fact, member_id="b", partitions={"t": "1"}, lag=None, usual_gap_ms=8_192, since_ms=sign)
     assert events[0].severity is Severity.WARN
     events = live([*history, *beat((0, 1), 20 * MINUTE, 20 * MINUTE + 1)], START + HOUR, PROBING)
-    assert of(events, "owner.silent")[1:] == [("owner.silent", "resolved", START + 20 * MINUTE)]
+    assert of(events, "owner.silent")[1:] == [("owner.silent", "resolved", START + 20 * MINUTE + 1)]
 
 
 def test_a_round_ends_the_silence_of_an_owner() -> None:

@@ -20,7 +20,7 @@ def test_an_offset_that_stays() -> None:
     events = live(history, START + 3 * HOUR, PROBING)
     assert of(events, "partition.poison") == [
         ("partition.poison", "firing", START + 18 * MINUTE),
-        ("partition.poison", "resolved", START + 2 * HOUR),
+        ("partition.poison", "resolved", START + 2 * HOUR + 1),
     ]
     fact: Any = events[0].fact
     check(fact, topic="t", partition=0, offset=9, generations=3, since_ms=START + 30, lag=None)

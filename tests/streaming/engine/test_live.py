@@ -14,14 +14,24 @@ from hypothesis import strategies as st
 
 from groupreplay.state import Context
 from groupreplay.state.output.document import digest
+from groupreplay.state.phrases import timestamp
 from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.contract.probe_messages import GroupAnswer
 from groupreplay.streaming.engine.live import Live
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.sources.source import Rows
-from support.histories.builders import PARTITION, commit, generation, gone, member, no_offset
+from support.histories.builders import (
+    PARTITION,
+    asked_for,
+    commit,
+    emptied,
+    generation,
+    gone,
+    member,
+    no_offset,
+)
 from support.histories.raw_records import Raw
-from support.histories.strategies import WrittenLog, histories, logs
+from support.histories.strategies import WrittenLog, histories, logs, outlived
 from support.job.captures import CLUSTER_ID, ERA, in_bytes, raw, rows_batch
 from support.job.probes import PROBES, asked, probes_batch
 from support.job.replays import events_of, named
@@ -126,7 +136,9 @@ def of_two_groups(log: WrittenLog, other: WrittenLog) -> list[Raw]:
 
 
 every_log = pytest.mark.parametrize(
-    "log_of", [histories().map(WrittenLog), logs()], ids=["arbitrary classic", "written by a coordinator"]
+    "log_of",
+    [histories().map(WrittenLog), logs(), outlived().map(WrittenLog)],
+    ids=["arbitrary classic", "written by a coordinator", "after the retention"],
 )
 
 
@@ -162,6 +174,53 @@ def test_an_operation_that_is_cut(tick_ms: int | None, deletions: int) -> None:
     cut = followed([(Batch(records[:4]), tick_ms), (Batch(records[4:]), None)], end_ms)
     assert (cut == told) is (deletions == 1)
     assert len(named(cut.events, "offsets.deleted")) == deletions
+
+
+OVERDUE_MS = 8 * 24 * 3_600_000
+#: One request for two partitions of a group that has been empty for longer than the retention.
+OVERDUE = [
+    asked_for(at=1_010),
+    emptied(2, at=10_020),
+    commit("t", 0, 5, at=OVERDUE_MS),
+    commit("t", 1, 5, at=OVERDUE_MS),
+]
+
+
+@pytest.mark.parametrize("tick_ms", [None, OVERDUE_MS])
+def test_a_request_that_is_cut(tick_ms: int | None) -> None:
+    """The offsets of both partitions expire soon, in one event, when the moment of the request has passed."""
+    records = raw(OVERDUE)
+    told, end_ms = replayed(Batch(records))
+    assert followed([(Batch(records[:3]), tick_ms), (Batch(records[3:]), None)], end_ms) == told
+    (expiring,) = named(told.events, "offsets.expiring")
+    assert (expiring["data"]["partitions"], expiring["time"]) == ({"t": "0-1"}, timestamp(OVERDUE_MS + 1))
+
+
+@pytest.mark.parametrize("later_ms", [0, 5_000])
+def test_a_set_after_a_reset_that_is_cut(later_ms: int) -> None:
+    """Of an offset that was lost, the first commit is a reset, and the next one a set: in one batch and in two."""
+    at = 100_000 + later_ms
+    records = raw(
+        [
+            generation(1, member("a", [0, 1]), at=1_000),
+            commit("t", 0, 5, at=2_000),
+            commit("t", 1, 5, at=2_000),
+            emptied(2, at=10_000),
+            no_offset("t", 0, at=20_000),
+            commit("t", 0, 7, at=100_000),
+            commit("t", 0, 3, at=at),
+            commit("t", 1, 9, at=at),
+            commit("t", 1, 9, at=300_000),
+        ]
+    )
+    told, end_ms = replayed(Batch(records))
+    for end in range(1, len(records)):
+        assert followed([(Batch(records[:end]), None), (Batch(records[end:]), None)], end_ms) == told
+    (step,) = named(told.events, "offsets.set")
+    moved = [
+        (part["partition"], part["from_offset"], part["to_offset"]) for part in step["data"]["partitions"]
+    ]
+    assert moved == [(0, 7, 3), (1, 5, 9)]
 
 
 def test_what_is_written_when() -> None:

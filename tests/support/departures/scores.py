@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from groupreplay.app.text.times import event_ms
 from groupreplay.state import Context
+from groupreplay.state.phrases import timestamp_ms
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.sources.capture import read_captures
 from support.departures.player import Departed
@@ -108,7 +108,7 @@ def score(done: Sequence[Departed], events: Sequence[Json], endings: Mapping[str
     """Each departure by the first event about its member after it."""
     found, by_client = Score(), defaultdict[str, list[Json]](list)
     for event in events:
-        by_client[event["data"]["client_id"]].append(event["data"] | {"at_ms": event_ms(event["time"])})
+        by_client[event["data"]["client_id"]].append(event["data"] | {"at_ms": timestamp_ms(event["time"])})
     for one in done:
         # What was done is noted a moment later.
         told = next((data for data in by_client[one.client] if data["at_ms"] > one.at_ms - 100), None)

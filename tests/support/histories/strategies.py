@@ -10,6 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from groupreplay.coordinator.requests import Settings
+from groupreplay.state.snapshot.observations import SILENCE_MS
 from support.histories.builders import (
     Raw,
     asked_for,
@@ -82,6 +83,35 @@ def histories(draw: Any) -> list[Raw]:
         offset += draw(st.integers(1, 3))
         at += draw(st.sampled_from([0, 1, 7, 60_000]))
     return records
+
+
+_DAY_MS = 24 * 3_600_000
+#: How a group has lost its members, or never had any.
+_BEGINNINGS = (
+    [asked_for(at=1_010), emptied(2, at=10_020)],
+    [generation(1, member("a", [0]), at=1_000), commit("t", 0, 5, at=2_000), emptied(2, at=10_020)],
+    [commit("t", 0, 5, at=1_000), commit("u", 0, 5, at=1_000)],
+)
+
+
+@st.composite
+def outlived(draw: Any) -> list[Raw]:
+    """Requests into a group without members, near the end of the retention and after it.
+
+    Each commits or deletes offsets of several partitions; some are of one moment.
+    """
+    records = [*draw(st.sampled_from(_BEGINNINGS))]
+    at = records[-1].at
+    places = st.tuples(st.sampled_from(TOPICS), st.integers(0, 3))
+    for _ in range(draw(st.integers(1, 5))):
+        at += draw(st.sampled_from([0, SILENCE_MS, 3 * _DAY_MS, 6 * _DAY_MS, 8 * _DAY_MS]))
+        request = draw(st.lists(places, min_size=1, max_size=4, unique=True))
+        deletes = draw(st.integers(0, 4)) == 0
+        records += [
+            no_offset(*place, at=at) if deletes else commit(*place, draw(st.integers(0, 50)), at=at)
+            for place in request
+        ]
+    return placed(records)
 
 
 @dataclass(frozen=True)

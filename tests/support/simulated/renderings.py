@@ -19,7 +19,6 @@ from groupreplay.app.inspection.state_history import state_rows
 from groupreplay.app.report.timelines import TimelineQuery, all_strips, group_timelines
 from groupreplay.app.serve.history import event_queries
 from groupreplay.app.simulate.files import CLUSTER_ID, ERA, write_simulation
-from groupreplay.app.text.times import event_ms
 from groupreplay.codecs import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -32,6 +31,7 @@ from groupreplay.codecs import (
 from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.simulation import SimulationPlan
 from groupreplay.state import Context
+from groupreplay.state.phrases import timestamp_ms
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.sources.capture import read_captures
 from groupreplay.streaming.sources.source import Rows
@@ -220,7 +220,7 @@ def _events(log: SimulatedLog) -> tuple[dict[str, list[Json]], list[bytes], dict
 
 
 def _ms(time: str) -> int:
-    at_ms = event_ms(time)
+    at_ms = timestamp_ms(time)
     assert at_ms is not None
     return at_ms
 

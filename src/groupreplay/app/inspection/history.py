@@ -16,10 +16,9 @@ import msgspec
 from groupreplay.app.inspection.groups import existing
 from groupreplay.app.text.event_text import event_name, text_of
 from groupreplay.app.text.tables import Cell, Moment, Table
-from groupreplay.app.text.times import event_ms
 from groupreplay.state.events.event import Severity
 from groupreplay.state.events.group_events import RebalanceCompleted
-from groupreplay.state.phrases import rebalance_length, timestamp
+from groupreplay.state.phrases import rebalance_length, timestamp, timestamp_ms
 from groupreplay.streaming.engine.replay import EventHead, Filter, Replay, events_in_order
 from groupreplay.streaming.sources.source import Rows
 from groupreplay.timeline.facts import EVERYTHING_BEFORE, GapFinder
@@ -248,7 +247,7 @@ def history_table(rows: Iterable[HistoryRow]) -> Table:
 
 def _time(text: str | None) -> Cell:
     """The time of an event as a cell."""
-    at_ms = None if text is None else event_ms(text)
+    at_ms = timestamp_ms(text)
     return text if at_ms is None else Moment(at_ms)
 
 

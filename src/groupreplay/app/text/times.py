@@ -16,7 +16,6 @@ from typing import Final
 from groupreplay.streaming.base.clock import UTC, TimeZone, time_zone
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_RFC3339: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
 def date_time(at_ms: int, zone: TimeZone) -> str:
@@ -40,22 +39,11 @@ def rfc3339(at_ms: int, zone: TimeZone) -> str:
     return f"{at.strftime('%Y-%m-%dT%H:%M:%S.')}{at_ms % 1000:03d}{_offset(at)}"
 
 
-def event_ms(text: str) -> int | None:
-    """The milliseconds of a time as events have it, ``2026-01-31T02:00:00.000Z``; None for any other text."""
-    if not _RFC3339.fullmatch(text):
-        return None
-    try:
-        at = datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=timezone.utc)
-    except ValueError:  # a 31st of February
-        return None
-    return (at - _EPOCH) // timedelta(milliseconds=1)
-
-
 def event_time(text: str, zone: TimeZone) -> str:
     """The time of an event as ``date_time`` writes it. Others may write events: another text is printed as it is."""
-    from groupreplay.state.phrases import safe_text
+    from groupreplay.state.phrases import safe_text, timestamp_ms
 
-    at_ms = event_ms(text)
+    at_ms = timestamp_ms(text)
     return safe_text(text) if at_ms is None else date_time(at_ms, zone)
 
 

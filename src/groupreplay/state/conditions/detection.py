@@ -183,7 +183,8 @@ class GroupDetector(Detector):
     """Detects a condition of a group.
 
     It is evaluated after every change but commits, and at ``Evaluation.next_ms``; after commits only when it depends
-    on them and a condition of its kind is active: after a run of them, or after the first if any commit ends it.
+    on them and a condition of its kind is active: after a run of them, or after the first if any commit ends it. What
+    a run changes is told when the moment of its last commit has passed.
     """
 
     ENDED_BY_ANY_COMMIT: ClassVar[bool] = False

@@ -132,7 +132,7 @@ class RebalanceStuck(Condition):
     def named_text(names: str, count: int, *, proven: bool) -> str:
         """See ``Condition``."""
         if not proven:
-            return f"{names} did not rejoin (inferred from its commits)"
+            return f"it waited for {names} (inferred)"
         return f"{names} did not give up its partitions" if count == 1 else f"blocked by {names}"
 
     @staticmethod

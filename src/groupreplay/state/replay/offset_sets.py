@@ -138,9 +138,10 @@ def emptied_at(group: GroupState) -> int:
 def hold_sets(snapshot: GroupSnapshot, run: CommitRun, applied: Applied) -> None:
     """Let the sets in a run of commits wait for the end of their occasion; ``applied`` is the result of applying it."""
     lost = {(one.topic, one.partition) for one in snapshot.losses.lost}
+    first = {*run.rows["first_log_offset"].tolist()} if lost else set[int]()
     for step in sorted(_steps(run, applied, by_program=snapshot.group.simple)):
         # The first commit after a loss is reported as ``offsets.reset``.
-        if (step.topic, step.partition) not in lost:
+        if step.log_offset not in first or (step.topic, step.partition) not in lost:
             _add(snapshot.sets, step, snapshot.group.epoch, recreated=step.topic in applied.recreated)
 
 

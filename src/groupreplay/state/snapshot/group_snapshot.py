@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from groupreplay.codecs import Malformed, Skipped, Value, decode_key, decode_value, encode_key, encode_value
+from groupreplay.codecs.kafka_terms import Phase
 from groupreplay.state.events.event import Evidence
 from groupreplay.state.snapshot.group_state import GroupState
 from groupreplay.state.snapshot.losses import Losses, OffsetSets
@@ -44,10 +45,14 @@ class ActiveCondition(msgspec.Struct, array_like=True):
 
 
 class Conditions(msgspec.Struct, array_like=True):
-    """The active conditions, and when the detectors are to evaluate the group next (None: at its next change)."""
+    """The active conditions, and when the detectors are to evaluate the group next (None: at its next change).
+
+    ``after_commits``: they evaluated the group after the last run of commits.
+    """
 
     active: dict[ConditionKey, ActiveCondition] = {}
     next_evaluation_ms: int | None = None
+    after_commits: bool = False
 
 
 class PendingRecord(msgspec.Struct, frozen=True, array_like=True):
@@ -146,6 +151,22 @@ class GroupSnapshot(msgspec.Struct, array_like=True):
     document_digest: bytes = b""
     repeats: Repetitions = msgspec.field(default_factory=Repetitions)
     sets: OffsetSets = msgspec.field(default_factory=OffsetSets)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the group does not exist and nothing but its offsets must be kept."""
+        kept = (
+            self.log.pending,
+            self.probes.waiting,
+            self.group.in_progress,
+            self.losses.lost,
+            self.losses.changes,
+            self.sets.waiting,
+            self.losses.unclear,
+            self.conditions.active,
+            self.document_digest,
+        )
+        return self.group.phase is Phase.DEAD and not any(kept)
 
 
 #: A field that is added to any struct of the snapshot raises ``reader``, unless an earlier release may lose it.

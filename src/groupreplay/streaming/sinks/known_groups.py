@@ -7,7 +7,6 @@ import sys
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
@@ -19,7 +18,7 @@ from groupreplay.state.events.event import Severity
 from groupreplay.state.events.group_events import MemberLeft, RebalanceCompleted
 from groupreplay.state.events.offset_events import OffsetsExpired
 from groupreplay.state.output.envelope import event_type
-from groupreplay.state.phrases import safe_text
+from groupreplay.state.phrases import safe_text, timestamp_ms
 from groupreplay.streaming.contract.messages import EventHead, GroupHead, Integer, MessageDecoder
 
 #: Characters of ``Holding.who`` and of ``Holding.runbook``: a label must not fill a page.
@@ -214,8 +213,8 @@ class CountedEvent(EventHead):
 
     @property
     def completed_ms(self) -> int | None:
-        """When the rebalance was completed that it is about; None for every other event."""
-        return _milliseconds(self.time) if self.type == _COMPLETED else None
+        """When the rebalance was completed that it is about, 0 for a text that is no time; None: another event."""
+        return (timestamp_ms(self.time) or 0) if self.type == _COMPLETED else None
 
 
 EVENTS: Final = MessageDecoder[CountedEvent](CountedEvent)
@@ -272,10 +271,3 @@ def bound(by_group: dict[str, _Value], known: Collection[str], most: int = MOST_
     for group in dropped:
         del by_group[group]
     return len(dropped)
-
-
-def _milliseconds(time: str) -> int:
-    try:
-        return round(datetime.fromisoformat(time.replace("Z", "+00:00")).timestamp() * 1000)
-    except (ValueError, OverflowError, OSError):
-        return 0

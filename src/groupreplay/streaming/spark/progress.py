@@ -6,9 +6,9 @@ import json
 from collections import Counter, deque
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from groupreplay.state.phrases import timestamp_ms
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.engine.packing.key_columns import as_counts
 from groupreplay.streaming.run.interface import Batch
@@ -77,10 +77,8 @@ def _read_to(end: Mapping[str, Mapping[str, int]] | None) -> dict[str, dict[int,
 
 def _milliseconds(text: str | None) -> int:
     """A time in Spark's reports, in milliseconds since 1970; -1 for none."""
-    if text is None:
-        return -1
-    # Python 3.10 does not know the letter.
-    return round(1_000 * datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp())
+    at_ms = timestamp_ms(text)
+    return -1 if at_ms is None else at_ms
 
 
 def tasks_ended(spark: SparkSession) -> tuple[int, int] | None:

@@ -18,6 +18,7 @@ from groupreplay.streaming.base.errors import UnreachableError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.log import ROW_SCHEMA, EpochEnd
 from groupreplay.streaming.contract.messages import Output
+from groupreplay.streaming.engine.live import Live
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.sources.source import Rows
@@ -29,8 +30,11 @@ BEGIN_MS = 1_767_225_600_000
 
 
 def commit(offset: int) -> pa.RecordBatch:
-    """The record at this offset of the offsets topic: a commit of the group, a second after the one before."""
-    at_ms = BEGIN_MS + offset * 1_000
+    """The record at this offset of the offsets topic: a commit of the group, a second after the one before.
+
+    -1: one without a time.
+    """
+    at_ms = -1 if offset < 0 else BEGIN_MS + offset * 1_000
     key = encode_key(OffsetCommitKey(group="g", topic="t", partition=0))
     value = encode_value(OffsetCommitValue(version=3, offset=offset, metadata="", commit_timestamp_ms=at_ms))
     columns = ([OFFSETS_TOPIC], [0], [offset], [at_ms], [1], [key], [value])
@@ -111,3 +115,24 @@ def test_a_log_that_is_followed_gives_the_events_of_one_replay(monkeypatch: pyte
     for now_ms in (BEGIN_MS + 1_000, BEGIN_MS + 4_000, BEGIN_MS + 20_000):
         found = logs.read("g", now_ms)
     assert [event["id"] for event in found.member_events] == ids
+
+
+def test_the_clock_of_a_coordinator_that_is_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it writes next is later than its last record, and may be earlier than this server's present.
+
+    Its clock goes on while nothing is written, and never counts as ahead of this server's. A record without a time
+    shows none.
+    """
+    ticks, seconds = list[int](), 100.0
+    reads = iter([[commit(-1)], [commit(0)], [], [commit(30)], [commit(10_000)]])
+    monkeypatch.setattr(group_logs.time, "monotonic", lambda: seconds)
+    monkeypatch.setattr(group_logs, "read_messages", lambda *_: iter(next(reads)))
+    monkeypatch.setattr(Connection, "first_offsets", lambda *_: {0: 0})
+    monkeypatch.setattr(Connection, "partition_ends", lambda *_: {(OFFSETS_TOPIC, 0): EpochEnd(1, None)})
+    monkeypatch.setattr(Live, "tick", lambda _, now_ms: iter(ticks.append(now_ms) or ()))
+    logs = LiveLogs(HERE)
+    logs._about = group_logs._About(TopicIdentity("c", OFFSETS_TOPIC, "era", 1, {}), CONTEXT, seconds)
+    for _ in range(5):
+        logs.read("g", BEGIN_MS + 120_000 + int(seconds * 1_000))
+        seconds += 5.0
+    assert ticks == [BEGIN_MS, BEGIN_MS + 5_000, BEGIN_MS + 30_000, BEGIN_MS + 120_000 + 120_000]

@@ -13,7 +13,7 @@ from groupreplay.app.serve.answers import Condition, Event
 from groupreplay.app.text.event_text import text_of
 from groupreplay.state.events.event import Severity, name_of
 from groupreplay.state.output.envelope import event_type
-from groupreplay.state.phrases import subject
+from groupreplay.state.phrases import subject, timestamp_ms
 from groupreplay.streaming.contract.messages import (
     OBJECTS,
     ConditionForm,
@@ -23,7 +23,7 @@ from groupreplay.streaming.contract.messages import (
     MessageDecoder,
 )
 from groupreplay.streaming.sinks.known_groups import group_label
-from groupreplay.timeline.event_reading import moment_ms, read_events
+from groupreplay.timeline.event_reading import read_events
 from groupreplay.timeline.facts import is_trouble
 
 #: What one group's row can be found by: its id, topics, and names of members; more of it is not searched.
@@ -140,7 +140,7 @@ def event_row(value: bytes | None) -> HistoryEvent | None:
     if value is None or whole is None:
         return None
     event = _events.decode(value)
-    at_ms = None if event is None else moment_ms(event.time)
+    at_ms = None if event is None else timestamp_ms(event.time)
     if event is None or at_ms is None:
         return None
     data = event.data

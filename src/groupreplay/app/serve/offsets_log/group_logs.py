@@ -54,7 +54,8 @@ class LogUnreadError(GroupReplayError):
 class LiveGroupLog:
     """One group's part of the log, up to ``following``; ``rows`` counts its commits and records.
 
-    It has every record that was written before ``known_ms`` (None: it was never read to its end).
+    It has every record that was written before ``known_ms`` (None: it was never read to its end). ``last_ms`` is the
+    time of the partition's last record, and ``last_seen`` when that was known, by the monotonic clock.
     """
 
     group_id: str
@@ -66,6 +67,8 @@ class LiveGroupLog:
     following: int
     rows: int = 0
     known_ms: int | None = None
+    last_ms: int = -1
+    last_seen: float = 0.0
     member_events: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=_MEMBER_EVENTS))
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -73,6 +76,16 @@ class LiveGroupLog:
     def log(self) -> GroupLog:
         """Records and commits."""
         return self.logs.logs[self.group_id]
+
+    def passed_ms(self, now_ms: int, asked: float) -> int | None:
+        """Up to when its coordinator has written nothing that is not read; None: no record shows its clock.
+
+        The clock of a coordinator may be behind: it has gone on since its last record, and no more is known of it.
+        ``asked`` is the monotonic time before the end was asked for, ``now_ms`` that of this server's clock.
+        """
+        if self.last_ms < 0:
+            return None
+        return min(now_ms, self.last_ms + max(0, int(1_000 * (asked - self.last_seen))))
 
     def offsets(self) -> Sequence[Mapping[str, Any]]:
         """The committed offsets with their deadlines."""
@@ -183,27 +196,29 @@ class LiveLogs:
             self._groups.popitem(last=False)
 
     def _catch_up(self, found: LiveGroupLog, now_ms: int) -> None:
-        place = OFFSETS_TOPIC, found.partition
+        place, asked = (OFFSETS_TOPIC, found.partition), time.monotonic()
         ends_at = self._connection.partition_ends([place], IsolationLevel.READ_UNCOMMITTED, ANSWER_SECONDS)
         if place not in ends_at:
             # librdkafka may ask the leader that it knew before.
             self._connection.forget_admin()
             raise UnreachableError("the group's partition gives no answer", where=OFFSETS_TOPIC)
-        end, ends = ends_at[place].offset, time.monotonic() + READ_SECONDS
+        end, answered = ends_at[place].offset, time.monotonic()
         kept: list[pa.RecordBatch] = []
         try:
             with closing(self._batches(found, end)) as batches:
                 for batch in batches:
                     found.logs.gaps.see(batch)
+                    if (at_ms := batch.column("timestamp")[-1].as_py()) >= 0:
+                        found.last_ms, found.last_seen = at_ms, answered
                     mine = of_group(batch, found.group_id)
                     found.rows += mine.num_rows
                     kept.append(mine)
-                    if time.monotonic() > ends:
+                    if time.monotonic() > answered + READ_SECONDS:
                         break
         finally:
             # Also when the brokers go away meanwhile: what was read is not read again.
             is_whole = found.following >= end
-            self._advance(found, kept, now_ms if is_whole else None)
+            self._advance(found, kept, found.passed_ms(now_ms, asked) if is_whole else None)
             if is_whole:
                 found.known_ms = now_ms
         if not is_whole:
@@ -223,11 +238,11 @@ class LiveLogs:
         # Behind the last record may be markers of transactions.
         found.following = max(end, found.following)
 
-    def _advance(self, found: LiveGroupLog, kept: Sequence[pa.RecordBatch], now_ms: int | None) -> None:
-        """Applies records; ``now_ms``: all from before that time were read, so deadlines up to then pass."""
+    def _advance(self, found: LiveGroupLog, kept: Sequence[pa.RecordBatch], passed_ms: int | None) -> None:
+        """Applies records; ``passed_ms``: all from before that time were read, so deadlines up to then pass."""
         engine = found.engine
         rows = Rows(engine.context.cluster_id, engine.context.era, found.logs.reading(iter(kept)))
-        passed = () if now_ms is None else engine.tick(now_ms)
+        passed = () if passed_ms is None else engine.tick(passed_ms)
         for row in chain(engine.take(rows), passed):
             if row.output is Output.EVENTS and row.value is not None:
                 event = json.loads(row.value)

@@ -19,7 +19,7 @@ from groupreplay.app.serve.offsets_log.group_logs import (
 )
 from groupreplay.app.serve.watched_cluster import WatchedCluster
 from groupreplay.app.text.event_text import text_of
-from groupreplay.state.phrases import safe_text, timestamp
+from groupreplay.state.phrases import safe_text, timestamp, timestamp_ms
 from groupreplay.state.policy.context import MARK, Redaction
 from groupreplay.state.snapshot.observations import Probe
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
@@ -37,7 +37,6 @@ from groupreplay.timeline.document import (
     Unread,
     UnreadReason,
 )
-from groupreplay.timeline.event_reading import moment_ms
 from groupreplay.timeline.group_timeline import timeline_document
 from groupreplay.timeline.states import ProbedState, TimelineInput
 from groupreplay.version import __version__
@@ -155,7 +154,7 @@ class _FromHistory:
 
     def until_ms(self, known_ms: int | None) -> int | None:
         """Up to when the events are known: what the job says, or the newest one; None: there is none."""
-        times = [moment_ms(str(event.get("time"))) for event in self.events[:1]]
+        times = [timestamp_ms(event.get("time")) for event in self.events[:1]]
         times.append(known_ms or self.newest_ms)
         return max((time_ms for time_ms in times if time_ms is not None), default=None)
 
