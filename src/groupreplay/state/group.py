@@ -59,6 +59,8 @@ class Group:
         #: What is being applied, for whoever catches an exception; None before the first item.
         self.applying: CommitRun | GroupRecord | None = None
         self._recorded_ms: int | None = None
+        #: The pending records that this call has read.
+        self._read: list[GroupRecord] = []
         # Each call makes a group: an empty snapshot and table are not made when there is a stored one.
         self._snapshot = snapshot or GroupSnapshot(LogPosition(era=context.era))
         stored = self._snapshot.offsets
@@ -275,6 +277,7 @@ class Group:
         continues = bool(pending) and record.continues(pending[-1].offset, pending[-1].timestamp_ms)
         events = [] if continues else self._complete_operation()
         self._snapshot.log.pending.append(group_snapshot.pend(record))
+        self._read.append(record)
         group_summary.note_record(self._snapshot.activity, record.timestamp_ms)
         self._note_position(record.partition, record.offset, record.timestamp_ms)
         if record.ends_operation:
@@ -299,20 +302,36 @@ class Group:
         snapshot = self._snapshot
         # Not the last commit: commits are read in runs, and the batches decide where a run ends.
         place = (snapshot.log.partition, snapshot.group.record_offset)
-        return replace(self._report(*place, at_ms), topic=None, place=place, setbacks=snapshot.log.setbacks)
+        return Report(
+            self.group_id,
+            self._context,
+            *place,
+            at_ms,
+            topic=None,
+            place=place,
+            rules=self._rules,
+            setbacks=snapshot.log.setbacks,
+        )
 
     def _complete_operation(self) -> list[Event]:
         """Apply the open operation, whose end is known."""
         log = self._snapshot.log
         if not log.pending:
             return []
-        pending, log.pending = log.pending, []
+        records = self._pending_records()
+        log.pending, self._read = [], []
         self._agenda.note(RECORD)
         self.changed = True
-        records = [group_snapshot.unpend(one, log.partition) for one in pending]
         events = apply_operation(self._snapshot, self._offsets, records, self._report_of)
         self._agenda.learn(self._snapshot, records[-1].timestamp_ms)
         return events + self._evaluate(self._report_of(records[-1]))
+
+    def _pending_records(self) -> list[GroupRecord]:
+        """The records of the open operation, which need no decoding if this call has read all of them."""
+        log, read = self._snapshot.log, self._read
+        if len(read) == len(log.pending) and all(record.partition == log.partition for record in read):
+            return read
+        return [group_snapshot.unpend(record, log.partition) for record in log.pending]
 
     def _evaluate(self, report: Report, only: Collection[str] | None = None) -> list[Event]:
         """Evaluate all detectors, or those with these names, at the time of the report, and emit what changed."""

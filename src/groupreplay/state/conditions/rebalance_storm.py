@@ -67,15 +67,15 @@ class RebalanceStormDetector(GroupDetector):
     def evaluate(self, view: GroupView) -> Evaluation:
         """See ``GroupDetector``."""
         marks = view.snapshot.slot_history.marks if view.snapshot.slot_history else []
-        recent = [mark for mark in marks if mark.at_ms > view.now_ms - self.window_ms]
-        generations = sum(mark.generations for mark in recent)
+        from_ms = view.now_ms - self.window_ms
+        recent = [mark for mark in marks if mark.at_ms > from_ms]
+        generations = sum([mark.generations for mark in recent])
         active = view.active(RebalanceStorm) is not None
         if generations <= (self.least // 2 if active else self.least):
             return QUIET
         slots = len({slot for mark in recent for slot in mark.slots})
         # A storm begins with a generation, not because slots that explain the others have left the window.
-        begins = generations > self._limit(slots) and self._too_many(marks, marks[-1].at_ms)
-        if not active and not begins:
+        if not active and not (generations > self._limit(slots) and self._too_many(marks, marks[-1].at_ms)):
             return QUIET
         detection = self.detection(
             # The start of a storm that is active stays as it was reported.
@@ -93,9 +93,12 @@ class RebalanceStormDetector(GroupDetector):
 
     def _too_many(self, marks: Sequence[Mark], at_ms: int) -> bool:
         """Whether there are too many generations in the window that ends at a moment."""
-        inside = [mark for mark in marks if at_ms - self.window_ms < mark.at_ms <= at_ms]
-        slots = {slot for mark in inside for slot in mark.slots}
-        return sum(mark.generations for mark in inside) > self._limit(len(slots))
+        from_ms = at_ms - self.window_ms
+        inside = [mark for mark in marks if from_ms < mark.at_ms <= at_ms]
+        generations = sum([mark.generations for mark in inside])
+        if generations <= self.least:
+            return False
+        return generations > self._limit(len({slot for mark in inside for slot in mark.slots}))
 
     def _since_ms(self, marks: Sequence[Mark], now_ms: int) -> int:
         """When the storm began: at the first of the latest generations that were too many."""

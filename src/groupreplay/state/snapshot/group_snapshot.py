@@ -162,6 +162,8 @@ def read(blob: bytes) -> GroupSnapshot:
 
 def pend(record: GroupRecord) -> PendingRecord:
     """A record as it is kept while its operation is open."""
+    if record.raw is not None:
+        return PendingRecord(record.offset, record.timestamp_ms, *record.raw)
     value = None if record.value is None else encode_value(record.value)
     return PendingRecord(record.offset, record.timestamp_ms, encode_key(record.key), value)
 

@@ -40,6 +40,8 @@ COMMITTED = np.dtype(
 #: For each row of COMMITTED the commit that set the present offset. ``generation`` is that of the group at
 #: that time; -1 where no other offset is known before it, or the group had none.
 MOVED = np.dtype([("since_ms", "<i8"), ("generation", "<i4")])
+#: Up to so many pairs are compared one by one.
+_FEW = 10_000
 _SHARED_WITH_RUN = ("partition", "offset", "leader_epoch", "commit_timestamp_ms", "log_offset")
 
 
@@ -325,7 +327,11 @@ class Offsets:
     def places(self, wanted: Iterable[tuple[str, int]]) -> npt.NDArray[np.intp]:
         """The rows of these topic partitions, in the table's order, without unknown ones."""
         known = _keys(self.rows["topic"], self.rows["partition"])
-        return np.flatnonzero(np.isin(known, np.array(self._known_keys(wanted), np.int64)))
+        keys = np.array(self._known_keys(wanted), np.int64)
+        if len(known) * len(keys) > _FEW:
+            return np.flatnonzero(np.isin(known, keys))
+        # For a few partitions ``isin`` takes ten times as long.
+        return np.flatnonzero((known[:, None] == keys).any(axis=1))
 
     def names(self, places: npt.NDArray[np.intp]) -> list[tuple[str, int]]:
         """Topic and partition of some rows."""
