@@ -105,9 +105,11 @@ def _decode(message: type[Versioned], data: bytes, as_version: int | None) -> Ve
     return message(version=version, leftover=data[at:], **values)
 
 
-_decode_small: Callable[[type[Versioned], bytes, int | None], Versioned | Malformed] = lru_cache(
-    maxsize=_REMEMBERED
-)(_decode)
+# mypy takes classes for unhashable.
+_decode_small = cast(
+    "Callable[[type[Versioned], bytes, int | None], Versioned | Malformed]",
+    lru_cache(maxsize=_REMEMBERED)(_decode),
+)
 
 
 def encode_blob(blob: Versioned) -> bytes:

@@ -113,14 +113,14 @@ class RebalanceStormDetector(GroupDetector):
         # Between two generations, commits may have been read already that were made after this moment.
         if marks[-1].at_ms != view.now_ms:
             return False
-        windows = range(self.windows)
-        if not all(self._too_many(marks, view.now_ms - number * self.window_ms) for number in windows):
-            return False
         span_ms = self.windows * self.window_ms
         # An interval of 0 is what anybody may write to the probes topic.
         rounds = span_ms // max(1, view.snapshot.probes.interval_ms) if view.context.probing else 0
         habits = view.snapshot.slot_history
-        if rounds and habits and 2 * unsettled(habits, view.now_ms - span_ms) > rounds:
-            return True
+        is_probed = rounds and habits and 2 * unsettled(habits, view.now_ms - span_ms) > rounds
         moved_ms = view.offsets.last_move_ms()
-        return moved_ms is not None and moved_ms <= view.now_ms - span_ms
+        if not is_probed and (moved_ms is None or moved_ms > view.now_ms - span_ms):
+            return False
+        # Last, because it takes longest.
+        windows = range(self.windows)
+        return all(self._too_many(marks, view.now_ms - number * self.window_ms) for number in windows)

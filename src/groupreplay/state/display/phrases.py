@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime, timezone
+from functools import lru_cache
 from typing import Any, Final
 
 from groupreplay.state.display.safe_text import safe_text
@@ -146,6 +147,7 @@ def clock_time(moment: str) -> str:
     return safe_text(moment.partition("T")[2].removesuffix("Z")[:12].removesuffix("+00:00") or moment)
 
 
+@lru_cache(maxsize=1_000)
 def timestamp(at_ms: int) -> str:
     """RFC 3339 with milliseconds, in UTC. Moments that no calendar can write become the epoch."""
     try:

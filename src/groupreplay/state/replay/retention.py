@@ -130,7 +130,10 @@ def rules_of(release: BrokerRelease | None) -> tuple[Rule, ...]:
 
 def rule_of(group: GroupState, release: BrokerRelease | None) -> Rule:
     """The rule for the present state of a group."""
-    return next(rule for rule in rules_of(release) if rule.holds(group))
+    for rule in rules_of(release):
+        if rule.holds(group):
+            return rule
+    raise AssertionError("the last rule of each release holds for every group")
 
 
 def _present_topics(group: GroupState) -> frozenset[str] | None:

@@ -6,7 +6,6 @@ is forgotten, and the counts do not depend on batches or on the order in which t
 
 from __future__ import annotations
 
-from functools import lru_cache
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
@@ -147,13 +146,6 @@ class Usual(NamedTuple):
 
 def usual(rhythm: npt.NDArray[np.void], share: float = 0.95) -> Usual | None:
     """The usual gap: ``gap_ms`` is an upper edge of this share of the gaps. None without gaps."""
-    return _usual(rhythm.tobytes(), share)
-
-
-@lru_cache(maxsize=1_000)
-def _usual(stored: bytes, share: float) -> Usual | None:
-    """The same of the bytes: needed after every change of the group, and the gaps change only with commits."""
-    rhythm = np.frombuffer(stored, RHYTHM)
     # A few small numbers: quicker without arrays.
     counts = rhythm["gaps"].sum(axis=0).tolist()
     total = sum(counts)

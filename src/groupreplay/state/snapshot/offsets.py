@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from groupreplay.state.snapshot.commit_intervals import (
     RHYTHM,
+    Usual,
     added,
     counted_together,
     ended_by,
@@ -98,6 +99,11 @@ class Offsets:
     rhythm: npt.NDArray[np.void] = field(default_factory=nothing)
     #: A cache, because every call needs it several times; None when the rows have changed since.
     _oldest_ms: int | None = field(default=None, init=False, repr=False, compare=False)
+    #: Of the rows, in their order; None when rows were added or removed since.
+    _row_keys: npt.NDArray[np.int64] | None = field(default=None, init=False, repr=False, compare=False)
+    #: What ``usual`` has found by share, and the rhythm, which is never changed in place.
+    _usual: dict[float, Usual | None] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _usual_of: npt.NDArray[np.void] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -161,7 +167,7 @@ class Offsets:
         self, keys: npt.NDArray[np.int64], log_offset: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """(place of each key, whether it is in the table, whether its last commit is before ``log_offset``)."""
-        known = _keys(self.rows["topic"], self.rows["partition"])
+        known = self._keys()
         at = known.searchsorted(keys)
         found = known.take(at, mode="clip") == keys
         newer = found & (log_offset > self.rows["log_offset"].take(at, mode="clip"))
@@ -204,6 +210,7 @@ class Offsets:
         self, keys: npt.NDArray[np.int64], run: CommitRun, source: npt.NDArray[np.intp], generation: int
     ) -> None:
         """Add rows for topic partitions that have none."""
+        self._row_keys = None
         fresh, moved = np.zeros(len(keys), COMMITTED), np.zeros(len(keys), MOVED)
         # Column by column, as in ``_move_on``.
         for name in _SHARED_WITH_RUN:
@@ -266,7 +273,8 @@ class Offsets:
         if not keys:
             return
         self._oldest_ms = None
-        keep = ~np.isin(_keys(self.rows["topic"], self.rows["partition"]), np.array(keys, np.int64))
+        keep = ~np.isin(self._keys(), np.array(keys, np.int64))
+        self._row_keys = None
         self.rows, self.moved = self.rows[keep], self.moved[keep]
         for key in keys:
             self.metadata.pop(key, None)
@@ -285,8 +293,21 @@ class Offsets:
 
     def usual_gap_ms(self) -> int | None:
         """95 % of the times between two commits of a partition are shorter; None without any."""
-        known = usual(self.rhythm)
+        known = self.usual()
         return None if known is None else known.gap_ms
+
+    def usual(self, share: float = 0.95) -> Usual | None:
+        """The usual gap between commits; the gaps change only with commits, and every change of the group asks."""
+        if self._usual_of is not self.rhythm:
+            self._usual, self._usual_of = {}, self.rhythm
+        if share not in self._usual:
+            self._usual[share] = usual(self.rhythm, share)
+        return self._usual[share]
+
+    def _keys(self) -> npt.NDArray[np.int64]:
+        if self._row_keys is None:
+            self._row_keys = _keys(self.rows["topic"], self.rows["partition"])
+        return self._row_keys
 
     def row_of(self) -> dict[tuple[str, int], int]:
         """The row of each topic partition."""
@@ -321,12 +342,12 @@ class Offsets:
         if not self.expire_timestamps_ms:
             return [], []
         keys = np.array(list(self.expire_timestamps_ms), np.int64)
-        places: list[int] = np.searchsorted(_keys(self.rows["topic"], self.rows["partition"]), keys).tolist()
+        places: list[int] = np.searchsorted(self._keys(), keys).tolist()
         return places, list(self.expire_timestamps_ms.values())
 
     def places(self, wanted: Iterable[tuple[str, int]]) -> npt.NDArray[np.intp]:
         """The rows of these topic partitions, in the table's order, without unknown ones."""
-        known = _keys(self.rows["topic"], self.rows["partition"])
+        known = self._keys()
         keys = np.array(self._known_keys(wanted), np.int64)
         if len(known) * len(keys) > _FEW:
             return np.flatnonzero(np.isin(known, keys))
