@@ -4,7 +4,7 @@
     small: --scale 0.01 --repeat 1
 
 `storm`: 100 classic groups, each with a restart every 25 seconds, for an hour (`simulate --scenario storm --seed 3`).
-`modern`: the same life of 100 KIP-848, share and streams groups. `hostile`: 1 000 histories of random and injured
+`modern`: the same life of 30 KIP-848, share and streams groups. `hostile`: 1 000 histories of random and injured
 records and answers of a prober (tests/support/tools/hostile.py). `--against` measures another build in turn with this
 one; the ratio is that of the smallest figures.
 """
@@ -40,7 +40,7 @@ _START_MS: Final = 1_700_000_000_000
 _PARTITIONS: Final = 50
 _KINDS: Final = ("consumer", "share", "streams")
 _RESTART_MS: Final = 25_000
-_COMMIT_MS: Final = 10_000
+_COMMIT_MS: Final = 5_000
 _PROBES: Final = "group-probes"
 
 
@@ -86,7 +86,7 @@ def _modern_life(number: int, duration_ms: int) -> GroupWriter:
 
 def _modern(path: Path, scale: float) -> None:
     rows: list[Row] = []
-    for number in range(max(len(_KINDS), round(100 * scale))):
+    for number in range(max(len(_KINDS), round(30 * scale))):
         for record in _modern_life(number, round(3_600_000 * min(1, 10 * scale))).log:
             key = encode_key(replace(record.key, group=f"modern-{number}"))
             value = None if record.value is None else encode_value(record.value)

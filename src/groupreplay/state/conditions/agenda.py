@@ -115,11 +115,9 @@ class Agenda:
         in_time = {name for name, at_ms in self._next_ms.items() if at_ms <= now_ms}
         if not in_time:
             return changed
-        return [
-            detector
-            for detector in self._detectors.detectors
-            if detector in changed or detector.name in in_time
-        ]
+        names = in_time.union(*(self._detectors.depending[change] for change in self._changed))
+        pairs = zip(self._detectors.names, self._detectors.detectors, strict=True)
+        return [detector for name, detector in pairs if name in names]
 
     def _detect(
         self, detectors: Iterable[GroupDetector], view: GroupView

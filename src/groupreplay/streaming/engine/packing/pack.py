@@ -21,7 +21,7 @@ from groupreplay.state import plausible_times
 from groupreplay.state.job.bad_records import BadRecord, LeftOut, left_out
 from groupreplay.state.job.observations import LogObservation, LogRecord
 from groupreplay.state.plausible_times import NO_TIMESTAMP
-from groupreplay.streaming.base.arrow_arrays import keep_freed_memory, numbers
+from groupreplay.streaming.base.arrow_arrays import collect_seldom, keep_freed_memory, numbers
 from groupreplay.streaming.engine.packing import record_times
 from groupreplay.streaming.engine.packing.commit_columns import CommitColumns, decode_regular
 from groupreplay.streaming.engine.packing.fold import ChunkRows, fold
@@ -91,6 +91,7 @@ def pack(batches: Iterable[pa.RecordBatch], horizons: Horizons | None = None) ->
 def packed_rows(batches: Iterable[pa.RecordBatch], horizons: Horizons | None = None) -> Iterator[PackedRows]:
     """The same as plain lists, for callers that do not use Arrow."""
     keep_freed_memory()
+    collect_seldom()
     for table in _chunks(batches):
         yield _packed_rows(_Chunk.of(table), horizons or Horizons())
 
