@@ -223,11 +223,8 @@ class Group:
         self._agenda.note((Dependency.PROBES,))
         if isinstance(probe, DeletedTopics):
             return offset_sets.apply_answer(snapshot, probe, self._report_here)
-        report = replace(
-            self._report(probe.partition, probe.offset, probe.taken_ms),
-            topic=probe.topic,
-            place=(snapshot.log.partition, snapshot.group.record_offset),
-        )
+        place = (snapshot.log.partition, snapshot.group.record_offset)
+        report = self._report(probe.partition, probe.offset, probe.taken_ms, topic=probe.topic, place=place)
         began = probing.rebalance_begin(snapshot)
         probing.apply_probe(snapshot, probe, report, has_offsets=len(self._offsets) > 0)
         if probing.rebalance_begin(snapshot) != began:
@@ -291,8 +288,9 @@ class Group:
         self._snapshot.log.last_timestamp_ms = timestamp_ms
         self._advance_clock(timestamp_ms)
 
-    def _report(self, partition: int, offset: int, timestamp_ms: int) -> Report:
-        return Report(self.group_id, self._context, partition, offset, timestamp_ms, rules=self._rules)
+    def _report(self, partition: int, offset: int, timestamp_ms: int, **circumstances: Any) -> Report:
+        place = (partition, offset, timestamp_ms)
+        return Report(self.group_id, self._context, *place, rules=self._rules, **circumstances)
 
     def _report_of(self, record: GroupRecord) -> Report:
         return self._report(record.partition, record.offset, record.timestamp_ms)
@@ -302,36 +300,20 @@ class Group:
         snapshot = self._snapshot
         # Not the last commit: commits are read in runs, and the batches decide where a run ends.
         place = (snapshot.log.partition, snapshot.group.record_offset)
-        return Report(
-            self.group_id,
-            self._context,
-            *place,
-            at_ms,
-            topic=None,
-            place=place,
-            rules=self._rules,
-            setbacks=snapshot.log.setbacks,
-        )
+        return self._report(*place, at_ms, topic=None, place=place, setbacks=snapshot.log.setbacks)
 
     def _complete_operation(self) -> list[Event]:
         """Apply the open operation, whose end is known."""
         log = self._snapshot.log
         if not log.pending:
             return []
-        records = self._pending_records()
+        records = group_snapshot.pending_records(log, self._read)
         log.pending, self._read = [], []
         self._agenda.note(RECORD)
         self.changed = True
         events = apply_operation(self._snapshot, self._offsets, records, self._report_of)
         self._agenda.learn(self._snapshot, records[-1].timestamp_ms)
         return events + self._evaluate(self._report_of(records[-1]))
-
-    def _pending_records(self) -> list[GroupRecord]:
-        """The records of the open operation, which need no decoding if this call has read all of them."""
-        log, read = self._snapshot.log, self._read
-        if len(read) == len(log.pending) and all(record.partition == log.partition for record in read):
-            return read
-        return [group_snapshot.unpend(record, log.partition) for record in log.pending]
 
     def _evaluate(self, report: Report, only: Collection[str] | None = None) -> list[Event]:
         """Evaluate all detectors, or those with these names, at the time of the report, and emit what changed."""

@@ -168,6 +168,13 @@ def pend(record: GroupRecord) -> PendingRecord:
     return PendingRecord(record.offset, record.timestamp_ms, encode_key(record.key), value)
 
 
+def pending_records(log: LogPosition, read: list[GroupRecord]) -> list[GroupRecord]:
+    """The records of the open operation; they need no decoding if all of them were ``read`` by this call."""
+    if len(read) == len(log.pending) and all(record.partition == log.partition for record in read):
+        return read
+    return [unpend(record, log.partition) for record in log.pending]
+
+
 def unpend(pending: PendingRecord, partition: int) -> GroupRecord:
     """The inverse of ``pend``. Raises SnapshotError when the bytes cannot be read any more."""
     key = decode_key(pending.key)

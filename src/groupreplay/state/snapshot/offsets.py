@@ -14,16 +14,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from groupreplay.state.snapshot.commit_intervals import (
-    RHYTHM,
-    Usual,
-    added,
-    counted_together,
-    ended_by,
-    gaps_ms,
-    nothing,
-    usual,
-)
+from groupreplay.state.snapshot import commit_intervals
 from groupreplay.state.snapshot.observations import NO_EXPIRY, STEPS, CommitRun, is_step
 from groupreplay.state.stored_form import SnapshotError
 
@@ -41,7 +32,7 @@ COMMITTED = np.dtype(
 #: For each row of COMMITTED the commit that set the present offset. ``generation`` is that of the group at
 #: that time; -1 where no other offset is known before it, or the group had none.
 MOVED = np.dtype([("since_ms", "<i8"), ("generation", "<i4")])
-#: Up to so many pairs are compared one by one.
+#: Up to so many pairs are compared one by one: ``isin`` takes many times as long for a few.
 _FEW = 10_000
 _SHARED_WITH_RUN = ("partition", "offset", "leader_epoch", "commit_timestamp_ms", "log_offset")
 
@@ -96,14 +87,14 @@ class Offsets:
     expire_timestamps_ms: dict[int, int] = field(default_factory=dict)
     topic_ids: dict[int, bytes] = field(default_factory=dict)
     moved: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, MOVED))
-    rhythm: npt.NDArray[np.void] = field(default_factory=nothing)
+    rhythm: npt.NDArray[np.void] = field(default_factory=commit_intervals.nothing)
     #: A cache, because every call needs it several times; None when the rows have changed since.
     _oldest_ms: int | None = field(default=None, init=False, repr=False, compare=False)
     #: Of the rows, in their order; None when rows were added or removed since.
     _row_keys: npt.NDArray[np.int64] | None = field(default=None, init=False, repr=False, compare=False)
-    #: What ``usual`` has found by share, and the rhythm, which is never changed in place.
-    _usual: dict[float, Usual | None] = field(default_factory=dict, init=False, repr=False, compare=False)
-    _usual_of: npt.NDArray[np.void] | None = field(default=None, init=False, repr=False, compare=False)
+    _usual: commit_intervals.UsualGaps = field(
+        default_factory=commit_intervals.UsualGaps, init=False, repr=False, compare=False
+    )
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -123,7 +114,7 @@ class Offsets:
         order = keys.argsort()
         keys = keys[order]
         number = -1 if generation is None else generation
-        self.rhythm = added(self.rhythm, run.rhythm)
+        self.rhythm = commit_intervals.added(self.rhythm, run.rhythm)
         if not len(self.rows):
             self._insert(keys, run, order, number)
             self._take_sparse(run, keys, order)
@@ -152,7 +143,7 @@ class Offsets:
         found = is_step(
             (known["offset"], rows["first_offset"]),
             (known["leader_epoch"], rows["first_leader_epoch"]),
-            gaps_ms(known["commit_timestamp_ms"], rows["first_commit_timestamp_ms"]),
+            commit_intervals.gaps_ms(known["commit_timestamp_ms"], rows["first_commit_timestamp_ms"]),
         )
         found |= (known["offset"] != rows["first_offset"]) & (known["log_offset"] < place)
         known, rows = known[found], rows[found]
@@ -192,9 +183,9 @@ class Offsets:
         first_offset, known_offset = run.rows["first_offset"][source], self.rows["offset"][at]
         fresh, fallen = first_offset != known_offset, first_offset < known_offset
         first_ms = run.rows["first_commit_timestamp_ms"][source]
-        gaps = gaps_ms(self.rows["commit_timestamp_ms"][at], first_ms)
-        between = counted_together(run.rows["first_timestamp_ms"][source], gaps, ~fresh)
-        self.rhythm = added(self.rhythm, between)
+        gaps = commit_intervals.gaps_ms(self.rows["commit_timestamp_ms"][at], first_ms)
+        between = commit_intervals.counted_together(run.rows["first_timestamp_ms"][source], gaps, ~fresh)
+        self.rhythm = commit_intervals.added(self.rhythm, between)
         changed_ms = run.rows["changed_ms"][source]
         inside = changed_ms >= 0
         moved = inside | fresh
@@ -265,7 +256,7 @@ class Offsets:
         self._oldest_ms = None
         for times_ms in (self.rows["commit_timestamp_ms"], self.moved["since_ms"]):
             np.minimum(times_ms, at_ms, out=times_ms)
-        self.rhythm = ended_by(self.rhythm, at_ms)
+        self.rhythm = commit_intervals.ended_by(self.rhythm, at_ms)
 
     def remove(self, removed: Iterable[tuple[str, int]]) -> None:
         """Remove topic partitions; unknown ones are ignored (compaction may have removed the value of a tombstone)."""
@@ -280,7 +271,7 @@ class Offsets:
             self.metadata.pop(key, None)
             self.expire_timestamps_ms.pop(key, None)
         if not len(self.rows):
-            self.topics, self.topic_ids, self.rhythm = [], {}, nothing()
+            self.topics, self.topic_ids, self.rhythm = [], {}, commit_intervals.nothing()
 
     def last_commit_ms(self, owned: Iterable[tuple[str, int]]) -> int | None:
         """Time of the newest commit of these topic partitions; None when there is none."""
@@ -296,13 +287,9 @@ class Offsets:
         known = self.usual()
         return None if known is None else known.gap_ms
 
-    def usual(self, share: float = 0.95) -> Usual | None:
-        """The usual gap between commits; the gaps change only with commits, and every change of the group asks."""
-        if self._usual_of is not self.rhythm:
-            self._usual, self._usual_of = {}, self.rhythm
-        if share not in self._usual:
-            self._usual[share] = usual(self.rhythm, share)
-        return self._usual[share]
+    def usual(self, share: float = 0.95) -> commit_intervals.Usual | None:
+        """The usual gap between commits."""
+        return self._usual.of(self.rhythm, share)
 
     def _keys(self) -> npt.NDArray[np.int64]:
         if self._row_keys is None:
@@ -347,11 +334,9 @@ class Offsets:
 
     def places(self, wanted: Iterable[tuple[str, int]]) -> npt.NDArray[np.intp]:
         """The rows of these topic partitions, in the table's order, without unknown ones."""
-        known = self._keys()
-        keys = np.array(self._known_keys(wanted), np.int64)
+        known, keys = self._keys(), np.array(self._known_keys(wanted), np.int64)
         if len(known) * len(keys) > _FEW:
             return np.flatnonzero(np.isin(known, keys))
-        # For a few partitions ``isin`` takes ten times as long.
         return np.flatnonzero((known[:, None] == keys).any(axis=1))
 
     def names(self, places: npt.NDArray[np.intp]) -> list[tuple[str, int]]:
@@ -396,7 +381,7 @@ class Offsets:
         try:
             rows = np.frombuffer(snapshot.rows, COMMITTED).copy()
             moved = np.frombuffer(snapshot.moved, MOVED).copy()
-            rhythm = np.frombuffer(snapshot.rhythm, RHYTHM)
+            rhythm = np.frombuffer(snapshot.rhythm, commit_intervals.RHYTHM)
         except ValueError as error:
             raise SnapshotError(f"snapshot with a damaged table of offsets: {error}") from error
         if len(moved) != len(rows):
