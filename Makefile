@@ -100,6 +100,7 @@ bench-page: installed jars
 	$(BIN)/python benchmarks/live.py busy --groups 5000 --page
 	$(BIN)/python benchmarks/growth.py --page
 	$(BIN)/python benchmarks/linear.py --page
+	$(BIN)/python benchmarks/storms.py --page
 	$(BIN)/python benchmarks/memory/captures.py --page
 	$(BIN)/python benchmarks/browser/report.py --page
 	$(BIN)/python benchmarks/served/load.py --page

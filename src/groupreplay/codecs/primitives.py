@@ -18,7 +18,6 @@ from typing import Any, NamedTuple, Protocol
 
 from groupreplay.codecs.errors import (
     BYTES_COST,
-    NO_LIMIT,
     NUMBER_COST,
     STRING_COST,
     UUID_COST,
@@ -176,8 +175,16 @@ _CLASSIC = Form(0, False)
 
 
 def _classic_length(number: Number) -> LengthReader:
-    read = number.reader(_CLASSIC, False)
-    return lambda data, at: read(data, at, NO_LIMIT)
+    layout = struct.Struct(">" + number.code)
+    unpack, size = layout.unpack_from, layout.size
+
+    def read(data: bytes, at: int) -> tuple[int, int]:
+        try:
+            return unpack(data, at)[0], at + size
+        except struct.error:
+            raise short(data, at, size) from None
+
+    return read
 
 
 _int16_length, _int32_length = _classic_length(INT16), _classic_length(INT32)

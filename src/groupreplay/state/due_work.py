@@ -27,15 +27,19 @@ class Due(IntEnum):
 def next_due(snapshot: GroupSnapshot, offsets: Offsets, context: Context) -> tuple[int, Due] | None:
     """The time and kind of what is due next. An open operation ends when time is past its timestamp."""
     due = list[tuple[int, Due]]()
+    losses = snapshot.losses
     if snapshot.log.pending:
         due.append((snapshot.log.pending[-1].timestamp_ms + 1, Due.OPERATION))
     if snapshot.probes.waiting:
         due.append((snapshot.probes.waiting[-1].heard_ms, Due.PROBE))
-    if (at_ms := offset_sets.due_ms(snapshot)) is not None:
-        due.append((at_ms, Due.OFFSET_CHANGES))
-    if snapshot.losses.lost:
-        due.append((snapshot.losses.lost[0].at_ms + offset_losses.MEMORY_MS, Due.OLD_LOSSES))
-    if (at_ms := classic.nothing_left_ms(snapshot, offsets, context)) is not None:
+    # This runs before every record; nearly always nothing waits.
+    if losses.changes or losses.unclear or snapshot.sets.waiting:
+        at_ms = offset_sets.due_ms(snapshot)
+        if at_ms is not None:
+            due.append((at_ms, Due.OFFSET_CHANGES))
+    if losses.lost:
+        due.append((losses.lost[0].at_ms + offset_losses.MEMORY_MS, Due.OLD_LOSSES))
+    if not len(offsets) and (at_ms := classic.nothing_left_ms(snapshot, offsets, context)) is not None:
         due.append((at_ms, Due.NOTHING_LEFT))
     if snapshot.conditions.next_evaluation_ms is not None:
         due.append((snapshot.conditions.next_evaluation_ms, Due.CONDITIONS))

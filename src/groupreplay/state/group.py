@@ -59,6 +59,8 @@ class Group:
         #: What is being applied, for whoever catches an exception; None before the first item.
         self.applying: CommitRun | GroupRecord | None = None
         self._recorded_ms: int | None = None
+        #: The pending records that this call has read.
+        self._read: list[GroupRecord] = []
         # Each call makes a group: an empty snapshot and table are not made when there is a stored one.
         self._snapshot = snapshot or GroupSnapshot(LogPosition(era=context.era))
         stored = self._snapshot.offsets
@@ -210,11 +212,8 @@ class Group:
         self._agenda.note((Dependency.PROBES,))
         if isinstance(probe, DeletedTopics):
             return offset_sets.apply_answer(snapshot, probe, self._report_here)
-        report = replace(
-            self._report(probe.partition, probe.offset, probe.taken_ms),
-            topic=probe.topic,
-            place=(snapshot.log.partition, snapshot.group.record_offset),
-        )
+        place = (snapshot.log.partition, snapshot.group.record_offset)
+        report = self._report(probe.partition, probe.offset, probe.taken_ms, topic=probe.topic, place=place)
         began = probing.rebalance_begin(snapshot)
         probing.apply_probe(snapshot, probe, report, has_offsets=len(self._offsets) > 0)
         if probing.rebalance_begin(snapshot) != began:
@@ -259,6 +258,7 @@ class Group:
         continues = bool(pending) and record.continues(pending[-1].offset, pending[-1].timestamp_ms)
         events = [] if continues else self._complete_operation()
         self._snapshot.log.pending.append(group_snapshot.pend(record))
+        self._read.append(record)
         group_summary.note_record(self._snapshot.activity, record.timestamp_ms)
         self._note_position(record.partition, record.offset, record.timestamp_ms)
         if record.ends_operation:
@@ -272,8 +272,9 @@ class Group:
         self._snapshot.log.last_timestamp_ms = timestamp_ms
         self._advance_clock(timestamp_ms)
 
-    def _report(self, partition: int, offset: int, timestamp_ms: int) -> Report:
-        return Report(self.group_id, self._context, partition, offset, timestamp_ms, rules=self._rules)
+    def _report(self, partition: int, offset: int, timestamp_ms: int, **circumstances: Any) -> Report:
+        place = (partition, offset, timestamp_ms)
+        return Report(self.group_id, self._context, *place, rules=self._rules, **circumstances)
 
     def _report_of(self, record: GroupRecord) -> Report:
         return self._report(record.partition, record.offset, record.timestamp_ms)
@@ -283,17 +284,17 @@ class Group:
         snapshot = self._snapshot
         # Not the last commit: commits are read in runs, and the batches decide where a run ends.
         place = (snapshot.log.partition, snapshot.group.record_offset)
-        return replace(self._report(*place, at_ms), topic=None, place=place, setbacks=snapshot.log.setbacks)
+        return self._report(*place, at_ms, topic=None, place=place, setbacks=snapshot.log.setbacks)
 
     def _complete_operation(self) -> list[Event]:
         """Apply the open operation, whose end is known."""
         log = self._snapshot.log
         if not log.pending:
             return []
-        pending, log.pending = log.pending, []
+        records = group_snapshot.pending_records(log, self._read)
+        log.pending, self._read = [], []
         self._agenda.note(RECORD)
         self.changed = True
-        records = [group_snapshot.unpend(one, log.partition) for one in pending]
         events = apply_operation(self._snapshot, self._offsets, records, self._report_of)
         self._agenda.learn(self._snapshot, records[-1].timestamp_ms)
         return events + self._evaluate(self._report_of(records[-1]))

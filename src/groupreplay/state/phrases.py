@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from functools import lru_cache
 from typing import Any, Final
 
 #: Controls, format characters (bidi overrides, zero width), surrogates, private use, line and paragraph
@@ -175,6 +176,7 @@ def clock_time(moment: str) -> str:
     return safe_text(moment.partition("T")[2].removesuffix("Z")[:12].removesuffix("+00:00") or moment)
 
 
+@lru_cache(maxsize=1_000)
 def timestamp(at_ms: int) -> str:
     """RFC 3339 with milliseconds, in UTC. Moments that no calendar can write become the epoch."""
     try:

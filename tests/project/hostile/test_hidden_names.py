@@ -6,11 +6,11 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+import msgspec
 import pytest
 
 from groupreplay.app.inspection.records import DecodeCounts, decode_rows
@@ -261,7 +261,9 @@ def test_a_condition_keeps_its_id() -> None:
         tracker = ConditionTracker("g", {}, "runbook", redaction=first)
         fired = tracker.update([DETECTION], {MemberFlapping.NAME}, 10)
         tracker.redaction = later
-        again = tracker.update([replace(DETECTION, dedup_key=("news",))], {MemberFlapping.NAME}, 20)
+        again = tracker.update(
+            [msgspec.structs.replace(DETECTION, dedup_key=("news",))], {MemberFlapping.NAME}, 20
+        )
         over = tracker.update([], {MemberFlapping.NAME}, 30)
         assert [one.condition.condition_id for one in (*fired, *again, *over)] == [expected] * 3
         assert [one.condition.status for one in over] == ["resolved"]

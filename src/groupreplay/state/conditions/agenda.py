@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
@@ -22,7 +22,7 @@ class GroupDetectors:
     """The detectors of a group with the thresholds of its rules.
 
     ``depending``: their names by what they depend on. ``on_any_commit``: names of conditions that each commit ends.
-    ``learning``: those that remember something.
+    ``learning``: those that remember something. ``changes``: what any of them depends on.
     """
 
     detectors: tuple[GroupDetector, ...]
@@ -30,6 +30,20 @@ class GroupDetectors:
     depending: Mapping[Dependency, frozenset[str]]
     on_any_commit: frozenset[str]
     learning: tuple[GroupDetector, ...]
+    changes: frozenset[Dependency]
+    _after: dict[frozenset[Dependency], tuple[GroupDetector, ...]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+
+    def after(self, changes: frozenset[Dependency]) -> tuple[GroupDetector, ...]:
+        """Those that depend on one of these changes; after every record it is asked, for few different ones."""
+        due = self._after.get(changes)
+        if due is None:
+            due = tuple(
+                detector for detector in self.detectors if not changes.isdisjoint(detector.DEPENDS_ON)
+            )
+            self._after[changes] = due
+        return due
 
     @property
     def on_commits(self) -> frozenset[str]:
@@ -51,6 +65,7 @@ def group_detectors(rules: Rules) -> GroupDetectors:
         depending=depending,
         on_any_commit=frozenset(detector.name for detector in detectors if detector.ENDED_BY_ANY_COMMIT),
         learning=tuple(detector for detector in detectors if type(detector).learn is not GroupDetector.learn),
+        changes=frozenset().union(*(detector.DEPENDS_ON for detector in detectors)),
     )
 
 
@@ -62,13 +77,12 @@ class Agenda:
 
     def __init__(self, detectors: GroupDetectors) -> None:
         self._detectors = detectors
-        self._changed: set[str] = {*detectors.names}
+        self._changed: set[Dependency] = {*detectors.changes}
         self._next_ms: dict[str, int] = {}
 
     def note(self, changes: Collection[Dependency]) -> None:
         """Something changed: the detectors that depend on it are due."""
-        for change in changes:
-            self._changed |= self._detectors.depending[change]
+        self._changed.update(changes)
 
     def learn(self, snapshot: GroupSnapshot, at_ms: int) -> None:
         """An operation was applied: detectors remember what they need of it."""
@@ -77,7 +91,7 @@ class Agenda:
 
     def note_all(self) -> None:
         """All detectors are due."""
-        self._changed.update(self._detectors.names)
+        self._changed.update(self._detectors.changes)
 
     def evaluate(self, view: GroupView, only: Collection[str] | None) -> tuple[list[Detection], set[str]]:
         """What holds at this moment, and the names of the conditions that were evaluated: of those that are due.
@@ -86,23 +100,27 @@ class Agenda:
         """
         if only is not None:
             return self._detect(
-                [detector for detector in self._detectors.detectors if detector.name in only], view, False
+                [detector for detector in self._detectors.detectors if detector.name in only], view
             )
-        detections, names = self._detect(self._due(view.now_ms), view, True)
+        due = self._due(view.now_ms)
+        self._changed.clear()
+        detections, names = self._detect(due, view)
         if len(detections) + len(view.snapshot.conditions.active) > MOST_CONDITIONS:
             # Which of too many are dropped is decided among all.
-            return self._detect(self._detectors.detectors, view, True)
+            return self._detect(self._detectors.detectors, view)
         return detections, names
 
-    def _due(self, now_ms: int) -> list[GroupDetector]:
-        return [
-            detector
-            for detector in self._detectors.detectors
-            if detector.name in self._changed or self._next_ms.get(detector.name, now_ms + 1) <= now_ms
-        ]
+    def _due(self, now_ms: int) -> Sequence[GroupDetector]:
+        changed = self._detectors.after(frozenset(self._changed))
+        in_time = {name for name, at_ms in self._next_ms.items() if at_ms <= now_ms}
+        if not in_time:
+            return changed
+        names = in_time.union(*(self._detectors.depending[change] for change in self._changed))
+        pairs = zip(self._detectors.names, self._detectors.detectors, strict=True)
+        return [detector for name, detector in pairs if name in names]
 
     def _detect(
-        self, detectors: Iterable[GroupDetector], view: GroupView, is_done: bool
+        self, detectors: Iterable[GroupDetector], view: GroupView
     ) -> tuple[list[Detection], set[str]]:
         detections: list[Detection] = []
         names: set[str] = set()
@@ -110,8 +128,6 @@ class Agenda:
             name, evaluation = detector.name, detector.evaluate(view)
             names.add(name)
             detections += evaluation.detections
-            if is_done:
-                self._changed.discard(name)
             if evaluation.next_ms is None:
                 self._next_ms.pop(name, None)
             else:

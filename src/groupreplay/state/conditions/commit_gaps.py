@@ -11,7 +11,7 @@ from typing import Final
 from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType, Phase
 from groupreplay.state.conditions.detection import GroupView
 from groupreplay.state.snapshot import modern
-from groupreplay.state.snapshot.commit_intervals import Usual, usual
+from groupreplay.state.snapshot.commit_intervals import Usual
 
 #: Commits at random moments have a ratio of 4.3 between these two gaps, which are powers of two.
 _REGULAR: Final = 2
@@ -39,12 +39,12 @@ def usual_gap_ms(view: GroupView, commits: int, repeats: float) -> int | None:
 
 def known_gaps(view: GroupView, commits: int) -> Usual | None:
     """95 % of the gaps between commits are shorter; None if fewer than so many commits were counted lately."""
-    gaps = usual(view.offsets.rhythm)
+    gaps = view.offsets.usual()
     # So many gaps have one commit more before the first of them.
     return None if gaps is None or gaps.gaps + 1 < commits else gaps
 
 
 def are_regular(view: GroupView, gaps: Usual) -> bool:
     """Whether half of the gaps are nearly as long as that."""
-    half = usual(view.offsets.rhythm, 0.5)
+    half = view.offsets.usual(0.5)
     return half is not None and gaps.gap_ms <= _REGULAR * half.gap_ms

@@ -7,6 +7,8 @@ from dataclasses import dataclass, fields
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, get_type_hints
 
+import msgspec
+
 from groupreplay.state.conditions.condition import Condition
 from groupreplay.state.events.event import Evidence, Severity
 from groupreplay.state.snapshot.group_snapshot import ConditionKey
@@ -43,8 +45,8 @@ class Dependency(Enum):
     HEARTBEATS = "heartbeats"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Detection:
+# Made thousands of times a second, where frozen dataclasses take three times as long.
+class Detection(msgspec.Struct, frozen=True, kw_only=True):
     """A condition that holds now.
 
     ``subject`` distinguishes several conditions of one kind: a slot, a topic partition; empty for the whole group.
@@ -70,8 +72,7 @@ class Detection:
         return ConditionKey(self.kind.NAME, self.subject)
 
 
-@dataclass(frozen=True, slots=True)
-class Evaluation:
+class Evaluation(msgspec.Struct, frozen=True):
     """The conditions that hold, and when to evaluate again although nothing changes (None: never)."""
 
     detections: Sequence[Detection] = ()
@@ -82,8 +83,7 @@ class Evaluation:
 QUIET: Final = Evaluation()
 
 
-@dataclass(frozen=True, slots=True)
-class GroupView:
+class GroupView(msgspec.Struct, frozen=True):
     """A group at one moment."""
 
     group_id: str

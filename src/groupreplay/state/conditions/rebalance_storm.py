@@ -67,15 +67,15 @@ class RebalanceStormDetector(GroupDetector):
     def evaluate(self, view: GroupView) -> Evaluation:
         """See ``GroupDetector``."""
         marks = view.snapshot.slot_history.marks if view.snapshot.slot_history else []
-        recent = [mark for mark in marks if mark.at_ms > view.now_ms - self.window_ms]
-        generations = sum(mark.generations for mark in recent)
+        from_ms = view.now_ms - self.window_ms
+        recent = [mark for mark in marks if mark.at_ms > from_ms]
+        generations = sum([mark.generations for mark in recent])
         active = view.active(RebalanceStorm) is not None
         if generations <= (self.least // 2 if active else self.least):
             return QUIET
         slots = len({slot for mark in recent for slot in mark.slots})
         # A storm begins with a generation, not because slots that explain the others have left the window.
-        begins = generations > self._limit(slots) and self._too_many(marks, marks[-1].at_ms)
-        if not active and not begins:
+        if not active and not (generations > self._limit(slots) and self._too_many(marks, marks[-1].at_ms)):
             return QUIET
         detection = self.detection(
             # The start of a storm that is active stays as it was reported.
@@ -93,9 +93,12 @@ class RebalanceStormDetector(GroupDetector):
 
     def _too_many(self, marks: Sequence[Mark], at_ms: int) -> bool:
         """Whether there are too many generations in the window that ends at a moment."""
-        inside = [mark for mark in marks if at_ms - self.window_ms < mark.at_ms <= at_ms]
-        slots = {slot for mark in inside for slot in mark.slots}
-        return sum(mark.generations for mark in inside) > self._limit(len(slots))
+        from_ms = at_ms - self.window_ms
+        inside = [mark for mark in marks if from_ms < mark.at_ms <= at_ms]
+        generations = sum([mark.generations for mark in inside])
+        if generations <= self.least:
+            return False
+        return generations > self._limit(len({slot for mark in inside for slot in mark.slots}))
 
     def _since_ms(self, marks: Sequence[Mark], now_ms: int) -> int:
         """When the storm began: at the first of the latest generations that were too many."""
@@ -110,14 +113,14 @@ class RebalanceStormDetector(GroupDetector):
         # Between two generations, commits may have been read already that were made after this moment.
         if marks[-1].at_ms != view.now_ms:
             return False
-        windows = range(self.windows)
-        if not all(self._too_many(marks, view.now_ms - number * self.window_ms) for number in windows):
-            return False
         span_ms = self.windows * self.window_ms
         # An interval of 0 is what anybody may write to the probes topic.
         rounds = span_ms // max(1, view.snapshot.probes.interval_ms) if view.context.probing else 0
         habits = view.snapshot.slot_history
-        if rounds and habits and 2 * unsettled(habits, view.now_ms - span_ms) > rounds:
-            return True
+        is_probed = rounds and habits and 2 * unsettled(habits, view.now_ms - span_ms) > rounds
         moved_ms = view.offsets.last_move_ms()
-        return moved_ms is not None and moved_ms <= view.now_ms - span_ms
+        if not is_probed and (moved_ms is None or moved_ms > view.now_ms - span_ms):
+            return False
+        # Last, because it takes longest.
+        windows = range(self.windows)
+        return all(self._too_many(marks, view.now_ms - number * self.window_ms) for number in windows)

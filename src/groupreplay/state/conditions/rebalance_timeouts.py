@@ -85,4 +85,4 @@ class RebalanceTimeoutsDetector(GroupDetector):
                 "rebalance_timeout_ms": slot.rebalance_timeout_ms,
             }
 
-        return windows.evaluate_slots(self, view, self.window_ms, dropped)
+        return windows.evaluate_slots(self, view, self.window_ms, "dropped_ms", self.times, dropped)

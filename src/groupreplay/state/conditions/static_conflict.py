@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
@@ -54,6 +54,10 @@ def _places_text(data: Data) -> str:
     return " and ".join(sorted({safe_text(str(place)) for place in data.get("places") or ()}))
 
 
+#: There and back.
+_TAKEOVERS: Final = 2
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticConflictDetector(GroupDetector):
     """An instance id went from one place to another and back in ``window_ms``."""
@@ -80,7 +84,7 @@ class StaticConflictDetector(GroupDetector):
             details = {"instance_id": slot.instance_id, "places": _places(recent)}
             return Recurrence((), since_ms, until_ms), details
 
-        return evaluate_slots(self, view, self.window_ms, conflict)
+        return evaluate_slots(self, view, self.window_ms, "takeovers", _TAKEOVERS, conflict)
 
 
 def _returns(takeovers: Sequence[Takeover]) -> Iterator[tuple[int, int]]:

@@ -81,4 +81,4 @@ class StaticCrashLoopDetector(GroupDetector):
                 "restarted_ms": often.times_ms,
             }
 
-        return windows.evaluate_slots(self, view, self.window_ms, crash_loop)
+        return windows.evaluate_slots(self, view, self.window_ms, "takeovers", self.times, crash_loop)

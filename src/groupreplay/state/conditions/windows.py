@@ -66,11 +66,18 @@ def evaluate_slots(
     detector: GroupDetector,
     view: GroupView,
     window_ms: int,
+    memory: str,
+    least: int,
     recurrence_of: Callable[[Slot], tuple[Recurrence, dict[str, Any]] | None],
 ) -> Evaluation:
-    """Evaluates each slot: ``recurrence_of`` returns what recurs there and the condition's own fields."""
+    """Evaluates each slot: ``recurrence_of`` returns what recurs there and the condition's own fields.
+
+    It is asked about slots that remember at least ``least`` times in the field ``memory``, which few do.
+    """
     detections, ends = [], []
     for name, slot in slots(view):
+        if len(getattr(slot, memory)) < least:
+            continue
         recurring = recurrence_of(slot)
         if recurring is not None:
             times, details = recurring

@@ -6,7 +6,7 @@ The time at which an event is recorded is an argument.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -191,17 +191,9 @@ def event_data(event: Event, context: Context, recorded_ms: int) -> dict[str, An
         "history": event.history.value,
         "catch_up": recorded_ms - event.time_ms > context.catch_up_after_ms,
         "labels": {**context.labels, **event.labels},
-        "cause": _plain(event.cause),
-        **_plain(event.fact),
+        "cause": msgspec.to_builtins(event.cause),
+        **msgspec.to_builtins(event.fact),
     }
-
-
-def _plain(value: Any) -> Any:
-    if hasattr(value, "__dataclass_fields__"):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, tuple):
-        return [_plain(item) for item in value]
-    return value
 
 
 def _place(event: Event) -> str:

@@ -138,11 +138,11 @@ class _Record:
     def complete_generation(self) -> tuple[MembershipChange, dict[str, dict[str, str]]]:
         """The record completes a rebalance; also the partitions without an owner from now on."""
         group, members, step = self.snapshot.group, self.members, self.step
-        known = group.classic.members or group.former
+        known, pairing = group.classic.members or group.former, pair(group.classic.members, members)
         diff = GenerationDiff(
             old=group.classic.members,
             new=members,
-            pairing=pair(group.classic.members, members),
+            pairing=pairing,
             protocol_type=self.value.protocol_type,
             last_owners=generation_diff.owners(known, group.orphans),
             owners_known=group.history is History.FULL or step.previous is None,
@@ -151,9 +151,8 @@ class _Record:
             shown="unknown" if group.in_progress is None else group.in_progress.trigger,
             is_whole=step.skipped(self.value.generation) == 0,
         )
-        moved = generation_diff.moves(
-            diff, pair(known, members), group_topics(members, self.value.protocol_type)
-        )
+        former = pairing if known is group.classic.members else pair(known, members)
+        moved = generation_diff.moves(diff, former, group_topics(members, self.value.protocol_type))
         doubtful = step.is_doubtful(members)
         evidence = Evidence.INFERRED if doubtful else Evidence.LOG
         departures = self._departures(diff.pairing.left) if step.comparable else ()

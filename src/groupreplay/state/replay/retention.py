@@ -130,7 +130,10 @@ def rules_of(release: BrokerRelease | None) -> tuple[Rule, ...]:
 
 def rule_of(group: GroupState, release: BrokerRelease | None) -> Rule:
     """The rule for the present state of a group."""
-    return next(rule for rule in rules_of(release) if rule.holds(group))
+    for rule in rules_of(release):
+        if rule.holds(group):
+            return rule
+    raise AssertionError("the last rule of each release holds for every group")
 
 
 def _present_topics(group: GroupState) -> frozenset[str] | None:
@@ -198,9 +201,9 @@ def _due(group: GroupState, offsets: Offsets, retention_ms: int, base: Base) -> 
 
 def _without(due: Times, offsets: Offsets, topics: Collection[str]) -> Times:
     """The same for offsets of these topics that do not expire."""
-    kept = [place for place, topic in enumerate(offsets.topics) if topic in topics] if topics else []
-    if kept:
-        due[np.isin(offsets.rows["topic"], kept)] = NEVER
+    if topics:
+        kept = np.array([topic in topics for topic in offsets.topics], np.bool_)
+        due[kept[offsets.rows["topic"]]] = NEVER
     return due
 
 
@@ -260,7 +263,10 @@ def first_deadline(group: GroupState, offsets: Offsets, context: Context) -> int
     rule = rule_of(group, context.broker_release)
     if rule.base is None or not rule.sure:
         return None
-    if offsets.expire_timestamps_ms or perhaps_protected(group) != frozenset():
+    protected = perhaps_protected(group)
+    if protected is None or (rule.protects and protected.issuperset(offsets.topics)):
+        return None
+    if offsets.expire_timestamps_ms or protected:
         return first(deadlines(group, offsets, context))
     since_ms = _emptied_ms(group, rule.base)
     if since_ms is None:

@@ -111,11 +111,14 @@ def _forget(history: SlotHistory, until_ms: int) -> None:
         minute: count for minute, count in history.unsettled.items() if minute > until_ms // _MINUTE_MS
     }
     for name, slot in list(history.slots.items()):
-        slot.returned_ms = _newer(slot.returned_ms, until_ms)
-        slot.dropped_ms = _newer(slot.dropped_ms, until_ms)
-        slot.takeovers = tuple(takeover for takeover in slot.takeovers if takeover.at_ms > until_ms)[
-            -MOST_TIMES:
-        ]
+        # Most slots have none of these, and a storm has many slots.
+        if slot.returned_ms:
+            slot.returned_ms = _newer(slot.returned_ms, until_ms)
+        if slot.dropped_ms:
+            slot.dropped_ms = _newer(slot.dropped_ms, until_ms)
+        if slot.takeovers:
+            recent = tuple(takeover for takeover in slot.takeovers if takeover.at_ms > until_ms)
+            slot.takeovers = recent[-MOST_TIMES:]
         away = slot.left_ms is not None and slot.left_ms > until_ms
         if not (away or slot.returned_ms or slot.dropped_ms or slot.takeovers or slot.idle_rounds):
             del history.slots[name]

@@ -144,9 +144,25 @@ class Usual(NamedTuple):
     gap_ms: int
 
 
+class UsualGaps:
+    """``usual`` of one histogram, remembered until there is another one: every change of the group asks for it."""
+
+    def __init__(self) -> None:
+        self._rhythm: npt.NDArray[np.void] | None = None
+        self._by_share: dict[float, Usual | None] = {}
+
+    def of(self, rhythm: npt.NDArray[np.void], share: float) -> Usual | None:
+        """The usual gap of a histogram, which is never changed in place."""
+        if self._rhythm is not rhythm:
+            self._rhythm, self._by_share = rhythm, {}
+        if share not in self._by_share:
+            self._by_share[share] = usual(rhythm, share)
+        return self._by_share[share]
+
+
 def usual(rhythm: npt.NDArray[np.void], share: float = 0.95) -> Usual | None:
     """The usual gap: ``gap_ms`` is an upper edge of this share of the gaps. None without gaps."""
-    # A few small numbers, needed very often: quicker without arrays.
+    # A few small numbers: quicker without arrays.
     counts = rhythm["gaps"].sum(axis=0).tolist()
     total = sum(counts)
     if not total:

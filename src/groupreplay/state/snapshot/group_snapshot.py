@@ -190,8 +190,17 @@ def read(blob: bytes) -> GroupSnapshot:
 
 def pend(record: GroupRecord) -> PendingRecord:
     """A record as it is kept while its operation is open."""
+    if record.raw is not None:
+        return PendingRecord(record.offset, record.timestamp_ms, *record.raw)
     value = None if record.value is None else encode_value(record.value)
     return PendingRecord(record.offset, record.timestamp_ms, encode_key(record.key), value)
+
+
+def pending_records(log: LogPosition, read: list[GroupRecord]) -> list[GroupRecord]:
+    """The records of the open operation; they need no decoding if all of them were ``read`` by this call."""
+    if len(read) == len(log.pending) and all(record.partition == log.partition for record in read):
+        return read
+    return [unpend(record, log.partition) for record in log.pending]
 
 
 def unpend(pending: PendingRecord, partition: int) -> GroupRecord:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -211,12 +212,17 @@ def read_members(value: GroupMetadataValue) -> tuple[Member, ...]:
     session timeout, and the record holds only one supported protocol of each member: the group's. Names that are not
     text and partitions that cannot be are left out (``state.job.bad_records`` counts them).
     """
-    return tuple(_read_member(value, member) for member in value.members)
+    return tuple(
+        (_read_small if len(member.subscription) + len(member.assignment) <= _SMALL_BYTES else _read_member)(
+            value.protocol_type, value.protocol, member
+        )
+        for member in value.members
+    )
 
 
-def _read_member(value: GroupMetadataValue, member: MemberMetadata) -> Member:
-    is_consumer = value.protocol_type == CONSUMER_PROTOCOL_TYPE
-    is_worker = value.protocol_type == CONNECT_PROTOCOL_TYPE
+def _read_member(protocol_type: str, protocol: str | None, member: MemberMetadata) -> Member:
+    is_consumer = protocol_type == CONSUMER_PROTOCOL_TYPE
+    is_worker = protocol_type == CONNECT_PROTOCOL_TYPE
     session_timeout_ms = given_ms(member.session_timeout_ms) or DEFAULT_SESSION_TIMEOUT_MS
     return Member(
         member_id=member.member_id,
@@ -225,11 +231,16 @@ def _read_member(value: GroupMetadataValue, member: MemberMetadata) -> Member:
         client_host=member.client_host,
         rebalance_timeout_ms=given_ms(member.rebalance_timeout_ms) or session_timeout_ms,
         session_timeout_ms=session_timeout_ms,
-        supported_protocols=(value.protocol,) if value.protocol else (),
+        supported_protocols=(protocol,) if protocol else (),
         topics=_read_topics(member.subscription) if is_consumer else None,
         partitions=_read_partitions(member.assignment) if is_consumer else None,
         worker=read_worker(member.subscription, member.assignment) if is_worker else None,
     )
+
+
+#: Most members are the same in the next generation: those with small blobs are remembered.
+_SMALL_BYTES: Final = 1_024
+_read_small = lru_cache(maxsize=2_048)(_read_member)
 
 
 def _read_topics(subscription: bytes) -> tuple[str, ...] | None:

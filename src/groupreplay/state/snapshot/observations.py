@@ -112,7 +112,8 @@ class Extent(msgspec.Struct, frozen=True, array_like=True, gc=False):
 class GroupRecord:
     """One record of the log that is not an offset commit with a value; ``value`` None is a tombstone.
 
-    Its timestamp is ``NO_TIMESTAMP`` if the record has none, or one that cannot be (``state.plausible_times``).
+    Its timestamp is ``NO_TIMESTAMP`` if the record has none, or one that cannot be (``state.plausible_times``). ``raw``
+    are the bytes of key and value, if it was read from them.
     """
 
     partition: int
@@ -120,6 +121,7 @@ class GroupRecord:
     timestamp_ms: int
     key: Key
     value: Value | None
+    raw: tuple[bytes, bytes | None] | None = field(default=None, compare=False, repr=False)
 
     @property
     def ends_operation(self) -> bool:

@@ -14,15 +14,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from groupreplay.state.snapshot.commit_intervals import (
-    RHYTHM,
-    added,
-    counted_together,
-    ended_by,
-    gaps_ms,
-    nothing,
-    usual,
-)
+from groupreplay.state.snapshot import commit_intervals
 from groupreplay.state.snapshot.observations import NO_EXPIRY, STEPS, CommitRun, is_step
 from groupreplay.state.stored_form import DamagedStateError
 
@@ -40,6 +32,8 @@ COMMITTED = np.dtype(
 #: For each row of COMMITTED the commit that set the present offset. ``generation`` is that of the group at
 #: that time; -1 where no other offset is known before it, or the group had none.
 MOVED = np.dtype([("since_ms", "<i8"), ("generation", "<i4")])
+#: Up to so many pairs are compared one by one: ``isin`` takes many times as long for a few.
+_FEW = 10_000
 _SHARED_WITH_RUN = ("partition", "offset", "leader_epoch", "commit_timestamp_ms", "log_offset")
 
 
@@ -93,9 +87,14 @@ class Offsets:
     expire_timestamps_ms: dict[int, int] = field(default_factory=dict)
     topic_ids: dict[int, bytes] = field(default_factory=dict)
     moved: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, MOVED))
-    rhythm: npt.NDArray[np.void] = field(default_factory=nothing)
+    rhythm: npt.NDArray[np.void] = field(default_factory=commit_intervals.nothing)
     #: A cache, because every call needs it several times; None when the rows have changed since.
     _oldest_ms: int | None = field(default=None, init=False, repr=False, compare=False)
+    #: Of the rows, in their order; None when rows were added or removed since.
+    _row_keys: npt.NDArray[np.int64] | None = field(default=None, init=False, repr=False, compare=False)
+    _usual: commit_intervals.UsualGaps = field(
+        default_factory=commit_intervals.UsualGaps, init=False, repr=False, compare=False
+    )
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -115,7 +114,7 @@ class Offsets:
         order = keys.argsort()
         keys = keys[order]
         number = -1 if generation is None else generation
-        self.rhythm = added(self.rhythm, run.rhythm)
+        self.rhythm = commit_intervals.added(self.rhythm, run.rhythm)
         if not len(self.rows):
             self._insert(keys, run, order, number)
             self._take_sparse(run, keys, order)
@@ -144,7 +143,7 @@ class Offsets:
         found = is_step(
             (known["offset"], rows["first_offset"]),
             (known["leader_epoch"], rows["first_leader_epoch"]),
-            gaps_ms(known["commit_timestamp_ms"], rows["first_commit_timestamp_ms"]),
+            commit_intervals.gaps_ms(known["commit_timestamp_ms"], rows["first_commit_timestamp_ms"]),
         )
         found |= (known["offset"] != rows["first_offset"]) & (known["log_offset"] < place)
         known, rows = known[found], rows[found]
@@ -159,7 +158,7 @@ class Offsets:
         self, keys: npt.NDArray[np.int64], log_offset: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """(place of each key, whether it is in the table, whether its last commit is before ``log_offset``)."""
-        known = _keys(self.rows["topic"], self.rows["partition"])
+        known = self._keys()
         at = known.searchsorted(keys)
         found = known.take(at, mode="clip") == keys
         newer = found & (log_offset > self.rows["log_offset"].take(at, mode="clip"))
@@ -184,9 +183,9 @@ class Offsets:
         first_offset, known_offset = run.rows["first_offset"][source], self.rows["offset"][at]
         fresh, fallen = first_offset != known_offset, first_offset < known_offset
         first_ms = run.rows["first_commit_timestamp_ms"][source]
-        gaps = gaps_ms(self.rows["commit_timestamp_ms"][at], first_ms)
-        between = counted_together(run.rows["first_timestamp_ms"][source], gaps, ~fresh)
-        self.rhythm = added(self.rhythm, between)
+        gaps = commit_intervals.gaps_ms(self.rows["commit_timestamp_ms"][at], first_ms)
+        between = commit_intervals.counted_together(run.rows["first_timestamp_ms"][source], gaps, ~fresh)
+        self.rhythm = commit_intervals.added(self.rhythm, between)
         changed_ms = run.rows["changed_ms"][source]
         inside = changed_ms >= 0
         moved = inside | fresh
@@ -202,6 +201,7 @@ class Offsets:
         self, keys: npt.NDArray[np.int64], run: CommitRun, source: npt.NDArray[np.intp], generation: int
     ) -> None:
         """Add rows for topic partitions that have none."""
+        self._row_keys = None
         fresh, moved = np.zeros(len(keys), COMMITTED), np.zeros(len(keys), MOVED)
         # Column by column, as in ``_move_on``.
         for name in _SHARED_WITH_RUN:
@@ -256,7 +256,7 @@ class Offsets:
         self._oldest_ms = None
         for times_ms in (self.rows["commit_timestamp_ms"], self.moved["since_ms"]):
             np.minimum(times_ms, at_ms, out=times_ms)
-        self.rhythm = ended_by(self.rhythm, at_ms)
+        self.rhythm = commit_intervals.ended_by(self.rhythm, at_ms)
 
     def remove(self, removed: Iterable[tuple[str, int]]) -> None:
         """Remove topic partitions; unknown ones are ignored (compaction may have removed the value of a tombstone)."""
@@ -264,13 +264,14 @@ class Offsets:
         if not keys:
             return
         self._oldest_ms = None
-        keep = ~np.isin(_keys(self.rows["topic"], self.rows["partition"]), np.array(keys, np.int64))
+        keep = ~np.isin(self._keys(), np.array(keys, np.int64))
+        self._row_keys = None
         self.rows, self.moved = self.rows[keep], self.moved[keep]
         for key in keys:
             self.metadata.pop(key, None)
             self.expire_timestamps_ms.pop(key, None)
         if not len(self.rows):
-            self.topics, self.topic_ids, self.rhythm = [], {}, nothing()
+            self.topics, self.topic_ids, self.rhythm = [], {}, commit_intervals.nothing()
 
     def last_commit_ms(self, owned: Iterable[tuple[str, int]]) -> int | None:
         """Time of the newest commit of these topic partitions; None when there is none."""
@@ -283,8 +284,17 @@ class Offsets:
 
     def usual_gap_ms(self) -> int | None:
         """95 % of the times between two commits of a partition are shorter; None without any."""
-        known = usual(self.rhythm)
+        known = self.usual()
         return None if known is None else known.gap_ms
+
+    def usual(self, share: float = 0.95) -> commit_intervals.Usual | None:
+        """The usual gap between commits."""
+        return self._usual.of(self.rhythm, share)
+
+    def _keys(self) -> npt.NDArray[np.int64]:
+        if self._row_keys is None:
+            self._row_keys = _keys(self.rows["topic"], self.rows["partition"])
+        return self._row_keys
 
     def row_of(self) -> dict[tuple[str, int], int]:
         """The row of each topic partition."""
@@ -319,13 +329,15 @@ class Offsets:
         if not self.expire_timestamps_ms:
             return [], []
         keys = np.array(list(self.expire_timestamps_ms), np.int64)
-        places: list[int] = np.searchsorted(_keys(self.rows["topic"], self.rows["partition"]), keys).tolist()
+        places: list[int] = np.searchsorted(self._keys(), keys).tolist()
         return places, list(self.expire_timestamps_ms.values())
 
     def places(self, wanted: Iterable[tuple[str, int]]) -> npt.NDArray[np.intp]:
         """The rows of these topic partitions, in the table's order, without unknown ones."""
-        known = _keys(self.rows["topic"], self.rows["partition"])
-        return np.flatnonzero(np.isin(known, np.array(self._known_keys(wanted), np.int64)))
+        known, keys = self._keys(), np.array(self._known_keys(wanted), np.int64)
+        if len(known) * len(keys) > _FEW:
+            return np.flatnonzero(np.isin(known, keys))
+        return np.flatnonzero((known[:, None] == keys).any(axis=1))
 
     def names(self, places: npt.NDArray[np.intp]) -> list[tuple[str, int]]:
         """Topic and partition of some rows."""
@@ -369,7 +381,7 @@ class Offsets:
         try:
             rows = np.frombuffer(snapshot.rows, COMMITTED).copy()
             moved = np.frombuffer(snapshot.moved, MOVED).copy()
-            rhythm = np.frombuffer(snapshot.rhythm, RHYTHM)
+            rhythm = np.frombuffer(snapshot.rhythm, commit_intervals.RHYTHM)
         except ValueError as error:
             raise DamagedStateError(f"snapshot with a damaged table of offsets: {error}") from error
         if len(moved) != len(rows):

@@ -18,7 +18,6 @@ from groupreplay.state import Context, Group
 from groupreplay.state.events.group_events import GroupQuarantined
 from groupreplay.state.output.envelope import event_type
 from groupreplay.state.plausible_times import UNKNOWN_MS
-from groupreplay.state.snapshot.observations import CommitRun, GroupRecord
 from groupreplay.streaming.contract.log import numbers
 from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.engine import quarantine
@@ -27,7 +26,13 @@ from groupreplay.streaming.engine.packing.pack import INPUT_COLUMNS as RECORD_CO
 from groupreplay.streaming.engine.packing.pack import packed_rows
 from groupreplay.streaming.engine.packing.record_times import Horizons
 from groupreplay.streaming.engine.probe_rows import INPUT_COLUMNS, ProbeFilter, pack_probes
-from groupreplay.streaming.engine.wire import BAD_RECORDS_TAG, GROUP_TAG, unpack_group
+from groupreplay.streaming.engine.wire import (
+    BAD_RECORDS_TAG,
+    GROUP_TAG,
+    PackedItem,
+    packed_groups,
+    unpack_group,
+)
 from groupreplay.streaming.sources.source import Rows
 
 _QUARANTINED: Final = event_type(GroupQuarantined.NAME)
@@ -142,14 +147,18 @@ class Live:
         answers = self._answers.get(key)
         if not answers:
             return []
-        last_ms = max(map(self._at_most_caught_up_ms, unpack_group([records]).items))
+        last_ms = max(
+            self._at_most_caught_up_ms(group.partition, item)
+            for group in packed_groups([records])
+            for item in group.items
+        )
         before = list[bytes]()
         while answers and answers[0].heard_ms <= last_ms:
             before.append(answers.popleft().packed)
         return before
 
-    def _at_most_caught_up_ms(self, item: CommitRun | GroupRecord) -> int:
-        caught_up_ms = self._horizons.first_ms(item.partition, item.last_offset)
+    def _at_most_caught_up_ms(self, partition: int, item: PackedItem) -> int:
+        caught_up_ms = self._horizons.first_ms(partition, item.last_offset)
         return min(item.last_ms, caught_up_ms) if caught_up_ms > UNKNOWN_MS else item.last_ms
 
     def _columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -52,6 +52,16 @@ class PackedRun(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=0):
         """The time of the first commit."""
         return self.extent.first_ms
 
+    @property
+    def last_offset(self) -> int:
+        """The log offset of the last commit."""
+        return self.extent.last_offset
+
+    @property
+    def last_ms(self) -> int:
+        """The time of the last commit."""
+        return self.extent.last_ms
+
 
 class PackedRecord(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=1):
     """A record that is not a commit with a value, with the bytes of the log."""
@@ -63,6 +73,16 @@ class PackedRecord(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=1
 
     @property
     def first_ms(self) -> int:
+        """Its time."""
+        return self.timestamp_ms
+
+    @property
+    def last_offset(self) -> int:
+        """Its log offset."""
+        return self.offset
+
+    @property
+    def last_ms(self) -> int:
         """Its time."""
         return self.timestamp_ms
 
@@ -210,5 +230,10 @@ def _observation(item: PackedItem, partition: int) -> GroupRecord | CommitRun:
     if isinstance(value, Skipped | Malformed):
         raise TypeError(f"pack let a bad value pass: {value}")
     return GroupRecord(
-        partition=partition, offset=item.offset, timestamp_ms=item.timestamp_ms, key=key, value=value
+        partition=partition,
+        offset=item.offset,
+        timestamp_ms=item.timestamp_ms,
+        key=key,
+        value=value,
+        raw=(item.key, item.value),
     )
