@@ -5,7 +5,7 @@ A link without evidence is left out; what a reader would miss is one of the ``ga
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -133,7 +133,7 @@ def certainty_of(event: ReadEvent) -> Certainty:
 
 def blamed_member(identity: object) -> BlamedMember | None:
     """A member of an event's ``data``; None: it has no name."""
-    if not hasattr(identity, "get"):
+    if not isinstance(identity, Mapping):
         return None
     client_id, instance_id = words(identity.get("client_id")), words(identity.get("instance_id"))
     name = instance_id or client_id
