@@ -218,6 +218,9 @@ class Group:
         probing.apply_probe(snapshot, probe, report, has_offsets=len(self._offsets) > 0)
         if probing.rebalance_begin(snapshot) != began:
             self._agenda.note(RECORD)
+            if snapshot.group.phase is Phase.DEAD:
+                # As between two calls, where nothing is kept of a group that is gone.
+                classic.forget(snapshot)
         learn_probe(snapshot, probe.taken_ms)
         self._evaluate(replace(report, timestamp_ms=probe.heard_ms))
         return report.events

@@ -61,7 +61,7 @@ def test_every_command_is_there() -> None:
     ("words", "says"),
     [
         (["replai"], "No such command 'replai'"),
-        (["replay"], "give --from-file FILE or --bootstrap-server"),
+        (["replay"], "give --from-file FILE, --from-log-dir DIR or --bootstrap-server"),
         (["replay", "--from-file", "x", "--type", "rebalance"], "There is no event 'rebalance'"),
         (["replay", "--from-file", "x", "--since", "noon"], "'noon' is not a time"),
         (["replay", "-o", "csv"], "'csv' is not one of 'table', 'jsonl'"),
