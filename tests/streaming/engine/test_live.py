@@ -226,9 +226,12 @@ def test_a_set_after_a_reset_that_is_cut(later_ms: int) -> None:
 def test_a_group_that_the_brokers_do_not_know() -> None:
     """Its next commit begins another group, whether the answer and the commit are read at once or not."""
     records = raw([asked_for(at=1_010), emptied(2, at=10_020), commit("t", 0, 0, at=110_020)])
-    answer = (0, asked("g", "Dead", at=10_021, members=[]))
-    told, end_ms = replayed(Batch(records, [answer]), PROBED)
-    cut = [(Batch(records[:2], [answer]), 110_020), (Batch(records[2:]), None)]
+    answers = [
+        (0, asked("g", "PreparingRebalance", at=20_000, members=["a"])),
+        (1, asked("g", "Dead", at=30_000, members=[])),
+    ]
+    told, end_ms = replayed(Batch(records, answers), PROBED)
+    cut = [(Batch(records[:2], answers), 110_020), (Batch(records[2:]), None)]
     assert followed(cut, end_ms, PROBED) == told
     (group,) = told.groups
     assert (group["simple"], group["protocol_type"], group["generation"]) == (True, None, None)
