@@ -343,11 +343,8 @@ def test_tar_unpacks_it(tmp_path: Path) -> None:
     done = subprocess.run(
         ["tar", "-xzf", "a.tar.gz"], cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    assert (done.stderr, (tmp_path / deep).read_text(), (tmp_path / "top.py").read_text()) == (
-        "",
-        "text\n",
-        "",
-    )
+    texts = [(tmp_path / name).read_text() for name in (deep, "top.py")]
+    assert (done.stderr, texts) == ("", ["text\n", ""])
 
 
 def test_an_archive_that_fails_leaves_nothing(tmp_path: Path) -> None:
@@ -397,13 +394,7 @@ def test_the_package_is_the_one_that_runs() -> None:
     """All files of groupreplay, through the links of a checkout, without compiled ones."""
     found = {place: file.read() for place, file in package_files()}
     (root,) = groupreplay.__path__
-    for place in (
-        "__init__.py",
-        "py.typed",
-        "codecs/registry.py",
-        "state/group.py",
-        "streaming/local/jars.json",
-        "streaming/spark/log4j2.xml",
-    ):
+    code = ["__init__.py", "py.typed", "codecs/registry.py", "state/group.py"]
+    for place in [*code, "streaming/local/jars.json", "streaming/spark/log4j2.xml"]:
         assert found[f"groupreplay/{place}"] == Path(root, place).read_bytes()
     assert [place for place in found if "__pycache__" in place or place.endswith(".pyc")] == []

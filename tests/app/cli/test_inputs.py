@@ -222,8 +222,11 @@ def test_another_kind_of_input(tmp_path: Path) -> None:
     late = invoke("decode", "--lines", path, "--since", "1s", "--with-position")
     assert [json.loads(line)["offset"] for line in late.stdout.splitlines()] == [1, 2]
     replayed = invoke("replay", "--lines", path, "-o", "jsonl")
-    ids = [json.loads(line)["id"] for line in replayed.stdout.splitlines()]
-    assert ids == [f"__consumer_offsets-era-0-{offset}-offsets.expiring-0" for offset in (1, 2)]
+    events = [json.loads(line) for line in replayed.stdout.splitlines()]
+    assert [(event["subject"], event["type"].rpartition("groupreplay.")[2]) for event in events] == [
+        ("orders", "offsets.expiring.v1"),
+        ("payments", "offsets.expiring.v1"),
+    ]
 
 
 def test_what_is_typed_comes_before_the_configuration_file(tmp_path: Path) -> None:

@@ -272,7 +272,8 @@ def test_a_glob_that_matches_several(tmp_path: Path) -> None:
     code, stdout, stderr = run("report", capture, tmp_path, group="[gh]")
     assert (code, stdout) == (2, "")
     assert unassumed(stderr) == [
-        "error: 2 groups match '[gh]': g, h; give one of them, or report --all-groups"
+        "error: 2 groups match '[gh]': g, h",
+        "  give one of them, or report --all-groups",
     ]
 
 

@@ -113,7 +113,9 @@ def test_the_rows_of_groups_have_one_line(site: LiveSite, browser: Browser) -> N
     for width in (800, 1_280):
         with live_page(browser, site.url(), viewport={"width": width, "height": 900}) as page:
             shown(page).wait_for("document.querySelectorAll('#group-rows tr').length === 3")
-            assert max(page.value(heights)) == min(page.value(heights)) < 40
+            # Rows end at whole pixels: equal ones differ by one.
+            assert max(page.value(heights)) - min(page.value(heights)) <= 1
+            assert max(page.value(heights)) < 40
             assert page.value("getComputedStyle(document.querySelector('.risk wbr')).display") == "none"
     with live_page(browser, site.url(), viewport={"width": 390, "height": 844}) as page:
         shown(page).wait_for("document.querySelectorAll('#group-rows tr').length === 3")

@@ -24,16 +24,6 @@ def leave_out(flag: str = "", *, values: int = 0) -> Callable[[Attempt, Said], N
     return lambda attempt, said: attempt.leave_out(flag or said["out"], values=values)
 
 
-def put_in_place(flag: str, value: str) -> Callable[[Attempt, Said], None]:
-    """Types what the message names, and its value, in place of a flag and of its value."""
-
-    def apply(attempt: Attempt, said: Said) -> None:
-        attempt.leave_out(flag, values=1)
-        attempt.add(said["add"], value)
-
-    return apply
-
-
 def put(old: str) -> Callable[[Attempt, Said], None]:
     """Types the value of the message instead of another one."""
     return lambda attempt, said: attempt.put(old, said["new"])
@@ -106,8 +96,8 @@ CASES = (
     Remedy(
         line="capture --from-file CAPTURE -o new --duration 5",
         of="app.cli.commands.records: --duration follows",
-        says="give (?P<add>--bootstrap-server)",
-        apply=put_in_place("--from-file", "h:1"),
+        says="leave it out",
+        apply=leave_out("--duration", values=1),
     ),
     Remedy(
         line="explain g --from-file CAPTURE --at now --until now",

@@ -198,7 +198,7 @@ def capture_command(settings: CaptureSettings) -> None:
 
     recorded = settings.log.recorded()
     if recorded is not None and settings.duration:
-        raise click.UsageError("--duration follows a live topic: give --bootstrap-server.")
+        raise click.UsageError("--duration follows a live topic: leave it out for captures and folders.")
     with Progress("records copied") as progress:
         if recorded is not None:
             from groupreplay.streaming.sources.capture import copy_records
