@@ -34,6 +34,7 @@ from groupreplay.state.replay.report import Report
 from groupreplay.state.replay.slot_history import learn_probe
 from groupreplay.state.snapshot import group_snapshot
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot, LogPosition
+from groupreplay.state.snapshot.group_state import GroupState
 from groupreplay.state.snapshot.observations import CommitRun, DeletedTopics, GroupRecord, Observations
 from groupreplay.state.snapshot.offsets import Offsets
 
@@ -213,6 +214,7 @@ class Group:
         if isinstance(probe, DeletedTopics):
             return offset_sets.apply_answer(snapshot, probe, self._report_here)
         place = (snapshot.log.partition, snapshot.group.record_offset)
+        place = place if snapshot.group.record_offset >= 0 else (-1, -1)
         report = self._report(probe.partition, probe.offset, probe.taken_ms, topic=probe.topic, place=place)
         began = probing.rebalance_begin(snapshot)
         probing.apply_probe(snapshot, probe, report, has_offsets=len(self._offsets) > 0)
@@ -220,7 +222,7 @@ class Group:
             self._agenda.note(RECORD)
             if snapshot.group.phase is Phase.DEAD:
                 # As between two calls, where nothing is kept of a group that is gone.
-                classic.forget(snapshot)
+                snapshot.group = GroupState()
         learn_probe(snapshot, probe.taken_ms)
         self._evaluate(replace(report, timestamp_ms=probe.heard_ms))
         return report.events
