@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import logging
 import os
 import re
 import signal
@@ -88,8 +89,14 @@ def broker() -> Iterator[EmbeddedBroker]:
         _SHARED_BROKERS.remove(running)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
-    """Starts the shared broker again if it ended under the test before: that costs one test, not all behind it."""
+    """Levels of logs are those of a new process again.
+
+    The shared broker is started again if it ended under the test before: that costs one test, not all behind it.
+    """
+    logging.getLogger().setLevel(logging.WARNING)
+    logging.getLogger("groupreplay").setLevel(logging.NOTSET)
     for running in _SHARED_BROKERS:
         running.start()
 

@@ -56,7 +56,9 @@ def test_only_the_partition_of_a_group_is_read(live: Groups) -> None:
     globbed = invoke(
         "decode", "--bootstrap-server", live.server, "--group", "answers-pay*", "--kind", "commits"
     )
-    assert len(globbed.stdout.splitlines()) == 2
+    # A client on a busy machine may send a commit twice.
+    keys = [json.loads(line)["key"]["data"] for line in globbed.stdout.splitlines()]
+    assert {key["group"] for key in keys} == set(GROUPS[:2])
 
 
 def test_no_such_group(live: Groups) -> None:
@@ -82,9 +84,10 @@ def test_the_groups_of_a_partition(live: Groups) -> None:
     """List --partition prints the groups whose coordinator is the leader of that partition."""
     number = partition_for(GROUPS[2], live.partitions)
     listed = invoke("list", "--bootstrap-server", live.server, "--partition", number, "-o", "jsonl")
-    groups = [json.loads(line)["group_id"] for line in listed.stdout.splitlines()]
-    assert GROUPS[2] in groups
-    assert {partition_for(group, live.partitions) for group in groups} == {number}
+    groups = {json.loads(line)["group_id"] for line in listed.stdout.splitlines()}
+    # Other tests write records into partitions of their choice.
+    of_partition = {group for group in GROUPS if partition_for(group, live.partitions) == number}
+    assert groups & set(GROUPS) == of_partition
     wrong = invoke("list", "--bootstrap-server", live.server, "--partition", live.partitions)
     assert (wrong.exit_code, wrong.stdout) == (2, "")
     assert f"partitions are numbered 0 to {live.partitions - 1}" in wrong.stderr

@@ -212,8 +212,7 @@ def _session(leaving: Leaving) -> _Sum:
     candidate = _candidate("session_timeout", session.least_ms, leaving.heartbeat_ms, leaving.silent_ms)
     from_ms = _plus(leaving.heartbeat_ms, session.timeout_ms)
     windows = [_Window(from_ms, leaving.noticed_ms(session.timeout_ms + _TIMER_SLACK_MS))]
-    if session.timeout_assumed or session.least_ms < session.timeout_ms:
-        # Nobody has said it, or the group may have a shorter one of its own.
+    if session.timeout_assumed:
         windows.append(_Window(candidate.earliest_ms, from_ms, is_vague=True))
     if leaving.poll_ms is not None and leaving.gives_up_silently:
         silent_ms = leaving.poll_ms + session.timeout_ms
