@@ -269,7 +269,9 @@ def test_two_turns_of_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         first, second = other.own_claims()
         assert (first.first_start_ms, second.first_start_ms) == (told_ms, times[2])
         assert (first.job_id, first.era) == (second.job_id, second.era)
-        assert [path.name for path in (tmp_path / "checkpoint").glob("anew-*")] == ["anew-1"]
+        # One for each turn behind the first start, which may be over before the job has read that r1 is at work.
+        anew = sorted(path.name for path in (tmp_path / "checkpoint").glob("anew-*"))
+        assert anew in (["anew-1"], ["anew-1", "anew-2"])
         created = [
             one["data"]["group_id"]
             for one in read_events(server, topics).values()

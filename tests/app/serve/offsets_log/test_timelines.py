@@ -23,6 +23,7 @@ from support.job.probes import asked as answered
 from support.job.probes import summed_up
 from support.job.sink_messages import SINCE_MS, document, events, stuck
 from support.kafka.clients import set_configs
+from support.kafka.waiting import wait_until
 from support.kafka.written_topics import WrittenTopics
 from support.serve.written_clusters import messages, served_cluster, states, take
 
@@ -175,6 +176,8 @@ def test_answers_that_cannot_be_read(broker: EmbeddedBroker, unique: Callable[[s
     assert missing[:3] == ((), None, None)
     topics.create(name, partitions=1)
     read_ms = now_ms()
+    # A broker may have the metadata of a new topic a moment late.
+    wait_until(lambda: answers.of_group("g", CLUSTER_ID, read_ms).error is None, 30)
     assert answers.of_group("g", CLUSTER_ID, read_ms)[:4] == ((), None, read_ms, None)
     topics.write(name, *encode_message(summed_up(at=read_ms)))
     topics.write(name, *encode_message(answered("g", PREPARING, at=read_ms)))
