@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 #: Controls, format characters (bidi overrides, zero width), surrogates, private use, line and paragraph
 #: separators, unassigned code points: none of them may reach a terminal, a label or a log line as it is.
@@ -46,6 +46,7 @@ Data = Mapping[str, Any]
 
 #: How many members, partitions or topics a line names.
 NAMES_SHOWN: Final = 3
+_Thing = TypeVar("_Thing")
 #: From so many hours on a duration is in days.
 _HOURS: Final = 48
 
@@ -79,6 +80,17 @@ def interval(least_ms: int | None, most_ms: int) -> str:
 def counted(count: int, noun: str) -> str:
     """``1 member``, ``2 members``."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def first_of(
+    things: Sequence[_Thing],
+    text_of: Callable[[_Thing], str],
+    most: int = NAMES_SHOWN,
+    separator: str = ", ",
+) -> str:
+    """The texts of the first ones, and how many more there are: ``a, b, c and 2 more``."""
+    more = f" and {len(things) - most} more" if len(things) > most else ""
+    return separator.join(map(text_of, things[:most])) + more
 
 
 def spaced(data: Data, field: str) -> str:

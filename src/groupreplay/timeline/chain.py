@@ -12,7 +12,7 @@ from typing import Final
 from groupreplay.state import phrases
 from groupreplay.state.conditions.condition import Condition
 from groupreplay.state.conditions.registry import KINDS
-from groupreplay.state.phrases import counted, milliseconds, safe_text
+from groupreplay.state.phrases import NAMES_SHOWN, counted, first_of, milliseconds, safe_text
 from groupreplay.timeline.causes import Cause
 from groupreplay.timeline.conclusions import Conclusion, who
 from groupreplay.timeline.diagnosis import (
@@ -41,7 +41,6 @@ _ON_THE_WAY_MS: Final = 10_000
 #: So many usual gaps without a commit after the end: it is still missing.
 _STILL_GAPS: Final = 5
 _LEAST_STILL_MS: Final = 30_000
-_NAMES_SHOWN: Final = 3
 #: Signs of a rebalance that lasted.
 REBALANCES: Final = frozenset({"rebalance.stuck", "rebalance.slow", SLOW_LEADER, FAILED_SYNCS})
 _TRIGGERS: Final = {
@@ -141,9 +140,7 @@ def _names(event: ReadEvent, field: str) -> str:
     ids = [words(one) for one in event.items(field)]
     pictures = [*event.mappings("members"), *event.mappings("gone")]
     named = {words(one.get("member_id")): phrases.member(one) for one in pictures}
-    texts = [named[one] for one in ids if one in named]
-    more = f" and {len(texts) - _NAMES_SHOWN} more" if len(texts) > _NAMES_SHOWN else ""
-    return ", ".join(texts[:_NAMES_SHOWN]) + more
+    return first_of([named[one] for one in ids if one in named], str)
 
 
 def quiet_partitions(since_ms: int, until_ms: int, facts: VerdictFacts) -> tuple[int, int] | None:
@@ -198,7 +195,7 @@ def _kind(name: str) -> type[Condition]:
 def _held(members: Sequence[BlamedMember], before_ms: int, facts: VerdictFacts) -> str:
     """The partitions that these members held."""
     held = [
-        phrases.partitions(facts.partitions_of(one.member_id, before_ms)) for one in members[:_NAMES_SHOWN]
+        phrases.partitions(facts.partitions_of(one.member_id, before_ms)) for one in members[:NAMES_SHOWN]
     ]
     return "; ".join(filter(None, held))
 
@@ -212,7 +209,7 @@ def _waited_for(episode: Episode, members: Sequence[BlamedMember], facts: Verdic
         if (one := blamed_member(suspect)) is not None and one.name not in {member.name for member in members}
     ]
     is_proven = any(episode.event.mappings("blockers")) or episode.sign == SLOW_LEADER
-    less = f"; less likely: {', '.join(map(safe_text, others[:_NAMES_SHOWN]))}" if others else ""
+    less = f"; less likely: {', '.join(map(safe_text, others[:NAMES_SHOWN]))}" if others else ""
     return link(
         "waited_for",
         [f"The group waited for {who(members)}{less}."],
@@ -302,7 +299,7 @@ def _records_moved(episode: Episode, facts: VerdictFacts) -> Link | None:
         "cost",
         [f"At most {' and '.join(parts)}."],
         facts.window,
-        evidence_of(events[:_NAMES_SHOWN]),
+        evidence_of(events[:NAMES_SHOWN]),
         "proven",
         f"the offsets before and after of {counted(len(places), 'partition')}; records that no longer exist count, too",
     )
@@ -319,7 +316,7 @@ def _still_wrong(episode: Episode, members: Sequence[BlamedMember], facts: Verdi
     lost = _uncommitted(episode, facts)
     if not lost:
         return None
-    topics = sorted({topic for topic, _ in lost})[:_NAMES_SHOWN]
+    topics = sorted({topic for topic, _ in lost})[:NAMES_SHOWN]
     shown = ", ".join(safe_text(topic) for topic in topics)
     return link(
         "still_wrong",

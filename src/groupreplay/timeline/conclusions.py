@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from groupreplay.state import phrases
-from groupreplay.state.phrases import counted, milliseconds, safe_text
+from groupreplay.state.phrases import counted, first_of, milliseconds, safe_text
 from groupreplay.timeline.diagnosis import (
     BlamedMember,
     Certainty,
@@ -37,7 +37,6 @@ from groupreplay.timeline.facts import FAILED_GENERATIONS
 _LEAST_SILENCE_MS: Final = 10_000
 #: A member that came back so often in one episode is restarted by something.
 _RETURNS: Final = 3
-_NAMES_SHOWN: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +55,7 @@ Sum = Callable[[Episode, VerdictFacts], "Conclusion | None"]
 
 def who(members: Sequence[BlamedMember]) -> str:
     """The members as a person knows them, each with its host."""
-    names = [_name(member) for member in members[:_NAMES_SHOWN]]
-    more = f" and {len(members) - _NAMES_SHOWN} more" if len(members) > _NAMES_SHOWN else ""
-    return ", ".join(names) + more
+    return first_of(members, _name)
 
 
 def _name(member: BlamedMember) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from groupreplay.state.phrases import counted, milliseconds, timestamp
+from groupreplay.state.phrases import counted, first_of, milliseconds, timestamp
 from groupreplay.timeline.document import Hole, Remark, TimelineDocument, Unread
 from groupreplay.timeline.event_reading import ReadEvent
 from groupreplay.timeline.rows import RowSums
@@ -155,11 +155,11 @@ def _removed(events: Sequence[ReadEvent], gaps: Sequence[Hole]) -> Iterator[Rema
     """What the log does not have any more, and what the brokers removed, which the log has."""
     if gaps:
         texts = list(dict.fromkeys(gap.text for gap in gaps))
-        more = f" and {len(texts) - _GAPS_SHOWN} more" if len(texts) > _GAPS_SHOWN else ""
+        shown = first_of(texts, str, _GAPS_SHOWN, "; ")
         yield Remark(
             kind="history",
             text=f"Compaction has removed records of this group, or the log was not read from its begin: "
-            f"{'; '.join(texts[:_GAPS_SHOWN])}{more}. Grey times are unknown.",
+            f"{shown}. Grey times are unknown.",
         )
     expired = sum(event.number("partition_count") or 0 for event in events if event.name == "offsets.expired")
     if expired:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from groupreplay.state import phrases
 from groupreplay.state.conditions.condition import Condition
 from groupreplay.state.conditions.registry import KINDS
-from groupreplay.state.phrases import counted, milliseconds, safe_text
+from groupreplay.state.phrases import NAMES_SHOWN, counted, first_of, milliseconds, safe_text
 from groupreplay.timeline.chain import quiet_partitions
 from groupreplay.timeline.diagnoses import Diagnoses, rolling_restarts
 from groupreplay.timeline.diagnosis import plain
@@ -50,7 +50,6 @@ _CHANGES: Final = {
 }
 #: A rebalance of this length is worth a word, whatever is not known of the others.
 _LONG_MS: Final = 1_000
-_NAMES_SHOWN: Final = 3
 
 
 def verdict(facts: VerdictFacts, unread: Sequence[Unread] = ()) -> list[Statement]:
@@ -181,10 +180,9 @@ def _who(bar: ConditionBar, facts: VerdictFacts) -> str:
     ]
     if not named:
         return f": {bar.subject}." if bar.subject else "."
-    shown = ", ".join(safe_text(name) for name, _ in named[:_NAMES_SHOWN])
-    more = f" and {len(named) - _NAMES_SHOWN} more" if len(named) > _NAMES_SHOWN else ""
+    shown = first_of(named, lambda blamed: safe_text(blamed[0]))
     proven = all(proven for _, proven in named)
-    return f": {_kind(bar.name).named_text(f'{shown}{more}', len(named), proven=proven)}."
+    return f": {_kind(bar.name).named_text(shown, len(named), proven=proven)}."
 
 
 def _quiet(bar: ConditionBar, until_ms: int, facts: VerdictFacts) -> str:
@@ -228,14 +226,14 @@ def _lost(facts: VerdictFacts, diagnosed: Diagnoses) -> Iterator[_Sentence]:
     for lost in by_cause.values():
         text = "A member was" if len(lost) == 1 else f"{len(lost)} members were"
         parts: list[str | int] = [f"{text} lost that nobody had stopped: "]
-        for number, event in enumerate(lost[:_NAMES_SHOWN]):
+        for number, event in enumerate(lost[:NAMES_SHOWN]):
             reason = phrases.spaced(event.data, "reason") + phrases.assumed(event.data)
             parts += [
                 f"{', ' if number else ''}{phrases.member(event.data)} at ",
                 event.time_ms,
                 f" ({reason})",
             ]
-        left_out = len(lost) - _NAMES_SHOWN
+        left_out = len(lost) - NAMES_SHOWN
         parts.append(f" and {left_out} more." if left_out > 0 else ".")
         tone = tone_of(worst([event.severity for event in lost]))
         statement = _statement(tone, parts, (lost[0].time_ms, lost[-1].time_ms), facts.window)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from groupreplay.app.text.times import date_time, event_time
-from groupreplay.state.phrases import counted
+from groupreplay.state.phrases import counted, first_of
 from groupreplay.streaming.base.clock import TimeZone
 from groupreplay.streaming.contract.log import LogExtent
 from groupreplay.streaming.engine.group_choice import GroupChoice, is_glob, nearest
@@ -84,8 +84,7 @@ def events_read(tally: EventTally, zone: TimeZone) -> str:
 
 def names_of(names: Sequence[str]) -> str:
     """The first of the names, and how many more there are."""
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
+    return first_of(names, str, _NAMED)
 
 
 def _instead(patterns: Sequence[str], choice: GroupChoice) -> str:

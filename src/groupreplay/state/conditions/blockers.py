@@ -19,7 +19,7 @@ from groupreplay.state import phrases
 from groupreplay.state.conditions.detection import GroupView
 from groupreplay.state.conditions.suspects import MOST, candidates, suspects
 from groupreplay.state.events.event import Evidence, MemberIdentity, Partitions
-from groupreplay.state.phrases import NAMES_SHOWN, Data, safe_text
+from groupreplay.state.phrases import NAMES_SHOWN, Data, first_of, safe_text
 from groupreplay.state.replay.topic_names import names
 from groupreplay.state.snapshot import modern
 from groupreplay.state.snapshot.group_state import BeginBounds
@@ -181,8 +181,7 @@ def culprits(data: Data) -> str:
     ):
         members = data.get(name) or ()
         if members:
-            more = f" and {len(members) - NAMES_SHOWN} more" if len(members) > NAMES_SHOWN else ""
-            return f", {words} {'; '.join(map(shown, members[:NAMES_SHOWN]))}{more}"
+            return f", {words} {first_of(members, shown, separator='; ')}"
     note = data.get("suspects_note")
     return (f", no suspects: {safe_text(str(note))}" if note else "") + _candidates_text(data)
 

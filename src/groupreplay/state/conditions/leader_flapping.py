@@ -14,7 +14,7 @@ from groupreplay.state.conditions import windows
 from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Alert, Condition, Example
 from groupreplay.state.conditions.detection import QUIET, Dependency, Evaluation, GroupDetector, GroupView
 from groupreplay.state.events.event import Evidence, MemberIdentity
-from groupreplay.state.phrases import NAMES_SHOWN, Data, counted, member, milliseconds
+from groupreplay.state.phrases import Data, counted, first_of, member, milliseconds
 from groupreplay.state.replay.slot_history import MOST_TIMES
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
 from groupreplay.state.snapshot.members import Leader, SlotHistory
@@ -70,9 +70,8 @@ class LeaderFlapping(Condition):
         """See ``Condition``."""
         changes = counted(len(data.get("changed_ms") or ()), "change")
         leaders = data.get("members") or ()
-        more = f" and {len(leaders) - NAMES_SHOWN} more" if len(leaders) > NAMES_SHOWN else ""
-        names = "; ".join(map(member, leaders[:NAMES_SHOWN]))
-        return f"{changes} of the leader in {milliseconds(data.get('window_ms'))}: {names}{more}"
+        names = first_of(leaders, member, separator="; ")
+        return f"{changes} of the leader in {milliseconds(data.get('window_ms'))}: {names}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

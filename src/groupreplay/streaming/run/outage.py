@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, field
 from typing import Final
 
+from groupreplay.state.phrases import first_of
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.base.process import StopRequest
@@ -68,8 +69,7 @@ def cluster_hindrance(cluster: Cluster, topics: Sequence[str]) -> Hindrance | No
     ]
     if not leaderless:
         return None
-    more = f" and {len(leaderless) - _NAMED} more" if len(leaderless) > _NAMED else ""
-    return Hindrance(f"no broker leads {', '.join(leaderless[:_NAMED])}{more}", is_sure=False)
+    return Hindrance(f"no broker leads {first_of(leaderless, str, _NAMED)}", is_sure=False)
 
 
 @dataclass(slots=True, kw_only=True)
