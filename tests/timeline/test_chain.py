@@ -7,9 +7,9 @@ from dataclasses import replace
 from groupreplay.timeline.causes import CAUSES
 from groupreplay.timeline.chain import chain, first_step, quiet_partitions, without_cause
 from groupreplay.timeline.conclusions import Conclusion
-from groupreplay.timeline.diagnosis import evidence_of
+from groupreplay.timeline.diagnosis import Link, evidence_of
 from groupreplay.timeline.document import OffsetChange
-from groupreplay.timeline.episodes import Episode
+from groupreplay.timeline.episodes import Episode, VerdictFacts
 from timeline.test_conclusions import SECOND, WHO, commits, stuck
 from timeline.test_episodes import FACTS, MEMBER, told
 
@@ -37,11 +37,17 @@ def conclusion(episode: Episode) -> Conclusion:
     return Conclusion(parts=("It hung",), members=(WHO,), evidence=evidence_of([episode.event]))
 
 
+def whole_chain(episode: Episode, facts: VerdictFacts) -> tuple[Link, ...]:
+    """The chain of a member that did not rejoin."""
+    cause = conclusion(episode)
+    return chain(episode, cause, first_step(SLOW_REJOIN, cause, episode, facts), facts)
+
+
 def test_a_whole_chain() -> None:
     """Every link that has its evidence, in order."""
     episode = stuck(state="PreparingRebalance", suspects=(MEMBER,))
     facts = replace(FACTS, events=(COMPLETED,), commits=commits(*range(5, 100, 5)))
-    assert [(link.kind, link.text) for link in chain(episode, SLOW_REJOIN, conclusion(episode), facts)] == [
+    assert [(link.kind, link.text) for link in whole_chain(episode, facts)] == [
         ("cause", "It hung."),
         ("trigger", "The rebalance began at 00:01:40: new on h joined."),
         (
@@ -82,7 +88,7 @@ def test_the_member_that_ended_it() -> None:
         id="left",
     )
     episode = stuck()
-    links = chain(episode, SLOW_REJOIN, conclusion(episode), replace(FACTS, events=(left, COMPLETED)))
+    links = whole_chain(episode, replace(FACTS, events=(left, COMPLETED)))
     (ended,) = [link for link in links if link.kind == "ended"]
     assert (ended.text, ended.certainty, ended.sum, ended.evidence.events) == (
         "It ended at 00:05:00: c on h left: its client gave up, because nobody polled.",

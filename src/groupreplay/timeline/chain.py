@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from groupreplay.state import phrases
-from groupreplay.state.conditions.condition import Condition
-from groupreplay.state.conditions.registry import KINDS
+from groupreplay.state.conditions.registry import kind_named
 from groupreplay.state.phrases import NAMES_SHOWN, counted, first_of, milliseconds, safe_text
 from groupreplay.timeline.causes import Cause
 from groupreplay.timeline.conclusions import Conclusion, who
@@ -29,12 +28,13 @@ from groupreplay.timeline.episodes import (
     FAILED_SYNCS,
     MEMBER_LEFT,
     OFFSET_CHANGES,
-    SAME_MOMENT_MS,
     SLOW_LEADER,
     Episode,
     VerdictFacts,
+    departure_at_end,
 )
 from groupreplay.timeline.event_reading import ReadEvent, words
+from groupreplay.timeline.facts import SAME_MOMENT_MS
 
 #: Commits that were on their way when a rebalance began.
 _ON_THE_WAY_MS: Final = 10_000
@@ -56,8 +56,8 @@ _TRIGGERS: Final = {
 }
 
 
-def chain(episode: Episode, cause: Cause, conclusion: Conclusion, facts: VerdictFacts) -> tuple[Link, ...]:
-    """The links of an episode with a cause, in the order of the chain."""
+def chain(episode: Episode, conclusion: Conclusion, step: FirstStep, facts: VerdictFacts) -> tuple[Link, ...]:
+    """The links of an episode with a cause, in the order of the chain; ``step`` is its ``first_step``."""
     first = link(
         "cause",
         [*conclusion.parts, "."],
@@ -67,7 +67,6 @@ def chain(episode: Episode, cause: Cause, conclusion: Conclusion, facts: Verdict
         conclusion.how,
     )
     links = [first, *_rest(episode, conclusion.members, facts)]
-    step = first_step(cause, conclusion, episode, facts)
     return (
         *links,
         link("do_first", [f"{step.text}."], facts.window, conclusion.evidence, conclusion.certainty),
@@ -169,7 +168,7 @@ def _stood_still(episode: Episode, members: Sequence[BlamedMember], facts: Verdi
         )
     if (
         episode.sign not in REBALANCES
-        and not _kind(episode.sign).STOPS_COMMITS
+        and not kind_named(episode.sign).STOPS_COMMITS
         and episode.sign != "commits.paused"
     ):
         return None
@@ -186,10 +185,6 @@ def _stood_still(episode: Episode, members: Sequence[BlamedMember], facts: Verdi
     if quiet is not None:
         parts.append(f": no commit on {quiet[0]} of {counted(quiet[1], 'partition')}")
     return link("stood_still", [*parts, "."], facts.window, evidence_of([episode.event]))
-
-
-def _kind(name: str) -> type[Condition]:
-    return KINDS.get(name, Condition)
 
 
 def _held(members: Sequence[BlamedMember], before_ms: int, facts: VerdictFacts) -> str:
@@ -223,16 +218,8 @@ def _waited_for(episode: Episode, members: Sequence[BlamedMember], facts: Verdic
 def _ended(episode: Episode, members: Sequence[BlamedMember], facts: VerdictFacts) -> Link | None:
     if episode.until_ms is None:
         return None
-    gone = [
-        event
-        for event in facts.named(
-            MEMBER_LEFT, episode.until_ms - SAME_MOMENT_MS, episode.until_ms + SAME_MOMENT_MS
-        )
-        if (one := blamed_member(event.data)) is not None
-        and any(one.member_id == member.member_id or one.name == member.name for member in members)
-    ]
-    if gone and episode.sign != MEMBER_LEFT:
-        event = gone[0]
+    event = departure_at_end(episode, members, facts)
+    if event is not None and episode.sign != MEMBER_LEFT:
         likely = next(event.mappings("candidates"), {})
         parts: list[str | int] = ["It ended at ", episode.until_ms, f": {phrases.member(event.data)} "]
         return link(

@@ -23,15 +23,14 @@ from groupreplay.timeline.diagnosis import (
 )
 from groupreplay.timeline.episodes import (
     COMPLETED,
-    MEMBER_LEFT,
-    SAME_MOMENT_MS,
     SLOW_LEADER,
     Episode,
     VerdictFacts,
+    departure_at_end,
     failed_generations,
 )
 from groupreplay.timeline.event_reading import ReadEvent, whole, words
-from groupreplay.timeline.facts import FAILED_GENERATIONS
+from groupreplay.timeline.facts import FAILED_GENERATIONS, SAME_MOMENT_MS
 
 #: Shorter silences are ordinary pauses between two commits.
 _LEAST_SILENCE_MS: Final = 10_000
@@ -127,31 +126,22 @@ def leader_is_slow(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
     )
 
 
-def _left_with(reasons: frozenset[str], episode: Episode, facts: VerdictFacts) -> ReadEvent | None:
-    """The event that a member of the episode left for one of these reasons when it ended."""
-    names = {(member.member_id, member.name) for member in episode.members}
-    ends = [] if episode.until_ms is None else facts.named(
-        MEMBER_LEFT, episode.until_ms - SAME_MOMENT_MS, episode.until_ms + SAME_MOMENT_MS
-    )  # fmt: skip
-    for event in ends:
-        member = blamed_member(event.data)
-        if member and any(member.member_id == at or member.name == name for at, name in names):
-            return event if event.text("reason") in reasons else None
-    return None
-
-
 def session_ended(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
     """The member that a rebalance waited for sent no heartbeat, either."""
-    left = _left_with(frozenset({"session_timeout"}), episode, facts)
-    return None if left is None else ended_without_a_word(left, episode.members)
+    left = departure_at_end(episode, episode.members, facts)
+    if left is None or left.text("reason") != "session_timeout":
+        return None
+    return ended_without_a_word(left, episode.members)
 
 
 def absent(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
     """The rebalance waits for a static member of which the brokers see no process."""
-    absent = [
-        one for one in episode.event.mappings("suspects") if one.get("reason") == "static_member_absent"
+    suspects = [
+        suspect
+        for suspect in episode.event.mappings("suspects")
+        if suspect.get("reason") == "static_member_absent"
     ]
-    members = tuple(filter(None, map(blamed_member, absent[:1])))
+    members = tuple(filter(None, map(blamed_member, suspects[:1])))
     if not members or members[0].name not in {member.name for member in episode.members}:
         return None
     return Conclusion(
@@ -191,14 +181,8 @@ def silent_before(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
 def _suspect(episode: Episode) -> Mapping[str, Any] | None:
     """The suspect that is the member of the episode."""
     names = {member.name for member in episode.members}
-    return next(
-        (
-            one
-            for one in episode.event.mappings("suspects")
-            if (words(one.get("instance_id")) or words(one.get("client_id"))) in names
-        ),
-        None,
-    )
+    suspects = ((suspect, blamed_member(suspect)) for suspect in episode.event.mappings("suspects"))
+    return next((suspect for suspect, member in suspects if member and member.name in names), None)
 
 
 def did_not_rejoin(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
@@ -298,13 +282,11 @@ def restarts(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
 def one_slot_returns(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
     """A storm in which most joins are those of one slot."""
     joined = facts.named("member.joined", episode.began_ms, episode.end_ms(facts))
-    slots = Counter(
-        (words(e.data.get("instance_id")), e.text("client_id"), e.text("client_host")) for e in joined
-    )
-    if not slots:
+    places = [tuple(map(event.text, ("instance_id", "client_id", "client_host"))) for event in joined]
+    if not places:
         return None
-    ((place, times),) = slots.most_common(1)
-    mine = [e for e in joined if (e.text("instance_id"), e.text("client_id"), e.text("client_host")) == place]
+    ((place, times),) = Counter(places).most_common(1)
+    mine = [event for event, its_place in zip(joined, places, strict=True) if its_place == place]
     member = blamed_member(mine[-1].data)
     if times < _RETURNS or 2 * times < len(joined) or member is None:
         return None

@@ -89,7 +89,8 @@ class Diagnoses:
             links = without_cause(main.episode, facts)
             return replace(statement, tone=tone, links=links, gaps=gaps(main.episode, None, links, facts))
         conclusion = _joined([one.conclusion for one in diagnosed if one.conclusion is not None])
-        links = chain(main.episode, main.cause, conclusion, facts)
+        step = first_step(main.cause, conclusion, main.episode, facts)
+        links = chain(main.episode, conclusion, step, facts)
         return replace(
             statement,
             tone=tone,
@@ -97,7 +98,7 @@ class Diagnoses:
             blamed=conclusion.members,
             links=links,
             gaps=gaps(main.episode, main.cause, links, facts),
-            first=first_step(main.cause, conclusion, main.episode, facts),
+            first=step,
         )
 
 

@@ -7,18 +7,15 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
-from groupreplay.state.conditions.condition import Condition
-from groupreplay.state.conditions.registry import KINDS
+from groupreplay.state.conditions.registry import kind_named
 from groupreplay.state.policy.rules import Policy
 from groupreplay.timeline.commit_rates import CommitLog, usual_gap_ms
 from groupreplay.timeline.diagnosis import BlamedMember, blamed_member
 from groupreplay.timeline.document import ConditionBar, GenerationFlag, OffsetChange, SlotLane
 from groupreplay.timeline.event_reading import ReadEvent, whole, words
-from groupreplay.timeline.facts import is_failed_sync, is_slow_leader, worst
+from groupreplay.timeline.facts import SAME_MOMENT_MS, is_failed_sync, is_slow_leader, worst
 from groupreplay.timeline.states import CoordinatorSeen, ProbedState
 
-#: A leave event has the time of its record, or of the end of the join phase before it.
-SAME_MOMENT_MS: Final = 5_000
 MEMBER_LEFT: Final = "member.left"
 COMPLETED: Final = "rebalance.completed"
 #: Signs that are no event and no condition of this name.
@@ -155,7 +152,7 @@ def shown_conditions(facts: VerdictFacts) -> list[tuple[int, ConditionBar]]:
     return [
         (number, bar)
         for number, bar in enumerate(facts.conditions)
-        if KINDS.get(bar.name, Condition).IMPLIED_BY not in names
+        if kind_named(bar.name).IMPLIED_BY not in names
     ]
 
 
@@ -273,6 +270,21 @@ def _failed_syncs(facts: VerdictFacts) -> Iterator[Episode]:
                 severity=event.severity,
                 event=event,
             )
+
+
+def departure_at_end(
+    episode: Episode, members: Sequence[BlamedMember], facts: VerdictFacts
+) -> ReadEvent | None:
+    """The first event that one of these members left when the episode ended."""
+    if episode.until_ms is None:
+        return None
+    events = facts.named(MEMBER_LEFT, episode.until_ms - SAME_MOMENT_MS, episode.until_ms + SAME_MOMENT_MS)
+    ids, names = {member.member_id for member in members}, {member.name for member in members}
+    left = ((event, blamed_member(event.data)) for event in events)
+    return next(
+        (event for event, member in left if member and (member.member_id in ids or member.name in names)),
+        None,
+    )
 
 
 def failed_generations(episode: Episode, facts: VerdictFacts) -> tuple[int, list[int]]:

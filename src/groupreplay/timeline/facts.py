@@ -99,6 +99,9 @@ def is_slow_leader(event: ReadEvent) -> bool:
     return event.name == "rebalance.completed" and rebalance_length(event.data).slow_leader is not None
 
 
+#: What ends in one moment has times that differ by so much: a leave event has that of its record, or of the end of the
+#: join phase before it.
+SAME_MOMENT_MS: Final = 5_000
 #: So many generations in a row that were begun and never completed are no accident: no join or leave explains them.
 FAILED_GENERATIONS: Final = 3
 

@@ -19,7 +19,7 @@ from groupreplay.timeline.document import (
     SlotLane,
 )
 from groupreplay.timeline.event_reading import ReadEvent, whole, words
-from groupreplay.timeline.facts import GapFinder, worst
+from groupreplay.timeline.facts import SAME_MOMENT_MS, GapFinder, worst
 from groupreplay.timeline.lanes import Lanes
 
 #: The index of an event's row, None if it has none.
@@ -222,12 +222,11 @@ def culprit(
         if left.name == "member.left"
         and left.text("reason") in _NOT_ON_PURPOSE
         and bar.until_ms is not None
-        and abs(left.time_ms - bar.until_ms) <= _SAME_MOMENT_MS
+        and abs(left.time_ms - bar.until_ms) <= SAME_MOMENT_MS
     }
     return next((suspect for suspect in suspects if suspect[0] in removed), suspects[0] if suspects else None)
 
 
-_SAME_MOMENT_MS: Final = 5_000
 _NOT_ON_PURPOSE: Final = frozenset({"rebalance_timeout", "poll_timeout", "session_timeout"})
 
 

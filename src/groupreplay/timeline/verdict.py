@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from groupreplay.state import phrases
-from groupreplay.state.conditions.condition import Condition
-from groupreplay.state.conditions.registry import KINDS
+from groupreplay.state.conditions.registry import kind_named
 from groupreplay.state.phrases import NAMES_SHOWN, counted, first_of, milliseconds, safe_text
 from groupreplay.timeline.chain import quiet_partitions
 from groupreplay.timeline.diagnoses import Diagnoses, rolling_restarts
@@ -129,11 +128,6 @@ def _conditions(facts: VerdictFacts, diagnosed: Diagnoses) -> Iterator[_Sentence
         yield _Sentence(statement=diagnosed.explain(statement, [of_condition(main)]), holds=holds)
 
 
-def _kind(name: str) -> type[Condition]:
-    """The condition with the words for it; for one of a later release the base of all, which has none."""
-    return KINDS.get(name, Condition)
-
-
 def _condition(
     name: str, bars: Sequence[ConditionBar], facts: VerdictFacts, diagnosed: Diagnoses
 ) -> tuple[ConditionBar, Statement]:
@@ -150,7 +144,7 @@ def _condition(
 
     holding = [bar for bar in bars if bar.until_ms is None]
     main = max(holding or bars, key=lasted_ms)
-    meaning = _kind(name).MEANING or safe_text(name.replace(".", " "))
+    meaning = kind_named(name).MEANING or safe_text(name.replace(".", " "))
     lasted = milliseconds(lasted_ms(main))
     parts: list[str | int] = [f"{meaning[:1].upper()}{meaning[1:]} ", *span(main)]
     parts += [f", still at the end after {lasted}" if holding else f" ({lasted})"]
@@ -158,7 +152,7 @@ def _condition(
         parts.append(f" ({assumed.removeprefix(', ')})")
     names_nobody = diagnosed.cause_name(of_condition(main)) and not diagnosed.blamed(of_condition(main))
     parts += [
-        "." if names_nobody and _kind(name).STOPS_COMMITS else _who(main, facts),
+        "." if names_nobody and kind_named(name).STOPS_COMMITS else _who(main, facts),
         _quiet(main, until(main), facts),
     ]
     if others := [bar for bar in bars if bar is not main]:
@@ -182,12 +176,12 @@ def _who(bar: ConditionBar, facts: VerdictFacts) -> str:
         return f": {bar.subject}." if bar.subject else "."
     shown = first_of(named, lambda blamed: safe_text(blamed[0]))
     proven = all(proven for _, proven in named)
-    return f": {_kind(bar.name).named_text(shown, len(named), proven=proven)}."
+    return f": {kind_named(bar.name).named_text(shown, len(named), proven=proven)}."
 
 
 def _quiet(bar: ConditionBar, until_ms: int, facts: VerdictFacts) -> str:
     """On how many partitions nothing was committed meanwhile."""
-    quiet = quiet_partitions(bar.since_ms, until_ms, facts) if _kind(bar.name).STOPS_COMMITS else None
+    quiet = quiet_partitions(bar.since_ms, until_ms, facts) if kind_named(bar.name).STOPS_COMMITS else None
     if quiet is None or not quiet[0]:
         return ""
     return f" No commit on {quiet[0]} of {counted(quiet[1], 'partition')} meanwhile."

@@ -49,6 +49,13 @@ DETECTORS: Final[tuple[Detector, ...]] = (
 CONDITIONS: Final[tuple[type[Condition], ...]] = tuple(detector.CONDITION for detector in DETECTORS)
 #: Condition by name.
 KINDS: Final = {kind.NAME: kind for kind in CONDITIONS}
+
+
+def kind_named(name: str) -> type[Condition]:
+    """The condition with the words for it; for one of a later release the base of all, which has none."""
+    return KINDS.get(name, Condition)
+
+
 #: Conditions that are about no group.
 OF_THE_JOB: Final = frozenset(detector.name for detector in DETECTORS if isinstance(detector, JobDetector))
 

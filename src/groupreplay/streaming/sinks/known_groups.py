@@ -12,8 +12,7 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from groupreplay.state.conditions.condition import Condition
-from groupreplay.state.conditions.registry import KINDS
+from groupreplay.state.conditions.registry import kind_named
 from groupreplay.state.events.event import Severity
 from groupreplay.state.events.group_events import MemberLeft, RebalanceCompleted
 from groupreplay.state.events.offset_events import OffsetsExpired
@@ -83,7 +82,7 @@ class HeldForm(msgspec.Struct):
 def _who(name: str, data: Mapping[str, Any]) -> str:
     """Blockers, suspects, or the one member or partition that it is about; empty when it is the whole group."""
     try:
-        text = KINDS.get(name, Condition).who(data)
+        text = kind_named(name).who(data)
     except Exception:  # others may write to the topic; which one depends on the value
         return ""
     return safe_text(text, _LIMIT) if len(text) > _LIMIT else text
