@@ -60,7 +60,7 @@ CASES = (
     ),
     Remedy(
         line="replay --from-file EMPTY --since 1h",
-        of="streaming.sources.capture: give another capture",
+        of="streaming.sources.source: give another",
         says="give another capture",
         apply=lambda attempt, _: attempt.put("EMPTY", "CAPTURE"),
     ),

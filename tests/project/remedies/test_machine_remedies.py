@@ -280,7 +280,7 @@ def test_captures_of_two_clusters() -> None:
     rows = raw([generation(1, member("a", [0]), at=AT)])
     write_capture(Path("OTHER"), rows, cluster_id="another")
     result = invoke("list", "--from-file", "CAPTURE", "--from-file", "OTHER")
-    read_remedy("streaming.sources.capture: give only captures of one cluster", result.stderr)
+    read_remedy("streaming.sources.source: give only", result.stderr)
     write_capture(Path("OTHER"), rows)
     assert invoke("list", "--from-file", "CAPTURE", "--from-file", "OTHER").exit_code == ExitCode.OK
 

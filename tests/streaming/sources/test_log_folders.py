@@ -135,7 +135,7 @@ def test_records_without_a_time(tmp_path: Path) -> None:
     assert (record["timestamp"], record["timestampType"]) == (-1, -1)
     with pytest.raises(GroupReplayError, match="there are no records, so no age or time of day") as error:
         LogFolderSource([tmp_path]).end()
-    read_remedy("streaming.sources.log_folders: give another folder", str(error.value))
+    read_remedy("streaming.sources.source: give another", str(error.value))
     assert LogFolderSource([broker_folder(tmp_path / "data", 2)]).end().at_ms == 1_005
 
 
@@ -182,7 +182,7 @@ def test_folders_that_do_not_belong_together(tmp_path: Path) -> None:
     three = broker_folder(tmp_path / "3", 11, topic_id=ORDERS_ID)
     with pytest.raises(GroupReplayError, match="the folders are from different clusters") as error:
         LogFolderSource([one, two]).open()
-    read_remedy("streaming.sources.log_folders: give only folders of", str(error.value))
+    read_remedy("streaming.sources.source: give only", str(error.value))
     assert rows_of(LogFolderSource([one])) == BOTH[:2]
     with pytest.raises(
         GroupReplayError, match=r"the folders are from different offsets topics \(topic ids\)"

@@ -21,7 +21,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from groupreplay.state import OFFSETS_TOPIC
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.files import is_written_into, new_file, require_new
 from groupreplay.streaming.contract.log import ROW_SCHEMA, ProgressCallback, keep_freed_memory, no_progress
 from groupreplay.streaming.contract.messages import MessageDecoder
@@ -41,7 +40,16 @@ from groupreplay.streaming.sources.capture_order import (
     not_opened,
     open_capture,
 )
-from groupreplay.streaming.sources.source import DataEnd, RecordSource, Rows, counted, with_rounds
+from groupreplay.streaming.sources.source import (
+    DataEnd,
+    RecordSource,
+    Rows,
+    agreed,
+    counted,
+    end_of_records,
+    feed_file,
+    with_rounds,
+)
 from groupreplay.version import __version__
 
 #: Keys of the Parquet schema's metadata.
@@ -98,14 +106,7 @@ class CaptureSource:
     def end(self) -> DataEnd:
         """The last record."""
         latest_ms = last_record_ms(self.paths, self.probes_topic, self.columns)
-        if latest_ms is None:
-            raise GroupReplayError(
-                "there are no records, so no age or time of day can count back from the last one",
-                where=", ".join(map(str, self.paths)),
-                fix="give another capture",
-                exit_code=ExitCode.DATA,
-            )
-        return DataEnd(at_ms=latest_ms, is_live=False)
+        return end_of_records(latest_ms, ", ".join(map(str, self.paths)), "capture")
 
     def digest(self) -> str:
         """That of the files, one after the other; of a folder, of its Parquet files by name."""
@@ -131,8 +132,10 @@ def read_captures(
     """
     _keep_memory()
     files = [open_capture(place, columns or {}) for place in capture_places(paths)]
-    cluster_id = _agreed(files, CLUSTER_ID, "clusters") or _UNKNOWN_CLUSTER
-    era = _agreed(files, ERA, "offsets topics (topic ids)") or "0"
+    cluster_id = (
+        agreed([_value(file, CLUSTER_ID) for file in files], "captures", "clusters") or _UNKNOWN_CLUSTER
+    )
+    era = agreed([_value(file, ERA) for file in files], "captures", "offsets topics (topic ids)") or "0"
     topic_names = dict[str, str]()
     for file in files:
         # None in captures of other writers, or if they cannot be decoded.
@@ -160,17 +163,9 @@ def _keep_memory() -> None:
     keep_freed_memory()
 
 
-def _agreed(files: Sequence[OpenedFile], key: bytes, what: str) -> str | None:
-    values = {
-        file.metadata[key].decode("utf-8", "replace"): file.path for file in files if key in file.metadata
-    }
-    if len(values) > 1:
-        where = " and ".join(str(path) for path in list(values.values())[:2])
-        fix = "give only captures of one cluster and one offsets topic"
-        raise GroupReplayError(
-            f"the captures are from different {what}", where=where, fix=fix, exit_code=ExitCode.DATA
-        )
-    return next(iter(values), None)
+def _value(file: OpenedFile, key: bytes) -> tuple[Path, str | None]:
+    raw = file.metadata.get(key)
+    return file.path, None if raw is None else raw.decode("utf-8", "replace")
 
 
 def digest_of(paths: Iterable[Path]) -> str:
@@ -184,9 +179,7 @@ def digest_of(paths: Iterable[Path]) -> str:
         files = sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
         for file in files:
             try:
-                with file.open("rb") as stream:
-                    while block := stream.read(1 << 20):
-                        found.update(block)
+                feed_file(found.update, file)
             except OSError as error:
                 raise not_opened(file, error) from None
     return found.hexdigest()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import logging
 import re
+import shutil
 import tarfile
 import tempfile
 import zlib
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
@@ -20,8 +21,16 @@ from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.contract.log import BATCH_ROWS, ROW_SCHEMA, ProgressCallback, no_progress
 from groupreplay.streaming.sources.log_replicas import records_of_partition
-from groupreplay.streaming.sources.log_segments import Replica, properties
-from groupreplay.streaming.sources.source import DataEnd, Rows, counted, with_rounds
+from groupreplay.streaming.sources.log_segments import Replica, properties, unreadable
+from groupreplay.streaming.sources.source import (
+    DataEnd,
+    Rows,
+    agreed,
+    counted,
+    end_of_records,
+    feed_file,
+    with_rounds,
+)
 
 log = logging.getLogger(__name__)
 
@@ -66,11 +75,11 @@ class LogFolderSource:
         """See ``RecordSource``. All groups: folders do not say how many partitions the topic has."""
         folders = self._partition_folders()
         replicas = self._offsets_replicas(folders, partitions)
-        clusters = {replica.folder: _cluster_id(replica.folder) for replica in replicas}
-        topic_ids = {replica.folder: replica.topic_id() for replica in replicas}
+        clusters = [(replica.folder, _cluster_id(replica.folder)) for replica in replicas]
+        topic_ids = [(replica.folder, replica.topic_id()) for replica in replicas]
         rows = Rows(
-            _agreed(clusters, "clusters") or "unknown",
-            _agreed(topic_ids, "offsets topics (topic ids)") or "0",
+            agreed(clusters, "folders", "clusters") or "unknown",
+            agreed(topic_ids, "folders", "offsets topics (topic ids)") or "0",
             self._batches(OFFSETS_TOPIC, replicas, progress),
             probes=self._batches(self.probes_topic, _replicas(folders, self.probes_topic), no_progress),
             probes_topic=self.probes_topic,
@@ -84,23 +93,17 @@ class LogFolderSource:
         rows = LogFolderSource(self.paths, "", self.uncommitted, self._unpacked).open()
         for _ in rows.batches:
             pass
-        if rows.extent.last_ms is None:
-            raise GroupReplayError(
-                "there are no records, so no age or time of day can count back from the last one",
-                where=self._where(),
-                fix="give another folder",
-                exit_code=ExitCode.DATA,
-            )
-        return DataEnd(at_ms=rows.extent.last_ms, is_live=False)
+        return end_of_records(rows.extent.last_ms, self._where(), "folder")
 
     def digest(self) -> str:
         """That of the segments of the offsets topic, one after the other."""
         total = hashlib.sha256()
         for replica in self._offsets_replicas(self._partition_folders(), ()):
             for path in replica.segments():
-                with path.open("rb") as stream:
-                    while block := stream.read(_BLOCK_BYTES):
-                        total.update(block)
+                try:
+                    feed_file(total.update, path)
+                except OSError as error:
+                    raise unreadable(path, error) from None
         return total.hexdigest()
 
     def _where(self) -> str:
@@ -212,19 +215,6 @@ def _topic_names(folders: Sequence[Path]) -> dict[str, str]:
     return names
 
 
-def _agreed(values: Mapping[Path, str | None], what: str) -> str | None:
-    """The one value that the folders have; None: none has any."""
-    places = {value: folder for folder, value in values.items() if value is not None}
-    if len(places) > 1:
-        raise GroupReplayError(
-            f"the folders are from different {what}",
-            where=" and ".join(str(folder) for folder in list(places.values())[:2]),
-            fix="give only folders of one cluster and one offsets topic",
-            exit_code=ExitCode.DATA,
-        )
-    return next(iter(places), None)
-
-
 def _unpacked(archive: Path, topics: Collection[str]) -> tempfile.TemporaryDirectory[str]:
     """A new folder with what is needed of a tar archive; what is behind the end of a torn one is missing."""
     folder = tempfile.TemporaryDirectory(prefix="groupreplay-logs-")
@@ -260,5 +250,4 @@ def _copy(members: tarfile.TarFile, member: tarfile.TarInfo, path: Path) -> None
     source = members.extractfile(member)
     assert source is not None
     with source, path.open("wb") as target:
-        while block := source.read(_BLOCK_BYTES):
-            target.write(block)
+        shutil.copyfileobj(source, target, _BLOCK_BYTES)

@@ -18,10 +18,10 @@ from typing import Any, Final
 from groupreplay.streaming.sources.log_segments import (
     NO_EPOCH,
     Batch,
-    Damage,
     Replica,
     is_abort,
     records_of,
+    unreported,
 )
 
 #: Receives a sentence about something that is not read.
@@ -176,13 +176,9 @@ class _History:
 
 def _history(replica: Replica) -> _History:
     epochs, end = dict[int, int](), 0
-    for batch in replica.batches(_uncounted):
+    for batch in replica.batches(unreported):
         epochs.setdefault(batch.leader_epoch, batch.base_offset)
         end = batch.last_offset + 1
     # Compaction may have removed the first batches of an epoch: the file has its start.
     epochs |= dict(replica.epochs())
     return _History(sorted(epochs.items(), key=lambda epoch: epoch[1]), end)
-
-
-def _uncounted(_: Damage) -> None:
-    """For a pass before the one that reports."""

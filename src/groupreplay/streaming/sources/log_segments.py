@@ -111,7 +111,7 @@ class Replica:
         # A cleaning that had not ended: its files, and those that it was about to put in, are given up.
         for base, path in sorted(swaps.items()):
             if base < min(cleaned, default=base + 1):
-                end = max((batch.last_offset for _, batch in _batches_of(path, _nothing)), default=base) + 1
+                end = max((batch.last_offset for _, batch in _batches_of(path, unreported)), default=base) + 1
                 logs = {offset: log for offset, log in logs.items() if not base <= offset < end} | {
                     base: path
                 }
@@ -145,8 +145,8 @@ def _lines(path: Path) -> list[str]:
         return []
 
 
-def _nothing(_: Damage) -> None:
-    """For a look at a segment that is read again."""
+def unreported(_: Damage) -> None:
+    """For a pass before the one that reports."""
 
 
 def _batches_of(path: Path, not_read: NotRead) -> Iterator[tuple[int, Batch]]:
@@ -164,6 +164,16 @@ def _batches_of(path: Path, not_read: NotRead) -> Iterator[tuple[int, Batch]]:
             position += batch.size
 
 
+def unreadable(path: Path, error: OSError) -> GroupReplayError:
+    """A segment that cannot be opened or read."""
+    return GroupReplayError(
+        f"the segment cannot be read: {error.strerror or error}",
+        where=str(path),
+        fix="check the rights of the copy, and that it is complete",
+        exit_code=ExitCode.DATA,
+    )
+
+
 @contextmanager
 def _mapped(path: Path) -> Iterator[mmap.mmap | bytes]:
     """The bytes of a file; an empty file cannot be mapped."""
@@ -173,12 +183,7 @@ def _mapped(path: Path) -> Iterator[mmap.mmap | bytes]:
             size = os.fstat(file.fileno()).st_size
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else b""
         except OSError as error:
-            raise GroupReplayError(
-                f"the segment cannot be read: {error.strerror or error}",
-                where=str(path),
-                fix="check the rights of the copy, and that it is complete",
-                exit_code=ExitCode.DATA,
-            ) from None
+            raise unreadable(path, error) from None
         if isinstance(data, mmap.mmap):
             stack.enter_context(data)
         yield data

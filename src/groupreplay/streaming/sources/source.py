@@ -5,14 +5,16 @@ A new kind is one module with a class like ``capture.CaptureSource``, and one li
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, starmap
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
 from groupreplay.state.policy.context import Context
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.retention import Retention, effective
 from groupreplay.streaming.config.settings import RetentionFlags
 from groupreplay.streaming.contract.log import LogExtent, ProgressCallback, keys_and_values, no_progress
@@ -20,6 +22,9 @@ from groupreplay.streaming.contract.probe_messages import ProbeMessage, RoundSum
 
 if TYPE_CHECKING:
     from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
+
+
+_BLOCK_BYTES: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,46 @@ class DataEnd:
 
     at_ms: int
     is_live: bool
+
+
+def end_of_records(latest_ms: int | None, where: str, kind: str) -> DataEnd:
+    """The end of an input of this kind that does not go on.
+
+    Raises:
+        GroupReplayError: it has no records.
+    """
+    if latest_ms is None:
+        raise GroupReplayError(
+            "there are no records, so no age or time of day can count back from the last one",
+            where=where,
+            fix=f"give another {kind}",
+            exit_code=ExitCode.DATA,
+        )
+    return DataEnd(at_ms=latest_ms, is_live=False)
+
+
+def agreed(values: Iterable[tuple[Path, str | None]], kinds: str, what: str) -> str | None:
+    """The one value that these captures or folders have; None: none of them has any.
+
+    Raises:
+        GroupReplayError: they have several, so they do not belong together.
+    """
+    places = {value: path for path, value in values if value is not None}
+    if len(places) > 1:
+        raise GroupReplayError(
+            f"the {kinds} are from different {what}",
+            where=" and ".join(str(path) for path in list(places.values())[:2]),
+            fix=f"give only {kinds} of one cluster and one offsets topic",
+            exit_code=ExitCode.DATA,
+        )
+    return next(iter(places), None)
+
+
+def feed_file(update: Callable[[bytes], object], path: Path) -> None:
+    """Hand the content of a file on, block by block. Raises OSError."""
+    with path.open("rb") as stream:
+        while block := stream.read(_BLOCK_BYTES):
+            update(block)
 
 
 class RecordSource(Protocol):
