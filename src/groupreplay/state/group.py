@@ -213,8 +213,8 @@ class Group:
         self._agenda.note((Dependency.PROBES,))
         if isinstance(probe, DeletedTopics):
             return offset_sets.apply_answer(snapshot, probe, self._report_here)
-        place = (snapshot.log.partition, snapshot.group.record_offset)
-        place = place if snapshot.group.record_offset >= 0 else (-1, -1)
+        offset = snapshot.group.record_offset
+        place = (snapshot.log.partition, offset) if offset >= 0 else (-1, -1)
         report = self._report(probe.partition, probe.offset, probe.taken_ms, topic=probe.topic, place=place)
         began = probing.rebalance_begin(snapshot)
         probing.apply_probe(snapshot, probe, report, has_offsets=len(self._offsets) > 0)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import Any, Final
 
 import msgspec
 
-from groupreplay.app.inspection.state_history import StateRow, state_table
+from groupreplay.app.inspection.state_history import StateRow, rows_of_states, state_table
 from groupreplay.app.text.tables import Cell, Moment, Table, moment
 from groupreplay.app.text.times import in_zone
 from groupreplay.state.phrases import counted, milliseconds, safe_text
@@ -99,21 +98,7 @@ def explanation(
 def _states(document: TimelineDocument) -> Iterator[StateRow]:
     """The path to the present state."""
     partition = next((row.partition for row in document.events if row.partition is not None), -1)
-    for bar, after in pairwise([*document.states[-_PATH:], None]):
-        assert bar is not None
-        yield StateRow(
-            group_id=document.group_id,
-            group_type=bar.group_type,
-            state=bar.state,
-            generation=bar.generation,
-            since_ms=bar.since_ms,
-            earliest_ms=bar.earliest_ms,
-            until_ms=None if after is None else after.since_ms,
-            until_earliest_ms=None if after is None else after.earliest_ms,
-            evidence=bar.evidence,
-            partition=partition,
-            offset=bar.offset,
-        )
+    return rows_of_states(document.group_id, partition, document.states[-_PATH:])
 
 
 def _rebalance(flag: GenerationFlag) -> RebalanceRow:

@@ -17,6 +17,7 @@ from groupreplay.state.snapshot.observations import GroupRecord
 from groupreplay.streaming.contract.probe_messages import GroupAnswer, RoundSummary
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, group_probe, placed_messages
 from groupreplay.streaming.sources.source import Rows
+from groupreplay.timeline.document import StateBar
 from groupreplay.timeline.states import CoordinatorSeen, ProbedState, StateSpan, state_spans
 
 #: Of a broker that is not in the metadata.
@@ -64,21 +65,27 @@ def state_rows(rows: Rows, groups: Container[str] | None, *, until_ms: int | Non
 def _rows_of(
     group_id: str, records: Sequence[GroupRecord], answers: Sequence[ProbedState]
 ) -> Iterator[StateRow]:
-    spans: list[StateSpan | None] = [*state_spans(records, answers), None]
-    for span, after in pairwise(spans):
-        assert span is not None
+    return rows_of_states(group_id, records[0].partition, state_spans(records, answers))
+
+
+def rows_of_states(
+    group_id: str, partition: int, states: Sequence[StateSpan | StateBar]
+) -> Iterator[StateRow]:
+    """The rows of successive states of a group."""
+    for state, after in pairwise([*states, None]):
+        assert state is not None
         yield StateRow(
             group_id=group_id,
-            group_type=span.group_type,
-            state=span.state,
-            generation=span.generation,
-            since_ms=span.since_ms,
-            earliest_ms=span.earliest_ms,
+            group_type=state.group_type,
+            state=state.state,
+            generation=state.generation,
+            since_ms=state.since_ms,
+            earliest_ms=state.earliest_ms,
             until_ms=None if after is None else after.since_ms,
             until_earliest_ms=None if after is None else after.earliest_ms,
-            evidence=span.evidence,
-            partition=records[0].partition,
-            offset=span.offset,
+            evidence=state.evidence,
+            partition=partition,
+            offset=state.offset,
         )
 
 

@@ -33,7 +33,7 @@ from groupreplay.timeline.overview import (
     OverviewTally,
     strip_bucket_ms,
 )
-from groupreplay.timeline.states import ProbedState, TimelineInput
+from groupreplay.timeline.states import CoordinatorSeen, ProbedState, TimelineInput
 from groupreplay.version import __version__
 
 
@@ -100,12 +100,8 @@ def group_timelines(
         event = json.loads(text)
         events[event["data"]["group_id"]].append(event)
     answers = group_answers(rows, query.groups, query.until_ms)
-    inputs = list(_inputs(context, query, logs, replay, events, answers))
     leaders = coordinators(rows, query.until_ms)
-    inputs = [
-        replace(one, coordinators=leaders.get(one.records[0].partition, ())) if one.records else one
-        for one in inputs
-    ]
+    inputs = list(_inputs(context, query, logs, replay, events, answers, leaders))
 
     def make(number: int, within: TimelineLimits) -> TimelineDocument:
         return timeline_document(inputs[number], text_of, within)
@@ -122,6 +118,7 @@ def _inputs(
     replay: Replay,
     events: Mapping[str, Sequence[Mapping[str, Any]]],
     answers: Mapping[str, Sequence[ProbedState]],
+    leaders: Mapping[int, Sequence[CoordinatorSeen]],
 ) -> Iterator[TimelineInput]:
     """What the timeline of each group that was found is made from."""
     offsets = {group.group_id: group.describe()["offsets"] for group in replay.groups()}
@@ -141,6 +138,7 @@ def _inputs(
             records=log.records,
             commits=log.commits(),
             answers=answers.get(group_id, ()),
+            coordinators=leaders.get(log.records[0].partition, ()) if log.records else (),
             offsets=offsets.get(group_id, ()),
             topic_names=context.topic_names,
             trace=(query.trace or {}).get(group_id, ()),

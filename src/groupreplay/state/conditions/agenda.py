@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
@@ -21,13 +21,13 @@ RECORD: Final = frozenset({Dependency.MEMBERS, Dependency.REBALANCE, Dependency.
 class GroupDetectors:
     """The detectors of a group with the thresholds of its rules.
 
-    ``depending``: their names by what they depend on. ``on_any_commit``: names of conditions that each commit ends.
+    ``on_commits``: names of conditions that commits can end, ``on_any_commit`` of those that each commit ends.
     ``learning``: those that remember something. ``changes``: what any of them depends on.
     """
 
     detectors: tuple[GroupDetector, ...]
     names: tuple[str, ...]
-    depending: Mapping[Dependency, frozenset[str]]
+    on_commits: frozenset[str]
     on_any_commit: frozenset[str]
     learning: tuple[GroupDetector, ...]
     changes: frozenset[Dependency]
@@ -45,24 +45,17 @@ class GroupDetectors:
             self._after[changes] = due
         return due
 
-    @property
-    def on_commits(self) -> frozenset[str]:
-        """Names of conditions that commits can end."""
-        return self.depending[Dependency.COMMITS]
-
 
 @lru_cache(maxsize=1_000)
 def group_detectors(rules: Rules) -> GroupDetectors:
     """The detectors of the groups that have these rules."""
     detectors = with_thresholds(GROUP_DETECTORS, rules.thresholds)
-    depending = {
-        change: frozenset(detector.name for detector in detectors if change in detector.DEPENDS_ON)
-        for change in Dependency
-    }
     return GroupDetectors(
         detectors=detectors,
         names=tuple(detector.name for detector in detectors),
-        depending=depending,
+        on_commits=frozenset(
+            detector.name for detector in detectors if Dependency.COMMITS in detector.DEPENDS_ON
+        ),
         on_any_commit=frozenset(detector.name for detector in detectors if detector.ENDED_BY_ANY_COMMIT),
         learning=tuple(detector for detector in detectors if type(detector).learn is not GroupDetector.learn),
         changes=frozenset().union(*(detector.DEPENDS_ON for detector in detectors)),
@@ -115,7 +108,7 @@ class Agenda:
         in_time = {name for name, at_ms in self._next_ms.items() if at_ms <= now_ms}
         if not in_time:
             return changed
-        names = in_time.union(*(self._detectors.depending[change] for change in self._changed))
+        names = in_time.union(detector.name for detector in changed)
         pairs = zip(self._detectors.names, self._detectors.detectors, strict=True)
         return [detector for name, detector in pairs if name in names]
 

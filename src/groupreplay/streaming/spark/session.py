@@ -27,6 +27,7 @@ from groupreplay.streaming.spark.internals import checkpoint_manager, has_known_
 from groupreplay.streaming.spark.internals.jvm import has_session, jvm_of, jvm_process, launch_jvm
 from groupreplay.streaming.spark.session_checks import (
     costly_settings,
+    is_local,
     need_classic,
     need_connector,
     need_file_manager,
@@ -217,7 +218,7 @@ def _own(settings: RunSettings, release: str) -> SparkSession:
     conf: dict[str, bool | float | int | str | None] = {
         **_JVM_CONF,
         **(_LOOPBACK_CONF if master.startswith("local") else {}),
-        **(_local_conf(release, settings) if master.split("[")[0] == "local" else {}),
+        **(_local_conf(release, settings) if is_local(master) else {}),
         **SESSION_CONF,
         **_partitions_conf(settings),
         "spark.jars": jars,

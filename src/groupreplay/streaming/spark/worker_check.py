@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final
 from groupreplay.streaming.base.errors import GroupReplayError, unusable
 from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.spark.internals.jvm import failure_texts, log_levels, run_in_executor
+from groupreplay.streaming.spark.session import DAEMON
 from groupreplay.streaming.spark.session_checks import is_local
 from groupreplay.version import __version__
 
@@ -58,8 +59,7 @@ _FROM_WORKER: Final = re.compile(r"Error from python worker|Traceback \(most rec
 _GROUP_WORKER: Final = "groupreplay.streaming.spark.internals.group_worker"
 STOCK: Final = (
     "Spark's workers run PySpark's own code: a group with records costs 1.8 ms of a core in each batch instead of 0.65 "
-    "ms; if the executors get it from an archive (made by groupreplay bundle), set "
-    "spark.python.daemon.module=groupreplay.streaming.spark.internals.python_daemon"
+    f"ms; if the executors get it from an archive (made by groupreplay bundle), set {'='.join(DAEMON)}"
 )
 
 _SEND: Final = (
