@@ -102,6 +102,17 @@ def pytest_runtest_setup() -> None:
 
 
 @pytest.fixture(scope="module")
+def one_session() -> Iterator[None]:
+    """All runs of the job in this process are in one JVM, which is not ended by them."""
+    # Here, because it imports Spark.
+    from support.job.own_process import keep_session
+
+    with pytest.MonkeyPatch.context() as patch:
+        keep_session(patch)
+        yield
+
+
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """One browser for the tests of a module; longer, and its event loop would be in the way of other tests."""
     # Here, because a session must find other code that is installed before it is imported.

@@ -9,7 +9,6 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,14 +21,19 @@ from groupreplay.streaming.spark.checkpoint_files import DRIVER_FILE
 from groupreplay.streaming.spark.event_frame import event_frame
 from groupreplay.streaming.spark.session import SESSION_CONF
 from support.job.jobs import topic_names
-from support.job.own_process import keep_session, run_here
+from support.job.own_process import run_here
 from support.job.spark_sessions import small_session
 from support.kafka.clients import commit_once
 from support.kafka.secured import SecuredBroker
 from support.remedies import read_remedy
 from support.tools.small_disks import filled, small_disk
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.timeout(600),
+    pytest.mark.usefixtures("one_session"),
+]
 
 IDENTITY = "groupreplay.json"
 OWN_CHECKPOINT = "streaming.run.identity: give this job a checkpoint of its own"
@@ -58,14 +62,6 @@ class Stored:
         with pytest.raises(GroupReplayError) as caught:
             self.runs(checkpoint, topics)
         return str(caught.value)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_session() -> Iterator[None]:
-    """All runs in one JVM, which is not ended by them."""
-    with pytest.MonkeyPatch.context() as patch:
-        keep_session(patch)
-        yield
 
 
 @pytest.fixture(scope="module")

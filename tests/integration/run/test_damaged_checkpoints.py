@@ -12,7 +12,7 @@ import random
 import shutil
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,13 +29,19 @@ from groupreplay.streaming.engine.wire import BAD_RECORDS_TAG, GROUP_TAG
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.spark.checkpoint import Checkpoint
 from support.job.jobs import PATIENCE_SECONDS, has_caught_up, last_batch, read_events, topic_names
-from support.job.own_process import keep_session, run_until
+from support.job.own_process import run_until
 from support.job.replays import named
 from support.job.spark_sessions import small_session
 from support.kafka.clients import commit_once, make_topics
 from support.kafka.waiting import wait_until
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [
+    pytest.mark.broker,
+    pytest.mark.spark,
+    pytest.mark.long,
+    pytest.mark.timeout(900),
+    pytest.mark.usefixtures("one_session"),
+]
 
 ORDERS = "damaged-orders"
 GROUPS = ("damaged-a", "damaged-b", "damaged-c")
@@ -78,14 +84,6 @@ def goes_on(stored: Stored, checkpoint: Path, until: Callable[[], bool] = lambda
         )
 
     run_until(stored.server, checkpoint, stored.topics, commit_and_wait)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_session() -> Iterator[None]:
-    """All runs in one JVM, which is not ended by them."""
-    with pytest.MonkeyPatch.context() as patch:
-        keep_session(patch)
-        yield
 
 
 @pytest.fixture(scope="module")

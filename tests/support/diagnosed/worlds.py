@@ -10,16 +10,16 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from groupreplay.app.report.timelines import TimelineQuery, group_timelines
-from groupreplay.app.simulate.files import CLUSTER_ID, ERA, write_simulation
+from groupreplay.app.simulate.files import write_simulation
 from groupreplay.app.text.event_text import text_of
 from groupreplay.coordinator.simulation.scenario import GroupSettings, Scenario
 from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.script_steps import ScriptedEvent, ScriptedStep
-from groupreplay.coordinator.simulation.simulation import SimulationPlan
 from groupreplay.state import Context
 from groupreplay.state.output.envelope import cloud_event
 from groupreplay.state.policy.rules import Policy
 from groupreplay.state.snapshot.observations import Probe
+from groupreplay.streaming.engine.group_choice import GroupChoice
 from groupreplay.streaming.sources.capture import read_captures
 from groupreplay.timeline.document import TimelineDocument
 from groupreplay.timeline.group_timeline import timeline_document
@@ -27,6 +27,7 @@ from groupreplay.timeline.states import ProbedState, TimelineInput
 from support.histories.builders import GROUP, Raw, group_record, placed
 from support.histories.probed import PROBING, told
 from support.pictures.timelines import SOURCE, commit_log
+from support.simulated.renderings import plan_of, probed_context
 
 SECOND = 1_000
 MINUTE = 60 * SECOND
@@ -35,13 +36,6 @@ HOUR = 60 * MINUTE
 World = Callable[[int], TimelineDocument]
 #: Clients that commit every five seconds, whether offsets have changed or not.
 STEADY = {"auto.commit.interval.ms": 5_000, "partition.assignment.strategy": "range"}
-
-
-class EveryGroup:
-    """Contains every group."""
-
-    def __contains__(self, one: object) -> bool:
-        return True
 
 
 def clients(
@@ -77,24 +71,13 @@ def scenario(name: str, hours: float = 1, seed: int = 1, **settings: Any) -> Wor
 
 
 def _simulated(chosen: Scenario, duration_ms: int, seed: int, **settings: Any) -> TimelineDocument:
-    expiry = {"offsets.retention.minutes": duration_ms // 4 // MINUTE} if chosen.name == "expiry" else {}
-    plan = SimulationPlan.of(
-        chosen, {**chosen.broker, **expiry}, groups=1, duration_ms=duration_ms, seed=seed, partitions=1
-    )
-    context = Context(
-        cluster_id=CLUSTER_ID,
-        era=ERA,
-        probing=True,
-        member_events=True,
-        complete_since_ms=0,
-        retention_ms=plan.settings.retention_ms,
-        **settings,
-    )
+    plan = plan_of(chosen, 1, duration_ms, seed)
+    context = probed_context(plan, **settings)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "incident.parquet"
         write_simulation(plan, path)
         (document,), _ = group_timelines(
-            read_captures([path]), context, TimelineQuery(groups=EveryGroup(), source=SOURCE)
+            read_captures([path]), context, TimelineQuery(groups=GroupChoice(), source=SOURCE)
         )
     return document
 

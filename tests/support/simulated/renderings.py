@@ -28,10 +28,12 @@ from groupreplay.codecs import (
     decode_value,
     encode_value,
 )
+from groupreplay.coordinator.simulation.scenario import Scenario
 from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.simulation import SimulationPlan
 from groupreplay.state import Context
 from groupreplay.state.phrases import timestamp_ms
+from groupreplay.streaming.engine.group_choice import GroupChoice
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.sources.capture import read_captures
 from groupreplay.streaming.sources.source import Rows
@@ -88,24 +90,39 @@ class SimulatedLog:
         return replace(self.source, batches=iter(self.batches), probes=list(self.probes))
 
 
-def simulated_log(folder: Path, scenario: str, groups: int, duration_ms: int, seed: int) -> SimulatedLog:
-    """The log of a scenario, with the answers of a prober."""
-    path = folder / f"{scenario}-{seed}.parquet"
-    loaded = SCENARIOS[scenario]
-    expiry = {"offsets.retention.minutes": duration_ms // 4 // MINUTE_MS} if scenario == "expiry" else {}
-    plan = SimulationPlan.of(
-        loaded, {**loaded.broker, **expiry}, groups=groups, duration_ms=duration_ms, seed=seed, partitions=1
+def plan_of(scenario: Scenario, groups: int, duration_ms: int, seed: int) -> SimulationPlan:
+    """A simulation with one partition of the offsets topic; where a scenario waits for that, its offsets expire."""
+    expiry = {"offsets.retention.minutes": duration_ms // 4 // MINUTE_MS} if scenario.name == "expiry" else {}
+    return SimulationPlan.of(
+        scenario,
+        {**scenario.broker, **expiry},
+        groups=groups,
+        duration_ms=duration_ms,
+        seed=seed,
+        partitions=1,
     )
-    write_simulation(plan, path)
-    rows = read_captures([path])
-    context = Context(
+
+
+def probed_context(plan: SimulationPlan, **settings: Any) -> Context:
+    """The context of a log that is whole, with the answers of a prober."""
+    return Context(
         cluster_id=CLUSTER_ID,
         era=ERA,
         probing=True,
         member_events=True,
         complete_since_ms=0,
         retention_ms=plan.settings.retention_ms,
+        **settings,
     )
+
+
+def simulated_log(folder: Path, scenario: str, groups: int, duration_ms: int, seed: int) -> SimulatedLog:
+    """The log of a scenario, with the answers of a prober."""
+    path = folder / f"{scenario}-{seed}.parquet"
+    plan = plan_of(SCENARIOS[scenario], groups, duration_ms, seed)
+    write_simulation(plan, path)
+    rows = read_captures([path])
+    context = probed_context(plan)
     return SimulatedLog(scenario, rows, list(rows.batches), list(rows.probes), context)
 
 
@@ -175,7 +192,7 @@ def replaced_again(rows: list[Json]) -> list[Json]:
 def renderings(folder: Path, log: SimulatedLog) -> Iterator[GroupRenderings]:
     """Each group of a log in every form, as the commands and the server make them."""
     events, texts, described = _events(log)
-    everything = _Everything()
+    everything = GroupChoice()
     reports, _ = group_timelines(log.rows(), log.context, TimelineQuery(groups=everything, source=SOURCE))
     strips = all_strips(log.rows(), log.context, None, None, None)
     rows = history(Replay(log.context, None), log.rows())
@@ -198,13 +215,6 @@ def renderings(folder: Path, log: SimulatedLog) -> Iterator[GroupRenderings]:
             is_whole=log.context.complete_since_ms is not None,
             is_cleaned=log.is_cleaned,
         )
-
-
-class _Everything:
-    """Contains every group."""
-
-    def __contains__(self, one: object) -> bool:
-        return True
 
 
 def _events(log: SimulatedLog) -> tuple[dict[str, list[Json]], list[bytes], dict[str, Mapping[str, Any]]]:
