@@ -140,8 +140,8 @@ print(json.dumps([line_of(one).plain() for one in written if "members.few" in on
 """
 
 VERDICT = """
-from groupreplay.timeline.verdict import _kind
-print(_kind("members.few").MEANING)
+from groupreplay.state.conditions.registry import kind_named
+print(kind_named("members.few").MEANING)
 """
 
 

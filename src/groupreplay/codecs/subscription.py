@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import ClassVar, TypeVar, cast
+from typing import ClassVar, TypeVar
 
 from groupreplay.codecs.composites import Array, Nested
 from groupreplay.codecs.errors import NO_LIMIT, Budget, DecodeError, Malformed
@@ -13,9 +11,6 @@ from groupreplay.codecs.primitives import BYTES, CLIENT_STRING, INT16, INT32, IN
 from groupreplay.codecs.schema import Struct, Versioned, plan_of, read_fields, wire, write_fields
 
 _FORM = Form(0, False)
-#: Blobs up to this size are remembered, up to this number.
-_SMALL_BYTES = 1_024
-_REMEMBERED = 2_048
 _read_version = INT16.reader(_FORM, False)
 _write_version = INT16.writer(_FORM, False)
 
@@ -83,16 +78,9 @@ def subscribed_topics(data: bytes) -> tuple[str, ...] | Malformed:
 def decode_blob(message: type[Blob], data: bytes, as_version: int | None = None) -> Blob | Malformed:
     """Read a blob that starts with its version; never raises.
 
-    Small blobs are remembered: members send the same ones again and again.
-
     A later version is read as the newest known one (`ConsumerProtocol.checkSubscriptionVersion`): the new fields
     go to `leftover`, and `version` stays as it was read. A negative version is malformed.
     """
-    decode = _decode_small if len(data) <= _SMALL_BYTES else _decode
-    return cast("Blob | Malformed", decode(message, data, as_version))
-
-
-def _decode(message: type[Versioned], data: bytes, as_version: int | None) -> Versioned | Malformed:
     version = None
     try:
         version, at = _read_version(data, 0, NO_LIMIT)
@@ -103,13 +91,6 @@ def _decode(message: type[Versioned], data: bytes, as_version: int | None) -> Ve
     except DecodeError as error:
         return Malformed(None, version, error.field or "version", error.at, error.reason)
     return message(version=version, leftover=data[at:], **values)
-
-
-# mypy takes classes for unhashable.
-_decode_small = cast(
-    "Callable[[type[Versioned], bytes, int | None], Versioned | Malformed]",
-    lru_cache(maxsize=_REMEMBERED)(_decode),
-)
 
 
 def encode_blob(blob: Versioned) -> bytes:

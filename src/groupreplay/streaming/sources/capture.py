@@ -132,10 +132,8 @@ def read_captures(
     """
     _keep_memory()
     files = [open_capture(place, columns or {}) for place in capture_places(paths)]
-    cluster_id = (
-        agreed([_value(file, CLUSTER_ID) for file in files], "captures", "clusters") or _UNKNOWN_CLUSTER
-    )
-    era = agreed([_value(file, ERA) for file in files], "captures", "offsets topics (topic ids)") or "0"
+    cluster_id = _agreed(files, CLUSTER_ID, "clusters") or _UNKNOWN_CLUSTER
+    era = _agreed(files, ERA, "offsets topics (topic ids)") or "0"
     topic_names = dict[str, str]()
     for file in files:
         # None in captures of other writers, or if they cannot be decoded.
@@ -163,9 +161,10 @@ def _keep_memory() -> None:
     keep_freed_memory()
 
 
-def _value(file: OpenedFile, key: bytes) -> tuple[Path, str | None]:
-    raw = file.metadata.get(key)
-    return file.path, None if raw is None else raw.decode("utf-8", "replace")
+def _agreed(files: Sequence[OpenedFile], key: bytes, what: str) -> str | None:
+    values = [(file.path, file.metadata.get(key)) for file in files]
+    decoded = [(path, None if raw is None else raw.decode("utf-8", "replace")) for path, raw in values]
+    return agreed(decoded, "captures", what)
 
 
 def digest_of(paths: Iterable[Path]) -> str:
