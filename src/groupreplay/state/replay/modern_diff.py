@@ -30,7 +30,7 @@ _WITHOUT_SESSION: Final = ("unknown", "rebalance_timeout")
 class ModernDiff:
     """A group before and after an operation; ``group`` is the state after it, which the comparison completes.
 
-    ``comparable``: all records between the two are known.
+    ``comparable``: all records between the two are known. ``own_settings`` are those of the group (None: nobody asked).
     """
 
     group: GroupState
@@ -41,6 +41,7 @@ class ModernDiff:
     offsets: Offsets
     report: Report
     history: SlotHistory | None = None
+    own_settings: Mapping[str, int] | None = None
 
     def emit_all(self) -> MembershipChange:
         """Emit every fact of the operation, in a fixed order."""
@@ -194,7 +195,8 @@ class ModernDiff:
     def _session(self, member: Member) -> SessionSettings:
         if self.before.kind is GroupType.CLASSIC or member.supported_protocols:
             return SessionSettings(member.session_timeout_ms, member.session_timeout_ms, 0)
-        return self.report.context.sessions.get(self.before.kind.value, ASSUMED_SESSIONS)
+        kind = self.before.kind.value
+        return self.report.context.sessions.get(kind, ASSUMED_SESSIONS).of_group(kind, self.own_settings)
 
     def _assumed(self, left: Sequence[Member], reasons: Mapping[str, str]) -> dict[str, int]:
         """What the stated reasons of these members rest on; the broker's fencing needs no session."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -101,6 +101,7 @@ def _apply_modern(
 ) -> MembershipChange:
     """Apply an operation's records, in log order, and report what it changed."""
     before, history = summarize(snapshot.group), snapshot.group.history
+    own_settings = _own_settings(snapshot, report)
     epochs = [before.epoch]
     strange = False
     for record in records:
@@ -122,11 +123,17 @@ def _apply_modern(
     group.record_offset, group.record_timestamp_ms = report.offset, report.timestamp_ms
     pairing = pair(before.members, after.members)
     change = ModernDiff(
-        group, before, after, pairing, comparable, offsets, report, snapshot.slot_history
+        group, before, after, pairing, comparable, offsets, report, snapshot.slot_history, own_settings
     ).emit_all()
     if not after.exists:
         group.history = History.PARTIAL
     return change
+
+
+def _own_settings(snapshot: GroupSnapshot, report: Report) -> Mapping[str, int] | None:
+    """What the group has set for itself: by the last answer, or as the log was read."""
+    asked = report.context.own_settings
+    return snapshot.own_settings if asked is None else asked.of(report.group_id)
 
 
 def _apply_record(snapshot: GroupSnapshot, record: GroupRecord, offsets: Offsets, report: Report) -> None:
