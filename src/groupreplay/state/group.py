@@ -212,7 +212,8 @@ class Group:
         self.changed = True
         self._agenda.note((Dependency.PROBES,))
         if not isinstance(probe, Probe):
-            return probing.apply_notice(snapshot, probe, self._report_here)
+            events = probing.apply_notice(snapshot, probe, self._report_here)
+            return events + self._evaluate(self._timer_report(probe.heard_ms))
         offset = snapshot.group.record_offset
         place = (snapshot.log.partition, offset) if offset >= 0 else (-1, -1)
         report = self._report(probe.partition, probe.offset, probe.taken_ms, topic=probe.topic, place=place)
