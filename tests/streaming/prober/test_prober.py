@@ -14,7 +14,11 @@ import pytest
 from msgspec.structs import replace
 
 from groupreplay.streaming.base.errors import GroupReplayError
-from groupreplay.streaming.contract.probe_messages import DeletedTopicsAnswer, ProbeMessage
+from groupreplay.streaming.contract.probe_messages import (
+    DeletedTopicsAnswer,
+    GroupSettingsAnswer,
+    ProbeMessage,
+)
 from groupreplay.streaming.kafka.group_admin import (
     ClusterLayout,
     GroupAdmin,
@@ -121,15 +125,13 @@ class Cluster(GroupAdmin):
     describes: bool = True
     described: list[list[str]] = field(default_factory=list)
     existing: set[str] = field(default_factory=set)
-    own: dict[str, dict[str, int]] | None = field(default_factory=dict)
-    asked_about: list[list[str]] = field(default_factory=list)
+    own: dict[str, dict[str, int]] = field(default_factory=dict)
 
-    def consumer_groups(self) -> frozenset[str] | None:
-        return None if self.own is None else frozenset(self.own)
+    def consumer_groups(self) -> frozenset[str]:
+        return frozenset(self.own)
 
     def own_settings(self, groups: Collection[str]) -> dict[str, dict[str, int]]:
-        self.asked_about.append(sorted(groups))
-        return {group: dict(self.own[group]) for group in sorted(groups) if self.own is not None}
+        return {group: self.own[group] for group in groups}
 
     def clock(self) -> int:
         self.now_ms += 1
@@ -364,50 +366,18 @@ def test_a_topic_that_is_gone() -> None:
     assert asking.take().deletions == ()
 
 
-SHORT = {"consumer.session.timeout.ms": 8_000}
-
-
-def settings_rounds(
-    asking: Prober, cluster: Cluster, *pauses_seconds: int
-) -> list[dict[str, dict[str, int]]]:
-    """What rounds so long after each other say of settings; each of them is written."""
-    written = []
-    for pause_seconds in pauses_seconds:
-        cluster.now_ms += 1_000 * pause_seconds
+def test_settings_stand_before_the_summary() -> None:
+    """Once written they are remembered; those of a round that was not written are told again."""
+    cluster = Cluster(own={"g": {"consumer.session.timeout.ms": 8_000}})
+    asking = prober(cluster)
+    for is_written in (False, True):
         taken = asking.take()
-        asking.remember(taken)
-        written.append({answer.group_id: answer.settings for answer in taken.settings})
-    return written
-
-
-def test_the_settings_of_groups_are_written_when_they_are_new() -> None:
-    """A new group is asked about at once, all each minute; an answer that is the same is repeated each hour."""
-    cluster = Cluster(own={"g": SHORT, "h": {}})
-    asking = prober(cluster)
-    assert settings_rounds(asking, cluster, 0, 10) == [{"g": SHORT, "h": {}}, {}]
-    cluster.own = {"g": {}, "h": {}, "i": {}}
-    assert settings_rounds(asking, cluster, 10, 10, 60) == [{"i": {}}, {}, {"g": {}}]
-    assert cluster.asked_about == [["g", "h"], [], ["i"], [], ["g", "h", "i"]]
-    assert settings_rounds(asking, cluster, 3_540, 60) == [{"h": {}, "i": {}}, {"g": {}}]
-
-
-def test_a_group_that_comes_back_is_new() -> None:
-    """Nothing is kept of a group that is gone, so its settings are written again."""
-    cluster = Cluster(own={"g": SHORT})
-    asking = prober(cluster)
-    settings_rounds(asking, cluster, 0)
-    cluster.own = {}
-    settings_rounds(asking, cluster, 10)
-    cluster.own = {"g": SHORT}
-    assert settings_rounds(asking, cluster, 10) == [{"g": SHORT}]
-
-
-def test_settings_that_nobody_tells_or_that_were_not_written() -> None:
-    """Brokers that do not list the groups say nothing about them; a round that was not written is told again."""
-    cluster = Cluster(own=None)
-    asking = prober(cluster)
-    assert settings_rounds(asking, cluster, 0) == [{}]
-    cluster.own = {"g": SHORT}
-    (answer,) = asking.take().settings
-    assert (answer.settings, answer.taken_ms) == (SHORT, cluster.now_ms - 0)
-    assert settings_rounds(asking, cluster, 10) == [{"g": SHORT}]
+        assert taken.messages == [
+            GroupSettingsAnswer(
+                cluster_id=CLUSTER_ID, group_id="g", taken_ms=cluster.now_ms, settings=cluster.own["g"]
+            ),
+            taken.summary,
+        ]
+        if is_written:
+            asking.remember(taken)
+    assert asking.take().settings == ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -93,47 +93,51 @@ def capture(
         writer.note_bounds(OFFSETS_TOPIC, rows.starts, rows.ends)
         writer.topic_names.update(connection.topic_names())
         groups = set[str]()
-        for batch in chain(rows.batches, observed.batches if observed else ()):
-            writer.write(batch)
-            groups |= newer_groups(batch)
+        _write(writer, chain(_noting(rows.batches, groups), observed.batches if observed else ()))
         if plan.follow_seconds:
             deadline = clock() + plan.follow_seconds
             with stop_requests(_FILE_SECONDS) as stop:
                 later = follow_topic(
                     connection, OFFSETS_TOPIC, rows.ends, lambda: stop.made or clock() >= deadline
                 )
-                groups |= _follow(writer, later, progress)
+                _write(writer, _noting(later, groups), progress)
                 if not stop.made:  # when the last answer of the brokers came is not known then
                     writer.context = msgspec.structs.replace(context, complete_ms=now_ms())
-                for batch in observed.since() if observed else ():
-                    writer.write(batch)
+                _write(writer, observed.since() if observed else ())
                 writer.topic_names.update(connection.topic_names())
-        writer.context = msgspec.structs.replace(
-            writer.context or context, group_settings=_group_settings(connection, groups)
-        )
+        writer.context = _with_settings(writer.context or context, connection, groups)
     return writer.rows
 
 
-def _follow(writer: CaptureWriter, batches: Iterable[pa.RecordBatch], progress: ProgressCallback) -> set[str]:
-    groups = set[str]()
+def _write(
+    writer: CaptureWriter, batches: Iterable[pa.RecordBatch], progress: ProgressCallback = no_progress
+) -> None:
     for batch in batches:
         writer.write(batch)
-        groups |= newer_groups(batch)
         progress(writer.rows, None)
-    return groups
 
 
-def newer_groups(batch: pa.RecordBatch) -> set[str]:
+def _noting(batches: Iterable[pa.RecordBatch], groups: set[str]) -> Iterator[pa.RecordBatch]:
+    """The same batches; adds the groups of the newer kinds in them."""
+    for batch in batches:
+        groups |= _newer_groups(batch)
+        yield batch
+
+
+def _newer_groups(batch: pa.RecordBatch) -> set[str]:
     """The groups of the newer kinds in these rows, by the keys of their epochs."""
     types = pc.binary_slice(batch["key"], 0, 2)
     keys = batch["key"].filter(pc.is_in(types, pa.array(_EPOCH_TYPES, pa.binary()))).unique()
     return {key.group for key in map(decode_key, keys.to_pylist()) if isinstance(key, _EPOCH_KEYS)}
 
 
-def _group_settings(connection: Connection, groups: set[str]) -> Mapping[str, Mapping[str, int]] | None:
-    """What these groups have set for themselves; None: it is not known of each."""
+def _with_settings(context: CaptureContext, connection: Connection, groups: set[str]) -> CaptureContext:
+    """The context with what these groups have set for themselves, if that is known of each."""
     own = GroupAdmin(connection).own_settings(groups)
-    return None if own.keys() != groups else {group: settings for group, settings in own.items() if settings}
+    if own.keys() != groups:
+        return context
+    settings = {group: settings for group, settings in own.items() if settings}
+    return msgspec.structs.replace(context, group_settings=settings)
 
 
 def _context(rows: Rows, observed: Probes | None) -> CaptureContext:
