@@ -218,9 +218,9 @@ class Measured:
             raise KafkaException(KafkaError(KafkaError._TRANSPORT))
         return {("t", 0): 0 if first else 9}
 
-    def admin(self) -> Any:
+    def admin(self) -> SimpleNamespace:
         """It lists no groups."""
-        listed: Future[Any] = Future()
+        listed: Future[SimpleNamespace] = Future()
         listed.set_result(SimpleNamespace(valid=[], errors=[]))
         return SimpleNamespace(list_consumer_groups=lambda **_: listed)
 
