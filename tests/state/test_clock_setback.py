@@ -138,12 +138,16 @@ def everything() -> GroupSnapshot:
     snapshot = GroupSnapshot()
     for name, kind in fields_of(GroupSnapshot).items():
         if name != "conditions":
-            setattr(snapshot, name, msgspec.convert(filled(kind, name), getattr(present(kind), "cls", bytes)))
+            setattr(snapshot, name, msgspec.convert(filled(kind, name), _python_type(present(kind))))
     active = fields_of(Conditions)["active"]
     assert isinstance(active, inspect.DictType)
     held = msgspec.convert(filled(active.value_type), ActiveCondition)
     snapshot.conditions = Conditions({ConditionKey("k", "s"): held}, AHEAD_MS)
     return snapshot
+
+
+def _python_type(kind: Any) -> Any:
+    return dict[str, int] if isinstance(kind, inspect.DictType) else getattr(kind, "cls", bytes)
 
 
 def fields_of(struct: type[msgspec.Struct]) -> dict[str, inspect.Type]:

@@ -35,7 +35,7 @@ from groupreplay.state.replay.slot_history import learn_probe
 from groupreplay.state.snapshot import group_snapshot
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot, LogPosition
 from groupreplay.state.snapshot.group_state import GroupState
-from groupreplay.state.snapshot.observations import CommitRun, DeletedTopics, GroupRecord, Observations
+from groupreplay.state.snapshot.observations import CommitRun, GroupRecord, Observations, Probe
 from groupreplay.state.snapshot.offsets import Offsets
 
 #: Evaluations of the conditions for which only time must pass: in one call, and in addition for each of its records. A
@@ -211,8 +211,9 @@ class Group:
         probe = probing.next_probe(snapshot.probes)
         self.changed = True
         self._agenda.note((Dependency.PROBES,))
-        if isinstance(probe, DeletedTopics):
-            return offset_sets.apply_answer(snapshot, probe, self._report_here)
+        if not isinstance(probe, Probe):
+            events = probing.apply_notice(snapshot, probe, self._report_here)
+            return events + self._evaluate(self._timer_report(probe.heard_ms))
         offset = snapshot.group.record_offset
         place = (snapshot.log.partition, offset) if offset >= 0 else (-1, -1)
         report = self._report(probe.partition, probe.offset, probe.taken_ms, topic=probe.topic, place=place)

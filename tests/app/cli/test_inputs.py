@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from importlib import import_module, reload
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -42,6 +44,12 @@ class Answering:
     def topic_names(self) -> Mapping[str, str]:
         """One topic."""
         return {"id-1": "orders"}
+
+    def admin(self) -> Any:
+        """It lists no groups."""
+        listed: Future[Any] = Future()
+        listed.set_result(SimpleNamespace(valid=[], errors=[]))
+        return SimpleNamespace(list_consumer_groups=lambda **_: listed)
 
     def broker_settings(self, wanted: object) -> Mapping[str, str]:
         """Nothing."""

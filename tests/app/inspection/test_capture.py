@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,18 @@ from confluent_kafka import KafkaError, KafkaException
 
 from groupreplay.app.inspection import capture as capture_module
 from groupreplay.app.inspection.capture import CaptureDescription, CapturePlan, capture, describe_capture
+from groupreplay.codecs import GroupMetadataKey, encode_key
+from groupreplay.codecs.consumer import ConsumerGroupMetadataKey
+from groupreplay.codecs.share import ShareGroupMetadataKey
+from groupreplay.codecs.streams import StreamsGroupMetadataKey
 from groupreplay.state import OFFSETS_TOPIC
+from groupreplay.state.policy.context import OwnSettings
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.retention import Retention
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.log import ProgressCallback, no_progress
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
+from groupreplay.streaming.kafka.group_admin import GroupAdmin
 from groupreplay.streaming.sources.capture import read_captures
 from groupreplay.streaming.sources.capture_context import CaptureContext, PartitionExtent, decoded_context
 from groupreplay.streaming.sources.source import Rows
@@ -171,6 +177,46 @@ def test_an_interrupt_before_that_leaves_no_file(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("is_followed", [True, False])
+@pytest.mark.parametrize("described", [("a", "b", "c"), ("a", "b")])
+def test_the_settings_of_the_groups_in_the_log(
+    topic: list[Mapping[int, int]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    described: Sequence[str],
+    is_followed: bool,
+) -> None:
+    """Of all kinds that have any; a group that this login may not describe leaves open which have none."""
+    written = [
+        Raw(0, at, at, encode_key(key), b"v")
+        for at, key in enumerate(
+            [
+                GroupMetadataKey(group="classic"),
+                ConsumerGroupMetadataKey(group="a"),
+                ShareGroupMetadataKey(group="b"),
+                StreamsGroupMetadataKey(group="c"),
+                ConsumerGroupMetadataKey(group="a"),
+            ]
+        )
+    ]
+    monkeypatch.setitem(globals(), "LATER" if is_followed else "BACKLOG", [written])
+    own = {"a": {"consumer.session.timeout.ms": 8_000}, "b": {}, "c": {}}
+    asked = []
+
+    def own_settings(_: GroupAdmin, groups: Collection[str]) -> dict[str, dict[str, int]]:
+        asked.append({*groups})
+        return {group: own[group] for group in described}
+
+    monkeypatch.setattr(GroupAdmin, "own_settings", own_settings)
+    path = tmp_path / "a.parquet"
+    times = iter([0.0, 1.0, 99.0])
+    plan = followed(path) if is_followed else CapturePlan(cluster=CLUSTER, path=path)
+    capture(plan, clock=lambda: next(times))
+    assert asked == [{"a", "b", "c"}]
+    expected = {"a": own["a"]} if len(described) == 3 else None
+    assert context(path).group_settings == expected
+
+
 def context(path: Path) -> CaptureContext:
     """The context in a file."""
     found = decoded_context(pq.ParquetFile(path).metadata.metadata)
@@ -190,6 +236,7 @@ def test_the_context_of_the_cluster(topic: list[Mapping[int, int]], tmp_path: Pa
         brokers="Kafka 4.0 or later",
         retention_ms=180_000,
         check_interval_ms=7_000,
+        group_settings={},
         partitions=2,
         topic_settings={"cleanup.policy": "compact"},
         extents=[
@@ -209,7 +256,12 @@ def test_the_context_of_the_cluster(topic: list[Mapping[int, int]], tmp_path: Pa
     )
     rows = read_captures([path])
     assert (rows.retention, rows.partitions, rows.complete_ms) == (
-        Retention(retention_ms=180_000, check_interval_ms=7_000, broker_release=(4, 0)),
+        Retention(
+            retention_ms=180_000,
+            check_interval_ms=7_000,
+            broker_release=(4, 0),
+            own_settings=OwnSettings({}),
+        ),
         2,
         BEGUN_MS,
     )
@@ -230,7 +282,8 @@ def test_what_a_login_may_not_ask(
     found = context(path)
     known = (found.brokers, found.retention_ms, found.check_interval_ms, found.topic_settings)
     assert known == (None, None, None, {})
-    assert read_captures([path]).retention == Retention()
+    # There is no group whose settings somebody could ask for.
+    assert read_captures([path]).retention == Retention(own_settings=OwnSettings({}))
 
 
 def test_the_end_of_what_was_followed(

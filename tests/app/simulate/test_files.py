@@ -147,7 +147,7 @@ def summaries(probes: list[SimulatedRow]) -> list[RoundSummary]:
 @pytest.mark.parametrize("spill_bytes", [32 * 1024 * 1024, 500])
 def test_probes_are_one_partition_by_time(monkeypatch: pytest.MonkeyPatch, spill_bytes: int) -> None:
     """A round's answers and its summary behind them, also when they have waited in files."""
-    monkeypatch.setattr("groupreplay.app.simulate.files._SPILL_BYTES", spill_bytes)
+    monkeypatch.setattr("groupreplay.app.simulate.prober_messages._SPILL_BYTES", spill_bytes)
     _, probes, _ = made("stuck", RowTarget(cluster_id="c"))
     assert {row[1] for row in probes} == {0}
     assert [row[2] for row in probes] == list(range(len(probes)))

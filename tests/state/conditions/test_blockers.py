@@ -5,13 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from msgspec import to_builtins
 
+from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state import Event, Evidence
-from groupreplay.state.conditions.blockers import Blocker
+from groupreplay.state.conditions.blockers import Blocker, session_timeout_ms
+from groupreplay.state.conditions.detection import GroupView
 from groupreplay.state.conditions.rebalance_stuck import RebalanceStuck
+from groupreplay.state.policy.context import OwnSettings
+from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
+from groupreplay.state.snapshot.group_state import GroupState
+from groupreplay.state.snapshot.modern import Modern
+from groupreplay.state.snapshot.offsets import Offsets
 from support.histories import modern_builders
-from support.histories.builders import CONTEXT, Raw, check, facts
+from support.histories.builders import CONTEXT, GROUP, Raw, check, facts
 from support.histories.modern_builders import target_epoch as assigned
 from support.histories.probed import MINUTE, START, conditions, told
 
@@ -126,3 +134,12 @@ def test_a_target_that_is_not_made() -> None:
     _, events = told(history, [], START + 2 * MINUTE)
     assert conditions(events)[0] == ("rebalance.stuck", "firing", START + MINUTE)
     assert (stuck(events)[0].reason, stuck(events)[0].blockers) == ("not_assigned", ())
+
+
+@pytest.mark.parametrize("timeout_ms", [8_000, 300_000])
+def test_the_session_of_members_without_one_of_their_own(timeout_ms: int) -> None:
+    """It is that of their group, which may be no default of Kafka's."""
+    own = OwnSettings({GROUP: {"consumer.session.timeout.ms": timeout_ms}})
+    snapshot = GroupSnapshot(group=GroupState(group_type=GroupType.CONSUMER, modern=Modern()))
+    view = GroupView(GROUP, snapshot, Offsets(), replace(CONTEXT, own_settings=own), 0)
+    assert session_timeout_ms(view) == timeout_ms

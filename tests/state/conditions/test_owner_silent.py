@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from groupreplay.state import Severity
-from support.histories.builders import check, generation, member
+from groupreplay.state.policy.context import OwnSettings
+from support.histories.builders import GROUP, Raw, check, commit, generation, member
 from support.histories.commit_lives import BEGIN, HOUR, START, beat, live, of
+from support.histories.group_writer import GroupWriter
+from support.histories.modern_builders import TOPIC
 from support.histories.probed import MINUTE, PROBING
 
 
@@ -42,3 +48,23 @@ def test_an_owner_of_quiet_partitions_in_a_group_that_commits_on_change() -> Non
     """Nothing new came into its partitions: that is all there is to it."""
     both, one = beat((0, 1), 5_000, 2 * MINUTE, moves=True), beat((0,), 2 * MINUTE, 10 * MINUTE, moves=True)
     assert of(live([*BEGIN, *both, *one], START + HOUR, PROBING), "owner.silent") == []
+
+
+@pytest.mark.parametrize("session_ms", [100_000, 300_000])
+def test_an_owner_in_a_group_with_a_session_of_its_own(session_ms: int) -> None:
+    """A member of KIP-848 may be gone for so long before the coordinator removes it: the group's own number counts."""
+    life = GroupWriter(partitions=2)
+    life.join("a")
+    life.join("b")
+    life.settle()
+    begun_ms = life.at
+
+    def beats(places: tuple[int, ...], from_ms: int, until_ms: int) -> list[Raw]:
+        times = range(from_ms, until_ms, 5_000)
+        return [commit("t", place, 7, at=begun_ms + at_ms) for at_ms in times for place in places]
+
+    history = [*life.log, *beats((0, 1), 5_000, 2 * MINUTE), *beats((0,), 2 * MINUTE, 20 * MINUTE)]
+    own = OwnSettings({GROUP: {"consumer.session.timeout.ms": session_ms}})
+    context = replace(PROBING, topic_names={TOPIC: "t"}, own_settings=own)
+    events = of(live(history, begun_ms + 20 * MINUTE, context), "owner.silent")
+    assert events == [("owner.silent", "firing", begun_ms + 115_000 + session_ms + 1)]

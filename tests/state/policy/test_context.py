@@ -11,7 +11,14 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from groupreplay.state.output.envelope import cloud_event, json_schemas
-from groupreplay.state.policy.context import ASSUMED_SESSIONS, FIELDS, MARK, Redaction, SessionSettings
+from groupreplay.state.policy.context import (
+    ASSUMED_SESSIONS,
+    FIELDS,
+    MARK,
+    OwnSettings,
+    Redaction,
+    SessionSettings,
+)
 from support.histories.builders import CONTEXT
 from support.histories.samples import one_of_each
 
@@ -87,7 +94,7 @@ def test_names_of_topics_are_no_fields() -> None:
 
 def test_an_assumption_is_marked_and_excludes_nothing_above_the_least_session() -> None:
     """Kafka's defaults, but a session may be as short as those of classic groups."""
-    marked = SessionSettings(45_000, 6_000, 5_000, timeout_assumed=True, heartbeat_assumed=True)
+    marked = SessionSettings(45_000, 6_000, 5_000, "default", "default")
     assert marked == ASSUMED_SESSIONS
     assert marked.assumed == {"session_timeout_ms": 45_000, "heartbeat_interval_ms": 5_000}
     assert SessionSettings(50_000, 45_000, 5_000).assumed == {}
@@ -96,11 +103,11 @@ def test_an_assumption_is_marked_and_excludes_nothing_above_the_least_session() 
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ((60_000, None, None), SessionSettings(60_000, 6_000, 5_000, heartbeat_assumed=True)),
+        ((60_000, None, None), SessionSettings(60_000, 6_000, 5_000, "group", "default")),
         ((60_000, 50_000, 9_000), SessionSettings(60_000, 50_000, 9_000)),
-        ((None, None, 9_000), SessionSettings(45_000, 6_000, 9_000, timeout_assumed=True)),
+        ((None, None, 9_000), SessionSettings(45_000, 6_000, 9_000, timeout_from="default")),
         # A broker that has so short a session has no longer least one, and no longer interval.
-        ((4_000, None, None), SessionSettings(4_000, 4_000, 4_000, heartbeat_assumed=True)),
+        ((4_000, None, None), SessionSettings(4_000, 4_000, 4_000, "group", "default")),
     ],
 )
 def test_only_what_is_given_is_not_assumed(
@@ -109,3 +116,41 @@ def test_only_what_is_given_is_not_assumed(
     """Each number by itself: the timeout does not say how often members send heartbeats."""
     assert ASSUMED_SESSIONS.override(*given) == expected
     assert SessionSettings().override(None, None, None) == SessionSettings()
+
+
+BROKERS = SessionSettings(45_000, 6_000, 5_000, "broker", "broker")
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        (None, BROKERS),
+        ({}, SessionSettings(45_000, 45_000, 5_000)),
+        # Of another kind of group: Kafka keeps it, and nothing goes by it.
+        ({"share.session.timeout.ms": 8_000}, SessionSettings(45_000, 45_000, 5_000)),
+        ({"consumer.session.timeout.ms": 8_000}, SessionSettings(8_000, 8_000, 5_000)),
+        ({"consumer.heartbeat.interval.ms": 9_000}, SessionSettings(45_000, 45_000, 9_000)),
+    ],
+)
+def test_the_settings_of_a_group(own: dict[str, int] | None, expected: SessionSettings) -> None:
+    """Its own number, else the brokers'; that of the brokers is assumed only while nobody has asked about the group."""
+    settings = BROKERS.of_group("consumer", own)
+    assert settings == expected
+    assert settings.assumed == (
+        {"session_timeout_ms": 45_000, "heartbeat_interval_ms": 5_000} if own is None else {}
+    )
+
+
+def test_a_group_without_own_settings_on_brokers_that_tell_nothing() -> None:
+    """Kafka's default stays assumed; a number of the group itself does not."""
+    assert ASSUMED_SESSIONS.of_group("consumer", {}) == ASSUMED_SESSIONS
+    own = ASSUMED_SESSIONS.of_group("share", {"share.session.timeout.ms": 50_000})
+    assert own == SessionSettings(50_000, 50_000, 5_000, "group", "default")
+
+
+def test_which_groups_somebody_asked_about() -> None:
+    """All groups of a capture; of a live cluster those that a broker has described."""
+    settings = {"a": {"consumer.session.timeout.ms": 8_000}}
+    everything, listed = OwnSettings(settings), OwnSettings(settings, {"a", "b"})
+    assert [everything.of(group) for group in "abc"] == [settings["a"], {}, {}]
+    assert [listed.of(group) for group in "abc"] == [settings["a"], {}, None]

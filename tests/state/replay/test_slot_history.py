@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from groupreplay.codecs import MemberMetadata
-from groupreplay.codecs.kafka_terms import Phase
+from groupreplay.codecs.kafka_terms import GroupType, Phase
+from groupreplay.state.policy.context import OwnSettings, SessionSettings
 from groupreplay.state.replay.generation_diff import MembershipChange
 from groupreplay.state.replay.report import Report
-from groupreplay.state.replay.slot_history import KEPT_MS, MOST_TIMES, learn, learn_probe, unsettled
+from groupreplay.state.replay.slot_history import (
+    KEPT_MS,
+    MOST_TIMES,
+    learn,
+    learn_probe,
+    session_settings,
+    unsettled,
+)
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot, read
 from groupreplay.state.snapshot.group_state import GroupState, RebalanceInProgress
 from groupreplay.state.snapshot.members import SlotHistory
@@ -27,6 +37,7 @@ from support.histories.builders import (
 from support.histories.connect_blobs import worker
 
 MINUTE = 60_000
+OWN = {"share.session.timeout.ms": 8_000}
 
 
 def memory(history: list[Raw]) -> SlotHistory | None:
@@ -124,3 +135,23 @@ def test_answers_of_the_prober_by_minute(minutes: int, count: int) -> None:
         learn_probe(snapshot, taken_ms)
     assert snapshot.slot_history is not None
     assert unsettled(snapshot.slot_history, minutes * MINUTE) == count
+
+
+@pytest.mark.parametrize(
+    ("answered", "asked", "expected"),
+    [
+        (None, None, SessionSettings(50_000, 6_000, 5_000, "broker", "broker")),
+        ({}, None, SessionSettings(50_000, 50_000, 5_000)),
+        (OWN, None, SessionSettings(8_000, 8_000, 5_000)),
+        (None, OwnSettings({GROUP: OWN}), SessionSettings(8_000, 8_000, 5_000)),
+        (None, OwnSettings({GROUP: OWN}, ()), SessionSettings(50_000, 6_000, 5_000, "broker", "broker")),
+    ],
+)
+def test_the_session_of_a_group(
+    answered: dict[str, int] | None, asked: OwnSettings | None, expected: SessionSettings
+) -> None:
+    """By the last answer of the prober, or by who has read the log; else the brokers' is assumed."""
+    snapshot = GroupSnapshot(group=GroupState(group_type=GroupType.SHARE), own_settings=answered)
+    brokers = {"share": SessionSettings(50_000, 6_000, 5_000, "broker", "broker")}
+    context = replace(CONTEXT, sessions=brokers, own_settings=asked)
+    assert session_settings(snapshot, context, GROUP) == expected

@@ -9,10 +9,13 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
+from groupreplay.state.job.observations import ObservationPlace
+from groupreplay.state.snapshot.observations import OwnSettingsAnswer
 from groupreplay.streaming.contract.probe_messages import (
     ClockReading,
     DocumentRequest,
     GroupAnswer,
+    GroupSettingsAnswer,
     HeartbeatMessage,
     JobDocumentsRequest,
     MemberAnswer,
@@ -125,6 +128,23 @@ REQUEST = DocumentRequest(cluster_id="c", run_id="r", group_id="größe", in_top
                 "told_to": 5,
             },
         ),
+        (
+            GroupSettingsAnswer(
+                cluster_id="c",
+                group_id="größe",
+                taken_ms=5,
+                settings={"share.session.timeout.ms": 7},
+            ),
+            "größe".encode(),
+            {
+                "kind": "settings",
+                "cluster_id": "c",
+                "group_id": "größe",
+                "taken_ms": 5,
+                "settings": {"share.session.timeout.ms": 7},
+                "interval_ms": 10_000,
+            },
+        ),
         (CLOCK, b"\0", {"kind": "clock", "cluster_id": "c", "at_ms": 9}),
         (
             REQUEST,
@@ -143,7 +163,7 @@ REQUEST = DocumentRequest(cluster_id="c", run_id="r", group_id="größe", in_top
             {"kind": "job_documents", "cluster_id": "c", "run_id": "r", "partitions": 50},
         ),
     ],
-    ids=["group", "round", "heartbeat", "clock", "document", "job_documents"],
+    ids=["group", "round", "heartbeat", "settings", "clock", "document", "job_documents"],
 )
 def test_the_wire_format(message: ProbeMessage, key: bytes, document: dict[str, object]) -> None:
     """Others read this topic, too: keys and fields are part of the contract."""
@@ -218,6 +238,27 @@ def test_no_number_is_too_large_for_what_follows(message: ProbeMessage) -> None:
     documents = list(numbers(msgspec.to_builtins(json.loads(value))))
     assert len(documents) >= len(re.findall(rb":-?\d", value)) > 0
     assert [decode_message(key, document) for document in documents] == [None] * len(documents)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, ()),
+        (
+            {"consumer.session.timeout.ms": 8_000, "consumer.heartbeat.interval.ms": 2_000},
+            (("consumer.heartbeat.interval.ms", 2_000), ("consumer.session.timeout.ms", 8_000)),
+        ),
+        # Of a later release, or of another program.
+        ({"consumer.session.timeout.ms": -1, "streams.num.standby.replicas": 1}, ()),
+    ],
+)
+def test_the_settings_of_a_group(settings: dict[str, int], expected: tuple[tuple[str, int], ...]) -> None:
+    """Those that something rests on, in order; a number that is no time is none."""
+    message = GroupSettingsAnswer(cluster_id="c", group_id="größe", taken_ms=5, settings=settings)
+    assert decode_message(*encode_message(message)) == message
+    assert message.observation(ObservationPlace("p", 1, 2), 7) == OwnSettingsAnswer(
+        taken_ms=5, topic="p", partition=1, offset=2, written_ms=7, settings=expected
+    )
 
 
 VALUE = encode_message(ANSWER)[1]

@@ -19,6 +19,7 @@ from groupreplay.streaming.config.retention import (
     RETENTION,
     SESSIONS,
     Retention,
+    of_brokers,
 )
 from groupreplay.streaming.config.settings import Cluster, RetentionFlags
 from groupreplay.streaming.kafka.broker_config import (
@@ -161,7 +162,7 @@ def test_the_sessions_of_each_type_of_group() -> None:
         SESSIONS["consumer"][0]: "45000",
     }
     found = effective_retention(RetentionFlags(retention_minutes=5, check_interval_ms=7), Broker(told))  # type: ignore[arg-type]
-    assert found.sessions == {"share": SessionSettings(50_000, 45_000, 5_000)}
+    assert found.sessions == {"share": SessionSettings(50_000, 45_000, 5_000, "broker", "broker")}
     assert found.for_context()["sessions"] == found.sessions
     recorded = effective_retention(RetentionFlags(), Broker(REFUSED), found)  # type: ignore[arg-type]
     assert recorded == found
@@ -173,15 +174,13 @@ SESSION, LEAST, HEARTBEAT = SESSIONS["consumer"]
 def test_flags_of_sessions_then_the_broker_then_defaults() -> None:
     """Setting by setting; types without a flag stay as the broker tells them."""
     flags = RetentionFlags(session_settings={SESSION: 60_000})
-    told = Retention(
-        sessions={kind: SessionSettings(50_000, 45_000, 4_000) for kind in ("consumer", "share")}
-    )
+    told = Retention(sessions={kind: of_brokers(50_000, 45_000, 4_000) for kind in ("consumer", "share")})
     assert effective_retention(flags, None, told).sessions == {
-        "consumer": SessionSettings(60_000, 45_000, 4_000),
-        "share": SessionSettings(50_000, 45_000, 4_000),
+        "consumer": SessionSettings(60_000, 45_000, 4_000, "group", "broker"),
+        "share": of_brokers(50_000, 45_000, 4_000),
     }
     assert effective_retention(flags, None).sessions == {
-        "consumer": SessionSettings(60_000, 6_000, 5_000, heartbeat_assumed=True)
+        "consumer": SessionSettings(60_000, 6_000, 5_000, "group", "default")
     }
 
 

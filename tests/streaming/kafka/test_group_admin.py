@@ -6,15 +6,17 @@ one is asked in ``integration/test_prober_live.py``. Which partition holds a gro
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import OFFSET_INVALID, ConsumerGroupState, KafkaError, KafkaException
+from confluent_kafka import OFFSET_INVALID, ConsumerGroupState, ConsumerGroupType, KafkaError, KafkaException
+from confluent_kafka.admin import ConfigSource
 
+from groupreplay.state.policy.context import OwnSettings
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.probe_messages import MemberAnswer
@@ -25,6 +27,7 @@ from groupreplay.streaming.kafka.group_admin import (
     GroupDescription,
     GroupListing,
     Refusal,
+    own_settings_now,
 )
 
 #: All states of a classic group.
@@ -62,11 +65,23 @@ class Admin:
     def list_topics(self, *_: object, **__: object) -> Any:
         return done(self.answers["metadata"]).result()
 
-    def list_consumer_groups(self, *, states: set[ConsumerGroupState], **_: object) -> Future[Any]:
-        assert states == {STATES["PreparingRebalance"], STATES["CompletingRebalance"]}
+    def list_consumer_groups(
+        self,
+        *,
+        states: Collection[ConsumerGroupState] = (),
+        types: Collection[ConsumerGroupType] = (),
+        **_: object,
+    ) -> Future[Any]:
+        assert {*states, *types} in (
+            {STATES["PreparingRebalance"], STATES["CompletingRebalance"]},
+            {ConsumerGroupType.CONSUMER},
+        )
         return done(self.answers["listing"])
 
     def describe_configs(self, resources: Sequence[Any], **_: object) -> Mapping[Any, Future[Any]]:
+        if "settings" in self.answers:
+            self.described_at_once.append(len(resources))
+            return {one: done(self.answers["settings"].get(one.name, REFUSED)) for one in resources}
         (resource,) = resources
         return {resource: done(self.answers["configs"][int(resource.name)])}
 
@@ -114,6 +129,76 @@ def test_the_layout() -> None:
         assert layout == ClusterLayout(brokers, count, dict.fromkeys(range(1, count), 2))
     with pytest.raises(GroupReplayError, match=r"timed out \(__consumer_offsets, h:1\)"):
         questions(Admin(metadata=SILENT)).layout()
+
+
+def typed(name: str, kind: ConsumerGroupType) -> SimpleNamespace:
+    """A group as librdkafka lists it by its type."""
+    return SimpleNamespace(group_id=name, type=kind)
+
+
+@pytest.mark.parametrize(
+    ("listing", "expected"),
+    [
+        (
+            SimpleNamespace(
+                valid=[
+                    typed("a", ConsumerGroupType.CONSUMER),
+                    typed("b", ConsumerGroupType.CLASSIC),
+                    typed("c", ConsumerGroupType.UNKNOWN),
+                ],
+                errors=[],
+            ),
+            frozenset({"a"}),
+        ),
+        (SimpleNamespace(valid=[], errors=[SILENT]), None),
+        (SILENT, None),
+    ],
+    ids=["a broker before 3.8 does not filter", "one is silent", "all are"],
+)
+def test_the_groups_of_the_newer_protocol(listing: Any, expected: frozenset[str] | None) -> None:
+    """Those that are said to be; without the answer of a broker it is not known which there are."""
+    assert questions(Admin(listing=listing)).consumer_groups() == expected
+
+
+def entry(value: str, source: ConfigSource) -> SimpleNamespace:
+    """A setting as librdkafka describes it."""
+    return SimpleNamespace(value=value, source=source.value)
+
+
+def test_what_groups_have_set_for_themselves() -> None:
+    """Settings that something rests on, in requests of 100 groups; no word about a group that is refused."""
+    own = {
+        "consumer.session.timeout.ms": entry("8000", ConfigSource.GROUP_CONFIG),
+        "consumer.heartbeat.interval.ms": entry("2000", ConfigSource.STATIC_BROKER_CONFIG),
+        "share.heartbeat.interval.ms": entry("5000", ConfigSource.DEFAULT_CONFIG),
+        "streams.num.standby.replicas": entry("1", ConfigSource.GROUP_CONFIG),
+    }
+    names = [f"g{number}" for number in range(150)]
+    others: dict[str, Any] = {name: {} for name in names[2:]}
+    admin = Admin(settings={"g1": own, **others})
+    settings = questions(admin).own_settings(names)
+    assert settings == {"g1": {"consumer.session.timeout.ms": 8_000}, **others}
+    assert admin.described_at_once == [100, 50]
+    assert questions(admin).own_settings([]) == {}
+
+
+@pytest.mark.parametrize(
+    ("listing", "expected"),
+    [
+        (
+            SimpleNamespace(
+                valid=[typed(name, ConsumerGroupType.CONSUMER) for name in ("a", "b", "c")], errors=[]
+            ),
+            OwnSettings({"a": {"consumer.session.timeout.ms": 8_000}}, frozenset({"a", "b"})),
+        ),
+        (SILENT, None),
+    ],
+)
+def test_the_settings_of_now(listing: Any, expected: OwnSettings | None) -> None:
+    """Which groups were described is part of it: of others nobody knows what they have set."""
+    own = {"consumer.session.timeout.ms": entry("8000", ConfigSource.GROUP_CONFIG)}
+    connection = questions(Admin(listing=listing, settings={"a": own, "b": {}}))._connection
+    assert own_settings_now(connection) == expected
 
 
 def listed(name: str, word: str | None) -> SimpleNamespace:

@@ -14,7 +14,11 @@ import pytest
 from msgspec.structs import replace
 
 from groupreplay.streaming.base.errors import GroupReplayError
-from groupreplay.streaming.contract.probe_messages import DeletedTopicsAnswer, ProbeMessage
+from groupreplay.streaming.contract.probe_messages import (
+    DeletedTopicsAnswer,
+    GroupSettingsAnswer,
+    ProbeMessage,
+)
 from groupreplay.streaming.kafka.group_admin import (
     ClusterLayout,
     GroupAdmin,
@@ -121,6 +125,13 @@ class Cluster(GroupAdmin):
     describes: bool = True
     described: list[list[str]] = field(default_factory=list)
     existing: set[str] = field(default_factory=set)
+    own: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def consumer_groups(self) -> frozenset[str]:
+        return frozenset(self.own)
+
+    def own_settings(self, groups: Collection[str]) -> dict[str, dict[str, int]]:
+        return {group: self.own[group] for group in groups}
 
     def clock(self) -> int:
         self.now_ms += 1
@@ -353,3 +364,20 @@ def test_a_topic_that_is_gone() -> None:
     )
     assert taken.messages == [expected, taken.summary]
     assert asking.take().deletions == ()
+
+
+def test_settings_stand_before_the_summary() -> None:
+    """Once written they are remembered; those of a round that was not written are told again."""
+    cluster = Cluster(own={"g": {"consumer.session.timeout.ms": 8_000}})
+    asking = prober(cluster)
+    for is_written in (False, True):
+        taken = asking.take()
+        assert taken.messages == [
+            GroupSettingsAnswer(
+                cluster_id=CLUSTER_ID, group_id="g", taken_ms=cluster.now_ms, settings=cluster.own["g"]
+            ),
+            taken.summary,
+        ]
+        if is_written:
+            asking.remember(taken)
+    assert asking.take().settings == ()

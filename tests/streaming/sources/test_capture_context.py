@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import msgspec
 import pytest
 
 from groupreplay.state.plausible_times import LATEST_MS
-from groupreplay.state.policy.context import SessionSettings
+from groupreplay.state.policy.context import OwnSettings, SessionSettings
 from groupreplay.streaming.config.retention import Retention
 from groupreplay.streaming.sources.capture_context import (
     CONTEXT,
@@ -69,6 +71,29 @@ def test_of_several_files() -> None:
     assert latest_context([None]) is None
 
 
+@pytest.mark.parametrize(
+    ("captures", "expected"),
+    [
+        ([{"a": {"s": 1}}, {"b": {"s": 2}}], {"a": {"s": 1}, "b": {"s": 2}}),
+        ([{"a": {"s": 1}}, {"a": {"s": 2}}], {"a": {"s": 2}}),
+        ([{}, {}], {}),
+        ([{"a": {"s": 1}}, None], None),
+    ],
+)
+def test_the_settings_of_groups_of_several_captures(
+    captures: Sequence[Mapping[str, Mapping[str, int]] | None],
+    expected: Mapping[str, Mapping[str, int]] | None,
+) -> None:
+    """Those of all, the later first; if nobody asked for one of them, it is not known which groups have none."""
+    contexts = [CaptureContext(complete_ms=at, group_settings=own) for at, own in enumerate(captures)]
+    merged = latest_context(contexts)
+    assert merged is not None
+    assert merged.group_settings == expected
+    other = latest_context([*contexts, None])
+    assert other is not None
+    assert other.group_settings is None
+
+
 def test_retention() -> None:
     """As far as it is known, with the release."""
     assert retention_of(CaptureContext()) == Retention()
@@ -76,8 +101,10 @@ def test_retention() -> None:
         retention_ms=5, check_interval_ms=6
     )
     assert retention_of(CaptureContext(brokers="Kafka 3.9")) == Retention(broker_release=(3, 9))
-    sessions = {"consumer": SessionSettings(9, 8, 3)}
+    sessions = {"consumer": SessionSettings(9, 8, 3, "broker", "broker")}
     assert retention_of(CaptureContext(sessions={"consumer": (9, 8, 3)})) == Retention(sessions=sessions)
+    own = {"g": {"consumer.session.timeout.ms": 7}}
+    assert retention_of(CaptureContext(group_settings=own)) == Retention(own_settings=OwnSettings(own))
 
 
 def test_a_capture_of_brokers_of_no_release(caplog: pytest.LogCaptureFixture) -> None:

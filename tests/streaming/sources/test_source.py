@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
+from confluent_kafka import ConsumerGroupType
+from confluent_kafka.admin import ConfigResource, ConfigSource
 
+from groupreplay.state.policy.context import OwnSettings
+from groupreplay.streaming.config.retention import Retention
 from groupreplay.streaming.config.settings import RetentionFlags
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.sources.source import Rows, context_of, counted, shows_rounds
@@ -63,6 +69,44 @@ class Answering:
     def broker_settings(self, wanted: object) -> Mapping[str, str]:
         """A retention."""
         return {"offsets.retention.minutes": "3"}
+
+    def admin(self) -> object:
+        """Lists one group, with a session of its own."""
+        return self
+
+    def list_consumer_groups(self, **_: object) -> Future[object]:
+        """One group of KIP-848, and one that a broker before 3.8 lists."""
+        listed = [
+            SimpleNamespace(group_id="g", type=ConsumerGroupType.CONSUMER),
+            SimpleNamespace(group_id="h", type=ConsumerGroupType.UNKNOWN),
+        ]
+        return done(SimpleNamespace(valid=listed, errors=[]))
+
+    def describe_configs(self, resources: Iterable[ConfigResource], **_: object) -> dict[object, object]:
+        """A session of 8 s for all."""
+        entry = SimpleNamespace(value="8000", source=ConfigSource.GROUP_CONFIG.value)
+        return {one: done({"consumer.session.timeout.ms": entry}) for one in resources}
+
+
+def done(outcome: object) -> Future[Any]:
+    """A future that has ended."""
+    future: Future[Any] = Future()
+    future.set_result(outcome)
+    return future
+
+
+OWN = {"g": {"consumer.session.timeout.ms": 8_000}}
+
+
+@pytest.mark.parametrize("is_live", [True, False])
+@pytest.mark.parametrize("is_probed", [True, False])
+def test_the_settings_of_groups(is_live: bool, is_probed: bool) -> None:
+    """Those of now, or of the capture; where a prober was at work a job knew what it had written, so a replay does."""
+    recorded = Retention(own_settings=OwnSettings(OWN))
+    connection = cast(Connection, Answering()) if is_live else None
+    rows = Rows("c", "e", iter(()), connection, is_probed=is_probed, retention=recorded)
+    asked = OwnSettings(OWN, frozenset({"g"})) if is_live else OwnSettings(OWN)
+    assert context_of(rows, WEEK).own_settings == (None if is_probed else asked)
 
 
 def test_the_context_of_rows() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -39,7 +39,7 @@ TOPIC, QUIET_TOPIC = "departures", "departures-quiet"
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """Settings of the members of a group; ``session_ms`` None: that of the broker (KIP-848)."""
+    """Settings of the members of a group; ``own`` are those of the group itself (KIP-848), by Kafka's names."""
 
     name: str
     protocol: Literal["classic", "consumer"]
@@ -47,6 +47,7 @@ class Profile:
     poll_ms: int
     commit_ms: int = 5_000
     topic: str = TOPIC
+    own: Mapping[str, int] = field(default_factory=dict)
 
     def settings(self, servers: str, group: str, client: str, library: Library) -> dict[str, object]:
         """Of one consumer."""
@@ -115,6 +116,16 @@ CONSUMER_SHORT = Profile(
 )
 CONSUMER_OFTEN = replace(CONSUMER_SHORT, name="shortened, frequent commits", commit_ms=1_000, poll_ms=15_000)
 CONSUMER_QUIET = replace(CONSUMER_SHORT, name="shortened, nothing to read", topic=QUIET_TOPIC)
+SESSION, HEARTBEAT = "consumer.session.timeout.ms", "consumer.heartbeat.interval.ms"
+CONSUMER_OWN = replace(
+    CONSUMER_SHORT, name="a short session of its own", own={SESSION: 8_000, HEARTBEAT: 2_000}
+)
+CONSUMER_OWN_LONG = replace(
+    CONSUMER_SHORT,
+    name="a long session of its own",
+    session_ms=20_000,
+    own={SESSION: 20_000, HEARTBEAT: 5_000},
+)
 
 
 @dataclass
@@ -188,6 +199,9 @@ def default_broker(seed: int, share: float = 1.0) -> list[Cell]:
     for library in ("librdkafka", "java"):
         for profile in (CLASSIC_SHORT, CONSUMER_DEFAULT):
             draft.static(profile, library)  # type: ignore[arg-type]
+    for _ in range(_few(share, 3)):
+        draft.usual(CONSUMER_OWN, "librdkafka")
+    draft.usual(CONSUMER_OWN, "java")
     return draft.cells
 
 
@@ -209,6 +223,8 @@ def short_broker(seed: int, share: float = 1.0) -> list[Cell]:
     for library in ("librdkafka", "java"):
         for profile in (CLASSIC_SHORT, CONSUMER_SHORT):
             draft.static(profile, library)  # type: ignore[arg-type]
+    for _ in range(_few(share, 2)):
+        draft.usual(CONSUMER_OWN_LONG, "librdkafka")
     return draft.cells
 
 

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from confluent_kafka import ConsumerGroupState, KafkaException, Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, ConfigResource
 
 from groupreplay.streaming.local.jars import jar_paths
 from support.departures import java_host, member_host
 from support.departures.plan import QUIET_TOPIC, TOPIC, Cell, Departure, Library, departures
-from support.kafka.clients import make_topics
+from support.kafka.clients import make_topics, set_configs
 from support.kafka.kafka_classes import Jvm
 from support.kafka.waiting import in_background, wait_until
 
@@ -125,6 +125,9 @@ class Player:
     def play(self) -> list[Departed]:
         """Everything, to the end."""
         make_topics(self.servers, {TOPIC: PARTITIONS, QUIET_TOPIC: PARTITIONS})
+        for cell in self.cells:
+            if cell.profile.own:
+                set_configs(self.servers, ConfigResource.Type.GROUP, [cell.group], cell.profile.own)
         with self._exit, in_background(self._produce):
             self._start_all()
             self._begin_ms = int(time.time() * 1_000)

@@ -18,19 +18,17 @@ from support.departures.plan import Cell
 from support.departures.player import Departed, Player
 from support.departures.scores import Score, left_events, score
 
-#: Kafka's defaults, in place of the short ones of the embedded broker.
+#: Kafka's defaults, in place of the short ones of the embedded broker; a group may choose shorter sessions for itself.
 DEFAULTS: Final[Mapping[str, object]] = {
     "group.min.session.timeout.ms": 6_000,
     "group.initial.rebalance.delay.ms": 3_000,
-    "group.consumer.min.session.timeout.ms": 45_000,
-    "group.consumer.min.heartbeat.interval.ms": 5_000,
+    "group.consumer.min.session.timeout.ms": 6_000,
+    "group.consumer.min.heartbeat.interval.ms": 1_000,
 }
 #: Sessions of KIP-848 that the broker has shortened.
 SHORTENED: Final[Mapping[str, object]] = {
     **DEFAULTS,
-    "group.consumer.min.session.timeout.ms": 6_000,
     "group.consumer.session.timeout.ms": 8_000,
-    "group.consumer.min.heartbeat.interval.ms": 1_000,
     "group.consumer.heartbeat.interval.ms": 2_000,
 }
 _GROUPREPLAY: Final = (sys.executable, "-m", "groupreplay")

@@ -7,22 +7,26 @@ from __future__ import annotations
 
 import heapq
 import json
-import tempfile
-from array import array
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, nullcontext
-from dataclasses import dataclass
 from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import IO, Final, TextIO, TypeAlias
+from typing import Final, TextIO, TypeAlias
 
 import msgspec
 import pyarrow as pa
 
+from groupreplay.app.simulate.prober_messages import (
+    PROBES_TOPIC,
+    MessageSorter,
+    Rounds,
+    RowTarget,
+    SettingsAnswers,
+    group_answer,
+)
 from groupreplay.codecs import encode_key, encode_value
-from groupreplay.codecs.kafka_terms import REBALANCING, GroupType
-from groupreplay.coordinator.requests import Error
+from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.coordinator.simulation.scenario import Scenario
 from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.settings_table import (
@@ -36,7 +40,6 @@ from groupreplay.coordinator.simulation.settings_table import (
 )
 from groupreplay.coordinator.simulation.simulation import (
     BEGIN_MS,
-    BROKERS,
     CoordinatorWarning,
     GroupProbe,
     GroupTransition,
@@ -46,14 +49,10 @@ from groupreplay.coordinator.simulation.simulation import (
     simulate,
 )
 from groupreplay.coordinator.trace_entries import TraceEntry
-from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import GroupReplayError, did_you_mean, unusable
 from groupreplay.streaming.base.files import atomic_file, is_written_into, require_new
 from groupreplay.streaming.contract.log import ROW_SCHEMA, ProgressCallback, no_progress
 from groupreplay.streaming.contract.probe_messages import (
-    GroupAnswer,
-    MemberAnswer,
-    RoundSummary,
     encode_message,
 )
 from groupreplay.streaming.sources.capture import CaptureWriter
@@ -129,23 +128,8 @@ def _unknown(table: Mapping[str, Setting], name: str, where: str) -> GroupReplay
     return unusable(f"unknown setting {shown(name)!r}", where, fix)
 
 
-PROBES_TOPIC: Final = "group-probes"
-_SPILL_BYTES: Final = 32 * 1024 * 1024
-_SEPARATOR: Final = b"\0"
-#: The answer of a broker that loads a partition, instead of a list of groups.
-_LOADING: Final = Error.COORDINATOR_LOAD_IN_PROGRESS.value
 #: Topic, partition, offset, timestamp, timestamp type, key, value.
 SimulatedRow: TypeAlias = tuple[str, int, int, int, int, bytes, "bytes | None"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RowTarget:
-    """The topics that the rows are for. ``first_offsets``: of a real topic, which assigns offsets itself."""
-
-    cluster_id: str
-    topic: str = OFFSETS_TOPIC
-    probes_topic: str = PROBES_TOPIC
-    first_offsets: Mapping[int, int] | None = None
 
 
 def simulated_rows(
@@ -162,17 +146,20 @@ def simulated_rows(
     their own topic, ordered by time: the answers of each round, then its summary.
     """
     with ExitStack() as stack:
-        answers = _MessageSorter(stack)
-        rounds = _Rounds(plan, target)
+        answers = MessageSorter(stack)
+        rounds = Rounds(plan, target)
+        settings = SettingsAnswers(plan, target)
         done = 0
         for partition, group_ids in enumerate(plan.group_ids()):
             for item in simulate(plan, group_ids, partition):
                 if isinstance(item, WrittenRecord):
                     rounds.records[partition] += 1
+                    for message in settings.answers(item):
+                        answers.add(message.taken_ms, *encode_message(message))
                     yield _record(target, partition, item)
                 elif isinstance(item, GroupProbe):
                     rounds.note_answer(item)
-                    answers.add(item.taken_ms, *encode_message(_answer(target, partition, item, plan)))
+                    answers.add(item.taken_ms, *encode_message(group_answer(target, partition, item, plan)))
                 elif isinstance(item, LogEnds):
                     rounds.note_ends(partition, item)
                 elif isinstance(item, TraceEntry):
@@ -192,31 +179,6 @@ def _record(target: RowTarget, partition: int, item: WrittenRecord) -> Simulated
     return target.topic, partition, item.offset, item.timestamp_ms, 0, encode_key(item.key), value
 
 
-def _answer(target: RowTarget, partition: int, item: GroupProbe, plan: SimulationPlan) -> GroupAnswer:
-    summary = item.summary
-    return GroupAnswer(
-        cluster_id=target.cluster_id,
-        group_id=item.group_id,
-        taken_ms=item.taken_ms,
-        state=summary.state.value,
-        broker=plan.coordinator(partition, item.taken_ms),
-        protocol_type=summary.protocol_type,
-        protocol=summary.protocol,
-        members=tuple(
-            MemberAnswer(
-                member_id=member.member_id,
-                instance_id=member.instance_id,
-                client_id=member.client_id,
-                client_host=member.client_host,
-            )
-            for member in summary.members
-        ),
-        interval_ms=plan.probe_interval_ms or 0,
-        unseen_ms=plan.probe_interval_ms,
-        answered_ms=item.taken_ms,
-    )
-
-
 def _line(item: GroupTransition | CoordinatorWarning) -> str:
     if isinstance(item, CoordinatorWarning):
         return json.dumps({"time_ms": item.at_ms, "group_id": item.group_id, "warning": item.text})
@@ -231,91 +193,6 @@ def _line(item: GroupTransition | CoordinatorWarning) -> str:
             "generation": change.generation,
         }
     )
-
-
-class _MessageSorter:
-    """Sorts messages by time, then by order of arrival; spills to files what does not fit into memory."""
-
-    def __init__(self, stack: ExitStack) -> None:
-        self._stack = stack
-        self._runs: list[IO[bytes]] = []
-        self._held: list[bytes] = []
-        self._size = 0
-        self._added = 0
-
-    def add(self, taken_ms: int, key: bytes, value: bytes) -> None:
-        """Add a message."""
-        # Neither simulated names nor JSON contain NUL or line ends, so whole lines sort by time.
-        line = _SEPARATOR.join((b"%015d%015d" % (taken_ms, self._added), key, value + b"\n"))
-        self._held.append(line)
-        self._added += 1
-        self._size += len(line)
-        if self._size >= _SPILL_BYTES:
-            file = tempfile.TemporaryFile(prefix="groupreplay-answers-")  # noqa: SIM115 -- the stack closes it
-            self._runs.append(self._stack.enter_context(file))
-            file.writelines(sorted(self._held))
-            file.seek(0)
-            self._held, self._size = [], 0
-
-    def __iter__(self) -> Iterator[tuple[int, bytes, bytes]]:
-        for line in heapq.merge(*self._runs, sorted(self._held)):
-            order, key, value = line.rstrip(b"\n").split(_SEPARATOR)
-            yield int(order[:15]), key, value
-
-
-class _Rounds:
-    """The rounds of the prober: the end of each partition, and the number of rebalancing groups.
-
-    ``records``: the number of readable records of each partition.
-    """
-
-    def __init__(self, plan: SimulationPlan, target: RowTarget) -> None:
-        step_ms, count = plan.probe_interval_ms, plan.partitions
-        self._plan = plan
-        self._target = target
-        self._times = range(BEGIN_MS + step_ms, plan.end_ms, step_ms) if step_ms else range(0)
-        self.records = array("q", bytes(8 * count))
-        self._high = [array("q") for _ in range(count)]
-        self._stable = [array("q") for _ in range(count)]
-        self._rebalancing = array("q", bytes(8 * len(self._times)))
-
-    def note_ends(self, partition: int, item: LogEnds) -> None:
-        """Add the end of a partition at the time of the next round."""
-        high, stable = item.high_watermark, item.last_stable
-        if self._target.first_offsets is not None:
-            # A real topic has neither transaction markers nor aborted records.
-            high = stable = self._target.first_offsets[partition] + self.records[partition]
-        self._high[partition].append(high)
-        self._stable[partition].append(stable)
-
-    def note_answer(self, item: GroupProbe) -> None:
-        """Count an answer about a group."""
-        self._rebalancing[self._times.index(item.taken_ms)] += item.summary.state in REBALANCING
-
-    def messages(self) -> Iterator[tuple[int, bytes, bytes]]:
-        """The summary of each round; call this when all partitions are complete."""
-        for number, taken_ms in enumerate(self._times):
-            away, loading = self._plan.away(taken_ms), self._plan.loading(taken_ms)
-            ends = enumerate(zip(self._high, self._stable, strict=True))
-            message = RoundSummary(
-                cluster_id=self._target.cluster_id,
-                taken_ms=taken_ms,
-                # A broker that is down is not in the cluster's metadata.
-                brokers={
-                    broker: _LOADING if broker in loading else None
-                    for broker in BROKERS
-                    if broker not in away
-                },
-                rights="ok",
-                partitions={target: (high[number], stable[number]) for target, (high, stable) in ends},
-                partition_count=self._plan.partitions,
-                groups=self._rebalancing[number],
-                leaders={
-                    target: self._plan.coordinator(target, taken_ms)
-                    for target in range(self._plan.partitions)
-                },
-            )
-            yield taken_ms, *encode_message(message)
 
 
 CLUSTER_ID: Final = "simulated"
@@ -389,6 +266,7 @@ def _context(plan: SimulationPlan) -> CaptureContext:
                 plan.settings.consumer_heartbeat_interval_ms,
             )
         },
+        group_settings={},
         partitions=plan.partitions,
         probes=None if plan.probe_interval_ms is None else PROBES_TOPIC,
     )

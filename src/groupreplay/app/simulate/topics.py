@@ -10,7 +10,8 @@ from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Message
 
-from groupreplay.app.simulate.files import PROBES_TOPIC, RowTarget, SimulatedRow, simulated_rows
+from groupreplay.app.simulate.files import SimulatedRow, simulated_rows
+from groupreplay.app.simulate.prober_messages import PROBES_TOPIC, RowTarget
 from groupreplay.coordinator.simulation.simulation import SimulationPlan
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
 
-from groupreplay.codecs.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS, GroupType, MemberPhase, Phase
+from groupreplay.codecs.kafka_terms import GroupType, MemberPhase, Phase
 from groupreplay.state import phrases
 from groupreplay.state.conditions.detection import GroupView
 from groupreplay.state.conditions.suspects import MOST, candidates, suspects
@@ -119,13 +119,13 @@ def rebalance_timeout_ms(view: GroupView) -> int:
 
 
 def session_timeout_ms(view: GroupView) -> int:
-    """The largest session timeout in the log, else the broker's default."""
+    """The largest session timeout in the log, else that of the group."""
     group = view.group
     if group.modern is not None:
         timeouts_ms = [member.classic_session_timeout_ms or 0 for member in group.modern.members.values()]
     else:
         timeouts_ms = [member.session_timeout_ms for member in group.classic.members or group.former]
-    return max(timeouts_ms, default=0) or DEFAULT_SESSION_TIMEOUT_MS
+    return max(timeouts_ms, default=0) or view.session.timeout_ms
 
 
 def waits(view: GroupView) -> Iterator[Wait]:

@@ -11,12 +11,13 @@ import msgspec
 
 from groupreplay.state.conditions.condition import Condition
 from groupreplay.state.events.event import Evidence, Severity
+from groupreplay.state.replay.slot_history import session_settings
 from groupreplay.state.snapshot.group_snapshot import ConditionKey
 
 if TYPE_CHECKING:
     from groupreplay.state.job.job_state import JobState
     from groupreplay.state.job.observations import JobObservation
-    from groupreplay.state.policy.context import Context
+    from groupreplay.state.policy.context import Context, SessionSettings
     from groupreplay.state.snapshot.group_snapshot import ActiveCondition, GroupSnapshot
     from groupreplay.state.snapshot.group_state import BeginBounds, GroupState
     from groupreplay.state.snapshot.offsets import Offsets
@@ -96,6 +97,11 @@ class GroupView(msgspec.Struct, frozen=True):
     def group(self) -> GroupState:
         """What the group's records and probes show."""
         return self.snapshot.group
+
+    @property
+    def session(self) -> SessionSettings:
+        """The session of members that have none of their own."""
+        return session_settings(self.snapshot, self.context, self.group_id)
 
     def active(self, kind: type[Condition]) -> ActiveCondition | None:
         """The reported condition of a kind that has no subjects."""

@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from groupreplay.codecs.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS
 from groupreplay.state import phrases
 from groupreplay.state.conditions.commit_gaps import commits_expected, usual_gap_ms
 from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Alert, Example, MemberCondition
@@ -108,7 +107,7 @@ class OwnerSilentDetector(GroupDetector):
         if not commits_expected(view):
             return QUIET
         gap_ms = usual_gap_ms(view, self.commits, self.repeats)
-        session_ms = timeouts(view.group)[1] or DEFAULT_SESSION_TIMEOUT_MS
+        session_ms = timeouts(view.group)[1] or view.session.timeout_ms
         limit_ms = self.threshold_ms or max(session_ms, self.of_gap * (gap_ms or 0))
         stable_ms = view.group.since_ms or 0
         commit_ms = view.offsets.rows["commit_timestamp_ms"].tolist()

@@ -76,7 +76,8 @@ Assumed = Annotated[
     Mapping[str, int],
     Meta(
         description="Numbers that the event rests on and that neither a record nor a broker has given, by name "
-        "(`retention_ms`): Kafka's defaults. Empty: nothing was assumed."
+        "(`retention_ms`): Kafka's defaults; of sessions the brokers', while nobody has asked whether the group has "
+        "its own. Empty: nothing was assumed."
     ),
 ]
 

@@ -7,12 +7,12 @@ a secret can be tried out. The state is never redacted: records and answers of b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from groupreplay.codecs.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS
+from groupreplay.codecs.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS, GroupType
 from groupreplay.state.policy.rules import Policy
 
 #: The prefix of a hidden value: it is no name.
@@ -103,25 +103,31 @@ class Redaction:
         return self.hide(value) if hidden and isinstance(value, str) else value
 
 
-class SessionSettings(NamedTuple):
-    """The settings of the brokers for the groups of one kind.
+#: Where a number comes from: it holds for the group (its members or its settings have it, or a flag gave it); it is the
+#: brokers', and nobody has asked whether the group has its own; or it is Kafka's default.
+NumberOrigin: TypeAlias = Literal["group", "broker", "default"]
 
-    ``group.KIND.session.timeout.ms``, the least one that a group may have for itself
-    (``group.KIND.min.session.timeout.ms``), and ``group.KIND.heartbeat.interval.ms``. ``timeout_assumed`` and
-    ``heartbeat_assumed``: nobody has said so.
+
+class SessionSettings(NamedTuple):
+    """The settings for the groups of one kind, or for one group.
+
+    ``group.KIND.session.timeout.ms``, the least one that the group may have
+    (``group.KIND.min.session.timeout.ms``), and ``group.KIND.heartbeat.interval.ms``.
     """
 
     timeout_ms: int = DEFAULT_SESSION_TIMEOUT_MS
     least_ms: int = DEFAULT_SESSION_TIMEOUT_MS
     heartbeat_ms: int = 5_000
-    timeout_assumed: bool = False
-    heartbeat_assumed: bool = False
+    timeout_from: NumberOrigin = "group"
+    heartbeat_from: NumberOrigin = "group"
 
     @property
     def assumed(self) -> dict[str, int]:
-        """What nobody has said, as an event names it (``event.Assumed``)."""
-        timeout = {"session_timeout_ms": self.timeout_ms} if self.timeout_assumed else {}
-        return timeout | ({"heartbeat_interval_ms": self.heartbeat_ms} if self.heartbeat_assumed else {})
+        """What nobody has said about the group, as an event names it (``event.Assumed``)."""
+        timeout = {} if self.timeout_from == "group" else {"session_timeout_ms": self.timeout_ms}
+        return timeout | (
+            {} if self.heartbeat_from == "group" else {"heartbeat_interval_ms": self.heartbeat_ms}
+        )
 
     def override(
         self, timeout_ms: int | None, least_ms: int | None, heartbeat_ms: int | None
@@ -132,13 +138,47 @@ class SessionSettings(NamedTuple):
             session_ms,
             min(least_ms or self.least_ms, session_ms),
             min(heartbeat_ms or self.heartbeat_ms, session_ms),
-            self.timeout_assumed and timeout_ms is None,
-            self.heartbeat_assumed and heartbeat_ms is None,
+            "group" if timeout_ms else self.timeout_from,
+            "group" if heartbeat_ms else self.heartbeat_from,
         )
+
+    def of_group(self, kind: str, own: Mapping[str, int] | None) -> SessionSettings:
+        """Those of one group of this kind, whose ``own`` settings are known by Kafka's names; None: nobody asked."""
+        if own is None:
+            return self
+        timeout_ms, heartbeat_ms = (own.get(name.format(kind)) for name in _OWN)
+        settings = self.override(timeout_ms, timeout_ms, heartbeat_ms)
+        if settings.timeout_from == "broker":
+            settings = settings._replace(timeout_from="group", least_ms=settings.timeout_ms)
+        return settings._replace(heartbeat_from="group") if settings.heartbeat_from == "broker" else settings
+
+
+_OWN: Final = ("{}.session.timeout.ms", "{}.heartbeat.interval.ms")
+#: Settings that a group may have for itself, and on which something rests.
+OWN_SETTINGS: Final = frozenset(
+    name.format(kind.value) for kind in GroupType if kind is not GroupType.CLASSIC for name in _OWN
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnSettings:
+    """What groups have set for themselves (``OWN_SETTINGS``), by group and Kafka's name of the setting.
+
+    ``asked``: the groups that were asked about (None: each in the records). A group without ``settings``
+    has set nothing.
+    """
+
+    settings: Mapping[str, Mapping[str, int]]
+    asked: Collection[str] | None = None
+
+    def of(self, group_id: str) -> Mapping[str, int] | None:
+        """Those of a group; None: nobody asked."""
+        is_asked = self.asked is None or group_id in self.asked
+        return self.settings.get(group_id, {}) if is_asked else None
 
 
 #: Kafka's defaults, where no broker has told its own; no session is shorter than the least one of classic groups.
-ASSUMED_SESSIONS: Final = SessionSettings(least_ms=6_000, timeout_assumed=True, heartbeat_assumed=True)
+ASSUMED_SESSIONS: Final = SessionSettings(least_ms=6_000, timeout_from="default", heartbeat_from="default")
 
 
 #: The topic that is read. Its name is Kafka's own and no setting.
@@ -172,7 +212,8 @@ class Context:
     ``probing``: a prober asks the brokers which groups rebalance. ``redaction``: what events and documents hide.
     ``clock_correction_ms`` is what must be added to the clock of the job's machine to get the brokers' time.
     ``job_id`` names the job in messages about its own state. ``sessions``: by type of group, what the brokers are set
-    to for sessions, as far as it is known.
+    to for sessions, as far as it is known. ``own_settings`` are those of groups, for a log without a prober's answers
+    (None: nobody asked).
     """
 
     cluster_id: str
@@ -195,6 +236,7 @@ class Context:
     job_id: str = ""
     told_until_ms: int = 0
     sessions: Mapping[str, SessionSettings] = field(default_factory=dict)
+    own_settings: OwnSettings | None = None
 
     @property
     def own_since_ms(self) -> int:

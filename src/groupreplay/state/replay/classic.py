@@ -380,6 +380,8 @@ def forget(snapshot: GroupSnapshot) -> None:
     Who has seen the end of a group misses nothing of it: the end of a condition comes after it.
     """
     snapshot.group = GroupState(history=snapshot.group.history)
+    # Kafka keeps them, but between two calls nothing is kept of a group that is gone.
+    snapshot.own_settings = None
 
 
 def apply_commit(group: GroupState, report: Report) -> None:

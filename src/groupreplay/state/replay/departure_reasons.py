@@ -212,7 +212,7 @@ def _session(leaving: Leaving) -> _Sum:
     candidate = _candidate("session_timeout", session.least_ms, leaving.heartbeat_ms, leaving.silent_ms)
     from_ms = _plus(leaving.heartbeat_ms, session.timeout_ms)
     windows = [_Window(from_ms, leaving.noticed_ms(session.timeout_ms + _TIMER_SLACK_MS))]
-    if session.timeout_assumed:
+    if session.timeout_from == "default":
         windows.append(_Window(candidate.earliest_ms, from_ms, is_vague=True))
     if leaving.poll_ms is not None and leaving.gives_up_silently:
         silent_ms = leaving.poll_ms + session.timeout_ms

@@ -9,7 +9,7 @@ from typing import Final
 from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType, MemberPhase
 from groupreplay.state.events import group_events
 from groupreplay.state.events.event import Evidence, Fact, GoneMember, Trigger
-from groupreplay.state.policy.context import ASSUMED_SESSIONS, SessionSettings
+from groupreplay.state.policy.context import SessionSettings
 from groupreplay.state.replay import generation_diff
 from groupreplay.state.replay.departure_reasons import FENCING_SLACK_MS, Leaving, fenced, why
 from groupreplay.state.replay.generation_diff import MOST_GONE, Departure, MembershipChange, judged
@@ -30,7 +30,7 @@ _WITHOUT_SESSION: Final = ("unknown", "rebalance_timeout")
 class ModernDiff:
     """A group before and after an operation; ``group`` is the state after it, which the comparison completes.
 
-    ``comparable``: all records between the two are known.
+    ``comparable``: all records between the two are known. ``session`` is that of members without one of their own.
     """
 
     group: GroupState
@@ -40,6 +40,7 @@ class ModernDiff:
     comparable: bool
     offsets: Offsets
     report: Report
+    session: SessionSettings
     history: SlotHistory | None = None
 
     def emit_all(self) -> MembershipChange:
@@ -194,7 +195,7 @@ class ModernDiff:
     def _session(self, member: Member) -> SessionSettings:
         if self.before.kind is GroupType.CLASSIC or member.supported_protocols:
             return SessionSettings(member.session_timeout_ms, member.session_timeout_ms, 0)
-        return self.report.context.sessions.get(self.before.kind.value, ASSUMED_SESSIONS)
+        return self.session
 
     def _assumed(self, left: Sequence[Member], reasons: Mapping[str, str]) -> dict[str, int]:
         """What the stated reasons of these members rest on; the broker's fencing needs no session."""

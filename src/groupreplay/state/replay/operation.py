@@ -15,7 +15,7 @@ from groupreplay.state.replay.group_summary import GroupSummary, is_significant,
 from groupreplay.state.replay.modern_diff import ModernDiff
 from groupreplay.state.replay.offset_losses import report_tombstones
 from groupreplay.state.replay.report import DiscardingReport, Report
-from groupreplay.state.replay.slot_history import learn
+from groupreplay.state.replay.slot_history import learn, session_settings
 from groupreplay.state.snapshot import modern
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
 from groupreplay.state.snapshot.group_state import GroupState
@@ -101,6 +101,7 @@ def _apply_modern(
 ) -> MembershipChange:
     """Apply an operation's records, in log order, and report what it changed."""
     before, history = summarize(snapshot.group), snapshot.group.history
+    session = session_settings(snapshot, report.context, report.group_id)
     epochs = [before.epoch]
     strange = False
     for record in records:
@@ -122,7 +123,7 @@ def _apply_modern(
     group.record_offset, group.record_timestamp_ms = report.offset, report.timestamp_ms
     pairing = pair(before.members, after.members)
     change = ModernDiff(
-        group, before, after, pairing, comparable, offsets, report, snapshot.slot_history
+        group, before, after, pairing, comparable, offsets, report, session, snapshot.slot_history
     ).emit_all()
     if not after.exists:
         group.history = History.PARTIAL

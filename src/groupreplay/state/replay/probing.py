@@ -10,8 +10,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from groupreplay.codecs.kafka_terms import REBALANCING, GroupType, Phase
-from groupreplay.state.events.event import Evidence, Trigger
+from groupreplay.state.events.event import Event, Evidence, Trigger
 from groupreplay.state.events.group_events import RebalanceStarted
+from groupreplay.state.replay import offset_sets
+from groupreplay.state.replay.offset_sets import ReportAt
 from groupreplay.state.replay.phases import NEXT, PROBED
 from groupreplay.state.replay.report import Report
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot, ProbeQueue
@@ -22,7 +24,7 @@ from groupreplay.state.snapshot.group_state import (
     RebalanceInProgress,
     SeenPhase,
 )
-from groupreplay.state.snapshot.observations import Probe, ProbeAnswer
+from groupreplay.state.snapshot.observations import DeletedTopics, OwnSettingsAnswer, Probe, ProbeAnswer
 
 #: Waiting probes that are kept between two calls; a rebalance that is probed for an hour has fewer.
 _MOST_WAITING: Final = 400
@@ -81,6 +83,16 @@ def rebalance_begin(snapshot: GroupSnapshot) -> tuple[Phase, int | None]:
     """The state of the group, and since when a rebalance is seen: what an answer may change for other detectors."""
     rebalance = snapshot.group.in_progress
     return snapshot.group.phase, None if rebalance is None else rebalance.since_ms
+
+
+def apply_notice(
+    snapshot: GroupSnapshot, answer: DeletedTopics | OwnSettingsAnswer, report_at: ReportAt
+) -> list[Event]:
+    """Apply an answer that says nothing about a rebalance."""
+    if isinstance(answer, DeletedTopics):
+        return offset_sets.apply_answer(snapshot, answer, report_at)
+    snapshot.own_settings = dict(answer.settings)
+    return []
 
 
 def apply_probe(snapshot: GroupSnapshot, probe: Probe, report: Report, *, has_offsets: bool = False) -> None:

@@ -17,6 +17,7 @@ import msgspec
 
 from groupreplay.codecs.kafka_terms import GroupType, Phase
 from groupreplay.state.events.event import History
+from groupreplay.state.policy.context import ASSUMED_SESSIONS, SessionSettings
 from groupreplay.state.replay.departures import TOO_SLOW, remember
 from groupreplay.state.replay.generation_diff import Departure, MembershipChange, is_replaced
 from groupreplay.state.snapshot import modern
@@ -25,6 +26,7 @@ from groupreplay.state.snapshot.modern import ModernMember
 from groupreplay.state.stored_form import bounded_text
 
 if TYPE_CHECKING:
+    from groupreplay.state.policy.context import Context
     from groupreplay.state.replay.report import Report
     from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
     from groupreplay.state.snapshot.group_state import GroupState
@@ -84,6 +86,16 @@ def learn_probe(snapshot: GroupSnapshot, taken_ms: int) -> None:
 def unsettled(history: SlotHistory, since_ms: int) -> int:
     """The number of probes since then, to the minute, that did not show Stable."""
     return sum(count for minute, count in history.unsettled.items() if minute >= since_ms // _MINUTE_MS)
+
+
+def session_settings(snapshot: GroupSnapshot, context: Context, group_id: str) -> SessionSettings:
+    """The session of members without one of their own: their group's as far as somebody asked, else the brokers'.
+
+    What the group has set for itself is known by the last answer of a prober, or by who has read the log.
+    """
+    kind, asked = snapshot.group.group_type.value, context.own_settings
+    own = snapshot.own_settings if asked is None else asked.of(group_id)
+    return context.sessions.get(kind, ASSUMED_SESSIONS).of_group(kind, own)
 
 
 def timeouts(group: GroupState) -> tuple[int, int]:

@@ -137,7 +137,8 @@ class GroupSnapshot(msgspec.Struct, array_like=True):
 
     ``log`` and ``probes`` belong to ``state.group``, ``group`` to the modules that apply records and probes,
     ``conditions`` to the condition tracker. ``slot_history`` is None for a group that does not exist;
-    ``document_digest`` is that of the last document that was written, empty for none.
+    ``document_digest`` is that of the last document that was written, empty for none. ``own_settings`` are those of the
+    last answer about them (None: there was none).
     """
 
     log: LogPosition = msgspec.field(default_factory=LogPosition)
@@ -151,6 +152,7 @@ class GroupSnapshot(msgspec.Struct, array_like=True):
     document_digest: bytes = b""
     repeats: Repetitions = msgspec.field(default_factory=Repetitions)
     sets: OffsetSets = msgspec.field(default_factory=OffsetSets)
+    own_settings: dict[str, int] | None = None
 
     @property
     def is_gone(self) -> bool:

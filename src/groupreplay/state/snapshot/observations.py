@@ -271,6 +271,25 @@ class DeletedTopics(_Heard, frozen=True, array_like=True, tag=1):
         return sum(map(len, self.topics))
 
 
+class OwnSettingsAnswer(_Heard, frozen=True, array_like=True, tag=2):
+    """What a group has set for itself (``policy.context.OWN_SETTINGS``), as a broker describes it.
+
+    ``settings`` are the names and values, in order; empty: the brokers' own hold for the group.
+    """
+
+    settings: tuple[tuple[str, int], ...] = ()
+
+    @property
+    def answer(self) -> tuple[tuple[str, int], ...]:
+        """The settings."""
+        return self.settings
+
+    @property
+    def characters(self) -> int:
+        """Of the names of the settings."""
+        return sum(len(name) for name, _ in self.settings)
+
+
 class Probe(_Heard, frozen=True, array_like=True, tag=0):
     """A broker's answer about one classic group, as the prober recorded it.
 
@@ -313,7 +332,7 @@ class Probe(_Heard, frozen=True, array_like=True, tag=0):
 
 
 #: What the prober has found out about a group; another kind is a struct here, and what applies it.
-ProbeAnswer: TypeAlias = Probe | DeletedTopics
+ProbeAnswer: TypeAlias = Probe | DeletedTopics | OwnSettingsAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state.phrases import milliseconds, safe_text
-from groupreplay.state.policy.context import ASSUMED_SESSIONS, BrokerRelease, SessionSettings
+from groupreplay.state.policy.context import ASSUMED_SESSIONS, BrokerRelease, OwnSettings, SessionSettings
 from groupreplay.streaming.base.errors import unusable
 from groupreplay.streaming.config.settings import RetentionFlags
 
@@ -44,13 +44,14 @@ _MINUTE_MS: Final = 60_000
 class Retention:
     """The settings and the release of the brokers; None: neither a flag nor a broker gives it.
 
-    ``sessions`` are by type of group; empty: not known.
+    ``sessions`` are by type of group; empty: not known. ``own_settings`` are those of groups; None: nobody asked.
     """
 
     retention_ms: int | None = None
     check_interval_ms: int | None = None
     broker_release: BrokerRelease | None = None
     sessions: Mapping[str, SessionSettings] = field(default_factory=dict)
+    own_settings: OwnSettings | None = None
 
     def for_context(self) -> dict[str, Any]:
         """As fields of ``Context``."""
@@ -59,6 +60,7 @@ class Retention:
             "retention_check_interval_ms": self.check_interval_ms,
             "broker_release": self.broker_release,
             "sessions": self.sessions,
+            "own_settings": self.own_settings,
         }
 
 
@@ -71,6 +73,7 @@ def answered(answer: Mapping[str, str], recorded: Retention | None = None) -> Re
         check_interval_ms=_number(answer, CHECK_INTERVAL) or recorded.check_interval_ms,
         broker_release=_release(answer) or recorded.broker_release,
         sessions=_sessions(answer) or recorded.sessions,
+        own_settings=recorded.own_settings,
     )
 
 
@@ -92,6 +95,7 @@ def with_flags(flags: RetentionFlags, answer: Retention) -> Retention:
         check_interval_ms=flags.check_interval_ms or answer.check_interval_ms,
         broker_release=flags.broker_release or answer.broker_release,
         sessions={**answer.sessions, **_given_sessions(flags, answer)},
+        own_settings=answer.own_settings,
     )
 
 
@@ -126,8 +130,13 @@ def _sessions(answer: Mapping[str, str]) -> dict[str, SessionSettings]:
     for kind, names in SESSIONS.items():
         timeout_ms, least_ms, heartbeat_ms = (_number(answer, name) for name in names)
         if timeout_ms and least_ms and heartbeat_ms:
-            sessions[kind] = SessionSettings(timeout_ms, min(least_ms, timeout_ms), heartbeat_ms)
+            sessions[kind] = of_brokers(timeout_ms, min(least_ms, timeout_ms), heartbeat_ms)
     return sessions
+
+
+def of_brokers(timeout_ms: int, least_ms: int, heartbeat_ms: int) -> SessionSettings:
+    """The brokers' own numbers: a group may have others."""
+    return SessionSettings(timeout_ms, least_ms, heartbeat_ms, "broker", "broker")
 
 
 def _number(answer: Mapping[str, str], name: str) -> int | None:

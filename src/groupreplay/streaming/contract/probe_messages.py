@@ -18,7 +18,14 @@ from groupreplay.state.job.observations import (
     ObservationPlace,
     RoundObservation,
 )
-from groupreplay.state.snapshot.observations import DeletedTopics, Probe, ProbeAnswer, ProbedMember
+from groupreplay.state.policy.context import OWN_SETTINGS
+from groupreplay.state.snapshot.observations import (
+    DeletedTopics,
+    OwnSettingsAnswer,
+    Probe,
+    ProbeAnswer,
+    ProbedMember,
+)
 from groupreplay.streaming.contract.messages import RESERVED, MessageDecoder
 
 #: A time beyond the year 2100 would let every deadline pass.
@@ -173,6 +180,36 @@ class DeletedTopicsAnswer(_AboutGroup, frozen=True, kw_only=True, tag="deleted_t
         )
 
 
+class GroupSettingsAnswer(_AboutGroup, frozen=True, kw_only=True, tag="settings"):
+    """What a broker says that a group of a newer kind has set for itself, by Kafka's names.
+
+    ``settings`` has those of ``OWN_SETTINGS`` whose value is not the brokers'. ``taken_ms`` is a time after the answer,
+    by the prober's clock. Rounds are ``interval_ms`` apart.
+    """
+
+    taken_ms: Moment
+    settings: dict[str, Span]
+    interval_ms: Span = 10_000
+
+    @property
+    def dated_ms(self) -> int:
+        """The time after the answer."""
+        return self.taken_ms
+
+    def observation(self, place: ObservationPlace, append_ms: int | None) -> OwnSettingsAnswer:
+        """The answer as its group applies it."""
+        settings = {name: value for name, value in sorted(self.settings.items()) if name in OWN_SETTINGS}
+        return OwnSettingsAnswer(
+            taken_ms=self.taken_ms,
+            topic=place.topic,
+            partition=place.partition,
+            offset=place.offset,
+            interval_ms=self.interval_ms,
+            written_ms=append_ms,
+            settings=tuple((name, value) for name, value in settings.items() if value > 0),
+        )
+
+
 class RoundSummary(_Message, frozen=True, kw_only=True, tag="round"):
     """One round of the prober, written after the answers about its groups.
 
@@ -301,6 +338,7 @@ class ClockReading(_Message, frozen=True, kw_only=True, tag="clock"):
 ProbeMessage: TypeAlias = (
     GroupAnswer
     | DeletedTopicsAnswer
+    | GroupSettingsAnswer
     | RoundSummary
     | HeartbeatMessage
     | ClockReading

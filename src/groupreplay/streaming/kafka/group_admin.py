@@ -17,16 +17,18 @@ from typing import Any, Final
 
 from confluent_kafka import (
     ConsumerGroupState,
+    ConsumerGroupType,
     IsolationLevel,
     KafkaError,
     KafkaException,
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import ConfigResource, OffsetSpec
+from confluent_kafka.admin import ConfigEntry, ConfigResource, ConfigSource, OffsetSpec
 
 from groupreplay.codecs import LegacyOffsetCommitKey, OffsetCommitKey, decode_key
 from groupreplay.state import OFFSETS_TOPIC
+from groupreplay.state.policy.context import OWN_SETTINGS, OwnSettings
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.contract.log import keys_and_values
 from groupreplay.streaming.contract.probe_messages import MemberAnswer
@@ -286,6 +288,41 @@ class GroupAdmin:
         except FutureTimeoutError:
             return KafkaException(KafkaError(KafkaError._TIMED_OUT))
 
+    def consumer_groups(self) -> frozenset[str] | None:
+        """The groups of KIP-848; None if a broker does not answer. librdkafka lists no share or streams groups."""
+        answer = self._answer(
+            self._connection.admin().list_consumer_groups(
+                types={ConsumerGroupType.CONSUMER}, request_timeout=self._seconds
+            )
+        )
+        if isinstance(answer, KafkaException) or answer.errors:
+            return None
+        # Brokers before 3.8 have no such filter.
+        listed = (group.group_id for group in answer.valid if group.type is ConsumerGroupType.CONSUMER)
+        return frozenset(listed)
+
+    def own_settings(self, groups: Collection[str]) -> dict[str, dict[str, int]]:
+        """What each group has set for itself (``OWN_SETTINGS``); without groups that this login may not describe."""
+        names, own = sorted(groups), dict[str, dict[str, int]]()
+        for start in range(0, len(names), _AT_ONCE):
+            asked = [
+                ConfigResource(ConfigResource.Type.GROUP, name) for name in names[start : start + _AT_ONCE]
+            ]
+            answers = self._connection.admin().describe_configs(asked, request_timeout=self._seconds)
+            for resource, answer in answers.items():
+                settings = self._answer(answer)
+                if not isinstance(settings, KafkaException):
+                    own[resource.name] = _own(settings)
+        return own
+
+
+def _own(settings: Mapping[str, ConfigEntry]) -> dict[str, int]:
+    return {
+        name: int(settings[name].value)
+        for name in sorted(OWN_SETTINGS & settings.keys())
+        if settings[name].source == ConfigSource.GROUP_CONFIG.value and settings[name].value.isdigit()
+    }
+
 
 def group_names(connection: Connection) -> list[str]:
     """The ids of the groups that the brokers list to this login, as far as they answer.
@@ -298,3 +335,13 @@ def group_names(connection: Connection) -> list[str]:
         log.debug("no list of groups: %s", error)
         return []
     return sorted(group.group_id for group in listed.valid)
+
+
+def own_settings_now(connection: Connection) -> OwnSettings | None:
+    """What the groups of KIP-848 have set for themselves, as far as this login may see it; None: no broker tells."""
+    queries = GroupAdmin(connection)
+    groups = queries.consumer_groups()
+    if groups is None:
+        return None
+    answers = queries.own_settings(groups)
+    return OwnSettings({group: own for group, own in answers.items() if own}, frozenset(answers))

@@ -2,7 +2,8 @@
 
 The offsets topic does not show that. A round lists the groups in the two rebalancing states, and describes those
 and the ones of the previous round, so that the end of a rebalance is also seen. Other groups are never described.
-It also lists the topics, so that groups learn why their offsets of a topic were removed.
+It also lists the topics, so that groups learn why their offsets of a topic were removed, and the groups of KIP-848,
+because a group may have timeouts of its own.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.contract.probe_messages import (
     DeletedTopicsAnswer,
     GroupAnswer,
+    GroupSettingsAnswer,
     ProbeMessage,
     Rights,
     RoundSummary,
 )
 from groupreplay.streaming.kafka.group_admin import GroupAdmin, GroupDescription, Refusal
+from groupreplay.streaming.prober.own_settings import OwnSettings
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +91,7 @@ _LONGEST_PAUSE_SECONDS: Final = 20.0
 
 @dataclass(frozen=True, slots=True)
 class ProbeRound:
-    """The result of one round: the answers about groups and about deleted topics, and a summary.
+    """The result of one round: the answers about groups, deleted topics and settings, and a summary.
 
     ``began`` is its begin in seconds of the prober's clock for lengths. ``complete``: all brokers have listed their
     groups. ``missed`` are groups that were listed and not described.
@@ -100,11 +103,12 @@ class ProbeRound:
     complete: bool = False
     missed: frozenset[str] = frozenset()
     deletions: tuple[DeletedTopicsAnswer, ...] = ()
+    settings: tuple[GroupSettingsAnswer, ...] = ()
 
     @property
     def messages(self) -> list[ProbeMessage]:
         """The messages to write; the summary follows the answers that it covers."""
-        return [*self.answers, *self.deletions, self.summary]
+        return [*self.answers, *self.deletions, *self.settings, self.summary]
 
 
 class Prober:
@@ -136,6 +140,7 @@ class Prober:
         self._job_id = job_id
         self._in_progress = frozenset(in_progress)
         self._deleted_topics = DeletedTopics(queries)
+        self._own_settings = OwnSettings(queries, seconds)
         self._brokers: frozenset[int] = frozenset()
         self._ahead_ms = ahead_ms
         #: When a round was begun that was written and has listed all groups.
@@ -183,6 +188,7 @@ class Prober:
             complete=not any(listing.brokers.values()),
             missed=listing.groups - {answer.group_id for answer in answers},
             deletions=self._deletions(ends),
+            settings=self._settings(),
         )
 
     def _silent_round(self, started_ms: int, error: GroupReplayError) -> ProbeRound:
@@ -203,6 +209,20 @@ class Prober:
                 interval_ms=self._interval_ms,
             )
             for group, topics in gone_topics.items()
+        )
+
+    def _settings(self) -> tuple[GroupSettingsAnswer, ...]:
+        own_settings = self._own_settings.find()
+        taken_ms = self._clock() if own_settings else 0
+        return tuple(
+            GroupSettingsAnswer(
+                cluster_id=self._cluster_id,
+                group_id=group,
+                taken_ms=taken_ms,
+                settings=settings,
+                interval_ms=self._interval_ms,
+            )
+            for group, settings in own_settings.items()
         )
 
     def _describe(self, asked: Sequence[str], taken_ms: int) -> tuple[list[GroupAnswer], Rights]:
@@ -229,6 +249,7 @@ class Prober:
         for group in ended | begun:
             self._missed.pop(group, None)
         self._missed.update({group: self._missed.get(group, self._listed) for group in taken.missed})
+        self._own_settings.remember(taken.settings)
         if taken.complete:
             self._listed = taken.began
 

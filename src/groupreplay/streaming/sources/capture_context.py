@@ -17,8 +17,8 @@ import pyarrow as pa
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.phrases import safe_text
 from groupreplay.state.plausible_times import LATEST_MS
-from groupreplay.state.policy.context import SessionSettings
-from groupreplay.streaming.config.retention import Retention, parsed_release
+from groupreplay.state.policy.context import OwnSettings
+from groupreplay.streaming.config.retention import Retention, of_brokers, parsed_release
 from groupreplay.streaming.contract.log import LogExtent, numbers
 from groupreplay.streaming.contract.messages import Integer, MessageDecoder
 
@@ -66,7 +66,9 @@ class CaptureContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     The log is complete up to ``complete_ms`` by the clock of the machine that ran it; the file was begun at
     ``begun_ms``. ``brokers`` is the release of the brokers, ``partitions`` the number of the offsets topic's,
     ``topic_settings`` its configuration. ``sessions``: by type of group, the brokers' session timeout, the least
-    one, and the heartbeat interval. ``probes`` is the topic of the prober's answers (None: none was read).
+    one, and the heartbeat interval. ``group_settings``: by group of a newer kind, what it has set for itself, by
+    Kafka's names; a group in the file that is missing there has set nothing. ``probes`` is the topic of the prober's
+    answers (None: none was read).
     """
 
     format: str = FORMAT
@@ -78,6 +80,7 @@ class CaptureContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     retention_ms: _Duration | None = None
     check_interval_ms: _Duration | None = None
     sessions: Mapping[str, tuple[_Duration, _Duration, _Duration]] = {}
+    group_settings: Mapping[str, Mapping[str, _Duration]] | None = None
     partitions: Integer | None = None
     topic_settings: Mapping[str, str] = {}
     probes: str | None = None
@@ -102,7 +105,7 @@ def decoded_context(metadata: Mapping[bytes, bytes] | None) -> CaptureContext | 
 
 
 def retention_of(context: CaptureContext) -> Retention:
-    """What the capture has of the brokers: retention of offsets, release, and session timeouts."""
+    """What the capture has of the brokers: retention of offsets, release, and session timeouts, also of groups."""
     release = None if context.brokers is None else parsed_release(context.brokers)
     if context.brokers is not None and release is None:
         named = safe_text(context.brokers)
@@ -111,12 +114,14 @@ def retention_of(context: CaptureContext) -> Retention:
         retention_ms=context.retention_ms,
         check_interval_ms=context.check_interval_ms,
         broker_release=release,
-        sessions={kind: SessionSettings(*settings) for kind, settings in context.sessions.items()},
+        sessions={kind: of_brokers(*settings) for kind, settings in context.sessions.items()},
+        own_settings=None if context.group_settings is None else OwnSettings(context.group_settings),
     )
 
 
 def latest_context(contexts: Iterable[CaptureContext | None]) -> CaptureContext | None:
     """The context of the capture that was taken last, with what only others know; None if no file has one."""
+    contexts = list(contexts)
     known = sorted((one for one in contexts if one is not None), key=lambda one: one.complete_ms or 0)
     if not known:
         return None
@@ -127,8 +132,21 @@ def latest_context(contexts: Iterable[CaptureContext | None]) -> CaptureContext 
             for name, value in msgspec.structs.asdict(one).items()
             if value is not None and value not in ("", (), {})
         }
+    merged["group_settings"] = _merged_settings(contexts)
     merged["extents"] = _merged_extents([extent for one in known for extent in one.extents])
     return CaptureContext(**merged)  # type: ignore[arg-type]
+
+
+def _merged_settings(
+    contexts: Sequence[CaptureContext | None],
+) -> Mapping[str, Mapping[str, int]] | None:
+    """The settings of the groups of all files; None if nobody asked about those of one."""
+    merged = dict[str, Mapping[str, int]]()
+    for context in contexts:
+        if context is None or context.group_settings is None:
+            return None
+        merged |= context.group_settings
+    return merged
 
 
 def _merged_extents(extents: Sequence[PartitionExtent]) -> Sequence[PartitionExtent]:

@@ -193,8 +193,15 @@ def context_of(rows: Rows, retention: RetentionFlags, **settings: Any) -> Contex
         names, brokers = rows.topic_names, effective(retention, rows.retention or Retention())
     else:
         from groupreplay.streaming.kafka.broker_config import effective_retention
+        from groupreplay.streaming.kafka.group_admin import own_settings_now
 
         names = rows.connection.topic_names()
-        brokers = effective_retention(retention, rows.connection, rows.retention)
+        brokers = replace(
+            effective_retention(retention, rows.connection, rows.retention),
+            own_settings=own_settings_now(rows.connection),
+        )
+    if rows.is_probed:
+        # A job knew at each moment what the prober had written by then.
+        brokers = replace(brokers, own_settings=None)
     settings = {"probing": rows.is_probed, **settings, **brokers.for_context()}
     return Context(cluster_id=rows.cluster_id, era=rows.era, topic_names=names, **settings)

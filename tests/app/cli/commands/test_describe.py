@@ -6,8 +6,10 @@ import csv
 import io
 import json
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -215,6 +217,12 @@ class Measured:
         if self.fails:
             raise KafkaException(KafkaError(KafkaError._TRANSPORT))
         return {("t", 0): 0 if first else 9}
+
+    def admin(self) -> SimpleNamespace:
+        """It lists no groups."""
+        listed: Future[SimpleNamespace] = Future()
+        listed.set_result(SimpleNamespace(valid=[], errors=[]))
+        return SimpleNamespace(list_consumer_groups=lambda **_: listed)
 
     def explain(self, error: KafkaException, where: str) -> GroupReplayError:
         """As ``Connection`` explains."""

@@ -8,7 +8,7 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import Any, Final
 
@@ -26,6 +26,7 @@ from groupreplay.streaming.contract.messages import Output
 from groupreplay.streaming.engine.live import Live
 from groupreplay.streaming.kafka.broker_config import effective_retention
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
+from groupreplay.streaming.kafka.group_admin import own_settings_now
 from groupreplay.streaming.kafka.topic_reader import read_messages
 from groupreplay.streaming.sources.source import Rows
 
@@ -170,7 +171,10 @@ class LiveLogs:
             topic_names=self._connection.topic_names(),
             member_events=True,
             redaction=self._redaction,
-            **effective_retention(RetentionFlags(), self._connection).for_context(),
+            **replace(
+                effective_retention(RetentionFlags(), self._connection),
+                own_settings=own_settings_now(self._connection),
+            ).for_context(),
         )
         return _About(identity, context, time.monotonic())
 
