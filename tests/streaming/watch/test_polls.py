@@ -139,7 +139,7 @@ def polled(log: Log, path: Path, seed: int) -> Heard:
             polls = Polls(log.context, file.load(), file)
         outcome = polls.take(log.between(begin_ms, end_ms))
         heard.add(outcome)
-        polls.delivered(outcome.events)
+        polls.delivered(list(outcome.events))
         if number % 3 == 2:
             file.close()
     file.close()

@@ -119,7 +119,6 @@ class Follower:
                 if (gone := log_watch.found()) is not None:
                     raise self._gone(gone)
                 pause = self._poll(reader)
-        self.polls.flush()
 
     def documents(self) -> Iterator[OutputRow]:
         """The documents of what an earlier process has left."""

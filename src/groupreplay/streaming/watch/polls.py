@@ -78,16 +78,14 @@ class Polls:
         self._remember(read, events)
         return Outcome(written, events, own)
 
-    def delivered(self, numbers: Iterable[int]) -> None:
-        """These events have reached their readers: the next poll forgets them."""
+    def delivered(self, numbers: Sequence[int]) -> None:
+        """These events have reached their readers, and are forgotten: a process killed before that repeats them."""
         for number in numbers:
             self.pending.pop(number, None)
             if self._file is not None:
                 self._change.forget(number)
-
-    def flush(self) -> None:
-        """Forgets what was delivered now, before the process ends."""
-        self._write()
+        if numbers:
+            self._write()
 
     def _remember(self, read: Read, events: Mapping[int, bytes]) -> None:
         if self._file is None:
