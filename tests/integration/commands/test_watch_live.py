@@ -31,7 +31,7 @@ def names_of(servers: str) -> tuple[set[str], set[str]]:
 def test_a_stuck_rebalance_and_a_kill(
     broker: EmbeddedBroker, unique: Callable[[str], str], tmp_path: Path
 ) -> None:
-    """The blocker is the first suspect while the group is stuck; a killed process loses nothing, and goes on with the same ids.
+    """The blocker is the first suspect while the group is stuck; a killed process goes on with the same ids.
 
     No topic and no group is new in the cluster, and no JVM is in the process.
     """

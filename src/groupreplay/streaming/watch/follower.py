@@ -22,7 +22,7 @@ from groupreplay.state.conditions.job_blind import GRANT_DESCRIBE
 from groupreplay.state.policy.context import Redaction
 from groupreplay.state.policy.rules import Policy
 from groupreplay.streaming.base.clock import BrokerClock
-from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.config.logs import log_settings
 from groupreplay.streaming.config.settings import Cluster, RetentionFlags, TopicNames
@@ -117,7 +117,7 @@ class Follower:
             pause = 0.0
             while not stop.wait(pause):
                 if (gone := log_watch.found()) is not None:
-                    raise self._gone(gone)
+                    raise _gone(gone)
                 pause = self._poll(reader)
 
     def documents(self) -> Iterator[OutputRow]:
@@ -209,16 +209,6 @@ class Follower:
             store=_forget,
         )
 
-    def _gone(self, gone: GroupReplayError) -> LogGoneError:
-        return LogGoneError(
-            gone.what,
-            where=gone.where,
-            fix="start again"
-            if self.settings.state is None
-            else "give another --state file: the state is then built anew from what the log holds",
-            exit_code=gone.exit_code,
-        )
-
     def _prober(self, stop: StopRequest) -> ProberProcess:
         level, form = log_settings()
         task = ProberTask(
@@ -252,6 +242,15 @@ class Follower:
         )
 
 
+def _gone(gone: GroupReplayError) -> LogGoneError:
+    return LogGoneError(
+        gone.what,
+        where=gone.where,
+        fix="start again, with another file if you gave --state: the state is built anew from what the log holds",
+        exit_code=gone.exit_code,
+    )
+
+
 def _forget(_: LogMarks) -> None:
     """Marks of the log are not kept."""
 
@@ -274,7 +273,7 @@ def opened(settings: WatchSettings, deliver: Callable[[Outcome], None]) -> Itera
         GroupReplayError: the cluster cannot be reached, the topic cannot be seen, or the file cannot be used.
     """
     connection, clock = Connection(settings.source), BrokerClock()
-    identity = connection.identify(OFFSETS_TOPIC)
+    identity = _identified(connection)
     with ExitStack() as parts:
         file = None if settings.state is None else StateFile(settings.state)
         if file is not None:
@@ -298,8 +297,25 @@ def opened(settings: WatchSettings, deliver: Callable[[Outcome], None]) -> Itera
         )
         gone = lost_log(memory.read_to, _identity(identity), connection) if memory.read_to else None
         if gone is not None:
-            raise follower._gone(gone)
+            raise _gone(gone)
         yield follower
+
+
+def _identified(connection: Connection) -> TopicIdentity:
+    """The offsets topic. Raises what ``Connection.identify`` raises, with what is left where the topic is hidden."""
+    try:
+        return connection.identify(OFFSETS_TOPIC)
+    except GroupReplayError as error:
+        if error.exit_code is not ExitCode.DATA:
+            raise
+        raise GroupReplayError(
+            "the cluster shows no offsets topic: no group has committed yet, this login may not see it, or a hosted "
+            "Kafka hides it or has it under another name",
+            where=f"{OFFSETS_TOPIC}, {connection.cluster.bootstrap_servers}",
+            fix="groupreplay probe --once shows without it which classic groups are rebalancing; to see the topic: "
+            f"{error.fix}",
+            exit_code=ExitCode.DATA,
+        ) from None
 
 
 def _job_identity(settings: WatchSettings, owner: Owner, now_ms: int) -> JobIdentity:

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
 from groupreplay.streaming.engine.live import KeyState, WaitingAnswer
 from groupreplay.version import __version__
 
@@ -201,7 +201,10 @@ def _note(db: sqlite3.Connection, name: str, value: str) -> None:
 
 
 class _StrangeFileError(sqlite3.DatabaseError):
-    """A database that this release did not make; ``args`` are what it is and what to do."""
+    """A database that this release cannot use; ``args`` are what it is and what to do."""
+
+    def __init__(self, what: str, fix: str) -> None:
+        super().__init__(what, fix)
 
 
 def _opened(path: Path) -> sqlite3.Connection:
@@ -237,11 +240,11 @@ def _check(db: sqlite3.Connection) -> None:
         _note(db, "release", __version__)
         return
     if application != _APPLICATION_ID:
-        raise _StrangeFileError("the file is the database of another program", "give another --state file")
+        raise _StrangeFileError("the file is the database of another program", fix=_ANEW)
     if version > VERSION:
         raise _StrangeFileError(
             f"the state has version {version}, this release reads version {VERSION}",
-            f"start the release that wrote it, or {_ANEW}",
+            fix=f"start the release that wrote it, or {_ANEW}",
         )
     (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
@@ -249,28 +252,23 @@ def _check(db: sqlite3.Connection) -> None:
 
 
 def _refusal(path: Path, error: Exception) -> GroupReplayError:
-    return _error(path, *_reason(error))
-
-
-def _error(path: Path, what: str, fix: str, exit_code: ExitCode) -> GroupReplayError:
-    return GroupReplayError(what, where=str(path), fix=fix, exit_code=exit_code)
-
-
-def _reason(error: Any) -> tuple[str, str, ExitCode]:
-    """What is wrong with the file, what to do, and the exit code."""
+    """What is wrong with the file, and what to do."""
+    where = str(path)
     if isinstance(error, _StrangeFileError):
-        return (*error.args, ExitCode.DATA)
-    if isinstance(error, OSError):
-        why = error.strerror or str(error)
-        return (
-            f"the state cannot be kept: {why}",
-            "give --state a file in a folder that is writable",
-            ExitCode.USAGE,
+        what, fix = error.args
+        return GroupReplayError(what, where=where, fix=fix, exit_code=ExitCode.DATA)
+    if isinstance(error, OSError) or "unable to open" in str(error):
+        why = error.strerror if isinstance(error, OSError) else error
+        return unusable(
+            f"the state cannot be kept: {why}", where, "give --state a file in a folder that is writable"
         )
     if "locked" in str(error):
-        return (
-            "another process uses the state",
-            "stop that process, or give another --state file",
-            ExitCode.USAGE,
+        return unusable(
+            "another process uses the state", where, "stop that process, or give another --state file"
         )
-    return f"the state is damaged: {error}", f"restore the file from a copy, or {_ANEW}", ExitCode.DATA
+    return GroupReplayError(
+        f"the state is damaged: {error}",
+        where=where,
+        fix=f"restore the file from a copy, or {_ANEW}",
+        exit_code=ExitCode.DATA,
+    )
