@@ -1,21 +1,22 @@
-"""The offsets topic as ``watch`` reads it: all partitions at once, without a consumer group, poll by poll."""
+"""The offsets topic as ``watch`` reads it: poll by poll, without a consumer group."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 import pyarrow as pa
-from confluent_kafka import OFFSET_BEGINNING, Consumer, Message, TopicPartition
+from confluent_kafka import Consumer, Message, TopicPartition
 
 from groupreplay.state.policy.context import OFFSETS_TOPIC
+from groupreplay.streaming.contract.log import no_progress
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.topic_reader import batch_of, consume
+from groupreplay.streaming.kafka.topic_reader import batch_of, consume, read_spans
 
-#: Records of one poll: as many as the engine folds at once.
-MOST_RECORDS: Final = 200_000
+#: Records of one poll, about: more cost memory.
+MOST_RECORDS: Final = 100_000
 #: A poll that is not full ends when nothing has arrived for this long.
 _SILENCE_SECONDS: Final = 0.05
 _LONGEST_SECONDS: Final = 2.0
@@ -33,37 +34,73 @@ class Arrived:
 
 @dataclass(slots=True)
 class LogReader:
-    """Reads from these offsets on; partitions without one from their beginning."""
+    """Reads from these offsets on; partitions without one from their beginning.
+
+    What is there at the start is read partition by partition, if it is much: all records of a group are in one
+    partition, and a group costs the engine the same for one record of a poll as for many.
+    """
 
     connection: Connection
     partitions: int
     starts: Mapping[int, int]
-    _consumer: Consumer = field(init=False)
+    _next: dict[int, int] = field(init=False)
+    _backlog: Iterator[Arrived] = field(init=False)
+    _consumer: Consumer | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self._consumer = self.connection.consumer()
-        self._consumer.assign(
-            [
-                TopicPartition(OFFSETS_TOPIC, number, self.starts.get(number, OFFSET_BEGINNING))
-                for number in range(self.partitions)
-            ]
-        )
+        first = self.connection.first_offsets(OFFSETS_TOPIC, self.partitions)
+        self._next = {number: self.starts.get(number, at) for number, at in first.items()}
+        self._backlog = self._by_partition()
 
     def close(self) -> None:
         """Ends reading."""
-        self._consumer.close()
+        self._backlog = iter(())
+        if self._consumer is not None:
+            self._consumer.close()
 
     def read(self, seconds: float) -> Arrived:
         """What arrives; waits so long for the first record.
 
         Raises:
-            GroupReplayError: the brokers refuse the reader. An outage is no error.
+            GroupReplayError: the brokers refuse the reader; at the start also when nothing arrives for a minute.
         """
+        arrived = next(self._backlog, None)
+        if arrived is None:
+            self._consumer = self._consumer or self._assigned()
+            arrived = self._newest(self._consumer, seconds)
+        self._next.update(arrived.read_to)
+        return arrived
+
+    def _by_partition(self) -> Iterator[Arrived]:
+        ends = self.connection.end_offsets(OFFSETS_TOPIC, self.partitions)
+        spans = [(number, self._next[number], end) for number, end in sorted(ends.items())]
+        if sum(end - start for _, start, end in spans) <= MOST_RECORDS:
+            return
+        batches, read_to, records = list[pa.RecordBatch](), dict[int, int](), 0
+        for batch in read_spans(self.connection, OFFSETS_TOPIC, spans, no_progress):
+            batches.append(batch)
+            read_to[batch["partition"][-1].as_py()] = batch["offset"][-1].as_py() + 1
+            records += batch.num_rows
+            if records >= MOST_RECORDS:
+                yield Arrived(batches, read_to, records, is_full=True)
+                batches, read_to, records = [], {}, 0
+        # Behind the last record of a partition may be markers of transactions.
+        yield Arrived(
+            batches, {number: max(self._next[number], end) for number, end in ends.items()}, records, True
+        )
+
+    def _assigned(self) -> Consumer:
+        consumer = self.connection.consumer()
+        consumer.assign([TopicPartition(OFFSETS_TOPIC, number, at) for number, at in self._next.items()])
+        return consumer
+
+    def _newest(self, consumer: Consumer, seconds: float) -> Arrived:
+        """Of all partitions. An outage is no error."""
         by_partition: dict[int, list[Message]] = {}
         read_to: dict[int, int] = {}
         records, ends = 0, time.monotonic() + _LONGEST_SECONDS
         while records < MOST_RECORDS and time.monotonic() < ends:
-            messages = consume(self._consumer, self.connection, seconds)
+            messages = consume(consumer, self.connection, seconds)
             if not messages:
                 break
             seconds = _SILENCE_SECONDS
