@@ -16,7 +16,9 @@ from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.topic_reader import batch_of, consume, read_spans
 
 #: Records of one poll, about: more cost memory.
-MOST_RECORDS: Final = 100_000
+MOST_RECORDS: Final = 50_000
+#: So many are read before a partition is divided.
+_MOST_OF_PARTITION: Final = 200_000
 #: A poll that is not full ends when nothing has arrived for this long.
 _SILENCE_SECONDS: Final = 0.05
 _LONGEST_SECONDS: Final = 2.0
@@ -78,10 +80,11 @@ class LogReader:
             return
         batches, read_to, records = list[pa.RecordBatch](), dict[int, int](), 0
         for batch in read_spans(self.connection, OFFSETS_TOPIC, spans, no_progress):
+            number, following = batch["partition"][-1].as_py(), batch["offset"][-1].as_py() + 1
             batches.append(batch)
-            read_to[batch["partition"][-1].as_py()] = batch["offset"][-1].as_py() + 1
+            read_to[number] = following
             records += batch.num_rows
-            if records >= MOST_RECORDS:
+            if records >= (MOST_RECORDS if following >= ends[number] else _MOST_OF_PARTITION):
                 yield Arrived(batches, read_to, records, is_full=True)
                 batches, read_to, records = [], {}, 0
         # Behind the last record of a partition may be markers of transactions.
