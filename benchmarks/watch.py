@@ -86,8 +86,8 @@ def read_whole(polls: Polls, reader: LogReader, records: int) -> None:
     while seen < records:
         seen += take(polls, reader, costs).records
     began = time.process_time()
-    while take(polls, reader, Costs()).is_full:
-        pass
+    while (more := take(polls, reader, Costs())).is_full:
+        seen += more.records
     tick = time.process_time() - began
     total = sum(costs.seconds.values())
     print(f"reading:   {seen / costs.seconds['reading']:12,.0f} records/s")

@@ -139,7 +139,7 @@ def test_the_check_finds_what_does_not_exist(tmp_path: Path) -> None:
         '"""Use groupreplay nosuch."""\n'
         'A = f"{A}: groupreplay chek shows which right is missing"\n'
         'B = "groupreplay check --listen HOST:PORT --group G tests it; groupreplay and its libraries; --nosuch"\n'
-        'C = "kafka-acls.sh --add; groupreplay watch --follow"\n'
+        'C = "kafka-acls.sh --add; groupreplay watch --listen"\n'
     )
     assert [one for text in texts(module) for one in offences(text)] == [
         "groupreplay chek",

@@ -272,7 +272,6 @@ def round_documents(taken: ProbeRound) -> list[Mapping[str, Any]]:
 _COMMAND: Final = (sys.executable, "-m", "groupreplay.streaming.prober.service")
 _LONGEST_PAUSE_SECONDS: Final = 60.0
 _MOMENT_SECONDS: Final = 0.2
-_decoder: Final = msgspec.json.Decoder(ProbeMessage)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -354,7 +353,7 @@ class ProberProcess:
             assert process.answers is not None
             for line in process.answers if not self._closed.is_set() else ():
                 try:
-                    message = _decoder.decode(line)
+                    message = msgspec.json.decode(line, type=ProbeMessage)
                 except msgspec.DecodeError:  # a line that was cut off when the process ended
                     continue
                 if not isinstance(message, RoundSummary):

@@ -18,6 +18,7 @@ from typing import Final
 import msgspec
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
+from groupreplay.streaming.contract.messages import MessageDecoder
 from groupreplay.streaming.engine.live import KeyState, WaitingAnswer
 from groupreplay.version import __version__
 
@@ -29,7 +30,7 @@ _APPLICATION_ID: Final = 0x67725761
 _ANEW: Final = "give another --state file: the state is then built anew from the log"
 
 _SCHEMA: Final = """
-CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE about (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE read_to (partition INTEGER PRIMARY KEY, next INTEGER NOT NULL);
 CREATE TABLE states (key BLOB PRIMARY KEY, state BLOB, deadline_ms INTEGER) WITHOUT ROWID;
 CREATE TABLE waiting (number INTEGER PRIMARY KEY, key BLOB NOT NULL, heard_ms INTEGER NOT NULL, packed BLOB NOT NULL);
@@ -45,6 +46,9 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
     partitions: int
     first_start_ms: int
     job_id: str
+
+
+_owner: Final = MessageDecoder[Owner](Owner)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +110,11 @@ class StateFile:
         text = self._about("owner")
         if text is None:
             with self._transaction() as db:
-                _note(db, "owner", msgspec.json.encode(owner).decode())
+                _note(db, "owner", msgspec.json.encode(owner))
             return owner
-        first = msgspec.json.decode(text, type=Owner)
+        first = _owner.decode(text)
+        if first is None:
+            raise _refusal(self.path, sqlite3.DatabaseError("it does not name its cluster"))
         if first.cluster_id != owner.cluster_id:
             raise GroupReplayError(
                 f"the state is that of cluster {first.cluster_id}, this cluster is {owner.cluster_id}",
@@ -166,9 +172,9 @@ class StateFile:
         self.trouble = ""
         return True
 
-    def _about(self, name: str) -> str | None:
+    def _about(self, name: str) -> bytes | None:
         row = self._db.execute("SELECT value FROM about WHERE name = ?", (name,)).fetchone()
-        return None if row is None else str(row[0])
+        return None if row is None else bytes(row[0])
 
     @contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -193,10 +199,10 @@ def _write(db: sqlite3.Connection, change: Change) -> None:
     db.executemany("INSERT INTO waiting (key, heard_ms, packed) VALUES (?, ?, ?)", change.waiting)
     db.executemany("DELETE FROM pending WHERE number = ?", [(number,) for number in change.delivered])
     db.executemany("INSERT OR REPLACE INTO pending VALUES (?, ?)", change.pending.items())
-    _note(db, "next_message", str(change.next_message))
+    _note(db, "next_message", b"%d" % change.next_message)
 
 
-def _note(db: sqlite3.Connection, name: str, value: str) -> None:
+def _note(db: sqlite3.Connection, name: str, value: bytes) -> None:
     db.execute("INSERT OR REPLACE INTO about VALUES (?, ?)", (name, value))
 
 
@@ -237,7 +243,7 @@ def _check(db: sqlite3.Connection) -> None:
             db.execute(statement)
         db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
         db.execute(f"PRAGMA user_version = {VERSION}")
-        _note(db, "release", __version__)
+        _note(db, "release", __version__.encode())
         return
     if application != _APPLICATION_ID:
         raise _StrangeFileError("the file is the database of another program", fix=_ANEW)

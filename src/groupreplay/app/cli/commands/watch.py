@@ -178,6 +178,7 @@ def _served(
     Raises:
         GroupReplayError: the address cannot be used.
     """
+    from groupreplay.app.cli.commands.serve import say_address
     from groupreplay.app.exporter.http_server import open_server
     from groupreplay.app.serve.application import serve_application
     from groupreplay.app.serve.group_answers import KeptAnswers
@@ -194,12 +195,7 @@ def _served(
     for start, end in ((cluster.start, cluster.streams.close), (server.start, server.close)):
         start()
         parts.callback(end)
-    click.echo(
-        f"groupreplay: pages on http://{server.address}/ and metrics on http://{server.address}/metrics",
-        err=True,
-    )
-    if token is not None:
-        click.echo("groupreplay: to log in, append #token=TOKEN to the address of a page", err=True)
+    say_address(server.address, token)
     probe_filter = ProbeFilter(topic=OWN_TOPIC, cluster_id=follower.identity.cluster_id)
 
     def take(outcome: Outcome) -> None:
