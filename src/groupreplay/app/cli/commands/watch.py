@@ -182,8 +182,6 @@ def _served(
     from groupreplay.app.exporter.http_server import open_server
     from groupreplay.app.serve.application import serve_application
     from groupreplay.app.serve.group_answers import KeptAnswers
-    from groupreplay.streaming.engine.probe_rows import ProbeFilter
-    from groupreplay.streaming.watch.own_messages import OWN_TOPIC
 
     answers = KeptAnswers()
     cluster, feed = _cluster(settings, follower, answers, parts)
@@ -196,6 +194,14 @@ def _served(
         start()
         parts.callback(end)
     say_address(server.address, token)
+    return _taking(follower, answers, feed)
+
+
+def _taking(follower: Follower, answers: KeptAnswers, feed: LocalFeed) -> Callable[[Outcome], None]:
+    """Hands each poll on to the pages; they are shown when the log was read to its end."""
+    from groupreplay.streaming.engine.probe_rows import ProbeFilter
+    from groupreplay.streaming.watch.own_messages import OWN_TOPIC
+
     probe_filter = ProbeFilter(topic=OWN_TOPIC, cluster_id=follower.identity.cluster_id)
 
     def take(outcome: Outcome) -> None:
