@@ -171,5 +171,6 @@ def test_polls_with_restarts_are_one_replay(scenario: str, simulated: Any, tmp_p
     """The same events with the same ids and the same bytes, of every scenario that can be simulated."""
     log = Log.of(simulated(scenario))
     heard = polled(log, tmp_path / "state.db", seed=len(scenario))
-    assert heard.events
+    # Groups without members only commit.
+    assert bool(heard.events) == (scenario != "simple")
     assert heard.in_order() == replayed(log, heard, log.cuts(0)[-1])
