@@ -35,6 +35,7 @@ DECODED_ELSEWHERE = {
     "streaming/kafka/clients.py bytes.decode": "base64 of this process",
     "streaming/local/jars.py json.loads": "a file of the package",
     "streaming/local/process_guard.py json.loads": "a pipe between two processes of groupreplay",
+    "app/cli/printing_flags.py bytes.decode": "events that this program has made or has decoded",
     "streaming/prober/service.py msgspec.json.decode": "a pipe between two processes of groupreplay",
     "app/cli/commands/report.py bytes.decode": "JSON of this process",
     "app/report/assets.py bytes.decode": "base64 of this process",

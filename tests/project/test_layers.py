@@ -15,7 +15,7 @@ from support.tools.project_copy import copy_project
 ROOMS = "imports go one way"
 PURE = "codecs, state, coordinator and timeline know no Spark, no frames, no Kafka client, no terminal"
 STATE, STREAMING, APP = (f"packages of {room}" for room in ("state", "streaming", "app"))
-RUN = "a run knows no Spark"
+RUN = "a run and a watch know no Spark"
 CONTRACTS = {ROOMS, PURE, STATE, STREAMING, RUN, APP}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
-from groupreplay.app.cli.program import ALIASES, COMMANDS
+from groupreplay.app.cli.program import COMMANDS
 from support.job.captures import parsed
 from support.paths import ROOT
 
@@ -34,7 +34,7 @@ def commands(text: str) -> list[str]:
     outside = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
     quoted = [" ".join(one.split()) for one in re.findall(r"`([^`]+)`", outside)]
     found = [re.search(PROGRAM, END.split(one)[0]) for one in (*lines, *quoted)]
-    return [one[1] for one in found if one is not None and one[1].split()[0] in {*COMMANDS, *ALIASES}]
+    return [one[1] for one in found if one is not None and one[1].split()[0] in COMMANDS]
 
 
 def mistake(command: str) -> str | None:

@@ -99,6 +99,8 @@ NOT_APPLIED: dict[str, tuple[str, ...]] = {
         "streaming.spark.faults: stop the other",
         "streaming.spark.job: start again:",
         "streaming.spark.worker_check: what --py-files",
+        "streaming.watch.follower: grant it: …",
+        "streaming.watch.follower: … records to go;",
     ),
 }
 

@@ -13,6 +13,7 @@ from groupreplay.app.serve.history.file import HistoryFile
 from groupreplay.streaming.base.errors import GroupReplayError
 from support.remedies import Attempt, Remedy, Said, prove, read_remedy, without_cluster
 
+WATCH = "watch --bootstrap-server h:1"
 SERVE = "serve --bootstrap-server h:1 --listen 0.0.0.0:9408"
 
 
@@ -34,6 +35,18 @@ CASES = (
         of="app.serve.guard: give --auth-token-file FILE,",
         says=r"or listen on (?P<address>127\.0\.0\.1)",
         apply=lambda attempt, said: attempt.put("0.0.0.0:9408", f"{said['address']}:9408"),
+    ),
+    Remedy(
+        line=f"{WATCH} --listen 0.0.0.0:9408",
+        of="app.serve.guard: give --auth-token-file FILE,",
+        says=r"or listen on (?P<address>127\.0\.0\.1)",
+        apply=lambda attempt, said: attempt.put("0.0.0.0:9408", f"{said['address']}:9408"),
+    ),
+    Remedy(
+        line=f"{WATCH} --allowed-host proxy",
+        of="app.cli.commands.watch: … has no meaning without --listen",
+        says="has no meaning without (?P<flag>--listen)",
+        apply=lambda attempt, said: attempt.add(said["flag"], "127.0.0.1:9408"),
     ),
     *(
         Remedy(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from groupreplay.app.cli.program import ALIASES, COMMANDS, cli
+from groupreplay.app.cli.program import COMMANDS, cli
 from support.paths import PACKAGE, ROOT
 
 #: Words that follow the name of the program in a sentence.
@@ -104,14 +104,13 @@ def offences(text: str) -> list[str]:
     """Commands and flags of this program that the text names and that do not exist."""
     found = []
     for command, words in _MENTION.findall(text):
-        name = ALIASES.get(command, command)
-        if name not in COMMANDS:
+        if command not in COMMANDS:
             found += [] if command in PROSE else [f"groupreplay {command}"]
             continue
         found += [
             f"groupreplay {command} {flag}"
             for flag in _FLAG.findall(words)
-            if flag not in FLAGS[name] | _GLOBAL | FOREIGN
+            if flag not in FLAGS[command] | _GLOBAL | FOREIGN
         ]
     return [*found, *(flag for flag in _FLAG.findall(text) if flag not in KNOWN)]
 
@@ -140,7 +139,7 @@ def test_the_check_finds_what_does_not_exist(tmp_path: Path) -> None:
         '"""Use groupreplay nosuch."""\n'
         'A = f"{A}: groupreplay chek shows which right is missing"\n'
         'B = "groupreplay check --listen HOST:PORT --group G tests it; groupreplay and its libraries; --nosuch"\n'
-        'C = "kafka-acls.sh --add; groupreplay watch --follow"\n'
+        'C = "kafka-acls.sh --add; groupreplay watch --listen"\n'
     )
     assert [one for text in texts(module) for one in offences(text)] == [
         "groupreplay chek",

@@ -193,11 +193,6 @@ def test_no_topic(topic: Topic) -> None:
     assert "groupreplay run" in str(caught.value.fix)
 
 
-def test_an_alias() -> None:
-    """``watch`` is the same command and shows up under its own name."""
-    assert invoke("watch", "--help").stdout == invoke("events", "--help").stdout
-
-
 def test_reads_what_the_job_wrote(broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
     """Repeats of an event are dropped, documents are kept by group until their tombstone, the last heartbeat counts.
 

@@ -82,6 +82,40 @@ def event_headings(times: TimeRange) -> list[str]:
     return [heading for heading in (times.heading(), line_heading(times.zone)) if heading is not None]
 
 
+class EventLines:
+    """Prints events one after the other: a line each below the headings, or with ``jsonl`` each unchanged.
+
+    ``follows``: a terminal shows below them the conditions that are active now.
+    """
+
+    def __init__(self, times: TimeRange, output: str, *, follows: bool) -> None:
+        from groupreplay.app.text.screen import Screen
+
+        self._times, self._output = times, output
+        self._screen = Screen(colour=display().colour, follows=follows)
+        self._is_begun = False
+
+    def print(self, value: bytes) -> None:
+        """One event, which is known to be one."""
+        from groupreplay.app.text.event_text import line_of
+        from groupreplay.app.text.terminal import escape_json
+        from groupreplay.streaming.contract.messages import OBJECTS
+
+        if self._output == "jsonl":
+            click.echo(escape_json(value.decode()))
+            return
+        event = OBJECTS.decode(value) or {}
+        if not self._is_begun:
+            self._is_begun = True
+            for heading in event_headings(self._times):
+                self._screen.heading(heading)
+        self._screen.event(event, line_of(event, self._times.zone))
+
+    def close(self) -> None:
+        """Remove the line that stands below all others."""
+        self._screen.close()
+
+
 def print_heading(times: TimeRange, output: str) -> None:
     """Print above a table what was counted from the end of the data, if anything was."""
     heading = times.heading()

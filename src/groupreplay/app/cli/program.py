@@ -42,6 +42,9 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "events": Entry("events:events_command", "Print the events that the job has written; can follow."),
     },
     "Look now": {
+        "watch": Entry(
+            "watch:command", "Follow a cluster in this process: events, pages and metrics, read-only."
+        ),
         "list": Entry("list:command", "List groups and their states, from the offsets topic alone."),
         "describe": Entry("describe:command", "Describe offsets, members, state or history of groups."),
         "explain": Entry("explain:command", "Explain a group: cause, chain, and what to do first."),
@@ -85,12 +88,11 @@ NEEDED_EXTRAS: Final[Mapping[str, Sequence[str]]] = {
     "check": ("kafka",),
     "probe": ("kafka",),
     "events": ("kafka",),
+    "watch": ("kafka",),
     "serve": ("kafka", "serve"),
     "capture": ("kafka",),
     "bundle": ("spark",),
 }
-#: Other names of commands, which the overview leaves out.
-ALIASES: Final[Mapping[str, str]] = {"watch": "events"}
 
 
 class Program(click.Group):
@@ -113,12 +115,11 @@ class Program(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command by its own name, so that an alias uses the same table of the configuration file."""
-        name = ALIASES.get(args[0], args[0])
+        """The command; an unknown one is refused with the names that are like it."""
         # A flag that does not exist has an error of its own.
-        if name not in COMMANDS and not name.startswith("-"):
-            ctx.fail(unknown_command(name, list(COMMANDS)))
-        return super().resolve_command(ctx, [name, *args[1:]])
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            ctx.fail(unknown_command(args[0], list(COMMANDS)))
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The overview; imports no command."""

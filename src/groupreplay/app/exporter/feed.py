@@ -57,6 +57,26 @@ class Recorder(Protocol):
         """All topics were read to their ends once."""
 
 
+class Feed(Protocol):
+    """Keeps a snapshot of what a job writes. ``trouble``: why there is none now; ``places``: what is read."""
+
+    trouble: str
+    places: Sequence[tuple[str, int]]
+
+    @property
+    def alive(self) -> bool:
+        """Whether it is kept up to date."""
+
+    def start(self) -> None:
+        """Starts reading."""
+
+    def close(self, seconds: float = 5.0) -> None:
+        """Stops reading, within these seconds."""
+
+    def evaluate(self, function: Callable[[TopicsSnapshot | None], _Result]) -> _Result:
+        """The result of the function on the snapshot, which does not change meanwhile."""
+
+
 class SinkFeed:
     """Keeps a snapshot of the topics up to date in a thread of its own; failures are retried for ever.
 

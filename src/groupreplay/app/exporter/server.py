@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from groupreplay.app.exporter.collector import measure
-from groupreplay.app.exporter.feed import Limits, SinkFeed, is_fresh
+from groupreplay.app.exporter.feed import Feed, Limits, is_fresh
 from groupreplay.app.exporter.http_server import Rates, client_network
 from groupreplay.state.phrases import safe_text, timestamp
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
@@ -57,7 +57,7 @@ class Exporter:
 
     def __init__(
         self,
-        feed: SinkFeed,
+        feed: Feed,
         limits: Limits,
         clock: Callable[[], int],
         unanswered: Callable[[], str | None] = lambda: None,

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from groupreplay.app.exporter.feed import Limits, SinkFeed, TopicIds
+from groupreplay.app.exporter.feed import Feed, Limits, SinkFeed, TopicIds
 from groupreplay.app.exporter.server import Exporter
 from groupreplay.app.serve.broker_watch import BrokerWatch
 from groupreplay.app.serve.event_streams import EventStreams
+from groupreplay.app.serve.group_answers import KeptAnswers
 from groupreplay.app.serve.history.file import HistoryFile
 from groupreplay.app.serve.history.writer import Bounds, HistoryWriter, TopicMessage
 from groupreplay.state.policy.context import Redaction
@@ -93,8 +94,12 @@ class TopicRecorder:
         names = (self._topics.events, self._topics.states)
         return self._history.begin({name: topics[name][0] for name in names})
 
-    def take(self, messages: Sequence[Message]) -> None:
+    def store(self, taken: Sequence[TopicMessage]) -> None:
         """Stores events and documents."""
+        self._history.take(self._topics.events, taken, self._clock())
+
+    def take(self, messages: Sequence[Message]) -> None:
+        """Stores events and documents among the messages."""
         from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME
 
         for message in messages if self._follows else ():
@@ -113,7 +118,7 @@ class TopicRecorder:
             for message in messages
             if message.topic() != self._topics.job
         ]
-        self._history.take(self._topics.events, taken, self._clock())
+        self.store(taken)
 
     def complete(self) -> None:
         """The topics were read to their ends."""
@@ -124,6 +129,9 @@ class TopicRecorder:
 
 class WatchedCluster:
     """A cluster while it is served. ``start`` begins to read, ``close`` ends it.
+
+    ``feed_of`` makes the feed that hands its messages to the recorder; by default it reads the job's topics.
+    ``answers``: the prober's answers, where they are in no topic.
 
     Raises:
         GroupReplayError: the history's file cannot be used.
@@ -138,6 +146,8 @@ class WatchedCluster:
         clock: Callable[[], int],
         *,
         redaction: Redaction | None = None,
+        feed_of: Callable[[TopicRecorder], Feed] | None = None,
+        answers: KeptAnswers | None = None,
     ) -> None:
         self.served = served
         self.name = served.name
@@ -149,15 +159,20 @@ class WatchedCluster:
         self.file = HistoryFile(path)
         self.history = HistoryWriter(self.file, bounds, self.streams.publish)
         recorder = TopicRecorder(self.history, served.topics, self.server_clock)
-        self.feed = SinkFeed(
-            served.sink, served.topics, self.clock, check_seconds=_CHECK_SECONDS, recorder=recorder
-        )
+        self.answers = answers
+        self.feed: Feed = (feed_of or self._sink_feed)(recorder)
         self.watch = BrokerWatch(served.sink, lambda: self.feed.places, self.clock)
         self.exporter = Exporter(self.feed, limits, self.clock, lambda: self.watch.answers.error)
         #: Of the offsets topic, where it is in another cluster.
         self.log_watch = self.watch
         if served.source != served.sink:
             self.log_watch = BrokerWatch(served.source, tuple, self.clock)
+
+    def _sink_feed(self, recorder: TopicRecorder) -> Feed:
+        served = self.served
+        return SinkFeed(
+            served.sink, served.topics, self.clock, check_seconds=_CHECK_SECONDS, recorder=recorder
+        )
 
     def start(self) -> None:
         """Begins to read the topics."""

@@ -28,9 +28,12 @@ from groupreplay.streaming.engine.packing.record_times import Horizons
 from groupreplay.streaming.engine.probe_rows import INPUT_COLUMNS, ProbeFilter, pack_probes
 from groupreplay.streaming.engine.wire import (
     BAD_RECORDS_TAG,
+    DOCUMENT_WANTED,
     GROUP_TAG,
+    PackedDocumentRequest,
     PackedItem,
     packed_groups,
+    to_wire,
     unpack_group,
 )
 from groupreplay.streaming.sources.source import Rows
@@ -49,7 +52,8 @@ class Live:
 
     Memory grows with the number of groups, of committed partitions and of answers that wait, not with the length of
     the log. ``groups`` holds the ids of the selected groups; None: all. ``until_ms``: later records and messages are
-    ignored. ``otherwise_ms``: see ``Horizons``.
+    ignored. ``otherwise_ms``: see ``Horizons``. What it remembers can be kept elsewhere: ``changes`` and ``waiting``
+    give it, ``restore`` takes it back.
     """
 
     def __init__(
@@ -71,19 +75,27 @@ class Live:
         self._horizons = Horizons(otherwise_ms)
         self._blobs: dict[bytes, bytes] = {}
         self._deadlines: dict[bytes, int] = {}
-        self._answers: dict[bytes, deque[_Answer]] = {}
+        self._answers: dict[bytes, deque[WaitingAnswer]] = {}
+        self._changed: set[bytes] = set()
 
-    def take(self, rows: Rows) -> Iterator[OutputRow]:
-        """The messages that the job would write for the next rows of the log; they must be read to their end."""
+    def take(self, rows: Rows, read_ms: int | None = None) -> Iterator[OutputRow]:
+        """The messages that the job would write for the next rows of the log; they must be read to their end.
+
+        ``read_ms``: they were all read at this time, which judges their times in place of heartbeats.
+        """
         probe_filter = ProbeFilter(topic=rows.probes_topic, cluster_id=rows.cluster_id)
-        # All heartbeats are known before the first record is packed.
-        messages = self._horizons.reading(rows.probes, rows.cluster_id, rows.era)
+        messages = iter(rows.probes)
+        if read_ms is None:
+            # All heartbeats are known before the first record is packed.
+            messages = self._horizons.reading(messages, rows.cluster_id, rows.era)
+        else:
+            self._horizons = Horizons(read_ms)
         answers = pack_probes(map(self._messages, messages), probe_filter)
         packed_answers = ((batch["key"].to_pylist(), batch["packed"].to_pylist()) for batch in answers)
         for key, blob in self._wanted(packed_answers):
             if key.startswith(GROUP_TAG):
                 (probe,) = unpack_group([blob]).probes
-                self._answers.setdefault(key, deque()).append(_Answer(probe.heard_ms, blob))
+                self._answers.setdefault(key, deque()).append(WaitingAnswer(key, probe.heard_ms, blob))
             else:
                 yield from self._advance(key, [blob], now_ms=0)
         records = packed_rows(map(self._columns, rows.batches), self._horizons)
@@ -96,6 +108,34 @@ class Live:
         Answers from before take effect, operations are closed, and deadlines pass.
         """
         return self._pass(now_ms, now_ms)
+
+    def changes(self) -> Iterator[KeyState]:
+        """The state of each key that has changed since the last call."""
+        changed, self._changed = self._changed, set()
+        for key in sorted(changed):
+            yield KeyState(key, self._blobs.get(key), self._deadlines.get(key))
+
+    def waiting(self) -> list[WaitingAnswer]:
+        """The answers that wait, in their order for each group."""
+        return list(chain.from_iterable(self._answers.values()))
+
+    def restore(self, states: Iterable[KeyState], waiting: Iterable[WaitingAnswer] = ()) -> None:
+        """Goes on where another one with these states and answers ended; call it before the first rows."""
+        for key, blob, deadline_ms in states:
+            if blob is not None:
+                self._blobs[key] = blob
+            if deadline_ms is not None:
+                self._deadlines[key] = deadline_ms
+        for answer in waiting:
+            self._answers.setdefault(answer.key, deque()).append(answer)
+
+    def documents(self) -> Iterator[OutputRow]:
+        """The documents of all groups, and those of the job, as a new reader of them needs them."""
+        for key in list(self._blobs):
+            is_group = key.startswith(GROUP_TAG)
+            wanted = to_wire(PackedDocumentRequest(in_topic=False)) if is_group else DOCUMENT_WANTED
+            # No deadline passes at that time.
+            yield from self._advance(key, [wanted], now_ms=1)
 
     def _pass(self, now_ms: int, answers_until_ms: int | None) -> Iterator[OutputRow]:
         """``answers_until_ms`` None: all answers that wait."""
@@ -196,6 +236,7 @@ class Live:
             self._deadlines.pop(key, None)
         else:
             self._deadlines[key] = result.deadline_ms
+        self._changed.add(key)
         if any(row.event_type == _QUARANTINED for row in result.rows):
             self.quarantined += 1
         else:
@@ -203,8 +244,17 @@ class Live:
         yield from result.rows
 
 
-class _Answer(NamedTuple):
-    """A prober's answer about a group, as ``pack_probes`` makes it."""
+class KeyState(NamedTuple):
+    """What is remembered of one tagged key: its state (None: none), and when it is evaluated next (None: never)."""
 
+    key: bytes
+    blob: bytes | None
+    deadline_ms: int | None
+
+
+class WaitingAnswer(NamedTuple):
+    """A prober's answer about the group of a tagged key, as ``pack_probes`` makes it."""
+
+    key: bytes
     heard_ms: int
     packed: bytes

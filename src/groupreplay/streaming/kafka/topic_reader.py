@@ -49,7 +49,7 @@ def follow_topic(
             for message in _records(consumer, connection, 0.2):
                 by_partition.setdefault(message.partition(), []).append(message)
             for number in sorted(by_partition):
-                yield _batch(by_partition[number])
+                yield batch_of(by_partition[number])
 
 
 def read_spans(
@@ -95,7 +95,7 @@ def _read_span(
         position = consumer.position([place])[0].offset
         finished = position >= end or bool(messages and messages[-1].offset() >= end - 1)
         if pending and (finished or len(pending) >= BATCH_ROWS or size >= _BATCH_BYTES):
-            yield _batch(pending)
+            yield batch_of(pending)
             pending, size = [], 0
         if finished:
             return
@@ -133,7 +133,8 @@ def _records(consumer: Consumer, connection: Connection, seconds: float) -> list
     return [message for message in consume(consumer, connection, seconds) if message.error() is None]
 
 
-def _batch(messages: Sequence[Message]) -> pa.RecordBatch:
+def batch_of(messages: Sequence[Message]) -> pa.RecordBatch:
+    """Messages as rows of ``ROW_SCHEMA``."""
     stamps = [message.timestamp() for message in messages]
     columns = [
         [message.topic() for message in messages],

@@ -4,7 +4,7 @@
 a broker dies during a request about groups (librdkafka issue 4605). ``python -m
 groupreplay.streaming.prober.service`` reads its settings as JSON from standard input, because they may contain
 passwords, which must not be in a command line or environment. It writes the answers to the probes topic, and the
-summary of each round to standard output, one JSON object per line.
+summary of each round to standard output, one JSON object per line; without a topic the answers go there, too.
 """
 
 from __future__ import annotations
@@ -102,11 +102,14 @@ def _is_complete(summary: RoundSummary, cluster_id: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeTarget:
-    """The cluster to probe, the interval, and the topic of another cluster or the same that gets the rounds."""
+    """The cluster to probe, the interval, and the topic of another cluster or the same that gets the rounds.
+
+    ``topic`` None: nothing is written to any cluster, and nothing is known of rounds of earlier processes.
+    """
 
     source: Cluster
     sink: Cluster
-    topic: str
+    topic: str | None
     cluster_id: str
     interval_seconds: float
     job_id: str | None = None
@@ -118,8 +121,10 @@ def open_prober(target: ProbeTarget, clock: BrokerClock) -> Prober:
     Raises:
         GroupReplayError: the topic cannot be read.
     """
-    sink = Connection(target.sink)
-    memory = last_rounds(sink, target.topic, target.cluster_id, clock.now_ms() - _MEMORY_MS)
+    memory = LastRounds()
+    if target.topic is not None:
+        since_ms = clock.now_ms() - _MEMORY_MS
+        memory = last_rounds(Connection(target.sink), target.topic, target.cluster_id, since_ms)
     return Prober(
         GroupAdmin(Connection(target.source)),
         cluster_id=target.cluster_id,
@@ -162,22 +167,40 @@ def probe(source: Cluster, sink: Cluster, topics: TopicNames, interval_seconds: 
 
 def keep_probing(target: ProbeTarget, on_round: Callable[[ProbeRound], None], stop: StopRequest) -> None:
     """Probe and write the rounds until ``stop``; ``on_round`` receives each one that was written."""
-    publisher, clock = Publisher(target.sink), BrokerClock()
+    clock = BrokerClock()
+    publish = None if target.topic is None else _Publishing(Publisher(target.sink), target.topic, clock)
 
     def opened() -> Prober:
-        read_clock(publisher, target.topic, target.cluster_id, clock)
+        if publish is not None:
+            publish.read_clock(target.cluster_id)
         return open_prober(target, clock)
 
     prober = prober_thread(
         opened,
         interval_seconds=target.interval_seconds,
-        write=lambda messages: clock.note(_written(publisher, target.topic, messages)),
+        write=publish or (lambda _: None),
         on_round=on_round,
     )
     prober.start(at_once=True)
     while not stop.wait(1.0):
         pass
     prober.close(2.0)
+
+
+@dataclass(frozen=True, slots=True)
+class _Publishing:
+    """Writes rounds to a topic; the clock learns from the times of the broker."""
+
+    publisher: Publisher
+    topic: str
+    clock: BrokerClock
+
+    def read_clock(self, cluster_id: str) -> None:
+        """What ``read_clock`` does and raises."""
+        read_clock(self.publisher, self.topic, cluster_id, self.clock)
+
+    def __call__(self, messages: Sequence[ProbeMessage]) -> None:
+        self.clock.note(_written(self.publisher, self.topic, messages))
 
 
 def _written(publisher: Publisher, topic: str, messages: Sequence[ProbeMessage]) -> list[AppendedMessage]:
@@ -262,8 +285,9 @@ class ProberTask(ProbeTarget):
 class ProberProcess:
     """Runs a prober process in the background until closed, and starts it again whenever it ends.
 
-    ``on_round`` receives the summary of every round that was written. ``on_exit`` is called when the process ended by
-    itself, but not after a ``stop`` request. The pause before a restart grows while the process ends without a round.
+    ``on_round`` receives the summary of every round that was written, ``on_answer`` before it the answers of one that
+    goes to no topic. ``on_exit`` is called when the process ended by itself, but not after a ``stop`` request. The
+    pause before a restart grows while the process ends without a round.
     """
 
     def __init__(
@@ -273,11 +297,13 @@ class ProberProcess:
         on_round: Callable[[RoundSummary], None],
         on_exit: Callable[[], None],
         stop: StopRequest,
+        on_answer: Callable[[ProbeMessage], None] = lambda _: None,
         command: Sequence[str] = _COMMAND,
         shortest_pause_seconds: float = 1.0,
     ) -> None:
         self._task = msgspec.json.encode(task)
         self._on_round = on_round
+        self._on_answer = on_answer
         self._on_exit = on_exit
         self._stop = stop
         self._command = command
@@ -327,9 +353,13 @@ class ProberProcess:
             assert process.answers is not None
             for line in process.answers if not self._closed.is_set() else ():
                 try:
-                    self._on_round(msgspec.json.decode(line, type=RoundSummary))
+                    message = msgspec.json.decode(line, type=ProbeMessage)
                 except msgspec.DecodeError:  # a line that was cut off when the process ended
                     continue
+                if not isinstance(message, RoundSummary):
+                    self._on_answer(message)
+                    continue
+                self._on_round(message)
                 rounds += 1
             # Its output may end shortly before the process: without the wait, leaving the block would kill it.
             process.wait()
@@ -346,8 +376,9 @@ def main() -> None:
     with stop_requests() as stop:
 
         def on_round(taken: ProbeRound) -> None:
+            messages = [taken.summary] if task.topic is not None else taken.messages
             try:
-                sys.stdout.buffer.write(msgspec.json.encode(taken.summary) + b"\n")
+                sys.stdout.buffer.writelines(msgspec.json.encode(message) + b"\n" for message in messages)
                 sys.stdout.buffer.flush()
             except BrokenPipeError:
                 stop.make()

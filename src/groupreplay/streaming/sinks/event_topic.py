@@ -80,6 +80,26 @@ class Wanted:
     filter: Filter = field(default_factory=Filter)
 
 
+class EventChoice:
+    """Which events are shown; ``groups`` knows the groups that were named."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self.groups = GroupChoice(wanted.groups)
+        self._wanted = wanted
+
+    def __call__(self, event: EventHead) -> bool:
+        """Whether an event is shown; events about no group are when no group is asked for."""
+        assert isinstance(event, _EventFields)
+        group_id = event.data.group_id
+        is_chosen = not self._wanted.groups if group_id is None else group_id in self.groups
+        return is_chosen and self._wanted.filter(event)
+
+    def shows(self, value: bytes) -> bool:
+        """The same for the bytes of an event; False for what is none."""
+        event = _event(value)
+        return event is not None and self(event)
+
+
 class Repeats:
     """Hashes of the ids of the latest events, to recognise an event that is written again."""
 
@@ -113,8 +133,9 @@ class EventTopic:
         self.unreadable = 0
         self._connection = Connection(cluster)
         self._topic = topic
-        self.choice = GroupChoice(wanted.groups)
-        self.tally = EventTally(self._is_shown)
+        chosen = EventChoice(wanted)
+        self.choice = chosen.groups
+        self.tally = EventTally(chosen)
         self._wanted = wanted
         self._repeats = Repeats()
 
@@ -160,13 +181,6 @@ class EventTopic:
                 "--bootstrap-server for the cluster of the job's topics",
                 exit_code=ExitCode.DATA,
             ) from None
-
-    def _is_shown(self, event: EventHead) -> bool:
-        """Events about no group are shown when no group is asked for."""
-        assert isinstance(event, _EventFields)
-        group_id = event.data.group_id
-        is_chosen = not self._wanted.groups if group_id is None else group_id in self.choice
-        return is_chosen and self._wanted.filter(event)
 
     def _rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[OutputRow]:
         """The events that are shown, each once."""

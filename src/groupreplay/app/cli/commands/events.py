@@ -1,4 +1,4 @@
-"""``groupreplay events`` (alias ``watch``), ``replay`` and ``offsets-file``: the events of the job, read or made again.
+"""``groupreplay events``, ``replay`` and ``offsets-file``: the events of the job, read or made again.
 
 ``replay`` makes them from a capture or a live topic, without Spark; ``offsets-file`` prints the offsets from before one
 of them, for Kafka's own tool.
@@ -46,6 +46,7 @@ from groupreplay.app.cli.options import (
     time_zone_flag,
 )
 from groupreplay.app.cli.printing_flags import (
+    EventLines,
     TimeRange,
     event_headings,
     given_flags,
@@ -94,10 +95,6 @@ def events_command(settings: EventsSettings) -> int:
     --follow, also prints events as they arrive; below them a terminal shows the conditions that are active now.
     The line of a condition's end has the time of its begin. jsonl prints one unchanged CloudEvent per line.
     """
-    from groupreplay.app.text.event_text import line_of
-    from groupreplay.app.text.screen import Screen
-    from groupreplay.app.text.terminal import escape_json
-    from groupreplay.streaming.contract.messages import OBJECTS
     from groupreplay.streaming.sinks.event_topic import EventTopic
 
     settings = replace(settings, **giving_way({"follow": False, "until": None}))
@@ -105,20 +102,12 @@ def events_command(settings: EventsSettings) -> int:
         raise click.UsageError("--follow never ends: leave out either --follow or --until.")
     times = time_range(settings.since, settings.until, settings.zone, live_end)
     topic = EventTopic(settings.source.need(), settings.topics.events, _wanted(settings, times))
-    screen = Screen(colour=display().colour, follows=settings.follow)
+    lines = EventLines(times, settings.output, follows=settings.follow)
     try:
-        for number, value in enumerate(topic.read(follow=settings.follow)):
-            if settings.output == "jsonl":
-                click.echo(escape_json(value.decode()))
-                continue
-            # EventTopic leaves out what cannot be decoded.
-            event = OBJECTS.decode(value) or {}
-            if number == 0:
-                for heading in event_headings(times):
-                    screen.heading(heading)
-            screen.event(event, line_of(event, settings.zone))
+        for value in topic.read(follow=settings.follow):
+            lines.print(value)
     finally:
-        screen.close()
+        lines.close()
         # Also after an interrupt, which is how --follow ends.
         if topic.unreadable:
             click.echo(f"{topic.unreadable} messages in {settings.topics.events} are not events", err=True)

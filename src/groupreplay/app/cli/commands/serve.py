@@ -154,15 +154,20 @@ def command(settings: ServeSettings) -> int:
         server = open_server(site.application, *settings.listen)
         for start in (*site.start, server.start):
             start()
-        pages = "" if settings.metrics_only else f"pages on http://{server.address}/ and "
-        click.echo(f"groupreplay: {pages}metrics on http://{server.address}/metrics", err=True)
-        if token is not None:
-            click.echo("groupreplay: to log in, append #token=TOKEN to the address of a page", err=True)
+        say_address(server.address, token, has_pages=not settings.metrics_only)
         while not stop.wait(1.0):
             pass
         for end in (*site.end_streams, server.close):
             end()
     return stop.exit_code
+
+
+def say_address(address: str, token: str | None, *, has_pages: bool = True) -> None:
+    """Where the pages and metrics are, and how to log in."""
+    pages = f"pages on http://{address}/ and " if has_pages else ""
+    click.echo(f"groupreplay: {pages}metrics on http://{address}/metrics", err=True)
+    if token is not None:
+        click.echo("groupreplay: to log in, append #token=TOKEN to the address of a page", err=True)
 
 
 def _token(settings: ServeSettings) -> str | None:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import shlex
 import sqlite3
-import threading
-from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
+from groupreplay.app.serve.group_answers import AnswersOfGroups, LiveAnswers
 from groupreplay.app.serve.history import event_queries, group_queries
 from groupreplay.app.serve.offsets_log.group_logs import (
-    SILENCE_SECONDS,
     LiveGroupLog,
     LiveLogs,
     LogUnreadError,
@@ -21,15 +19,8 @@ from groupreplay.app.serve.watched_cluster import WatchedCluster
 from groupreplay.app.text.event_text import text_of
 from groupreplay.state.phrases import safe_text, timestamp, timestamp_ms
 from groupreplay.state.policy.context import MARK, Redaction
-from groupreplay.state.snapshot.observations import Probe
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
-from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.messages import OBJECTS
-from groupreplay.streaming.contract.probe_messages import GroupAnswer, RoundSummary
-from groupreplay.streaming.engine.probe_rows import ProbeFilter, group_probe, placed_messages
-from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.topic_reader import read_messages
-from groupreplay.streaming.sinks.known_groups import DAY_MS
 from groupreplay.timeline.document import (
     Remark,
     TimelineDocument,
@@ -38,107 +29,17 @@ from groupreplay.timeline.document import (
     UnreadReason,
 )
 from groupreplay.timeline.group_timeline import timeline_document
-from groupreplay.timeline.states import ProbedState, TimelineInput
+from groupreplay.timeline.states import TimelineInput
 from groupreplay.version import __version__
 
 #: Events of one timeline: the newest ones before its end, and their bytes.
 _MOST_EVENTS: Final = 5_000
 _MOST_BYTES: Final = 32 << 20
-#: Answers of the prober about one group, and groups with answers; the oldest are dropped.
-_MOST_ANSWERS: Final = 10_000
-_MOST_GROUPS: Final = 5_000
-LOOK_BACK_MS: Final = DAY_MS
 #: Fields that a redaction hides, in members of documents.
 _NAMES: Final = ("client_host", "client_id", "member_id", "instance_id")
 
 
 Json = dict[str, Any]
-
-
-class GroupAnswers(NamedTuple):
-    """The answers about one group, in order, up to ``known_ms`` (None: nothing was read).
-
-    ``rounds``: when the prober's first and last round of the last day were written; None: nobody asked. ``error``: why
-    later ones could not be read. ``misdated`` counts answers that are not used: they are dated ahead of their append
-    time.
-    """
-
-    states: Sequence[ProbedState]
-    rounds: tuple[int, int] | None
-    known_ms: int | None
-    error: GroupReplayError | None
-    misdated: int
-
-
-@dataclass(slots=True)
-class LiveAnswers:
-    """The answers in one probes topic. ``trouble``: why no broker answers, None when one does."""
-
-    cluster: Cluster
-    topic: str
-    trouble: Callable[[], str | None] = lambda: None
-    _rounds: tuple[int, int] | None = None
-    _known_ms: int | None = None
-    _misdated: Counter[str] = field(default_factory=Counter)
-    _connection: Connection | None = None
-    _topic_id: str = ""
-    _next: dict[int, int] = field(default_factory=dict)
-    _by_group: OrderedDict[str, list[ProbedState]] = field(default_factory=OrderedDict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def of_group(self, group_id: str, cluster_id: str, now_ms: int) -> GroupAnswers:
-        """The answers about a group of this cluster up to now, or as far as they could be read."""
-        error = self._update(cluster_id, now_ms)
-        states = tuple(sorted(self._by_group.get(group_id, ())))
-        return GroupAnswers(states, self._rounds, self._known_ms, error, self._misdated[group_id])
-
-    def _update(self, cluster_id: str, now_ms: int) -> GroupReplayError | None:
-        # Without the lock: whoever holds it may wait for brokers that are gone.
-        if (trouble := self.trouble()) is not None:
-            return UnreachableError(trouble)
-        with self._lock:
-            try:
-                self._read(cluster_id, now_ms)
-            except GroupReplayError as error:
-                return error
-            self._known_ms = now_ms
-            return None
-
-    def _read(self, cluster_id: str, now_ms: int) -> None:
-        connection = self._connection = self._connection or Connection(self.cluster)
-        topic_id, partitions = connection.topic_id(self.topic)
-        ends = connection.end_offsets(self.topic, partitions)
-        if topic_id != self._topic_id:
-            self._topic_id, self._rounds, self._known_ms = topic_id, None, None
-            self._by_group.clear()
-            self._misdated.clear()
-            since = connection.offsets_since(self.topic, partitions, max(now_ms - LOOK_BACK_MS, 0))
-            self._next = {number: end if since[number] < 0 else since[number] for number, end in ends.items()}
-        probe_filter = ProbeFilter(topic=self.topic, cluster_id=cluster_id)
-        starts = {number: self._next.get(number, 0) for number in ends}
-        for batch in read_messages(connection, self.topic, starts, ends, SILENCE_SECONDS):
-            for message, place, append_ms in placed_messages(batch, self.topic):
-                if isinstance(message, RoundSummary):
-                    if message.cluster_id == cluster_id:
-                        at_ms = message.taken_ms if append_ms is None else append_ms
-                        self._rounds = (self._rounds or (at_ms, 0))[0], at_ms
-                elif isinstance(message, GroupAnswer):
-                    probe = group_probe(message, place, append_ms, probe_filter)
-                    self._take(message, probe, probe_filter)
-            # Batch by batch: after a failure nothing is taken twice.
-            self._next[batch.column("partition")[-1].as_py()] = batch.column("offset")[-1].as_py() + 1
-        self._next = dict(ends)
-
-    def _take(self, message: GroupAnswer, probe: Probe | None, probe_filter: ProbeFilter) -> None:
-        if probe is None:
-            self._misdated[message.group_id] += message.cluster_id == probe_filter.cluster_id
-            return
-        answers = self._by_group.setdefault(message.group_id, [])
-        answers.append(ProbedState(probe.asked_ms, probe.answered_ms, probe.state, message.unseen_ms))
-        del answers[:-_MOST_ANSWERS]
-        self._by_group.move_to_end(message.group_id)
-        if len(self._by_group) > _MOST_GROUPS:
-            self._by_group.popitem(last=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,12 +66,14 @@ class LiveTimelines:
 
     cluster: WatchedCluster
     _logs: LiveLogs = field(init=False)
-    _answers: LiveAnswers = field(init=False)
+    _answers: AnswersOfGroups = field(init=False)
 
     def __post_init__(self) -> None:
         served, cluster = self.cluster.served, self.cluster
         self._logs = LiveLogs(served.source, cluster.redaction, lambda: cluster.log_watch.answers.error)
-        self._answers = LiveAnswers(served.sink, served.topics.probes, lambda: cluster.watch.answers.error)
+        self._answers = cluster.answers or LiveAnswers(
+            served.sink, served.topics.probes, lambda: cluster.watch.answers.error
+        )
 
     def document(self, group: str, since_ms: int, until_ms: int | None) -> TimelineDocument | None:
         """The timeline of a group from a time on; None when neither the history nor the log has the group.

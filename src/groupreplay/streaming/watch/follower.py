@@ -1,0 +1,352 @@
+"""``watch``: reads the offsets topic from its begin, follows it, asks the brokers, and hands events on.
+
+It is composed of what ``run`` is composed of: the prober's process, the heartbeat, the watch over the log. Where those
+write to topics, this process keeps the messages for its own engine. It writes nothing to the cluster.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from groupreplay.state import OFFSETS_TOPIC, Context
+from groupreplay.state.conditions.job_blind import GRANT_DESCRIBE
+from groupreplay.state.policy.context import Redaction
+from groupreplay.state.policy.rules import Policy
+from groupreplay.streaming.base.clock import BrokerClock
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.process import StopRequest
+from groupreplay.streaming.config.logs import log_settings
+from groupreplay.streaming.config.settings import Cluster, RetentionFlags, TopicNames
+from groupreplay.streaming.contract.log import LogMarks
+from groupreplay.streaming.contract.messages import Output, OutputRow
+from groupreplay.streaming.contract.probe_messages import ProbeMessage, RoundSummary, encode_message
+from groupreplay.streaming.kafka.broker_config import RetentionWatch
+from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
+from groupreplay.streaming.kafka.log_check import TopicEnds, last_records
+from groupreplay.streaming.prober.service import ProberProcess, ProberTask
+from groupreplay.streaming.run.heartbeat import HeartbeatWriter
+from groupreplay.streaming.run.identity import Identity
+from groupreplay.streaming.run.interface import Batch
+from groupreplay.streaming.run.log_watch import LogWatch, lost_log
+from groupreplay.streaming.run.status import JobIdentity, JobReport
+from groupreplay.streaming.watch.log_reader import Arrived, LogReader
+from groupreplay.streaming.watch.own_messages import OWN_TOPIC
+from groupreplay.streaming.watch.polls import Outcome, Polls, Read
+from groupreplay.streaming.watch.state_file import Memory, Owner, StateFile
+from groupreplay.version import __version__
+
+log = logging.getLogger(__name__)
+
+#: Heartbeats at least this often; the ends of the log are asked for eight times in it.
+_TRIGGER_SECONDS: Final = 4.0
+#: Between two polls; a group costs the same for one commit of a poll as for many.
+_PAUSE_SECONDS: Final = 0.5
+_LONGEST_PAUSE_SECONDS: Final = 8.0
+#: After a poll it rests this many times as long: the polls take at most a third of a core while they keep up.
+_REST: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchSettings:
+    """What ``watch`` was asked for. ``since_ms``: also events of the past from then on, as far as the log has them."""
+
+    source: Cluster
+    state: Path | None = None
+    since_ms: int | None = None
+    probe_interval_seconds: float | None = 10.0
+    retention: RetentionFlags = field(default_factory=RetentionFlags)
+    policy: Policy = field(default_factory=Policy)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    redaction: Redaction | None = None
+    member_events: bool = False
+
+
+class LogGoneError(GroupReplayError):
+    """The log is not the one that was read."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Follower:
+    """One ``watch``. ``deliver`` gets each poll; when it returns, the events of the poll were delivered.
+
+    Open it with ``opened``.
+    """
+
+    settings: WatchSettings
+    identity: TopicIdentity
+    report: JobReport
+    polls: Polls
+    clock: BrokerClock
+    deliver: Callable[[Outcome], None]
+    _messages: deque[tuple[bytes, bytes]] = field(default_factory=deque, init=False)
+    _job_rows: deque[OutputRow] = field(default_factory=deque, init=False)
+    _batches: deque[Batch] = field(default_factory=deque, init=False)
+    _number: int = field(default=0, init=False)
+    _rights: str = field(default="", init=False)
+    _was_caught_up: bool = field(default=False, init=False)
+
+    def follow(self, stop: StopRequest) -> None:
+        """Reads until ``stop``.
+
+        Raises:
+            LogGoneError: the topic was created again, or a part of it is gone.
+            GroupReplayError: the brokers refuse the reader.
+        """
+        if self.polls.pending:
+            self._hand_on(Outcome((), dict(self.polls.pending)))
+        log_watch = self._log_watch()
+        with ExitStack() as parts:
+            reader = LogReader(Connection(self.settings.source), self.identity.partitions, self.polls.read_to)
+            parts.callback(reader.close)
+            for part in (self._heartbeat(log_watch).background(), log_watch.background()):
+                part.start(at_once=True)
+                parts.callback(part.close)
+            if self.settings.probe_interval_seconds is not None:
+                prober = self._prober(stop)
+                prober.start()
+                parts.callback(prober.close)
+            pause = 0.0
+            while not stop.wait(pause):
+                if (gone := log_watch.found()) is not None:
+                    raise _gone(gone)
+                pause = self._poll(reader)
+
+    def documents(self) -> Iterator[OutputRow]:
+        """The documents of what an earlier process has left."""
+        return self.polls.engine.documents()
+
+    def _poll(self, reader: LogReader) -> float:
+        """Takes what is there; returns for how long to rest."""
+        read_ms, began = self.clock.now_ms(), time.monotonic()
+        arrived = reader.read(_PAUSE_SECONDS)
+        taken = time.monotonic()
+        messages = [self._messages.popleft() for _ in range(len(self._messages))]
+        if arrived.read_to or messages:
+            outcome = self.polls.take(
+                Read(
+                    records=arrived.batches,
+                    read_to=arrived.read_to,
+                    messages=messages,
+                    read_ms=max(read_ms, self.clock.now_ms()),
+                )
+            )
+            self._note(arrived, len(messages), outcome, read_ms, time.monotonic() - began)
+            job_rows = [self._job_rows.popleft() for _ in range(len(self._job_rows))]
+            self._hand_on(outcome._replace(rows=[*outcome.rows, *job_rows]))
+        self._say_when_behind()
+        rest = _REST * (time.monotonic() - taken)
+        return 0.0 if arrived.is_full else min(max(_PAUSE_SECONDS, rest), _LONGEST_PAUSE_SECONDS)
+
+    def _hand_on(self, outcome: Outcome) -> None:
+        self.deliver(outcome)
+        self.polls.delivered(list(outcome.events))
+
+    def _note(self, arrived: Arrived, messages: int, outcome: Outcome, began_ms: int, seconds: float) -> None:
+        self._number += 1
+        counts = {
+            output.value: sum(row.output is output for row in outcome.rows)
+            for output in (Output.EVENTS, Output.STATES, Output.DEAD_LETTERS)
+        }
+        self._batches.append(
+            Batch(
+                number=self._number,
+                started_ms=began_ms,
+                seconds=seconds,
+                rows=arrived.records + messages,
+                records=arrived.records,
+                read_to={OFFSETS_TOPIC: dict(self.polls.read_to)},
+                counts=counts,
+                groups=self.polls.engine.group_count,
+            )
+        )
+
+    def _say_when_behind(self) -> None:
+        """Once for each time that it falls behind."""
+        is_caught_up = self.report.phase(self.clock.now_ms()) == "caught_up"
+        if self._was_caught_up and not is_caught_up:
+            log.warning(
+                "more is written than is read: %d records to go; `groupreplay run` reads on several cores and machines",
+                sum(self.report.lag().values()),
+            )
+        self._was_caught_up = is_caught_up
+
+    def _publish(self, topic: str, key: bytes, value: bytes) -> None:
+        """What ``run`` would write to its topics stays here."""
+        if topic == OWN_TOPIC:
+            self._messages.append((key, value))
+        else:
+            self._job_rows.append(OutputRow(Output.JOB, key, value))
+
+    def _heartbeat(self, log_watch: LogWatch) -> HeartbeatWriter:
+        ends = TopicEnds(Connection(self.settings.source), OFFSETS_TOPIC, self.identity.partitions)
+        return HeartbeatWriter(
+            report=self.report,
+            topics=TopicNames(probes=OWN_TOPIC),
+            partitions=self.identity.partitions,
+            ends=lambda: log_watch.note(ends.stable()),
+            high_watermarks=ends.high_watermarks,
+            progress=lambda: [self._batches.popleft() for _ in range(len(self._batches))],
+            publish=self._publish,
+            clock=self.clock,
+        )
+
+    def _log_watch(self) -> LogWatch:
+        source = Connection(self.settings.source)
+        return LogWatch(
+            era=self.identity.era,
+            lost=lambda: lost_log(dict(self.polls.read_to), _identity(self.identity), source),
+            last_records=lambda ends: last_records(source, OFFSETS_TOPIC, ends),
+            load=lambda: None,
+            store=_forget,
+        )
+
+    def _prober(self, stop: StopRequest) -> ProberProcess:
+        level, form = log_settings()
+        task = ProberTask(
+            source=self.settings.source,
+            sink=self.settings.source,
+            topic=None,
+            cluster_id=self.identity.cluster_id,
+            interval_seconds=self.settings.probe_interval_seconds or 0.0,
+            job_id=self.report.identity.job_id,
+            log_level=level,
+            log_format=form,
+        )
+        answers: list[ProbeMessage] = []
+
+        def end_round(summary: RoundSummary) -> None:
+            # A round is applied as a whole: the summary follows the answers that it covers.
+            messages = [encode_message(message) for message in (*answers, summary)]
+            answers.clear()
+            self._messages.extend(messages)
+            self.report.last_round = summary
+            if summary.rights == "missing" and self._rights != "missing":
+                log.warning("the prober cannot see all groups; grant it: %s", GRANT_DESCRIBE)
+            self._rights = summary.rights
+
+        def end_process() -> None:
+            answers.clear()
+            self.report.prober_restarts += 1
+
+        return ProberProcess(
+            task, on_round=end_round, on_exit=end_process, stop=stop, on_answer=answers.append
+        )
+
+
+def _gone(gone: GroupReplayError) -> LogGoneError:
+    return LogGoneError(
+        gone.what,
+        where=gone.where,
+        fix="start again, with another file if you gave --state: the state is built anew from what the log holds",
+        exit_code=gone.exit_code,
+    )
+
+
+def _forget(_: LogMarks) -> None:
+    """Marks of the log are not kept."""
+
+
+def _identity(topic: TopicIdentity) -> Identity:
+    return Identity(
+        cluster_id=topic.cluster_id,
+        era=topic.era,
+        partitions=topic.partitions,
+        probes=OWN_TOPIC,
+        first_start_ms=0,
+    )
+
+
+@contextmanager
+def opened(settings: WatchSettings, deliver: Callable[[Outcome], None]) -> Iterator[Follower]:
+    """A follower that goes on where the state file ends; closes the file.
+
+    Raises:
+        GroupReplayError: the cluster cannot be reached, the topic cannot be seen, or the file cannot be used.
+    """
+    connection, clock = Connection(settings.source), BrokerClock()
+    identity = _identified(connection)
+    with ExitStack() as parts:
+        file = None if settings.state is None else StateFile(settings.state)
+        if file is not None:
+            parts.callback(file.close)
+        now_ms = clock.now_ms()
+        first = Owner(
+            cluster_id=identity.cluster_id,
+            era=identity.era,
+            partitions=identity.partitions,
+            first_start_ms=now_ms,
+            job_id=f"watch-{uuid.uuid4().hex[:12]}",
+        )
+        owner, memory = (first, Memory()) if file is None else (file.claim(first), file.load())
+        follower = Follower(
+            settings=settings,
+            identity=identity,
+            report=JobReport(_job_identity(settings, owner, now_ms)),
+            polls=Polls(_context(settings, owner, connection), memory, file),
+            clock=clock,
+            deliver=deliver,
+        )
+        gone = lost_log(memory.read_to, _identity(identity), connection) if memory.read_to else None
+        if gone is not None:
+            raise _gone(gone)
+        yield follower
+
+
+def _identified(connection: Connection) -> TopicIdentity:
+    """The offsets topic. Raises what ``Connection.identify`` raises, with what is left where the topic is hidden."""
+    try:
+        return connection.identify(OFFSETS_TOPIC)
+    except GroupReplayError as error:
+        if error.exit_code is not ExitCode.DATA:
+            raise
+        raise GroupReplayError(
+            "the cluster shows no offsets topic: no group has committed yet, this login may not see it, or a hosted "
+            "Kafka hides it or has it under another name",
+            where=f"{OFFSETS_TOPIC}, {connection.cluster.bootstrap_servers}",
+            fix="groupreplay probe --once shows without it which classic groups are rebalancing; to see the topic: "
+            f"{error.fix}",
+            exit_code=ExitCode.DATA,
+        ) from None
+
+
+def _job_identity(settings: WatchSettings, owner: Owner, now_ms: int) -> JobIdentity:
+    return JobIdentity(
+        cluster_id=owner.cluster_id,
+        era=owner.era,
+        job_id=owner.job_id,
+        run_id=uuid.uuid4().hex,
+        first_start_ms=owner.first_start_ms,
+        started_ms=now_ms,
+        trigger_seconds=_TRIGGER_SECONDS,
+        host=socket.gethostname(),
+        checkpoint="" if settings.state is None else str(settings.state),
+    )
+
+
+def _context(settings: WatchSettings, owner: Owner, connection: Connection) -> Context:
+    """As the first start of ``run`` has it: events from now on, or from ``since_ms`` on."""
+    since_ms = settings.since_ms
+    return Context(
+        cluster_id=owner.cluster_id,
+        era=owner.era,
+        emit_since_ms=owner.first_start_ms if since_ms is None else since_ms,
+        complete_since_ms=owner.first_start_ms,
+        topic_names=connection.topic_names(),
+        member_events=settings.member_events,
+        probing=settings.probe_interval_seconds is not None,
+        labels=dict(settings.labels),
+        redaction=settings.redaction,
+        policy=settings.policy,
+        release=__version__,
+        job_id=owner.job_id,
+        **RetentionWatch(settings.retention, lambda: connection).known.for_context(),
+    )

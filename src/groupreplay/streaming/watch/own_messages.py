@@ -1,0 +1,43 @@
+"""The messages that ``watch`` would write to ``group-probes`` if it wrote anything: rows for its own engine alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from groupreplay.streaming.contract.log import ROW_SCHEMA
+
+#: Stands for a topic in the causes and ids of events that follow from the own messages.
+OWN_TOPIC: Final = "group-watch"
+#: Kafka's number for a timestamp that the client has set: no broker has appended these messages.
+_CREATE_TIME: Final = 0
+
+
+@dataclass(slots=True)
+class OwnMessages:
+    """Numbers the messages of one partition. The numbers rise across restarts, also where nothing remembers them."""
+
+    next_offset: int
+
+    def batch(self, messages: Sequence[tuple[bytes, bytes]], at_ms: int) -> list[pa.RecordBatch]:
+        """Keys and values as one batch of ``ROW_SCHEMA``; without messages no batch."""
+        if not messages:
+            return []
+        # A process without a memory has the time: it writes less than one message in a millisecond.
+        first = max(self.next_offset, at_ms)
+        self.next_offset = first + len(messages)
+        size = len(messages)
+        columns = [
+            [OWN_TOPIC] * size,
+            [0] * size,
+            list(range(first, first + size)),
+            [at_ms] * size,
+            [_CREATE_TIME] * size,
+            [key for key, _ in messages],
+            [value for _, value in messages],
+        ]
+        arrays = [pa.array(values, column.type) for values, column in zip(columns, ROW_SCHEMA, strict=True)]
+        return [pa.RecordBatch.from_arrays(arrays, schema=ROW_SCHEMA)]

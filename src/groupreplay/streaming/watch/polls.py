@@ -1,0 +1,112 @@
+"""One poll after the other: what was read goes through the engine, and what it has changed into the state file.
+
+Knows no Kafka client and no clock. The engine is that of ``replay`` and of the pages of ``serve``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from groupreplay.state import Context
+from groupreplay.streaming.contract.messages import OutputRow
+from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, decode_message
+from groupreplay.streaming.engine.live import Live
+from groupreplay.streaming.engine.replay import EventHead, events_in_order
+from groupreplay.streaming.sources.source import Rows
+from groupreplay.streaming.watch.own_messages import OWN_TOPIC, OwnMessages
+from groupreplay.streaming.watch.state_file import Change, Memory, StateFile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """What one poll has read. ``records``: batches of one partition each; ``read_to``: their next offsets.
+
+    ``messages`` are keys and values of answers, rounds and heartbeats, all from before ``read_ms``.
+    """
+
+    records: Sequence[pa.RecordBatch] = ()
+    read_to: Mapping[int, int] = field(default_factory=dict)
+    messages: Sequence[tuple[bytes, bytes]] = ()
+    read_ms: int = 0
+
+
+class Outcome(NamedTuple):
+    """All messages that the job would write, its events in order by number, and the own messages that were applied."""
+
+    rows: Sequence[OutputRow]
+    events: Mapping[int, bytes]
+    messages: Sequence[pa.RecordBatch] = ()
+
+
+def _every(_: EventHead) -> bool:
+    return True
+
+
+class Polls:
+    """The engine with its memory: ``take`` each poll, then say which events were ``delivered``.
+
+    ``file`` None: nothing outlives the process.
+    """
+
+    def __init__(self, context: Context, memory: Memory, file: StateFile | None = None) -> None:
+        self.engine = Live(context)
+        self.engine.restore(memory.states, memory.waiting)
+        self.read_to = dict(memory.read_to)
+        #: Events of an earlier process that may not have been delivered.
+        self.pending = dict(memory.pending)
+        self._own = OwnMessages(memory.next_message)
+        self._file = file
+        self._change = Change()
+        self._next_number = max(memory.pending, default=0) + 1
+
+    def take(self, read: Read) -> Outcome:
+        """Applies a poll, and writes what it has changed with the events before anybody gets them."""
+        context = self.engine.context
+        own = self._own.batch(read.messages, read.read_ms)
+        rows = Rows(context.cluster_id, context.era, iter(read.records), probes=own, probes_topic=OWN_TOPIC)
+        passed_ms = _caught_up_ms(read.messages)
+        passed = () if passed_ms is None else self.engine.tick(passed_ms)
+        written = list(chain(self.engine.take(rows, read.read_ms), passed))
+        events = dict(enumerate(events_in_order(written, _every), self._next_number))
+        self._next_number += len(events)
+        self.read_to.update(read.read_to)
+        self._remember(read, events)
+        return Outcome(written, events, own)
+
+    def delivered(self, numbers: Sequence[int]) -> None:
+        """These events have reached their readers, and are forgotten: a process killed before that repeats them."""
+        for number in numbers:
+            self.pending.pop(number, None)
+            if self._file is not None:
+                self._change.forget(number)
+        if numbers:
+            self._write()
+
+    def _remember(self, read: Read, events: Mapping[int, bytes]) -> None:
+        if self._file is None:
+            return
+        change = self._change
+        change.read_to.update(read.read_to)
+        change.states.update((state.key, state) for state in self.engine.changes())
+        change.pending.update(events)
+        self._write()
+
+    def _write(self) -> None:
+        if self._file is None:
+            return
+        self._change.waiting = self.engine.waiting()
+        self._change.next_message = self._own.next_offset
+        if self._file.write(self._change):
+            self._change = Change()
+
+
+def _caught_up_ms(messages: Iterable[tuple[bytes, bytes]]) -> int | None:
+    """Everything from before that time was applied, as the last heartbeat says; None: none says so."""
+    decoded = (decode_message(*message) for message in messages)
+    heartbeats = [message for message in decoded if isinstance(message, HeartbeatMessage)]
+    return next((beat.caught_up_ms for beat in reversed(heartbeats) if beat.caught_up_ms is not None), None)

@@ -1,0 +1,123 @@
+"""``watch`` beside a real broker and real clients: it finds a stuck rebalance while it is stuck, and writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from groupreplay.streaming.local.broker import EmbeddedBroker
+from support.job.jobs import running_job, topic_names
+from support.job.replays import Json, named
+from support.job.watch_process import watching_process
+from support.job.watched import producing
+from support.kafka.clients import make_topics
+from support.kafka.polled_members import PolledMembers
+from support.kafka.waiting import wait_until
+
+pytestmark = pytest.mark.broker
+
+#: What is not the same in both: when it was written, and whether that was late.
+_OF_WRITER = ("recordedtime", "catch_up")
+
+FLAGS = ("--probe-interval", "1", "--rule", "rebalance.stuck.threshold_ms=6000", "--member-events")
+
+
+def names_of(servers: str) -> tuple[set[str], set[str]]:
+    """The topics and the groups of a cluster."""
+    admin = AdminClient({"bootstrap.servers": servers})
+    groups = admin.list_consumer_groups().result(20).valid
+    return set(admin.list_topics(timeout=20).topics), {group.group_id for group in groups}
+
+
+def test_a_stuck_rebalance_and_a_kill(
+    broker: EmbeddedBroker, unique: Callable[[str], str], tmp_path: Path
+) -> None:
+    """The blocker is the first suspect while the group is stuck; a killed process goes on with the same ids.
+
+    No topic and no group is new in the cluster, and no JVM is in the process.
+    """
+    group, topic, servers = unique("stuck"), unique("orders"), broker.bootstrap_servers
+    make_topics(servers, {topic: 6})
+    members = PolledMembers(servers, 60_000)
+    with closing(members), producing(servers, {topic: 6}, 0.05):
+        for name in ("a", "b", "c"):
+            members.join(name, group, topic)
+        members.wait_until(lambda: members.owned("a", "b", "c") == [2, 2, 2], 60)
+        before = names_of(servers)
+        with watching_process(servers, tmp_path, "--state", str(tmp_path / "state.db"), *FLAGS) as watch:
+            members.stuck.add("a")
+            members.join("d", group, topic)
+            members.wait_until(lambda: named(watch.events(), "rebalance.stuck", group), 60)
+            (fired,) = named(watch.events(), "rebalance.stuck", group)
+            assert (fired["data"]["status"], fired["data"]["suspects"][0]["client_id"]) == ("firing", "a")
+            assert watch.page(f"/api/groups/{group}")["document"]["state"] == "PreparingRebalance"
+            assert f'group="{group}"' in watch.metrics()
+            assert watch.process is not None
+            assert "libjvm" not in Path(f"/proc/{watch.process.pid}/maps").read_text()
+            watch.kill()
+            watch.start()
+            members.stuck.clear()
+            members.wait_until(lambda: len(named(watch.events(), "rebalance.stuck", group)) > 1, 60)
+            fired, resolved = named(watch.events(), "rebalance.stuck", group)
+            assert (resolved["data"]["status"], resolved["data"]["condition_id"]) == (
+                "resolved",
+                fired["data"]["condition_id"],
+            )
+            members.wait_until(lambda: named(watch.events(), "rebalance.completed", group), 60)
+            assert names_of(servers) == before
+
+
+def told(events: Iterable[Json], group: str) -> dict[str, Json]:
+    """The events about a group by id, without what only their writer decides."""
+    mine = [event for event in events if event["data"]["group_id"] == group]
+    for event in mine:
+        for place in (event, event["data"]):
+            for name in _OF_WRITER:
+                place.pop(name, None)
+    return {str(event["id"]): event for event in mine}
+
+
+@pytest.mark.spark
+@pytest.mark.long
+def test_beside_the_job(broker: EmbeddedBroker, unique: Callable[[str], str], tmp_path: Path) -> None:
+    """A group that lives and is deleted while both read: the same events with the same ids, across a kill of each."""
+    group, topic, servers = unique("both"), unique("orders"), broker.bootstrap_servers
+    topics = topic_names(unique("job"))
+    make_topics(servers, {topic: 6})
+    members = PolledMembers(servers, 60_000)
+    with (
+        closing(members),
+        producing(servers, {topic: 6}, 0.05),
+        running_job(servers, tmp_path / "checkpoint", topics, "--no-probe", "--member-events") as job,
+        watching_process(
+            servers, tmp_path, "--state", str(tmp_path / "state.db"), "--no-probe", "--member-events"
+        ) as watch,
+    ):
+        job.wait_caught_up()
+        for name in ("a", "b"):
+            members.join(name, group, topic)
+        members.wait_until(lambda: members.owned("a", "b") == [3, 3], 60)
+        watch.kill()
+        members.join("c", group, topic)
+        members.wait_until(lambda: members.owned("a", "b", "c") == [2, 2, 2], 60)
+        watch.start()
+        job.kill()
+        members.consumers.pop("b").close()
+        members.wait_until(lambda: members.owned("a", "c") == [3, 3], 60)
+        job.restart()
+        for name in ("a", "c"):
+            members.consumers.pop(name).close()
+        admin = AdminClient({"bootstrap.servers": servers})
+        admin.delete_consumer_groups([group])[group].result(30)
+        for events in (watch.events, lambda: job.events().values()):
+            wait_until(partial(_is_deleted, events, group), 120, pause=0.5)
+        assert told(watch.events(), group) == told(job.events().values(), group)
+
+
+def _is_deleted(events: Callable[[], Iterable[Json]], group: str) -> bool:
+    return bool(named(list(events()), "group.deleted", group))

@@ -1,0 +1,80 @@
+"""What ``watch`` says before it reads anything, and what it never imports."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from groupreplay.state import OFFSETS_TOPIC
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.watch.follower import LogGoneError, WatchSettings, opened
+from groupreplay.streaming.watch.polls import Outcome
+from groupreplay.streaming.watch.state_file import Change, StateFile
+from support.kafka.clients import new_consumer
+from support.remedies import read_remedy
+
+
+def ignore(_: Outcome) -> None:
+    """Nobody wants the events."""
+
+
+def test_a_topic_that_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message says what the command is that needs no topic, and how to see the topic."""
+
+    def hidden(_: Connection, topic: str) -> None:
+        raise GroupReplayError("no topic", where=topic, fix="grant Describe", exit_code=ExitCode.DATA)
+
+    monkeypatch.setattr(Connection, "identify", hidden)
+    with (
+        pytest.raises(GroupReplayError) as refused,
+        opened(WatchSettings(source=Cluster(bootstrap_servers="h:1")), ignore),
+    ):
+        pass
+    (rest,) = read_remedy("streaming.watch.follower: groupreplay probe --once shows", str(refused.value))
+    assert (rest, refused.value.exit_code) == ("grant Describe", ExitCode.DATA)
+    assert "hosted Kafka" in refused.value.what
+
+
+@pytest.mark.broker
+def test_a_log_that_was_cut(broker: EmbeddedBroker, tmp_path: Path) -> None:
+    """A file that has read more than the log has is refused; another one, which the message asks for, is not."""
+    servers = broker.bootstrap_servers
+    consumer = new_consumer(servers, "watch-log-cut")
+    consumer.close()
+    source = Cluster(bootstrap_servers=servers)
+    path = tmp_path / "state.db"
+    with opened(WatchSettings(source=source, state=path), ignore) as follower:
+        ends = Connection(source).end_offsets(OFFSETS_TOPIC, follower.identity.partitions)
+    file = StateFile(path)
+    assert file.write(Change(read_to={number: end + 10 for number, end in ends.items()}))
+    file.close()
+    with pytest.raises(LogGoneError) as refused, opened(WatchSettings(source=source, state=path), ignore):
+        pass
+    read_remedy("streaming.watch.follower: start again, with another file", str(refused.value))
+    with opened(WatchSettings(source=source, state=tmp_path / "other.db"), ignore) as follower:
+        assert follower.polls.read_to == {}
+
+
+def test_neither_spark_nor_a_jvm() -> None:
+    """All modules of ``watch`` with its pages are imported, and none of Spark's is."""
+    modules = (
+        "groupreplay.app.cli.commands.watch",
+        "groupreplay.app.serve.application",
+        "groupreplay.app.serve.local_feed",
+        "groupreplay.app.serve.watched_cluster",
+        "groupreplay.app.exporter.http_server",
+        "groupreplay.streaming.watch.follower",
+        "groupreplay.streaming.prober.service",
+    )
+    lines = ["import sys", *(f"import {module}" for module in modules)]
+    lines.append("print([name for name in ('pyspark', 'py4j', 'pandas') if name in sys.modules])")
+    done = subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
