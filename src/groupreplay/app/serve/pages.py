@@ -33,6 +33,7 @@ POLICY: Final = (
 #: Scripts in the order in which they are loaded.
 _BOARD: Final = (
     PICTURE_SCRIPTS[0],
+    "address.js",
     "elements.js",
     "strips.js",
     "live.js",
