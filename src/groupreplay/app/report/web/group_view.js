@@ -150,8 +150,9 @@ const GroupView = (() => {
     byId("severity").value = Address.get("severity") === "warn" ? "warn" : "all";
     state.view.filter = Address.get("filter").toLowerCase();
     state.selection = pair("from", "to");
-    frame(...(pair("since", "until") || [state.doc.since_ms, ends()]));
-    showEvent(state.doc.events.find(event => event.id === Address.get("event")));
+    const zoom = pair("since", "until");
+    frame(...(zoom || [state.doc.since_ms, ends()]));
+    showEvent(state.doc.events.find(event => event.id === Address.get("event")), !zoom);
   }
   function zoomTo(since, until, margin = 0) {
     const extra = Math.max((until - since) * margin, margin ? 5000 : 0);
@@ -260,11 +261,11 @@ const GroupView = (() => {
     if (after) zoomTo(after.since_ms, after.until_ms === null ? ends() : after.until_ms, 0.5);
   }
   function markEvent(event) { if (event) { showEvent(event); remember(); } }
-  function showEvent(event) {
+  function showEvent(event, isSought = true) {
     state.marked = null;
     if (!event) return;
     state.marked = event.id;
-    if (event.time_ms < state.view.since || event.time_ms > state.view.until) zoomTo(event.time_ms - 30000, event.time_ms + 30000);
+    if (isSought && (event.time_ms < state.view.since || event.time_ms > state.view.until)) zoomTo(event.time_ms - 30000, event.time_ms + 30000);
     state.rows = Math.max(state.rows, EventTable.within(state).findIndex(one => one.id === event.id) + 1);
     EventTable.show(state);
     EventTable.scrollTo(event.id);

@@ -30,10 +30,10 @@ const Strips = (() => {
     return drawn;
   }
 
-  // The time axis above strips: at most eight moments, at full minutes, hours or days.
-  function axis(since, until, zone) {
+  // The time axis above strips: at most some moments, at full minutes, hours or days.
+  function axis(since, until, zone, most = 8) {
     const STEPS = [1, 5, 15, 30, 60, 180, 360, 720, 1440, 2880, 10080, 43200, 525600].map(minutes => minutes * 60000);
-    const span = Math.max(until - since, 1), step = STEPS.find(one => span / one <= 8) || span, made = Elements.element("span", null, { class: "axis", "aria-hidden": "true" });
+    const span = Math.max(until - since, 1), step = STEPS.find(one => span / one <= most) || span, made = Elements.element("span", null, { class: "axis", "aria-hidden": "true" });
     const offset = zone === "local" ? new Date(since).getTimezoneOffset() * 60000 : 0;
     for (let at = Math.ceil((since - offset) / step) * step + offset; at < until; at += step) {
       if ((at - since) / span > 0.93) break;
