@@ -390,3 +390,13 @@ def test_every_sample_has_the_labels_of_the_table() -> None:
     for metric in measure(snapshot(), NOW, LIMITS):
         for sample in metric.samples:
             assert set(sample.labels) == declared[sample.name], sample.name
+
+
+def test_the_address_of_the_pages() -> None:
+    """A metric has it for the alerts, by cluster; without the flag there is none."""
+    limits = Limits(public_url="https://groups.example.com")
+    shown = [metric for metric in measure(snapshot(), NOW, limits) if metric.name == "groupreplay_pages_info"]
+    assert [sample.labels for metric in shown for sample in metric.samples] == [
+        {"cluster": "test-cluster", "url": "https://groups.example.com"}
+    ]
+    assert not any(metric.name == "groupreplay_pages_info" for metric in measure(snapshot(), NOW, LIMITS))

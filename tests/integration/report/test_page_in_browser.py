@@ -328,9 +328,8 @@ def test_the_address_is_what_the_reader_sees(
         page.page.click("#in")
         page.page.fill("#filter", "rebalance")
         page.value("GroupView.markEvent(GroupView.state.doc.events[3])")
-        page.wait_for(
-            "location.hash.includes('event=') && location.hash.includes(`since=${Math.round(GroupView.state.view.since)}&`)"
-        )
+        page.wait_for("location.hash.includes(`since=${Math.round(GroupView.state.view.since)}&`)")
+        page.wait_for("location.hash.includes('event=')")
         before, address = page.value(seen), page.page.url
         assert "filter=rebalance" in address
         page.page.reload()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
@@ -21,6 +21,7 @@ from groupreplay.app.cli.flags import (
     labels_flag,
     member_events_flag,
     need_event_types,
+    public_url_flag,
     redaction_flags,
     retention_flags,
     rules_flags,
@@ -59,6 +60,7 @@ from groupreplay.streaming.base.errors import ExitCode
 
 if TYPE_CHECKING:
     from groupreplay.app.cli.nothing_found import LogRead
+    from groupreplay.app.text.event_text import Line
     from groupreplay.state.policy.context import Redaction
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags, TopicNames
@@ -83,6 +85,9 @@ class EventsSettings:
         "Only these events, for example rebalance.stuck; may be repeated.", "--type", "EVENT"
     )
     min_severity: str = severity_flag()
+    public_url: str | None = public_url_flag(
+        "Address of the live pages (serve): lines of WARN and ERROR end with the page of their group."
+    )
     output: Literal["table", "jsonl"] = output_flag("table", "jsonl")
 
 
@@ -116,7 +121,7 @@ def events_command(settings: EventsSettings) -> int:
             if number == 0:
                 for heading in event_headings(times):
                     screen.heading(heading)
-            screen.event(event, line_of(event, settings.zone))
+            screen.event(event, _with_page(line_of(event, settings.zone), event, settings.public_url))
     finally:
         screen.close()
         # Also after an interrupt, which is how --follow ends.
@@ -124,6 +129,14 @@ def events_command(settings: EventsSettings) -> int:
             click.echo(f"{topic.unreadable} messages in {settings.topics.events} are not events", err=True)
     # What is followed may still come.
     return ExitCode.OK if settings.follow else _topic_exit_code(settings, times, topic)
+
+
+def _with_page(line: Line, event: Mapping[str, Any], public_url: str | None) -> Line:
+    """The line, with the page to open where somebody has to look."""
+    from groupreplay.app.text.event_text import page_of
+
+    page = "" if public_url is None or line.severity == "INFO" else page_of(event, public_url)
+    return replace(line, text=f"{line.text}  {page}") if page else line
 
 
 def _wanted(settings: EventsSettings, times: TimeRange) -> Wanted:
