@@ -38,7 +38,9 @@ _SINCE: Final = """\
         {{ with printf "max_over_time(METRIC{condition_id=%q}[1d]) > 0" $labels.condition_id | query -}}
         {{ . | first | value | humanizeTimestamp }}{{ end }}
       page_url: >-
-        https://groupreplay.example.com/{{ with $labels.consumergroup }}groups/{{ reReplaceAll "[+]" "%20" (urlquery .) }}{{ end -}}
+        {{ with printf "groupreplay_pages_info{cluster=%q}" $labels.cluster | query -}}
+        {{ . | first | label "url" }}{{ else }}https://groupreplay.example.com{{ end -}}
+        /{{ with $labels.consumergroup }}groups/{{ reReplaceAll "[+]" "%20" (urlquery .) }}{{ end -}}
         ?cluster={{ urlquery $labels.cluster }}
         {{- with printf "1000 * max_over_time(METRIC{condition_id=%q}[1d]) > 0" $labels.condition_id | query -}}
         &at={{ . | first | value | printf "%.0f" }}{{ end }}

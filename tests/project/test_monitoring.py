@@ -53,7 +53,7 @@ def exported() -> dict[str, set[str]]:
     picture.take_job(CONDITIONS_KEY, msgspec.json.encode({"conditions": blind}))
     return {
         sample.name: set(sample.labels)
-        for metric in measure(picture, SINCE_MS, Limits())
+        for metric in measure(picture, SINCE_MS, Limits(public_url="https://groups.example.com"))
         for sample in metric.samples
     }
 

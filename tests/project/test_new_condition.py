@@ -32,6 +32,7 @@ class MembersFew(Condition):
 
     NAME = "members.few"
     DOC = "Fewer members than the rules ask for."
+    SHORT = "too few members"
     MEANING = "the group had too few members"
     ALERTS = (
         Alert(

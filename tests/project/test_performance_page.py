@@ -6,8 +6,10 @@ import re
 
 import pytest
 
+from groupreplay.app.cli.commands.report import report_command as report
 from groupreplay.app.cli.commands.run import run_command as run
 from groupreplay.app.cli.commands.serve import command as serve
+from groupreplay.app.cli.commands.simulate import command as simulate
 from support.paths import ROOT
 
 PAGES = {name: (ROOT / "docs" / name).read_text() for name in ("performance.md", "scaling.md")}
@@ -36,10 +38,11 @@ def test_the_flags_of_benchmarks_exist(page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_flag_exists(page: str) -> None:
-    """Flags in the text belong to a benchmark, to ``groupreplay run`` or ``serve``, except those of spark-submit."""
+    """Flags in the text belong to a benchmark or a command of groupreplay, except those of spark-submit."""
     text = re.sub(r"spark-submit --.*?job\.py", "", PAGES[page], flags=re.DOTALL)
     scripts = "".join(path.read_text() for path in (ROOT / "benchmarks").rglob("*.py"))
-    known = {name for command in (run, serve) for parameter in command.params for name in parameter.opts}
+    commands = (run, serve, report, simulate)
+    known = {name for command in commands for parameter in command.params for name in parameter.opts}
     flags = set(re.findall(r"(?<![\w|-])--[a-z][\w-]+", text)) - known
     assert [flag for flag in sorted(flags) if f'"{flag}"' not in scripts] == []
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from groupreplay.timeline.overview import OverviewTally, StripSpan, strip_bucket_ms
+from groupreplay.app.text.event_text import text_of
+from groupreplay.timeline.overview import (
+    GroupCount,
+    GroupNow,
+    OverviewTally,
+    StripSpan,
+    group_counts,
+    strip_bucket_ms,
+)
 
 BEGIN = 1_767_225_600_000
 MINUTE = 60_000
@@ -22,7 +30,7 @@ def event(group: str | None, name: str, minute: int, severity: str = "INFO", **d
 
 def tally(*events: dict[str, Any]) -> OverviewTally:
     """The tally of these events."""
-    found = OverviewTally()
+    found = OverviewTally(text_of)
     for one in events:
         found.add(one)
     return found
@@ -87,7 +95,8 @@ def test_the_worst_first() -> None:
         ),
         event("stuck", "rebalance.stuck", 5, "ERROR", status="firing", **STUCK),
     )
-    order = [one.group_id for one in found.strips(BEGIN, BEGIN + 30 * MINUTE, ["idle", "busy"])]
+    found.see("idle", GroupNow("Stable", 2, ("orders",)))
+    order = [one.group_id for one in found.strips(BEGIN, BEGIN + 30 * MINUTE)]
     assert order == ["stuck", "slow", "busy", "idle"]
 
 
@@ -136,3 +145,47 @@ def test_what_is_outside_of_the_time_does_not_count() -> None:
     )
     (strip,) = found.strips(BEGIN + 10 * MINUTE, BEGIN + 20 * MINUTE)
     assert (strip.tone, strip.spans, strip.rebalance_count) == ("ok", (), 0)
+
+
+def test_a_row_says_what_is_wrong_and_what_the_group_is_now() -> None:
+    """The sentence of the gravest event, a mark while a condition holds, state and members; nothing of a calm group."""
+    found = tally(
+        event("sick", "offsets.deleted", 1, "INFO", partitions=1, topics={"t": "0"}),
+        event("sick", "rebalance.stuck", 6, "ERROR", status="firing", **STUCK),
+        event("well", "rebalance.stuck", 6, "ERROR", status="firing", **STUCK),
+        event("well", "rebalance.stuck", 9, "ERROR", status="resolved", **STUCK),
+        event("calm", "rebalance.completed", 1),
+    )
+    found.see("sick", GroupNow("PreparingRebalance", 3, ("orders", "host-1")))
+    strips = found.strips(BEGIN, BEGIN + 30 * MINUTE)
+    rows = {strip.group_id: (strip.leading, strip.holds, strip.state, strip.members) for strip in strips}
+    assert rows == {
+        "sick": ("rebalance.stuck", True, "PreparingRebalance", 3),
+        "well": ("rebalance.stuck", False, None, None),
+        "calm": ("", False, None, None),
+    }
+    assert {strip.group_id: bool(strip.text) for strip in strips} == {
+        "sick": True,
+        "well": True,
+        "calm": False,
+    }
+    assert strips[0].names == ("orders", "host-1")
+
+
+def test_the_groups_are_counted_by_the_worst_of_each() -> None:
+    """In words, the gravest first; the two losses of offsets are one number."""
+    counts = group_counts(
+        {
+            ("ok", ""): 1136,
+            ("warn", "offsets.expired"): 7,
+            ("warn", "offsets.deleted"): 5,
+            ("warn", "new.event"): 1,
+            ("error", "rebalance.stuck"): 4,
+        }
+    )
+    assert counts == (
+        GroupCount(leading="rebalance.stuck", text="4 stuck", tone="error", groups=4),
+        GroupCount(leading="offsets.deleted", text="12 lost offsets", tone="warn", groups=12),
+        GroupCount(leading="new.event", text="1 new.event", tone="warn", groups=1),
+        GroupCount(leading="", text="1\u202f136 healthy", tone="ok", groups=1136),
+    )

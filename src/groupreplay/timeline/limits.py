@@ -67,7 +67,7 @@ class TimelineLimits:
         return TimelineLimits(
             buckets=max(self.buckets // min(share, 4), 120),
             events=max(self.events // share, 200),
-            event_bytes=max(self.event_bytes // share, 60_000),
+            event_bytes=max(self.event_bytes // share, 30_000),
             generations=max(self.generations // share, 300),
             states=max(self.states // share, 300),
             holdings=max(self.holdings // share, 1_000),

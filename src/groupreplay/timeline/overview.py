@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
+from groupreplay.state.conditions.registry import KINDS
 from groupreplay.timeline.commit_rates import bucket_width_ms
 from groupreplay.timeline.document import Remark, TimelineDocument, TimelineSource, Tone
 from groupreplay.timeline.event_reading import ReadEvent, read_events
@@ -23,6 +24,25 @@ _MOST_SPANS: Final = 100
 _COMPLETED: Final = "rebalance.completed"
 #: How much a minute of each severity counts among groups of one tone.
 _WEIGHT: Final = {"INFO": 1, "WARN": 10, "ERROR": 100}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupNow:
+    """A group at the end: its state, its number of members, and the names that it is found by."""
+
+    state: str
+    members: int
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupCount:
+    """So many groups have this as the worst of them; ``leading`` empty: nothing is wrong in them."""
+
+    leading: str
+    text: Annotated[str, Meta(description="In words, with the number.")]
+    tone: Tone
+    groups: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +63,17 @@ class GroupStrip:
     group_type: str
     tone: Tone
     score: int
+    leading: Annotated[
+        str, Meta(description="The name of the worst condition or event; empty: none tells of a problem.")
+    ]
+    holds: Annotated[bool, Meta(description="Whether a condition still holds at the end.")]
+    text: Annotated[str, Meta(description="What is wrong, and because of whom; empty where nothing is.")]
+    state: Annotated[str | None, Meta(description="At the end; null: the group is gone, or not known.")]
+    members: Annotated[int | None, Meta(description="Their number at the end.")]
+    names: Annotated[
+        tuple[str, ...],
+        Meta(description="What the group is found by: topics, and names and hosts of members."),
+    ]
     rebalance_count: int
     moved: int
     conditions: Mapping[str, int]
@@ -67,6 +98,9 @@ class GroupsOverview:
     bucket_ms: int
     source: TimelineSource
     remarks: tuple[Remark, ...]
+    counts: Annotated[
+        tuple[GroupCount, ...], Meta(description="The groups by the worst of them, the gravest first.")
+    ]
     strips: tuple[GroupStrip, ...]
     timelines: tuple[TimelineDocument, ...]
 
@@ -88,12 +122,19 @@ class _GroupTally:
     conditions: dict[str, _OpenCondition] = field(default_factory=dict)
     marks: list[tuple[str, int, str]] = field(default_factory=list)
     last_ms: int = 0
+    #: The last event of each name that tells of trouble, and its severity.
+    troubles: dict[str, ReadEvent] = field(default_factory=dict)
+    now: GroupNow | None = None
 
 
 class OverviewTally:
-    """Counts events as they come; memory grows with groups, rebalances and conditions."""
+    """Counts events as they come; memory grows with groups, rebalances and conditions.
 
-    def __init__(self) -> None:
+    ``text_of`` is the sentence of an event.
+    """
+
+    def __init__(self, text_of: Callable[[Mapping[str, Any]], str]) -> None:
+        self._text_of = text_of
         self._groups: dict[str, _GroupTally] = {}
         self.first_ms: int | None = None
 
@@ -104,12 +145,18 @@ class OverviewTally:
             if isinstance(group_id, str):
                 self._note(self._groups.setdefault(group_id, _GroupTally()), event)
 
+    def see(self, group_id: str, now: GroupNow | None) -> None:
+        """What a group is now, which takes the place of what it was; None: it is gone."""
+        self._groups.setdefault(group_id, _GroupTally()).now = now
+
     def _note(self, tally: _GroupTally, event: ReadEvent) -> None:
         self.first_ms = event.time_ms if self.first_ms is None else min(self.first_ms, event.time_ms)
         tally.group_type = event.text("group_type") or tally.group_type
         tally.last_ms = max(tally.last_ms, event.time_ms)
         if event.name == "rebalance.completed":
             tally.rebalances.append((event.time_ms, event.number("partitions_moved") or 0))
+        if is_trouble(event) and event.text("status") != "resolved":
+            tally.troubles[event.name] = event
         if event.text("condition_id"):
             self._note_condition(tally, event)
         elif is_trouble(event):
@@ -125,12 +172,72 @@ class OverviewTally:
         known.severity = worst([known.severity, event.severity])
         known.until_ms = event.time_ms if event.text("status") == "resolved" else None
 
-    def strips(self, since_ms: int, until_ms: int, others: Iterable[str] = ()) -> list[GroupStrip]:
-        """The strips in this time, the worst first; ``others`` are groups without any event."""
-        for group_id in others:
-            self._groups.setdefault(group_id, _GroupTally())
-        found = [_strip(group_id, tally, since_ms, until_ms) for group_id, tally in self._groups.items()]
-        return sorted(found, key=_rank)
+    def strips(self, since_ms: int, until_ms: int) -> list[GroupStrip]:
+        """The strips in this time, the worst first."""
+        strips = [
+            self._strip(group_id, tally, since_ms, until_ms) for group_id, tally in self._groups.items()
+        ]
+        return sorted(strips, key=_rank)
+
+    def _strip(self, group_id: str, tally: _GroupTally, since_ms: int, until_ms: int) -> GroupStrip:
+        width = strip_bucket_ms(since_ms, until_ms)
+        times = [each for each in tally.rebalances if since_ms <= each[0] < until_ms]
+        buckets = [0] * max(-(-(until_ms - since_ms) // width), 1)
+        for at_ms, _ in times:
+            buckets[(at_ms - since_ms) // width] += 1
+        conditions, marks = list(_conditions(tally, since_ms, until_ms)), _marks(tally, since_ms, until_ms)
+        spans = sorted((*conditions, *marks), key=lambda span: span.since_ms - span.until_ms)
+        names = Counter(span.name for span in marks)
+        leading = _leading(spans)
+        return GroupStrip(
+            group_id=group_id,
+            group_type=tally.group_type,
+            tone=tone_of(worst([span.severity for span in spans])) if spans else "ok",
+            score=sum(_WEIGHT[span.severity] * (span.until_ms - span.since_ms + 60_000) for span in spans),
+            leading=leading,
+            holds=_holds(tally, since_ms, until_ms),
+            text=self._text_of(tally.troubles[leading].body) if leading in tally.troubles else "",
+            state=None if tally.now is None else tally.now.state,
+            members=None if tally.now is None else tally.now.members,
+            names=() if tally.now is None else tally.now.names,
+            rebalance_count=len(times),
+            moved=sum(moved for _, moved in times),
+            conditions=Counter(span.name for span in conditions),
+            losses=sum(names[name] for name in LOSSES),
+            slow_leaders=names[_COMPLETED],
+            warnings={name: count for name, count in names.items() if name not in (*LOSSES, _COMPLETED)},
+            last_ms=tally.last_ms,
+            rebalances=tuple(buckets) if times else (),
+            spans=tuple(_most_severe(spans)),
+            in_full=False,
+        )
+
+
+def count_text(leading: str, groups: int) -> str:
+    """So many groups in words: ``4 stuck``."""
+    if not leading:
+        words = "healthy"
+    elif leading in LOSSES:
+        words = "lost offsets"
+    elif leading == _COMPLETED:
+        words = "slow leader"
+    elif leading == "member.left":
+        words = "lost a member"
+    else:
+        words = (KINDS[leading].SHORT if leading in KINDS else "") or leading
+    return f"{groups:,} {words}".replace(",", "\u202f")
+
+
+def group_counts(groups: Mapping[tuple[Tone, str], int]) -> tuple[GroupCount, ...]:
+    """The numbers of groups by tone and the worst of them, in words: the gravest first, then the most."""
+    merged = Counter[tuple[Tone, str]]()
+    for (tone, leading), number in groups.items():
+        merged[tone, min(LOSSES) if leading in LOSSES else leading] += number
+    ranked = sorted(merged.items(), key=lambda item: (-TONES.index(item[0][0]), -item[1], item[0][1]))
+    return tuple(
+        GroupCount(leading=leading, text=count_text(leading, number), tone=tone, groups=number)
+        for (tone, leading), number in ranked
+    )
 
 
 def _rank(strip: GroupStrip) -> tuple[int, int, int, int, str]:
@@ -143,36 +250,29 @@ def strip_bucket_ms(since_ms: int, until_ms: int) -> int:
     return bucket_width_ms(until_ms - since_ms, _BUCKETS)
 
 
-def _strip(group_id: str, tally: _GroupTally, since_ms: int, until_ms: int) -> GroupStrip:
-    width = strip_bucket_ms(since_ms, until_ms)
-    times = [one for one in tally.rebalances if since_ms <= one[0] < until_ms]
-    buckets = [0] * max(-(-(until_ms - since_ms) // width), 1)
-    for at_ms, _ in times:
-        buckets[(at_ms - since_ms) // width] += 1
-    conditions = list(_conditions(tally, since_ms, until_ms))
-    marks = [
+def _marks(tally: _GroupTally, since_ms: int, until_ms: int) -> list[StripSpan]:
+    return [
         StripSpan(name=name, severity=severity, since_ms=at_ms, until_ms=at_ms)
         for name, at_ms, severity in tally.marks
         if since_ms <= at_ms < until_ms
     ]
-    spans = sorted((*conditions, *marks), key=lambda span: span.since_ms - span.until_ms)
-    names = Counter(span.name for span in marks)
-    return GroupStrip(
-        group_id=group_id,
-        group_type=tally.group_type,
-        tone=tone_of(worst([span.severity for span in spans])) if spans else "ok",
-        score=sum(_WEIGHT[span.severity] * (span.until_ms - span.since_ms + 60_000) for span in spans),
-        rebalance_count=len(times),
-        moved=sum(moved for _, moved in times),
-        conditions=Counter(span.name for span in conditions),
-        losses=sum(names[name] for name in LOSSES),
-        slow_leaders=names[_COMPLETED],
-        warnings={name: count for name, count in names.items() if name not in (*LOSSES, _COMPLETED)},
-        last_ms=tally.last_ms,
-        rebalances=tuple(buckets) if times else (),
-        spans=tuple(_most_severe(spans)),
-        in_full=False,
+
+
+def _holds(tally: _GroupTally, since_ms: int, until_ms: int) -> bool:
+    """Whether a condition holds at the end of this time."""
+    return any(
+        condition.since_ms < until_ms and (condition.until_ms is None or condition.until_ms >= until_ms)
+        for condition in tally.conditions.values()
     )
+
+
+def _leading(spans: Sequence[StripSpan]) -> str:
+    """The name of the worst: the most severe, of these a loss, of these the longest."""
+
+    def rank(span: StripSpan) -> tuple[int, bool, int]:
+        return _WEIGHT[span.severity], span.name in LOSSES, span.until_ms - span.since_ms
+
+    return max(spans, key=rank).name if spans else ""
 
 
 def _conditions(tally: _GroupTally, since_ms: int, until_ms: int) -> Iterator[StripSpan]:

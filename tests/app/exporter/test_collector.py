@@ -390,3 +390,10 @@ def test_every_sample_has_the_labels_of_the_table() -> None:
     for metric in measure(snapshot(), NOW, LIMITS):
         for sample in metric.samples:
             assert set(sample.labels) == declared[sample.name], sample.name
+
+
+def test_the_address_of_the_pages() -> None:
+    """A metric has it for the alerts, by cluster; without the flag there is none."""
+    name, address = "groupreplay_pages_info", "https://groups.example.com"
+    assert samples(snapshot(), limits=Limits(public_url=address))[name] == {address: 1}
+    assert name not in samples(snapshot())

@@ -133,6 +133,7 @@ def test_a_group(site: AskedSite) -> None:
         "commits": None,
         "topics": ["t"],
         "trouble": None,
+        "text": site.json("/api/conditions")["conditions"][0]["summary"],
     }
     assert found["document"] == msgspec.json.decode(document(stuck()[0]))
     assert site.get("/api/groups/nobody").status_code == 404
@@ -148,7 +149,9 @@ def test_a_group_that_has_lost_offsets(own_site: AskedSite, cluster: WatchedClus
     take(cluster, messages([msgspec.json.encode(loss)], NOW, 50), NOW)
     shown = own_site.json("/api/groups/calm")["group"]
     assert shown["severity"] is None
-    assert shown["trouble"] == {"name": "offsets.expired", "at_ms": lost_ms, "severity": "ERROR"}
+    lost = shown["trouble"]
+    assert (lost["name"], lost["at_ms"], lost["severity"]) == ("offsets.expired", lost_ms, "ERROR")
+    assert shown["text"] == lost["text"] != ""
     assert labels(own_site.json("/api/groups")) == ["g", "calm"]
     later = {**loss, "id": "later", "time": timestamp(lost_ms + DAY_MS + 1), "subject": "g"}
     later["data"] = {**loss["data"], "group_id": "g"}
@@ -160,6 +163,7 @@ def test_conditions(site: AskedSite) -> None:
     """What holds, the worst first, each with its sentence."""
     found = site.json("/api/conditions")
     assert found["counts"] == {"ERROR": 1, "WARN": 1}
+    assert [count["text"] for count in found["groups"]] == ["1 stuck", "1 healthy"]
     assert found["conditions"][0] == {
         "condition_id": STUCK,
         "name": "rebalance.stuck",
@@ -174,6 +178,25 @@ def test_conditions(site: AskedSite) -> None:
         "suspects": [],
         "runbook": "docs/runbook.md#rebalance-stuck",
     }
+
+
+def test_incidents(site: AskedSite) -> None:
+    """What went wrong, by default in the time of the history; of the severity that is asked for."""
+    found = site.json("/api/incidents")
+    assert [(episode["group_id"], episode["name"]) for episode in found["episodes"]] == [
+        ("g", "rebalance.stuck")
+    ]
+    assert found["until_ms"] == NOW
+    assert site.json("/api/incidents?search=calm&min_severity=WARN")["episodes"] == []
+
+
+def test_answers_are_compressed_for_those_who_can_read_that(site: AskedSite) -> None:
+    """Pages, files and the API are, for a client that accepts it."""
+    for path in ("/", "/static/echarts.min.js", "/api/openapi.json"):
+        packed = site.client.get(path, headers={"accept-encoding": "gzip"})
+        plain = site.client.get(path, headers={"accept-encoding": "identity"})
+        assert (packed.headers.get("content-encoding"), packed.content == plain.content) == ("gzip", True)
+        assert "content-encoding" not in plain.headers
 
 
 def test_events_page_by_page(own_site: AskedSite, cluster: WatchedCluster) -> None:

@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from groupreplay.app.serve.pages import POLICY, board_page, group_page, static_files
+from groupreplay.app.serve.pages import POLICY, board_page, group_page, incidents_page, static_files
 from support.pictures.report_pages import PageParts
 
 
-@pytest.mark.parametrize("page", [board_page, group_page])
+@pytest.mark.parametrize("page", [board_page, group_page, incidents_page])
 def test_a_shell_has_nothing_inline(page: object) -> None:
     """The policy allows files of the server only: no script, style or handler stands in the page itself."""
     assert callable(page)
@@ -21,7 +21,7 @@ def test_a_shell_has_nothing_inline(page: object) -> None:
     assert "unsafe" not in POLICY
 
 
-@pytest.mark.parametrize("page", [board_page, group_page])
+@pytest.mark.parametrize("page", [board_page, group_page, incidents_page])
 def test_every_file_of_a_shell_is_served(page: object) -> None:
     """Scripts and styles are those of the package; no place of a template is left, and no other host is named."""
     assert callable(page)
@@ -35,7 +35,7 @@ def test_every_file_of_a_shell_is_served(page: object) -> None:
 
 def test_ids_of_a_shell_are_unique() -> None:
     """Scripts find elements by their ids, which the fragment of a report must not repeat."""
-    for page in (board_page(), group_page()):
+    for page in (board_page(), group_page(), incidents_page()):
         ids = re.findall(r'\bid="([^"]+)"', page)
         assert sorted(ids) == sorted(set(ids))
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from groupreplay.app.text.event_text import TEXTS, Line, event_name, line_of
+from groupreplay.app.text.event_text import TEXTS, Line, event_name, line_of, page_of
 from groupreplay.state.output.envelope import EVENTS
 from support.histories.samples import one_of_each, written
 from support.job.event_words import MEMBER, ROUND, STUCK, WORDS
@@ -98,3 +98,12 @@ def test_plain_line() -> None:
 def test_event_name(type_name: str, name: str) -> None:
     """Prefix and version of the type are not for people."""
     assert name == event_name({"type": type_name})
+
+
+def test_the_page_of_an_event() -> None:
+    """Cluster, group and moment, with characters of every id; an event of the job has none."""
+    told = {**event("rebalance.stuck", group="a/b c?"), "source": "kafka://c-1/__consumer_offsets"}
+    address = "https://groups.example.com/groups/a%2Fb%20c%3F?cluster=c-1&at=1769824984567"
+    assert page_of(told, "https://groups.example.com") == address
+    assert page_of({**told, "data": {}}, "https://groups.example.com") == ""
+    assert page_of({**told, "time": "never"}, "https://groups.example.com") == ""

@@ -105,23 +105,6 @@ def test_on_a_phone(site: LiveSite, browser: Browser) -> None:
             assert page.problems == []
 
 
-def test_the_rows_of_groups_have_one_line(site: LiveSite, browser: Browser) -> None:
-    """Also with the name of a condition, on a narrow window as well; on a phone a name may break behind its point."""
-    sick, said = stuck()
-    site.write(events(said, "g"), [("g", document(sick, "g"))])
-    heights = "[...document.querySelectorAll('#group-rows tr')].map(row => row.offsetHeight)"
-    for width in (800, 1_280):
-        with live_page(browser, site.url(), viewport={"width": width, "height": 900}) as page:
-            shown(page).wait_for("document.querySelectorAll('#group-rows tr').length === 3")
-            # Rows end at whole pixels: equal ones differ by one.
-            assert max(page.value(heights)) - min(page.value(heights)) <= 1
-            assert max(page.value(heights)) < 40
-            assert page.value("getComputedStyle(document.querySelector('.risk wbr')).display") == "none"
-    with live_page(browser, site.url(), viewport={"width": 390, "height": 844}) as page:
-        shown(page).wait_for("document.querySelectorAll('#group-rows tr').length === 3")
-        assert page.value("getComputedStyle(document.querySelector('.risk wbr')).display") == "inline"
-
-
 def test_what_happens_appears_on_the_board(site: LiveSite, browser: Browser) -> None:
     """An event of a group is in the list without a reload, its condition with it; when it resolves it is gone."""
     with live_page(browser, site.url()) as page:

@@ -294,11 +294,14 @@ CASES = (
         apply=put("consumr"),
         ends=NOTHING,
     ),
-    Remedy(
-        line="serve --metrics-only --bootstrap-server h:1 --listen 1",
-        of="app.cli.options: … is not HOST:PORT;",
-        says=r"write (?P<new>[\d.:]+)",
-        apply=put("1"),
+    *(
+        Remedy(
+            line=f"serve --bootstrap-server h:1 {flag} 1", of=of, says=r"write (?P<new>\S+)", apply=put("1")
+        )
+        for flag, of in (
+            ("--metrics-only --listen", "app.cli.options: … is not HOST:PORT;"),
+            ("--public-url", "app.cli.flags: … is no address of pages;"),
+        )
     ),
     *(
         Remedy(line=f"{JOB} {flag} {old}", of=of, says=rf"use {flag} (?P<new>[\d.]+)", apply=put(old))

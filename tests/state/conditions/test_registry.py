@@ -62,7 +62,7 @@ def test_dependencies() -> None:
 def test_every_condition_of_a_group_has_its_words() -> None:
     """A verdict says what it was; one that may be more than INFO has an alert; what implies it is a condition."""
     for kind in CONDITIONS:
-        assert bool(kind.MEANING) == (kind.NAME not in OF_THE_JOB)
+        assert bool(kind.MEANING) == bool(kind.SHORT) == (kind.NAME not in OF_THE_JOB)
         assert kind.ALERTS or kind.SEVERITY is Severity.INFO
         assert kind.IMPLIED_BY in {"", *KINDS}
 

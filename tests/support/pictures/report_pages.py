@@ -100,8 +100,8 @@ def running_browser() -> Iterator[Browser]:
 
 
 @contextmanager
-def opened_page(browser: Browser, path: Path, **settings: Any) -> Iterator[OpenedPage]:
-    """The page, drawn, without a network; ``settings`` are those of a context of the browser."""
+def opened_page(browser: Browser, path: Path, place: str = "", **settings: Any) -> Iterator[OpenedPage]:
+    """The page, drawn at a fragment, without a network; ``settings`` are those of a context of the browser."""
     given = {"viewport": {"width": 1360, "height": 1000}, "offline": True, **settings}
     with browser.new_context(**given) as context:
         context.set_default_timeout(60_000)
@@ -109,7 +109,7 @@ def opened_page(browser: Browser, path: Path, **settings: Any) -> Iterator[Opene
         opened.page.on("console", lambda message: opened.problems.append(f"console: {message.text}"))
         opened.page.on("pageerror", lambda error: opened.problems.append(f"error: {error}"))
         opened.page.on("request", lambda request: _note_request(opened, request.url))
-        opened.page.goto(path.as_uri())
+        opened.page.goto(path.as_uri() + place)
         opened.page.wait_for_selector("html[data-ready]", state="attached")
         yield opened
 

@@ -5,6 +5,7 @@ Imports nothing heavy: ``--help`` loads this module.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -253,6 +254,17 @@ def rules_flags() -> Any:
             metavar="NUMBER=VALUE",
         )
     )
+
+
+def _page_address(text: str) -> str:
+    if not re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", text):
+        raise click.BadParameter(f"{text!r} is no address of pages; write https://groups.example.com")
+    return text.rstrip("/")
+
+
+def public_url_flag(help_text: str) -> Any:
+    """A field with the address of the live pages, as others reach them; None: it is not known."""
+    return flag(help_text, "--public-url", type=_page_address, metavar="URL")
 
 
 def _redaction(redact: str | None, redact_key_file: Path | None) -> Redaction | None:

@@ -6,7 +6,7 @@ Imports nothing heavy at the top: ``--help`` loads this module.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from groupreplay.app.text.times import GivenTime, date_time
 from groupreplay.streaming.base.clock import UTC, TimeZone, now_ms
 
 if TYPE_CHECKING:
+    from groupreplay.app.text.event_text import Line
     from groupreplay.app.text.tables import OutputFormat, Table, TableStyle
     from groupreplay.streaming.sources.source import DataEnd
 
@@ -85,13 +86,16 @@ def event_headings(times: TimeRange) -> list[str]:
 class EventLines:
     """Prints events one after the other: a line each below the headings, or with ``jsonl`` each unchanged.
 
-    ``follows``: a terminal shows below them the conditions that are active now.
+    ``follows``: a terminal shows below them the conditions that are active now. ``public_url``: the address of live
+    pages, which lines of WARN and ERROR end with.
     """
 
-    def __init__(self, times: TimeRange, output: str, *, follows: bool) -> None:
+    def __init__(
+        self, times: TimeRange, output: str, *, follows: bool, public_url: str | None = None
+    ) -> None:
         from groupreplay.app.text.screen import Screen
 
-        self._times, self._output = times, output
+        self._times, self._output, self._public_url = times, output, public_url
         self._screen = Screen(colour=display().colour, follows=follows)
         self._is_begun = False
 
@@ -109,11 +113,19 @@ class EventLines:
             self._is_begun = True
             for heading in event_headings(self._times):
                 self._screen.heading(heading)
-        self._screen.event(event, line_of(event, self._times.zone))
+        self._screen.event(event, _with_page(line_of(event, self._times.zone), event, self._public_url))
 
     def close(self) -> None:
         """Remove the line that stands below all others."""
         self._screen.close()
+
+
+def _with_page(line: Line, event: Mapping[str, Any], public_url: str | None) -> Line:
+    """The line, with the page to open where somebody has to look."""
+    from groupreplay.app.text.event_text import page_of
+
+    page = "" if public_url is None or line.severity == "INFO" else page_of(event, public_url)
+    return replace(line, text=f"{line.text}  {page}") if page else line
 
 
 def print_heading(times: TimeRange, output: str) -> None:

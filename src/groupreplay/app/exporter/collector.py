@@ -67,6 +67,8 @@ def measure(
     sheet.add("groupreplay_build_info", 1, component="exporter", version=__version__)
     sheet.add("groupreplay_exporter_ready", snapshot is not None)
     sheet.add("groupreplay_exporter_topics_up", topics_up, cluster=_cluster(snapshot))
+    if limits.public_url:
+        sheet.add("groupreplay_pages_info", 1, cluster=_cluster(snapshot), url=limits.public_url)
     if snapshot is not None:
         snapshot.roll(now_ms)
         sheet.add("groupreplay_exporter_unreadable_total", snapshot.unreadable)

@@ -236,10 +236,12 @@ _LEAST_TIMEOUT_SECONDS: Final = 10.0
 class Limits:
     """``max_groups`` have series. Without a heartbeat for ``timeout_seconds`` the job is down; None: 3 triggers.
 
-    With single runs (``run --once``) the time counts from the last caught-up time; None: two hours.
+    With single runs (``run --once``) the time counts from the last caught-up time; None: two hours. ``public_url`` is
+    the address of the pages as others reach them; empty: it is not known.
     """
 
     max_groups: int = 5_000
+    public_url: str = ""
     timeout_seconds: float | None = None
 
 

@@ -207,6 +207,12 @@ METERS: Final = (
         "`cluster` is empty until the job's document was read.",
         always=True,
     ),
+    _of_job(
+        "pages_info",
+        "1 when `serve` knows by which `url` people reach its pages (`--public-url`): alerts link to them.",
+        "url",
+        always=True,
+    ),
     _of_program("exporter_groups_left_out", "Groups beyond --max-groups, which have no series."),
     _of_program(
         "exporter_conditions_left_out", "Groups with an active condition among those that have no series."

@@ -28,7 +28,7 @@ def report_page(document: TimelineDocument | GroupsOverview) -> str:
     style = asset("page.css")
     scripts = {
         "ECHARTS": echarts(),
-        "SCRIPTS": "\n".join(asset(name) for name in (*PAGE_SCRIPTS, "page.js")),
+        "SCRIPTS": "\n".join(asset(name) for name in (*PAGE_SCRIPTS, "overview.js", "page.js")),
     }
     policy = "; ".join(
         (
@@ -87,9 +87,9 @@ def timeline_svg(document: TimelineDocument, *, width: int = _WIDTH, dark: bool 
 
 #: The size of a page without data: scripts and style.
 _SHELL_BYTES: Final = 1_300_000
-#: What the data of a page may take, of one group and of all groups: 10 MB and 20 MB with the scripts.
+#: What the data of a page may take, of one group and of all groups: 10 MB and 6 MB with the scripts.
 GROUP_BYTES: Final = 10_000_000 - _SHELL_BYTES
-ALL_BYTES: Final = 20_000_000 - _SHELL_BYTES
+ALL_BYTES: Final = 6_000_000 - _SHELL_BYTES
 #: The largest and the smallest part of its limits that a document gets in the next attempt.
 _NEXT: Final = (0.1, 0.8)
 #: After so many attempts the limits are at their least.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,14 +23,16 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.contract.messages import Output
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.sources.source import RecordSource, Rows
-from groupreplay.timeline.document import Remark, TimelineDocument, TimelineSource
+from groupreplay.timeline.document import Remark, Statement, TimelineDocument, TimelineSource
 from groupreplay.timeline.group_timeline import timeline_document
 from groupreplay.timeline.limits import TimelineLimits
 from groupreplay.timeline.overview import (
     OVERVIEW_FORM,
+    GroupNow,
     GroupsOverview,
     GroupStrip,
     OverviewTally,
+    group_counts,
     strip_bucket_ms,
 )
 from groupreplay.timeline.states import CoordinatorSeen, ProbedState, TimelineInput
@@ -204,18 +206,39 @@ def all_strips(
     rows: Rows, context: Context, since_ms: int | None, until_ms: int | None, end_ms: int | None
 ) -> AllStrips:
     """The strips of all groups in the rows; ``end_ms`` is the time up to which a live log is complete."""
-    replay, tally = Replay(context, until_ms=until_ms, now_ms=end_ms), OverviewTally()
+    replay, tally = Replay(context, until_ms=until_ms, now_ms=end_ms), OverviewTally(text_of)
+    documents: dict[bytes, bytes | None] = {}
     for row in replay.feed(rows):
         if row.output is Output.EVENTS and row.value is not None:
             tally.add(json.loads(row.value))
+        elif row.output is Output.STATES:
+            documents[row.key] = row.value
     ends_ms = replay.latest_ms + 1 if until_ms is None else until_ms
     begins_ms = min(tally.first_ms or ends_ms - 1, ends_ms - 1) if since_ms is None else since_ms
-    others = [group.group_id for group in replay.groups()]
+    for document in filter(None, documents.values()):
+        _see(tally, json.loads(document))
     return AllStrips(
         since_ms=begins_ms,
         until_ms=ends_ms,
-        strips=tally.strips(begins_ms, max(ends_ms, begins_ms + 1), others),
+        strips=tally.strips(begins_ms, max(ends_ms, begins_ms + 1)),
     )
+
+
+def _see(tally: OverviewTally, document: Mapping[str, Any]) -> None:
+    """A group at the end, from its document."""
+    members = document.get("members") or ()
+    topics = {*(document.get("subscribed_topics") or ()), *document["offsets"].get("topics", ())}
+    names = {member.get(name) for member in members for name in _NAMES}
+    found_by = [*sorted(topics), *sorted(filter(None, names))]
+    tally.see(
+        document["group_id"],
+        GroupNow(document["state"], document["member_count"], tuple(found_by[:_MOST_NAMES])),
+    )
+
+
+#: What the members of a group are found by, and how many names of a group a page has.
+_NAMES: Final = ("instance_id", "client_id", "client_host")
+_MOST_NAMES: Final = 40
 
 
 def that_fit(timelines: Sequence[TimelineDocument], most_bytes: int) -> list[TimelineDocument]:
@@ -251,6 +274,14 @@ def _remarks(rows: int, full: int, too_large: int, left_out: int) -> list[Remark
     ]
 
 
+def _shown(strip: GroupStrip, verdict: Statement | None, *, in_full: bool) -> GroupStrip:
+    """A strip with the sentence of its diagnosis, if it has one."""
+    if verdict is not None and strip.leading:
+        strip = replace(strip, text=verdict.text)
+    # Strips of healthy groups would take most of a page.
+    return replace(strip, in_full=in_full) if in_full or strip.leading else replace(strip, rebalances=())
+
+
 def groups_overview(
     overview: AllStrips,
     timelines: Sequence[TimelineDocument],
@@ -265,10 +296,12 @@ def groups_overview(
     shown in full, and do not fit.
     """
     full = {timeline.group_id for timeline in timelines} | set(in_full)
+    verdicts = {timeline.group_id: timeline.verdict[0] for timeline in timelines}
     strips = [
-        replace(strip, in_full=True) if strip.group_id in full else replace(strip, rebalances=(), spans=())
+        _shown(strip, verdicts.get(strip.group_id), in_full=strip.group_id in full)
         for strip in overview.strips[:_MOST_STRIPS]
     ]
+    counts = Counter((strip.tone, strip.leading) for strip in overview.strips)
     return GroupsOverview(
         form=OVERVIEW_FORM,
         since_ms=overview.since_ms,
@@ -276,6 +309,7 @@ def groups_overview(
         bucket_ms=strip_bucket_ms(overview.since_ms, overview.until_ms),
         source=source,
         remarks=tuple(_remarks(len(strips), len(full), too_large, len(overview.strips) - len(strips))),
+        counts=group_counts(counts),
         strips=tuple(strips),
         timelines=tuple(timelines),
     )

@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from groupreplay.app.serve.broker_watch import Answers
 from groupreplay.state.events.event import Severity
+from groupreplay.timeline.overview import GroupCount
 
 TimeMs: TypeAlias = Annotated[int, Meta(description="Milliseconds since 1970 (UTC).")]
 SeverityName: TypeAlias = Annotated[str, Meta(extra_json_schema={"enum": [*Severity.__members__]})]
@@ -51,6 +52,7 @@ class Trouble(msgspec.Struct):
     name: str
     at_ms: TimeMs
     severity: SeverityName
+    text: Annotated[str, about("One sentence; empty when the event is gone from the history.")]
 
 
 class Group(msgspec.Struct):
@@ -77,6 +79,7 @@ class Group(msgspec.Struct):
             "of offsets."
         ),
     ]
+    text: Annotated[str, about("The gravest of these in one sentence, with who is to blame; empty: nothing.")]
     rebalanced_ms: Annotated[TimeMs | None, about("The last completed rebalance in the history.")]
     commits: Annotated[
         int | None,
@@ -116,10 +119,37 @@ class GroupWithDocument(msgspec.Struct):
 
 
 class Conditions(msgspec.Struct):
-    """Conditions that hold; counts are of all by severity."""
+    """Conditions that hold; counts are of all by severity, groups are counted by what is worst in each."""
 
     conditions: list[Condition]
     counts: dict[str, int]
+    groups: list[GroupCount]
+
+
+class Episode(msgspec.Struct):
+    """What was wrong with a group for a while, or at a moment (since_ms is until_ms); until_ms null: it holds."""
+
+    label: str
+    group_id: str
+    name: Annotated[str, about("Of the condition or event.")]
+    severity: SeverityName
+    since_ms: TimeMs
+    until_ms: TimeMs | None
+    text: Annotated[str, about("The sentence of its diagnosis.")]
+    cause: Annotated[str | None, about("The name of the cause; null: what is known does not show it.")]
+    do_first: str | None
+    command: Annotated[str | None, about("For what to do first; B stands for the address of the cluster.")]
+    runbook: str
+
+
+class Incidents(msgspec.Struct):
+    """A page of episodes, the newest first; next is the cursor of the following page."""
+
+    episodes: list[Episode]
+    matching: int
+    next: str | None
+    since_ms: TimeMs
+    until_ms: TimeMs
 
 
 class Event(msgspec.Struct):

@@ -15,7 +15,7 @@ import msgspec
 
 from groupreplay.app.exporter.feed import Limits, is_fresh, is_up, silence_seconds
 from groupreplay.app.serve import answers
-from groupreplay.app.serve.history import event_queries, group_queries
+from groupreplay.app.serve.history import episode_queries, event_queries, group_queries
 from groupreplay.app.serve.offsets_log.commit_sample import CommitSample
 from groupreplay.app.serve.offsets_log.timelines import LiveTimelines
 from groupreplay.app.serve.requests import Parameters, RequestError
@@ -29,6 +29,8 @@ _Answer = TypeVar("_Answer")
 
 _MOST_CONDITIONS: Final = 2_000
 _MOST_EVENTS: Final = 500
+#: Each is diagnosed when it is asked for.
+_MOST_EPISODES: Final = 50
 _MOST_GROUPS: Final = 500
 
 
@@ -125,9 +127,25 @@ class Api:
         return ask(
             self.cluster(parameters),
             lambda db: answers.Conditions(
-                group_queries.conditions(db, _MOST_CONDITIONS), group_queries.condition_counts(db)
+                group_queries.conditions(db, _MOST_CONDITIONS),
+                group_queries.condition_counts(db),
+                list(episode_queries.counts_of_groups(db)),
             ),
         )
+
+    def list_incidents(self, parameters: Parameters) -> answers.Incidents:
+        """What went wrong with groups in the last days, also what is over, by default all that the history has."""
+        cluster = self.cluster(parameters)
+        until_ms = parameters.time_ms("until") or self.now_ms()
+        query = episode_queries.EpisodesQuery(
+            since_ms=parameters.time_ms("since") or max(until_ms - cluster.history.bounds.age_ms, 0),
+            until_ms=until_ms,
+            search=parameters.text("search"),
+            least_severity=parameters.severity("min_severity"),
+            limit=parameters.number("limit", 25, 1, _MOST_EPISODES),
+            after=parameters.number("cursor", 0, 0, 10_000_000),
+        )
+        return ask(cluster, lambda db: episode_queries.episodes(db, query))
 
     def list_events(self, parameters: Parameters) -> answers.Events:
         """Events of the history, newest first; next is the cursor of the following page."""

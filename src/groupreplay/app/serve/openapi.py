@@ -57,6 +57,11 @@ ENDPOINTS: Final = (
     ),
     ApiPath("/api/conditions", ("cluster",), Api.list_conditions),
     ApiPath(
+        "/api/incidents",
+        ("cluster", "since", "until", "search", "min_severity", "limit", "cursor"),
+        Api.list_incidents,
+    ),
+    ApiPath(
         "/api/events",
         ("cluster", "since", "until", "group", "type", "min_severity", "limit", "cursor"),
         Api.list_events,
@@ -75,7 +80,10 @@ _TEXT: Final[Json] = {"type": "string"}
 _TIME: Final[Json] = {"type": "integer", "description": "Milliseconds since 1970 (UTC)."}
 _PARAMETERS: Final[Mapping[str, tuple[str, Json]]] = {
     "cluster": ("Name of the cluster, when several are served; by default the first.", _TEXT),
-    "search": ("A part of a group's id, of a topic, or of a member's client id, instance id or host.", _TEXT),
+    "search": (
+        "A part of a group's id, of a topic, of a name or host of a member, of a state or a condition.",
+        _TEXT,
+    ),
     "type": ("For groups their type; for events a name such as rebalance.stuck, or a glob.", _TEXT),
     "state": ("State of the group, as Kafka names it.", _TEXT),
     "risk": ("Groups with this condition, with a condition of this severity, or with `any`.", _TEXT),

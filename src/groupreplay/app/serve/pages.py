@@ -33,6 +33,7 @@ POLICY: Final = (
 #: Scripts in the order in which they are loaded.
 _BOARD: Final = (
     PICTURE_SCRIPTS[0],
+    "address.js",
     "elements.js",
     "strips.js",
     "live.js",
@@ -40,12 +41,18 @@ _BOARD: Final = (
     "board_parts.js",
     "board.js",
 )
+_INCIDENTS: Final = (*_BOARD[:-1], "incidents.js")
 _GROUP: Final = (ECHARTS, *PAGE_SCRIPTS, "live.js", "knowledge.js", "group.js")
 
 
 def board_page() -> str:
     """The page at ``/``."""
     return _page(_web("board_head.html"), _web("board.html"), _BOARD)
+
+
+def incidents_page() -> str:
+    """The page at ``/incidents``."""
+    return _page(_web("incidents_head.html"), _web("incidents.html"), _INCIDENTS)
 
 
 def group_page() -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
+from urllib.parse import quote, urlencode
 
 from groupreplay.app.text.times import event_time, heading
 from groupreplay.state import phrases
@@ -24,6 +25,7 @@ from groupreplay.state.phrases import (
     rebalance_length,
     safe_text,
     silence_text,
+    timestamp_ms,
 )
 from groupreplay.streaming.base.clock import TimeZone
 
@@ -92,6 +94,18 @@ def line_of(event: Mapping[str, Any], zone: TimeZone | None = None) -> Line:
         text=f"{safe_text(event_name(event).replace('.', ' '))}{late}: {text_of(event)}",
         status=str(data.get("status")) if data.get("status") in (FIRING, RESOLVED) else "",
     )
+
+
+def page_of(event: Mapping[str, Any], public_url: str) -> str:
+    """The page of an event's group at its moment, on the live pages at this address; empty for other events."""
+    label, source, at_ms = event.get("subject"), str(event.get("source", "")), timestamp_ms(event.get("time"))
+    if not isinstance(label, str) or _data(event).get("group_id") is None or at_ms is None:
+        return ""
+    # kafka://CLUSTER/TOPIC
+    query = urlencode(
+        {"cluster": source.split("/")[2], "at": at_ms} if source.count("/") > 2 else {"at": at_ms}
+    )
+    return f"{public_url}/groups/{quote(label, safe='')}?{query}"
 
 
 def text_of(event: Mapping[str, Any]) -> str:

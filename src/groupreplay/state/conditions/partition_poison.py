@@ -32,6 +32,7 @@ class PartitionPoison(Condition):
         "The committed offset of one partition stays the same over several generations while others advance. The log "
         "does not show whether the partition has new records."
     )
+    SHORT = "blocked partition"
     MEANING = "the offset of one partition did not move while others did"
     ALERTS = (
         Alert(

@@ -146,6 +146,7 @@ def test_clusters_in_the_configuration_file(
         (("--bootstrap-server", "a:1", "--history", "long"), "is not a duration"),
         (("--bootstrap-server", "a:1", "--listen", "9408"), "is not HOST:PORT"),
         (("--bootstrap-server", "a:1", "--heartbeat-timeout", "5"), "is not a duration"),
+        (("--bootstrap-server", "a:1", "--public-url", "groups.example.com"), "is no address of pages"),
         (("--metrics-only",), "No cluster is named"),
         (
             ("--metrics-only", "--auth-token-file", "FILE"),

@@ -21,6 +21,7 @@ from groupreplay.app.cli.flags import (
     labels_flag,
     member_events_flag,
     need_event_types,
+    public_url_flag,
     redaction_flags,
     retention_flags,
     rules_flags,
@@ -84,6 +85,9 @@ class EventsSettings:
         "Only these events, for example rebalance.stuck; may be repeated.", "--type", "EVENT"
     )
     min_severity: str = severity_flag()
+    public_url: str | None = public_url_flag(
+        "Address of the live pages (serve): lines of WARN and ERROR end with the page of their group."
+    )
     output: Literal["table", "jsonl"] = output_flag("table", "jsonl")
 
 
@@ -102,7 +106,7 @@ def events_command(settings: EventsSettings) -> int:
         raise click.UsageError("--follow never ends: leave out either --follow or --until.")
     times = time_range(settings.since, settings.until, settings.zone, live_end)
     topic = EventTopic(settings.source.need(), settings.topics.events, _wanted(settings, times))
-    lines = EventLines(times, settings.output, follows=settings.follow)
+    lines = EventLines(times, settings.output, follows=settings.follow, public_url=settings.public_url)
     try:
         for value in topic.read(follow=settings.follow):
             lines.print(value)

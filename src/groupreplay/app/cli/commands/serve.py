@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 from groupreplay.app.cli.command import is_typed, with_settings
-from groupreplay.app.cli.flags import ClusterFlags, cluster_flags, redaction_flags, sink_flags, topic_flags
+from groupreplay.app.cli.flags import (
+    ClusterFlags,
+    cluster_flags,
+    public_url_flag,
+    redaction_flags,
+    sink_flags,
+    topic_flags,
+)
 from groupreplay.app.cli.options import (
     duration,
     file_flag,
@@ -44,6 +51,7 @@ _OF_PAGES: Final[Mapping[str, str]] = {
     "history": "--history",
     "history_file": "--history-file",
     "history_size": "--history-size",
+    "public_url": "--public-url",
     "redact": "--redact",
     "redact_key_file": "--redact-key-file",
 }
@@ -109,6 +117,9 @@ class ServeSettings:
         type=duration,
         metavar="DURATION",
     )
+    public_url: str | None = public_url_flag(
+        "Address by which people reach these pages; alerts then link to the page of their group."
+    )
     redaction: Redaction | None = redaction_flags()
 
     def limits(self) -> Limits:
@@ -116,7 +127,7 @@ class ServeSettings:
         from groupreplay.app.exporter.feed import Limits
 
         timeout = None if self.heartbeat_timeout is None else self.heartbeat_timeout / 1000
-        return Limits(max_groups=self.max_groups, timeout_seconds=timeout)
+        return Limits(max_groups=self.max_groups, timeout_seconds=timeout, public_url=self.public_url or "")
 
 
 class _Site(NamedTuple):

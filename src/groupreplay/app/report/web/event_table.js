@@ -58,7 +58,7 @@ const EventTable = (() => {
   function detailRow(state, event) {
     const detail = element("tr", null, { class: "detail" }), cell = element("td", null, { colspan: 5 }), tools = element("div", null, { class: "row" });
     const command = decodeCommand(state.doc, event), runbook = event.body && event.body.data && event.body.data.runbook;
-    tools.append(button("Copy as Markdown", () => copy(markdown(state, [event])), { class: "copy" }));
+    tools.append(button("Copy as Markdown", () => copy(markdown(state, [event])), { class: "copy" }), button("Copy link", () => copy(Address.link({ event: event.id })), { class: "copy" }));
     if (event.body) tools.append(button("Copy JSON", () => copy(JSON.stringify(event.body, null, 2)), { class: "copy" }));
     if (command) tools.append(button("Copy the decode command", () => copy(command), { class: "copy" }));
     if (isLink(runbook)) tools.append(element("a", "Runbook", { href: runbook, rel: "noreferrer" }));

@@ -133,7 +133,27 @@ const GroupView = (() => {
     later(); EventTable.show(state);
   }
   // A reader has moved or zoomed.
-  function setView(since, until) { hooks.moved(); frame(since, until); }
+  function setView(since, until) { hooks.moved(); frame(since, until); remember(); }
+
+  // ---- the address: what the reader has chosen
+
+  // The fields of an address that are about one group.
+  const NOTHING = { since: null, until: null, from: null, to: null, event: null, filter: null, severity: null };
+  function remember() {
+    const { view, selection, marked } = state, whole = view.since <= state.doc.since_ms && view.until >= ends();
+    Address.set({ since: whole ? null : Math.round(view.since), until: whole ? null : Math.round(view.until), from: selection && selection[0], to: selection && selection[1],
+      event: marked, filter: byId("filter").value.trim(), severity: byId("severity").value === "all" ? null : byId("severity").value });
+  }
+  function restore() {
+    const pair = (from, to) => { const range = [Address.number(from), Address.number(to)]; return range.includes(null) ? null : range; };
+    byId("filter").value = Address.get("filter");
+    byId("severity").value = Address.get("severity") === "warn" ? "warn" : "all";
+    state.view.filter = Address.get("filter").toLowerCase();
+    state.selection = pair("from", "to");
+    const zoom = pair("since", "until");
+    frame(...(zoom || [state.doc.since_ms, ends()]));
+    showEvent(state.doc.events.find(event => event.id === Address.get("event")), !zoom);
+  }
   function zoomTo(since, until, margin = 0) {
     const extra = Math.max((until - since) * margin, margin ? 5000 : 0);
     setView(since - extra, until + extra);
@@ -194,7 +214,7 @@ const GroupView = (() => {
   function endDrag() {
     if (dragFrom === null) return;
     dragFrom = null;
-    if (dragged) { showRange(); EventTable.show(state); setTimeout(() => { dragged = false; }, 0); }
+    if (dragged) { showRange(); EventTable.show(state); remember(); setTimeout(() => { dragged = false; }, 0); }
   }
   function placeSelection() {
     const shown = byId("selection");
@@ -205,7 +225,7 @@ const GroupView = (() => {
     shown.style.left = `${a}px`;
     shown.style.width = `${Math.max(b - a, 0)}px`;
   }
-  function clearSelection() { state.selection = null; placeSelection(); showRange(); EventTable.show(state); }
+  function clearSelection() { state.selection = null; placeSelection(); showRange(); EventTable.show(state); remember(); }
   function wheel(event) {
     const x = localX(event), y = localY(event);
     if (event.ctrlKey || event.metaKey) {
@@ -240,10 +260,12 @@ const GroupView = (() => {
     const after = step > 0 ? bars.find(bar => bar.since_ms > middle + 1) : [...bars].reverse().find(bar => bar.since_ms < middle - (state.view.until - state.view.since) / 2);
     if (after) zoomTo(after.since_ms, after.until_ms === null ? ends() : after.until_ms, 0.5);
   }
-  function markEvent(event) {
+  function markEvent(event) { if (event) { showEvent(event); remember(); } }
+  function showEvent(event, isSought = true) {
+    state.marked = null;
     if (!event) return;
     state.marked = event.id;
-    if (event.time_ms < state.view.since || event.time_ms > state.view.until) zoomTo(event.time_ms - 30000, event.time_ms + 30000);
+    if (isSought && (event.time_ms < state.view.since || event.time_ms > state.view.until)) zoomTo(event.time_ms - 30000, event.time_ms + 30000);
     state.rows = Math.max(state.rows, EventTable.within(state).findIndex(one => one.id === event.id) + 1);
     EventTable.show(state);
     EventTable.scrollTo(event.id);
@@ -256,7 +278,7 @@ const GroupView = (() => {
     byId("filter").value = "";
     EventTable.forget();
     state.view = Picture.firstView(doc, width(), { zone: state.zone });
-    showHead(); showFoot(); render(); EventTable.show(state);
+    showHead(); showFoot(); restore(); render();
   }
   // The same group, read again: the reader's place, filter and choices stay.
   function update(doc) {
@@ -297,8 +319,9 @@ const GroupView = (() => {
     byId("save-svg").addEventListener("click", saveSvg);
     byId("copy-table").addEventListener("click", () => copy(EventTable.markdown(state, EventTable.within(state))));
     byId("more").addEventListener("click", () => { state.rows += EventTable.ROWS * 4; EventTable.show(state); });
-    byId("severity").addEventListener("change", () => { state.marked = null; EventTable.show(state); });
-    byId("filter").addEventListener("input", event => { state.view.filter = event.target.value.trim().toLowerCase(); state.view.tops = {}; state.marked = null; later(); EventTable.show(state); });
+    byId("copy-link").addEventListener("click", () => copy(Address.link()));
+    byId("severity").addEventListener("change", () => { state.marked = null; EventTable.show(state); remember(); });
+    byId("filter").addEventListener("input", event => { state.view.filter = event.target.value.trim().toLowerCase(); state.view.tops = {}; state.marked = null; later(); EventTable.show(state); remember(); });
     const picture = byId("picture");
     picture.addEventListener("mousedown", startDrag);
     picture.addEventListener("dblclick", event => { if (localX(event) >= drawing.left) wholeTime(); });
@@ -313,5 +336,5 @@ const GroupView = (() => {
     dark.addEventListener("change", () => { if (shown()) later(); });
   }
 
-  return { state, hooks, listen, open, update, frame, ends, later, markEvent, setZone, showFoot };
+  return { state, hooks, NOTHING, listen, open, restore, update, frame, ends, later, markEvent, setZone, showFoot };
 })();

@@ -30,5 +30,19 @@ const Strips = (() => {
     return drawn;
   }
 
-  return { picture };
+  // The time axis above strips: at most some moments, at full minutes, hours or days.
+  function axis(since, until, zone, most = 8) {
+    const STEPS = [1, 5, 15, 30, 60, 180, 360, 720, 1440, 2880, 10080, 43200, 525600].map(minutes => minutes * 60000);
+    const span = Math.max(until - since, 1), step = STEPS.find(one => span / one <= most) || span, made = Elements.element("span", null, { class: "axis", "aria-hidden": "true" });
+    const offset = zone === "local" ? new Date(since).getTimezoneOffset() * 60000 : 0;
+    for (let at = Math.ceil((since - offset) / step) * step + offset; at < until; at += step) {
+      if ((at - since) / span > 0.93) break;
+      const label = Elements.element("span", step < 86400000 ? Format.clock(at, zone).slice(0, 5) : Format.day(at, zone).slice(5));
+      label.style.left = `${100 * (at - since) / span}%`;
+      made.append(label);
+    }
+    return made;
+  }
+
+  return { picture, axis };
 })();

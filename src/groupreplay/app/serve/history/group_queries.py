@@ -12,7 +12,14 @@ from datetime import datetime, timezone
 from typing import Any, Final
 
 from groupreplay.app.serve import answers
-from groupreplay.app.serve.history.rows import CONDITIONS, COUNTS, MOST_TOPICS, CommitCounts, unpacked
+from groupreplay.app.serve.history.rows import (
+    CONDITIONS,
+    COUNTS,
+    MOST_TOPICS,
+    CommitCounts,
+    shown_event,
+    unpacked,
+)
 from groupreplay.state.events.event import Severity
 from groupreplay.state.events.group_events import RebalanceCompleted
 from groupreplay.streaming.sinks.known_groups import DAY_MS, group_label
@@ -31,7 +38,7 @@ COMPLETED: Final = RebalanceCompleted.NAME
 _MOST_READERS: Final = 200
 _GROUPS_A_DAY: Final = 50
 #: A moment in the last day of the history; a condition has a length.
-_RECENT_TROUBLE: Final = (
+RECENT_TROUBLE: Final = (
     f"s.until_ms = s.since_ms AND s.since_ms >= (SELECT max(time_ms) FROM events) - {DAY_MS}"
 )
 
@@ -62,7 +69,7 @@ def groups(db: sqlite3.Connection, query: GroupsQuery) -> answers.Groups:
     labels = db.execute(
         "SELECT label, (SELECT commits FROM commits c WHERE c.label = g.label) AS commits, "
         "(SELECT min(since_ms) FROM conditions c WHERE c.label = g.label AND c.severity = g.severity) AS worst_since, "
-        f"(SELECT max(severity) FROM spans s WHERE s.label = g.label AND {_RECENT_TROUBLE}) AS troubled "
+        f"(SELECT max(severity) FROM spans s WHERE s.label = g.label AND {RECENT_TROUBLE}) AS troubled "
         f"FROM groups g {where} ORDER BY {SORTS[query.sort]} LIMIT ? OFFSET ?",
         (*values, query.limit, query.after),
     ).fetchall()
@@ -100,6 +107,9 @@ def group(db: sqlite3.Connection, label: str, sample: CommitCounts | None = None
     # A group without commits is not in a sample; nor is one whose partition was not read.
     none = 0 if sample is not None and sample.complete else None
     last = "SELECT max(time_ms) FROM events WHERE label = ? AND name = ?"
+    trouble = _trouble(db, label)
+    conditions = _conditions(db, "WHERE label = ? ORDER BY severity DESC, since_ms", label)
+    is_past = trouble is not None and (not conditions or Severity[trouble.severity] > severity)
     return answers.Group(
         label=label,
         group_id=group_id,
@@ -112,8 +122,9 @@ def group(db: sqlite3.Connection, label: str, sample: CommitCounts | None = None
         since_ms=since_ms,
         expires_ms=expires_ms,
         offsets=offsets,
-        conditions=_conditions(db, "WHERE label = ? ORDER BY severity DESC, since_ms", label),
-        trouble=_trouble(db, label),
+        conditions=conditions,
+        trouble=trouble,
+        text=trouble.text if trouble is not None and is_past else "".join(c.summary for c in conditions[:1]),
         rebalanced_ms=db.execute(last, (label, COMPLETED)).fetchone()[0],
         commits=none if counted is None else counted[0],
         topics=[topic for (topic,) in topic_rows],
@@ -123,11 +134,19 @@ def group(db: sqlite3.Connection, label: str, sample: CommitCounts | None = None
 def _trouble(db: sqlite3.Connection, label: str) -> answers.Trouble | None:
     """The gravest thing of the last day that was no condition, such as a loss of offsets; the last of them."""
     row = db.execute(
-        f"SELECT name, since_ms, severity FROM spans s WHERE label = ? AND {_RECENT_TROUBLE} "
+        f"SELECT name, since_ms, severity FROM spans s WHERE label = ? AND {RECENT_TROUBLE} "
         "ORDER BY severity DESC, since_ms DESC LIMIT 1",
         (label,),
     ).fetchone()
-    return None if row is None else answers.Trouble(row[0], row[1], severity_name(row[2]) or "INFO")
+    if row is None:
+        return None
+    name, at_ms, severity = row
+    stored = db.execute(
+        "SELECT body FROM events WHERE label = ? AND name = ? AND time_ms = ? ORDER BY position DESC LIMIT 1",
+        (label, name, at_ms),
+    ).fetchone()
+    text = "" if stored is None else shown_event(unpacked(stored[0])).text
+    return answers.Trouble(name, at_ms, severity_name(severity) or "INFO", text)
 
 
 def label_of(db: sqlite3.Connection, group_id: str) -> str:

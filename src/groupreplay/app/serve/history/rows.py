@@ -26,7 +26,8 @@ from groupreplay.streaming.sinks.known_groups import group_label
 from groupreplay.timeline.event_reading import read_events
 from groupreplay.timeline.facts import is_trouble
 
-#: What one group's row can be found by: its id, topics, and names of members; more of it is not searched.
+#: What one group's row can be found by: its id, state, type and conditions, topics, and names of members; more of it
+#: is not searched.
 _SEARCHED: Final = 8_192
 MOST_TOPICS: Final = 50
 _LEVEL: Final = 1
@@ -181,7 +182,7 @@ def group_row(key: bytes, value: bytes) -> HistoryGroup | None:
         since_ms=document.since_ms,
         expires_ms=document.offsets.next_expiry_ms,
         offsets=document.offsets.partitions,
-        searched=_searched(document, topics),
+        searched=_searched(document, topics, conditions),
         body=packed(value),
         topics=topics[:MOST_TOPICS],
         conditions=conditions,
@@ -193,7 +194,9 @@ def _topics(document: _StoredDocument) -> set[str]:
     return topics.union(*(member.topics or () for member in document.members))
 
 
-def _searched(document: _StoredDocument, topics: tuple[str, ...]) -> str:
+def _searched(
+    document: _StoredDocument, topics: tuple[str, ...], conditions: tuple[HistoryCondition, ...]
+) -> str:
     """Everything in lower case: SQLite compares letters beyond ASCII as they are."""
     names = {
         name
@@ -201,7 +204,9 @@ def _searched(document: _StoredDocument, topics: tuple[str, ...]) -> str:
         for name in (member.instance_id, member.client_id, member.client_host)
         if name
     }
-    return "\n".join((document.group_id, *topics, *sorted(names)))[:_SEARCHED].lower()
+    holding = sorted({condition.name for condition in conditions})
+    parts = (document.group_id, document.state, document.type, *holding, *topics, *sorted(names))
+    return "\n".join(parts)[:_SEARCHED].lower()
 
 
 def _condition_rows(document: _StoredDocument, whole: Json) -> Iterator[HistoryCondition]:

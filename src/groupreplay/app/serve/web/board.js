@@ -5,6 +5,8 @@
   const { byId, element, arrange } = Elements;
   const { state, keyed, empty, moment, shownName } = BoardParts;
   const { age } = Knowledge;
+  // Equal conditions from so many on are folded, behind the first ones.
+  const FOLDED = 5, SHOWN = 3, unfolded = new Set();
   const PAGE = 25, EVENTS = 40, STRIP_MS = 86400000, WEEKS_MS = 15 * 86400000;
   let clusters = [], conditions = null, shownConditions = 12, page = { after: [], next: null, groups: [] }, strips = new Map(), days = null, chosenDay = null, latest = [], severities = new Map();
   const facets = { state: new Set(), type: new Set(), risk: new Set() };
@@ -37,6 +39,7 @@
     if (!chosen()) state.cluster = (clusters.find(one => one.name === new URLSearchParams(location.search).get("cluster")) || clusters[0]).name;
     Live.setNow(chosen().now_ms); state.as_of = chosen().known_until_ms;
     showClusters(); showJob(); showHeadline(); BoardParts.showAges();
+    byId("to-incidents").href = `/incidents${state.several ? `?${new URLSearchParams({ cluster: state.cluster })}` : ""}`;
     document.documentElement.dataset.ready = "true";
   }), 2000);
   const known = Knowledge.wasRead, doubt = one => Knowledge.doubt(one, state.zone);
@@ -50,10 +53,26 @@
       return made;
     });
   }
+  // What the reader has chosen: each control by its name in the address.
+  const CHOICES = { search: "search", state: "state", type: "type", risk: "risk", sort: "sort", severity: "severity", topic: "topic-search" };
+  const byDefault = { sort: "risk", severity: "INFO" };
+  function remember() {
+    Address.set({ ...Object.fromEntries(Object.entries(CHOICES).map(([name, id]) => [name, byId(id).value === byDefault[name] ? null : byId(id).value.trim()])), after: page.after.at(-1) });
+  }
+  function restore() {
+    for (const [name, id] of Object.entries(CHOICES)) {
+      const control = byId(id), value = Address.get(name) || byDefault[name] || "";
+      // The values of a filter come with the groups: one that no group has now is kept.
+      if (control.tagName === "SELECT" && ![...control.options].some(option => option.value === value)) control.append(element("option", safe(value, 60) || "all", { value }));
+      control.value = value;
+    }
+    const after = Address.number("after");
+    page.after = after === null ? [] : Array.from({ length: Math.ceil(after / PAGE) }, (_, at) => String(after - (Math.ceil(after / PAGE) - 1 - at) * PAGE));
+  }
   function choose(name) {
     if (name === state.cluster) return;
     state.cluster = name; Live.setNow(chosen().now_ms); state.as_of = chosen().known_until_ms;
-    history.replaceState(null, "", `/?${new URLSearchParams({ cluster: name })}`);
+    history.replaceState(null, "", `/?${new URLSearchParams({ cluster: name })}${location.hash}`);
     conditions = null; page = { after: [], next: null, groups: [] }; strips = new Map(); days = null; latest = []; severities = new Map();
     for (const one of Object.values(facets)) one.clear();
     begin();
@@ -82,16 +101,27 @@
   const readConditions = Live.reader(() => tried("conditions-empty", async () => {
     const found = await Live.get("/api/conditions", own({}));
     conditions = found.conditions;
+    byId("counts").replaceChildren(...found.groups.map(one => element("li", one.text, { class: one.tone })));
     showConditions(); showHeadline();
   }), 800);
   const conditionKey = one => `${one.condition_id} ${one.group_id}`;
   function showConditions() {
-    keyed(byId("conditions"), conditions.slice(0, shownConditions), conditionKey, BoardParts.conditionRow);
+    const rows = folded(conditions).slice(0, shownConditions);
+    keyed(byId("conditions"), rows, one => one.fold ? `fold ${one.fold}` : conditionKey(one), one => one.fold ? BoardParts.foldRow(one, () => { unfolded.add(one.fold); showConditions(); }) : BoardParts.conditionRow(one));
     byId("conditions").closest("table").classList.toggle("hidden", !conditions.length);
-    byId("more-conditions").classList.toggle("hidden", conditions.length <= shownConditions);
-    byId("more-conditions").textContent = `Show ${Math.min(100, conditions.length - shownConditions)} more of ${conditions.length}`;
+    const left = folded(conditions).length - shownConditions;
+    byId("more-conditions").classList.toggle("hidden", left <= 0);
+    byId("more-conditions").textContent = `Show ${Math.min(100, left)} more of ${conditions.length}`;
     empty("conditions-empty", conditions.length ? "" : doubt(chosen()) ? "No condition is known to hold." : "No condition holds.");
     announce();
+  }
+  // Conditions of one name and severity: more than some are one row, where the first of them would stand.
+  function folded(all) {
+    const kind = one => `${one.severity} ${one.name}`, sets = new Map();
+    for (const one of all) sets.set(kind(one), [...(sets.get(kind(one)) || []), one]);
+    const isFolded = one => sets.get(kind(one)).length > FOLDED && !unfolded.has(kind(one));
+    return all.filter(one => !isFolded(one) || sets.get(kind(one)).indexOf(one) < SHOWN || sets.get(kind(one)).indexOf(one) === SHOWN)
+      .map(one => isFolded(one) && sets.get(kind(one)).indexOf(one) === SHOWN ? { fold: kind(one), severity: one.severity, name: one.name, others: sets.get(kind(one)).slice(SHOWN).map(({ label, group_id, since_ms }) => ({ label: label === undefined ? group_id : label, group_id, since_ms })) } : one);
   }
   // Says a condition that is new, for readers who do not see the table.
   function announce() {
@@ -134,6 +164,7 @@
     const labels = page.groups.map(one => one.label);
     if (!labels.length) return;
     const until = state.as_of === null ? Live.now() : state.as_of, found = await Live.get("/api/strips", own({ since: Math.max(0, Math.round(until - STRIP_MS)), until: Math.round(until), groups: labels, limit: labels.length }));
+    byId("strip-axis").replaceChildren(Strips.axis(found.since_ms, found.until_ms, state.zone, 4));
     strips = new Map(found.strips.map(one => [one.group_id, { one, since: found.since_ms, until: found.until_ms }]));
     showStrips();
   }), 5000);
@@ -214,7 +245,9 @@
     readGroups();
   }
   function readAll() { readClusters(); readConditions(); readGroups(); readEvents(); readExpiring(); readTopics(); readCommitters(); }
+  let restored = false;
   async function begin() {
+    if (!restored) { restored = true; restore(); }
     try { await first(); } catch (error) {
       if (!(error instanceof Live.Failure)) throw error;
       if (error.status === 401) { Live.askForToken(error); return; }
@@ -243,13 +276,17 @@
 
   Live.listen(begin);
   for (const each of document.querySelectorAll("[data-zone]")) each.addEventListener("click", () => setZone(each.dataset.zone));
-  function filtered() { page.after = []; readGroups(); }
+  function filtered() { page.after = []; remember(); readGroups(); }
+  Address.listen(() => { restore(); readAll(); });
+  byId("copy-link").addEventListener("click", () => Elements.copy(Address.link()));
+  // Places of the page are no part of what was chosen.
+  for (const each of document.querySelectorAll("nav a[href^='#']")) each.addEventListener("click", event => { event.preventDefault(); document.querySelector(each.getAttribute("href")).scrollIntoView(); });
   for (const id of ["state", "type", "risk", "sort"]) byId(id).addEventListener("change", filtered);
   byId("search").addEventListener("input", filtered);
-  byId("next").addEventListener("click", () => { if (page.next) page.after.push(page.next); readGroups(); });
-  byId("previous").addEventListener("click", () => { page.after.pop(); readGroups(); });
-  byId("severity").addEventListener("change", readEvents);
-  byId("topic-search").addEventListener("input", readTopics);
+  byId("next").addEventListener("click", () => { if (page.next) page.after.push(page.next); remember(); readGroups(); });
+  byId("previous").addEventListener("click", () => { page.after.pop(); remember(); readGroups(); });
+  byId("severity").addEventListener("change", () => { remember(); readEvents(); });
+  byId("topic-search").addEventListener("input", () => { remember(); readTopics(); });
   byId("more-conditions").addEventListener("click", () => { shownConditions += 100; showConditions(); });
   document.addEventListener("keydown", event => { if (event.key === "/" && !/^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName)) { event.preventDefault(); byId("search").focus(); } });
   setInterval(() => { if (!document.hidden) Live.showBar(state.zone); }, 1000);

@@ -73,6 +73,14 @@ const BoardParts = (() => {
     return row;
   }
 
+  // Those that are like the ones above.
+  function foldRow(one, open) {
+    const row = element("tr", null, { class: `fold ${one.severity}` }), names = one.others.slice(0, 3).map(each => shownName(each.group_id)).join(", "), what = element("td", null, { class: "text" });
+    what.append(Elements.button(`Show ${counted(one.others.length, "more group")}`, open), element("span", ` ${names}${one.others.length > 3 ? " and others" : ""}, the oldest `, { class: "quiet" }), since(Math.min(...one.others.map(each => each.since_ms))));
+    row.append(cell(one.severity, { class: "severity" }), cell(`${one.others.length} more`, { class: "name" }), cell(one.name), cell(""), what);
+    return row;
+  }
+
   // ---- groups
 
   function strip(one, since_ms, until_ms, known_ms) {
@@ -85,11 +93,14 @@ const BoardParts = (() => {
     // What happened in the last day counts as well: a group that has lost its offsets is not healthy now.
     const past = one.trouble && !(RANKS.indexOf(one.severity) >= RANKS.indexOf(one.trouble.severity)) ? one.trouble : null, severity = past ? past.severity : one.severity;
     name.append(element("span", null, { class: `tone ${TONES[severity] || "ok"}`, role: "img", "aria-label": past ? `${severity} in the last day` : severity || "no condition" }), groupLink(one.label, one.group_id));
-    const risk = element("td", null, { class: `risk ${TONES[severity] || ""}` }), words = (past ? past.name : one.risk || "").split(".");
+    const what = element("td", null, { class: "what" }), risk = element("span", null, { class: `risk ${TONES[severity] || ""}` }), words = (past ? past.name : one.risk || "").split(".");
     words.forEach((word, at) => risk.append(...(at ? [element("wbr")] : []), at < words.length - 1 ? `${word}.` : word));
     if (past) risk.append(" ", since(past.at_ms));
     if (one.conditions.length > 1) risk.append(element("span", ` +${one.conditions.length - 1}`, { class: "quiet", title: one.conditions.map(each => each.name).join(", ") }));
-    row.append(name, cell(one.type), cell(one.state, { class: `state ${/Rebalanc|Reconcil|Assigning|NotReady/.test(one.state) ? "moving" : ""}` }), cell(one.members === null ? "–" : String(one.members), { class: "number" }), risk,
+    what.append(risk);
+    if (one.conditions.length) what.append(" ", element("span", "still going", { class: `badge ${TONES[one.severity]}` }));
+    if (one.text) what.append(element("div", safe(one.text, 400), { class: "quiet sentence", title: safe(one.text, 400) }));
+    row.append(name, cell(one.type), cell(one.state, { class: `state ${/Rebalanc|Reconcil|Assigning|NotReady/.test(one.state) ? "moving" : ""}` }), cell(one.members === null ? "–" : String(one.members), { class: "number" }), what,
       element("td", null, { class: "wide" }), cell(since(one.rebalanced_ms), { class: "number" }), cell(one.commits === null ? "–" : String(one.commits), { class: "number" }), cell(expiry(one.expires_ms), { class: "number" }));
     return row;
   }
@@ -150,5 +161,5 @@ const BoardParts = (() => {
     return row;
   }
 
-  return { state, shownName, since, moment, showAges, keyed, empty, conditionRow, groupRow, strip, eventItem, calendar, expiryItem, topicPart, committerRow };
+  return { state, shownName, since, moment, showAges, keyed, empty, groupLink, conditionRow, foldRow, groupRow, strip, eventItem, calendar, expiryItem, topicPart, committerRow };
 })();

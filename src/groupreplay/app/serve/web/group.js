@@ -10,10 +10,19 @@
   const at = asked.has("at") ? Number(asked.get("at")) : null, since = asked.has("since") ? Number(asked.get("since")) : null, until = asked.has("until") ? Number(asked.get("until")) : null;
   // A page that follows from a moment on, until a length is chosen.
   let from_moment = since !== null && until === null;
-  let following = at === null && until === null, length_ms = LENGTH_MS, span = null, group, cluster = null, opened = false, streaming = false, added = new Map(), marked = false;
+  let following = at === null && until === null, length_ms = Address.number("length") || LENGTH_MS, span = null, group, cluster = null, opened = false, streaming = false, added = new Map(), marked = false;
   // The span of a page that does not follow; a page that follows has its end at this moment.
   if (at !== null) span = [at - AROUND_MS, at + AROUND_MS];
   else if (since !== null && until !== null) span = [since, until];
+  // The reader's own zoom, with as much around it.
+  function zoomed() {
+    const from = Address.number("since"), to = Address.number("until");
+    if (from === null || to === null || to <= from) return false;
+    following = false; from_moment = false;
+    span = [from - (to - from), to + (to - from)];
+    return true;
+  }
+  zoomed();
   const path = `/api/groups/${encodeURIComponent(label)}`;
   const { state } = GroupView;
 
@@ -166,6 +175,7 @@
   }
   function follow() {
     following = true; span = null;
+    Address.set({ since: null, until: null, length: length_ms === LENGTH_MS ? null : length_ms });
     if (state.doc) { move(); }
     readDocument(); showState();
   }
@@ -192,6 +202,7 @@
     const [from, to] = span || bounds();
     following = false; opened = false;
     span = [from - (to - from), to];
+    Address.set({ since: Math.round(span[0]), until: Math.round(span[1]) });
     byId("reading").textContent = "reading …";
     readDocument(); showState();
   }
@@ -209,6 +220,11 @@
     showState(); showNow();
   }
 
+  Address.listen(() => {
+    const length_wanted = Address.number("length") || LENGTH_MS;
+    opened = false;
+    if (zoomed()) readDocument(); else show(length_wanted);
+  });
   state.newestFirst = true;
   GroupView.listen();
   Live.listen(begin);

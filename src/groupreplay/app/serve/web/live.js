@@ -15,11 +15,8 @@ const Live = (() => {
 
   // ---- the token: from the fragment of the address, which browsers do not send, into this tab's storage
 
-  const fragment = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (fragment !== null) {
-    sessionStorage.setItem(KEY, fragment);
-    history.replaceState(null, "", location.pathname + location.search);
-  }
+  const fromAddress = Address.take("token");
+  if (fromAddress !== null) sessionStorage.setItem(KEY, fromAddress);
   const hasToken = () => Boolean(sessionStorage.getItem(KEY));
   const setToken = text => sessionStorage.setItem(KEY, text);
   function headers(more = {}) {
@@ -197,10 +194,10 @@ const Live = (() => {
       again();
     });
     addEventListener("hashchange", () => {
-      const given = new URLSearchParams(location.hash.slice(1)).get("token");
+      const given = Address.take("token");
       if (given === null) return;
       setToken(given);
-      location.replace(location.pathname + location.search);
+      location.reload();
     });
   }
 

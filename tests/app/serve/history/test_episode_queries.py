@@ -1,0 +1,77 @@
+"""What went wrong in the last days: each episode once, with its sentence, also after a restart of the server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from groupreplay.app.serve.history.episode_queries import EpisodesQuery, counts_of_groups, episodes
+from groupreplay.app.serve.watched_cluster import WatchedCluster
+from groupreplay.timeline.overview import GroupCount
+from support.job.sink_messages import SINCE_MS, document, events, expired, stable, stuck
+from support.serve.written_clusters import messages, served_cluster, states, take
+
+NOW = SINCE_MS + 400_000
+ALL = EpisodesQuery(since_ms=0, until_ms=NOW)
+
+
+def write(cluster: WatchedCluster) -> None:
+    """A group that is stuck, and one that has lost offsets and is well now."""
+    (sick, said), (calm, calm_said) = stuck(), stable()
+    take(cluster, states([("g", document(sick)), ("calm", document(calm, "calm"))]), NOW)
+    told = [*events(said), *events(calm_said, "calm"), *events([expired(3)], "calm")]
+    take(cluster, messages(told, NOW), NOW)
+
+
+def names(cluster: WatchedCluster, query: EpisodesQuery) -> list[tuple[str, str]]:
+    """Group and name of the episodes."""
+    page = cluster.ask(lambda db: episodes(db, query))
+    return [(episode.label, episode.name) for episode in page.episodes]
+
+
+def test_an_episode_has_the_sentence_of_its_diagnosis(tmp_path: Path) -> None:
+    """What holds has no end; a slow rebalance is no episode beside the stuck one that it became."""
+    with served_cluster(tmp_path, NOW) as cluster:
+        write(cluster)
+        page = cluster.ask(lambda db: episodes(db, ALL))
+        shown = {episode.label: (episode.name, episode.severity) for episode in page.episodes}
+        assert shown == {"g": ("rebalance.stuck", "ERROR"), "calm": ("offsets.expired", "ERROR")}
+        (sick,) = [episode for episode in page.episodes if episode.label == "g"]
+        assert (sick.since_ms, sick.until_ms) == (SINCE_MS, None)
+        assert sick.text.startswith("Stuck in a rebalance since ")
+        (lost,) = [episode for episode in page.episodes if episode.label == "calm"]
+        assert lost.since_ms == lost.until_ms
+        # Its event names no partition that a verdict could count: it has the words of its own.
+        assert lost.text.startswith("3 partitions, retention")
+        assert (page.matching, page.next) == (2, None)
+
+
+def test_episodes_outlive_a_restart(tmp_path: Path) -> None:
+    """They are those of the history's file."""
+    with served_cluster(tmp_path, NOW) as cluster:
+        write(cluster)
+        before = cluster.ask(lambda db: episodes(db, ALL))
+    with served_cluster(tmp_path, NOW) as cluster:
+        assert cluster.ask(lambda db: episodes(db, ALL)) == before
+
+
+def test_some_episodes(tmp_path: Path) -> None:
+    """By group, by topic of a group that is there, by condition and time; page by page."""
+    with served_cluster(tmp_path, NOW) as cluster:
+        write(cluster)
+        calm, sick = ("calm", "offsets.expired"), ("g", "rebalance.stuck")
+        for search, expected in (("CALM", [calm]), ("stuck", [sick]), ("nobody", [])):
+            assert names(cluster, EpisodesQuery(since_ms=0, until_ms=NOW, search=search)) == expected
+        assert names(cluster, EpisodesQuery(since_ms=0, until_ms=1)) == []
+        first = EpisodesQuery(since_ms=0, until_ms=NOW, limit=1)
+        second = EpisodesQuery(since_ms=0, until_ms=NOW, limit=1, after=1)
+        assert [*names(cluster, first), *names(cluster, second)] == names(cluster, ALL)
+
+
+def test_groups_are_counted_by_what_is_worst(tmp_path: Path) -> None:
+    """A group that lost its offsets in the last day is not healthy."""
+    with served_cluster(tmp_path, NOW) as cluster:
+        write(cluster)
+        assert cluster.ask(counts_of_groups) == (
+            GroupCount(leading="offsets.deleted", text="1 lost offsets", tone="error", groups=1),
+            GroupCount(leading="rebalance.stuck", text="1 stuck", tone="error", groups=1),
+        )
