@@ -173,7 +173,9 @@ def _statement_lines(
     yield from textwrap.wrap(f"{_TONES[statement.tone]:<5} {headline}", width, subsequent_indent="      ")
     for link in statement.links:
         certainty = "" if link.certainty == "proven" and not link.sum else f" [{_how(link)}]"
-        yield from _wrapped(link.label.capitalize(), f"{_sentence(link.parts, window, zone)}{certainty}", width)
+        yield from _wrapped(
+            link.label.capitalize(), f"{_sentence(link.parts, window, zone)}{certainty}", width
+        )
         if verbose:
             yield from _wrapped("", _evidence(link, window, zone), width)
     if statement.first is not None:
