@@ -10,6 +10,7 @@ from groupreplay.app.cli.commands.report import report_command as report
 from groupreplay.app.cli.commands.run import run_command as run
 from groupreplay.app.cli.commands.serve import command as serve
 from groupreplay.app.cli.commands.simulate import command as simulate
+from groupreplay.streaming.spark.session import WITHOUT_DAEMON
 from support.paths import ROOT
 
 PAGES = {name: (ROOT / "docs" / name).read_text() for name in ("performance.md", "scaling.md")}
@@ -55,3 +56,11 @@ def test_make_bench_runs_the_command_of_the_page() -> None:
     named = re.findall(r"--shape (\w+)", PAGES["performance.md"])
     assert named
     assert [name for name in named if f'Shape("{name}"' not in shapes] == []
+
+
+def test_the_price_of_spark_s_own_workers() -> None:
+    """What the job and ``check`` say is what the page on scaling calculates with; no other page has a figure."""
+    stock, daemon = re.findall(r"[\d.]+ ms", WITHOUT_DAEMON.replace(" of a core", ""))
+    assert re.search(rf"{daemon} +\(on a cluster without the daemon {stock}\)", PAGES["scaling.md"])
+    for page in ("operations.md", "platforms.md"):
+        assert not re.search(r"costs? (some )?[\d.]+ (%|ms)", (ROOT / "docs" / page).read_text())

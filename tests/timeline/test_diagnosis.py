@@ -35,6 +35,7 @@ def test_times_in_a_text() -> None:
     assert plain(parts, DAY) == "at 00:01:01."
     assert plain(parts, (BEGIN - 1, BEGIN + HOUR)) == "at 2026-01-01 00:01:01."
     made = link("ended", parts, DAY, evidence_of([event()]))
+    assert made.label == "end"
     assert (made.text, made.parts, made.certainty, made.sum) == ("at 00:01:01.", tuple(parts), "proven", "")
 
 

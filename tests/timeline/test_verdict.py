@@ -222,21 +222,23 @@ def test_the_worst_first_and_where_to_look() -> None:
     assert found[0].parts[1:4] == (BEGIN + 10 * MINUTE, " to ", BEGIN + 22 * MINUTE)
 
 
+LOST = OffsetChange(
+    at_ms=BEGIN + MINUTE,
+    name="offsets.expired",
+    topic="t",
+    partition=0,
+    old=7,
+    new=None,
+    severity="ERROR",
+    event=None,
+)
+
+
 def test_changed_offsets() -> None:
     """Lost and changed offsets, with the largest jump where both offsets are known."""
-    lost = OffsetChange(
-        at_ms=BEGIN + MINUTE,
-        name="offsets.expired",
-        topic="t",
-        partition=0,
-        old=7,
-        new=None,
-        severity="ERROR",
-        event=None,
-    )
-    reset = replace(lost, name="offsets.reset", at_ms=BEGIN + 2 * MINUTE, new=0, severity="WARN")
+    reset = replace(LOST, name="offsets.reset", at_ms=BEGIN + 2 * MINUTE, new=0, severity="WARN")
     further = replace(reset, at_ms=BEGIN + 3 * MINUTE, partition=1, old=900)
-    assert texts(changes=(lost, reset, further))[:2] == [
+    assert texts(changes=(LOST, reset, further))[:2] == [
         ("error", "Committed offsets of 1 partition expired at 00:01:00."),
         (
             "warn",
@@ -248,16 +250,7 @@ def test_changed_offsets() -> None:
 
 def test_a_loss_is_never_green() -> None:
     """The tone is the severity of the event; where that is INFO, nothing says that there is no problem."""
-    deleted = OffsetChange(
-        at_ms=BEGIN + MINUTE,
-        name="offsets.deleted",
-        topic="t",
-        partition=0,
-        old=7,
-        new=None,
-        severity="INFO",
-        event=None,
-    )
+    deleted = replace(LOST, name="offsets.deleted", severity="INFO")
     events = [told("offsets.deleted", 1)]
     assert texts(changes=(deleted,), events=events) == [
         ("info", "Committed offsets of 1 partition were deleted at 00:01:00."),
@@ -272,18 +265,11 @@ def test_a_loss_is_never_green() -> None:
 
 def test_what_holds_and_what_was_lost_come_first() -> None:
     """Among sentences of one tone: what still holds, then lost offsets, then what is over."""
-    lost = OffsetChange(
-        at_ms=BEGIN,
-        name="offsets.expired",
-        topic="t",
-        partition=0,
-        old=7,
-        new=None,
-        severity="ERROR",
-        event=None,
-    )
     over, holds = bar("rebalance.storm", 5, 6), bar("rebalance.stuck", 20, None)
-    found = [text.split(" ")[0] for _, text in texts(conditions=(over, holds), changes=(lost,))]
+    found = [
+        text.split(" ")[0]
+        for _, text in texts(conditions=(over, holds), changes=(replace(LOST, at_ms=BEGIN),))
+    ]
     assert found == ["Stuck", "Committed", "Rebalance", "No"]
 
 

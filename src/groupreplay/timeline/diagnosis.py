@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from msgspec import Meta
 
@@ -17,6 +17,17 @@ from groupreplay.timeline.event_reading import ReadEvent, clock, day, whole, wor
 LinkKind = Literal[
     "cause", "trigger", "stood_still", "waited_for", "ended", "cost", "still_wrong", "do_first"
 ]
+#: What a reader calls a link.
+LINK_LABELS: Final[Mapping[LinkKind, str]] = {
+    "cause": "cause",
+    "trigger": "trigger",
+    "stood_still": "stood still",
+    "waited_for": "waited for",
+    "ended": "end",
+    "cost": "cost",
+    "still_wrong": "still wrong",
+    "do_first": "do first",
+}
 #: `proven`: by records or answers of the brokers; `inferred`: from their times; `assumed`: it rests on a number that
 #: neither has given.
 Certainty = Literal["proven", "inferred", "assumed"]
@@ -49,6 +60,7 @@ class Link:
     """One sentence of the chain."""
 
     kind: LinkKind
+    label: Annotated[str, Meta(description="What a page calls this link.")]
     text: str
     parts: Annotated[Parts, Meta(description="The same text; a number stands for a point in time.")]
     certainty: Certainty
@@ -100,6 +112,7 @@ def link(
     """A link with its text."""
     return Link(
         kind=kind,
+        label=LINK_LABELS[kind],
         text=plain(parts, window),
         parts=tuple(parts),
         certainty=certainty,

@@ -259,6 +259,23 @@ def test_what_is_typed_comes_before_the_configuration_file(tmp_path: Path) -> No
         assert asked.exit_code == ExitCode.CONNECTION
 
 
+def test_what_does_not_say_is_named_by_its_kind(tmp_path: Path) -> None:
+    """Assumed values are reported once, with what was read: a folder of logs is no capture."""
+    folder = tmp_path / "__consumer_offsets-0"
+    write_segment(folder, batch(0, commit("g", offset=1)))
+    for flag, path, kind in (
+        ("--from-log-dir", folder, "folder"),
+        (
+            "--from-file",
+            write_capture(tmp_path / "a.parquet", [Raw(0, 1, AT, *commit("g", offset=1))]),
+            "capture",
+        ),
+    ):
+        assert invoke("describe", "--group", "g", "--offsets", flag, path).stderr.startswith(
+            f"assumed, because the {kind} does not say: "
+        )
+
+
 def listed(*words: object) -> list[dict[str, Any]]:
     """The rows of ``list``."""
     rows: list[dict[str, Any]] = json.loads(invoke(*words, "-o", "json").stdout)

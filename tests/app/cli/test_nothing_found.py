@@ -292,7 +292,7 @@ def test_the_time_zone_of_the_line(capture: Path, tmp_path: Path) -> None:
 
 def test_the_heading_says_what_was_counted(capture: Path, tmp_path: Path) -> None:
     """Ages count back from the last record of a capture; other times need no line, and other formats have none."""
-    counted = "counted back from the last record of the capture, 2026-01-01 00:00:03.000"
+    counted = "counted back from the last record, 2026-01-01 00:00:03.000"
     for name in ("replay", "history", "states"):
         _, stdout, _ = run(name, capture, tmp_path, "--since", "2s")
         assert stdout.splitlines()[0] == f"from 2026-01-01 00:00:01.000 (UTC), {counted}"

@@ -83,7 +83,7 @@ def test_the_heading() -> None:
     berlin = time_zone("Europe/Berlin")
     assert time_range(given("2h"), given("30m"), berlin, lambda: END).heading() == (
         "from 2026-01-01 01:30:00.000 until 2026-01-01 03:00:00.000 (Europe/Berlin), "
-        "counted back from the last record of the capture, 2026-01-01 03:30:00.000"
+        "counted back from the last record, 2026-01-01 03:30:00.000"
     )
     live = DataEnd(at_ms=END.at_ms, is_live=True)
     assert time_range(given("2h"), None, UTC, lambda: live).heading() == (
@@ -96,7 +96,7 @@ def test_the_heading() -> None:
     )
     assert time_range(given("02:00"), given("02:20"), UTC, lambda: END).heading() == (
         "from 2026-01-01 02:00:00.000 until 2026-01-01 02:20:00.000 (UTC), "
-        "the latest such time before the last record of the capture, 2026-01-01 02:30:00.000"
+        "the latest such time before the last record, 2026-01-01 02:30:00.000"
     )
     assert live_end().is_live
 

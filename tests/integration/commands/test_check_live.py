@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -23,6 +24,7 @@ from support.kafka.clients import commit_once, make_topics, open_transaction
 from support.kafka.runbook_commands import run_printed
 from support.kafka.waiting import wait_until
 from support.remedies import read_remedy
+from support.tools.job_observations import MINUTE, fed, fix_of, taken
 
 pytestmark = pytest.mark.broker
 
@@ -90,8 +92,20 @@ def test_an_open_transaction(
         fix = outcomes[1][1] or ""
         read_remedy("app.check.cluster_checks: … describe-producers", fix)
         describing, _, ending = fix.partition("\n")
-        assert "CurrentTransactionStartOffset" in run_printed(describing)
-        run_printed(ending.partition(": ")[2])
+        ending = ending.partition(": ")[2]
+        # What the event says is the same, with words in place of this partition and its offset.
+        (event, *_) = fed([taken(MINUTE, {0: (7, 5)}), taken(3 * MINUTE, {0: (7, 5)})])
+        event_fix = fix_of(event)
+        read_remedy("state.conditions.job_blind: kafka-transactions.sh", event_fix)
+        words = describing.split()
+        names = {"HOST:PORT": broker.bootstrap_servers, "N": words[words.index("--partition") + 1]}
+        line = " ".join(names.get(word, word) for word in event_fix.partition(" shows")[0].split())
+        assert line == describing
+        (flags,) = re.findall("abort with the same flags and (.*) ends it", event_fix)
+        offset = ending.split()[-1]
+        assert line.replace("describe-producers", "abort") + f" {flags.replace('OFFSET', offset)}" == ending
+        assert "CurrentTransactionStartOffset" in run_printed(line)
+        run_printed(ending)
         wait_until(lambda: seen(901_000) == (Status.OK, None))
     finally:
         with suppress(KafkaException):

@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
+import re
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import ConfigResource
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
-from groupreplay.streaming.config.settings import Cluster, TopicNames
+from groupreplay.streaming.config.settings import Cluster, RetentionFlags, TopicNames
 from groupreplay.streaming.kafka import clients, publisher, topic_reader
+from groupreplay.streaming.kafka.broker_config import RetentionWatch
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.output_topics import create_topics, ensure_topics
 from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.kafka.rights import CREATE, Right, require, sink_rights, source_rights
 from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.run.job_run import JobRun
 from support.job.captures import invoke
 from support.job.jobs import topic_flags, topic_names
 from support.kafka.clients import commit_once, make_topics, set_configs
@@ -26,6 +33,7 @@ from support.kafka.runbook_commands import as_administrator, run_printed
 from support.kafka.secured import SecuredBroker
 from support.kafka.waiting import wait_until
 from support.remedies import read_remedy
+from support.tools.job_observations import fed, fix_of, taken
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
 Unique = Callable[[str], str]
@@ -146,22 +154,59 @@ def test_check_names_the_right_and_grants_it(guarded: SecuredBroker, tmp_path: P
     works("list", *login)
 
 
-def test_a_retention_that_may_not_be_read(guarded: SecuredBroker, tmp_path: Path) -> None:
-    """Both ways out of the message: the flag, and the printed right."""
+def test_a_retention_that_may_not_be_read(
+    guarded: SecuredBroker, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Both ways out of the message: the flag, and the printed right; of ``check`` and of the job."""
     guarded.allow_only(source_rights(probe=True, ask_retention=False))
     login = ("--bootstrap-server", guarded.checked, "--command-config", guarded.properties(tmp_path))
     fix = str(checked("retention", *login)["fix"])
     read_remedy("app.check.cluster_checks: … or give it: --retention-minutes", fix)
     assert checked("retention", *login, fix.rpartition(": ")[2], 600)["status"] == "ok"
+    # What the job logs when it starts: its flags, or the right, and it assumes nothing.
+    (warning,) = assumptions(guarded, tmp_path, caplog)
+    _, flags = read_remedy("streaming.kafka.broker_config: … are assumed,", warning)
+    settings = {
+        "retention_minutes": 600,
+        "broker_release": (4, 0),
+        "session_settings": {"group.consumer.session.timeout.ms": 45_000},
+    }
+    assert re.findall(r"--[\w-]+", flags) == ["--retention-minutes", "--broker-release", "--broker-property"]
+    assert assumptions(guarded, tmp_path, caplog, **settings) == []
     as_administrator(guarded, fix.splitlines()[0])
     assert checked("retention", *login)["status"] == "ok"
+    assert assumptions(guarded, tmp_path, caplog) == []
+
+
+def assumptions(
+    guarded: SecuredBroker, folder: Path, caplog: pytest.LogCaptureFixture, **flags: Any
+) -> list[str]:
+    """What a job with these flags warns of when it asks for the retention."""
+    caplog.clear()
+    with heard(caplog):
+        RetentionWatch(RetentionFlags(**flags), lambda: connected(guarded, folder))
+    return [message for message in caplog.messages if "are assumed" in message]
+
+
+@contextmanager
+def heard(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
+    """The warnings of the package arrive, although a command in this process has set up a log of its own."""
+    logger = logging.getLogger("groupreplay")
+    with caplog.at_level("WARNING", "groupreplay"), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(logger, "propagate", True)
+        yield
+
+
+def connected(guarded: SecuredBroker, folder: Path) -> Connection:
+    """A connection of the user."""
+    properties = dict(line.split("=", 1) for line in guarded.properties(folder).read_text().splitlines())
+    return Connection(Cluster(bootstrap_servers=guarded.checked, properties=properties))
 
 
 def test_rights_that_a_job_requires(guarded: SecuredBroker, tmp_path: Path) -> None:
     """The lines that a start of the job prints are typed, and it passes."""
     guarded.allow_only([])
-    properties = dict(line.split("=", 1) for line in guarded.properties(tmp_path).read_text().splitlines())
-    connection = Connection(Cluster(bootstrap_servers=guarded.checked, properties=properties))
+    connection = connected(guarded, tmp_path)
     rights = source_rights(probe=True, ask_retention=True)
     with pytest.raises(GroupReplayError, match="not authorised") as caught:
         require(connection, rights)
@@ -171,8 +216,10 @@ def test_rights_that_a_job_requires(guarded: SecuredBroker, tmp_path: Path) -> N
     require(connection, rights)
 
 
-def test_groups_that_the_prober_may_not_see(guarded: SecuredBroker, tmp_path: Path) -> None:
-    """The printed right for all groups, with the address and the login of the operator."""
+def test_groups_that_the_prober_may_not_see(
+    guarded: SecuredBroker, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The printed right for all groups, with the address and the login of the operator: the prober's, and the job's."""
     offsets = Right("Describe", "topic", "__consumer_offsets", "to find the groups")
     guarded.allow_only([offsets, CREATE, *sink_rights(TopicNames())])
     words = (
@@ -187,6 +234,15 @@ def test_groups_that_the_prober_may_not_see(guarded: SecuredBroker, tmp_path: Pa
     assert code == ExitCode.AUTHORISATION
     read_remedy("streaming.prober.service: kafka-acls.sh", told)
     line = " ".join(told.split())
+    # The job says the same of a round without the right, in its log and in its event.
+    (event,) = fed([taken(1, rights="missing")])
+    read_remedy("state.conditions.job_blind: kafka-acls.sh", fix_of(event))
+    run: Any = SimpleNamespace(_rights=None, report=SimpleNamespace(last_round=None, single_run=None))
+    with heard(caplog):
+        JobRun._take_round(run, SimpleNamespace(rights="missing"))  # type: ignore[arg-type]
+    (granting,) = read_remedy("streaming.run.job_run: grant it:", caplog.messages[-1])
+    assert granting == fix_of(event)
+    assert granting in line
     line = (
         line[line.index("kafka-acls.sh") :]
         .replace("HOST:PORT", guarded.checked)

@@ -11,21 +11,32 @@ import subprocess
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+from confluent_kafka import TopicPartition
 
-from groupreplay.state.policy.context import Context
+from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.config.settings import TopicNames
+from groupreplay.streaming.config.settings import Cluster, TopicNames
+from groupreplay.streaming.kafka.rights import SPARK_GROUPS, source_rights
+from groupreplay.streaming.run import job_run
+from groupreplay.streaming.run.log_watch import LogLostError, lost_log
 from groupreplay.streaming.spark.checkpoint_files import DRIVER_FILE
 from groupreplay.streaming.spark.event_frame import event_frame
+from groupreplay.streaming.spark.faults import failure_text, known_fault
+from groupreplay.streaming.spark.query import TopicPlan, read_options
 from groupreplay.streaming.spark.session import SESSION_CONF
-from support.job.jobs import topic_names
+from support.job.captures import invoke
+from support.job.jobs import read_events, topic_flags, topic_names
 from support.job.own_process import run_here
+from support.job.replays import named
 from support.job.spark_sessions import small_session
-from support.kafka.clients import commit_once
+from support.kafka.clients import commit_once, make_topics, produce
+from support.kafka.runbook_commands import as_administrator
 from support.kafka.secured import SecuredBroker
 from support.remedies import read_remedy
+from support.tools.job_observations import WELL, fed, fix_of, taken
 from support.tools.small_disks import filled, small_disk
 
 pytestmark = [
@@ -115,6 +126,83 @@ def test_the_topics_of_the_checkpoint(stored: Stored, tmp_path: Path) -> None:
     told = stored.refused(checkpoint, others)
     read_remedy("streaming.run.identity: name the same sink and topics again", told)
     stored.runs(checkpoint)
+
+
+def test_a_log_that_is_another_one(stored: Stored, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``check``, the event and a run that was refused say: start it. The state is built anew, with a ``job.gap``."""
+    checkpoint, topics = stored.copy(tmp_path / "checkpoint"), stored.topics
+    rewritten(checkpoint, partitions=7)
+
+    def answer() -> dict[str, str]:
+        words = ("--bootstrap-server", stored.server, "--checkpoint", checkpoint, *topic_flags(topics))
+        answers = json.loads(invoke("check", "-o", "json", *words).stdout)
+        return next(one for one in answers if one["check"] == "checkpoint")
+
+    read_remedy("app.check.machine_checks: start the job:", answer()["fix"])
+    event = fed([taken(1, count=2), taken(2, {**WELL, 2: (0, 0)}, count=3)])[0]
+    read_remedy("state.conditions.job_blind: start the job", fix_of(event))
+    losses = list[LogLostError | None]()
+
+    def lost_twice(*args: Any, **more: Any) -> LogLostError | None:
+        losses.append(lost_log(*args, **more))
+        # As if the log had changed again before the first batch.
+        return losses[0] if len(losses) == 2 else losses[-1]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(job_run, "lost_log", lost_twice)
+        told = stored.refused(checkpoint)
+    read_remedy("streaming.run.log_watch: start again:", told)
+    stored.runs(checkpoint)
+    assert answer()["status"] == "ok"
+    assert len(named(list(read_events(stored.server, topics).values()), "job.gap")) == 1
+
+
+def test_what_ends_a_query(guarded: SecuredBroker, stored: Stored, tmp_path: Path) -> None:
+    """A right that was taken away, another login, records that were deleted: in the words of Spark's connector."""
+    guarded.allow_only(source_rights(probe=False, ask_retention=False))
+    login = guarded.properties(tmp_path)
+    assert read_by_spark(guarded.checked, login) is None
+    guarded.allow_only([])
+    told = str(read_by_spark(guarded.checked, login))
+    read_remedy("streaming.spark.faults: groupreplay check", told)
+    words = ("--bootstrap-server", guarded.checked, "--command-config", login)
+    for answer in json.loads(invoke("check", "-o", "json", *words).stdout):
+        if answer["status"] == "failed" and any(
+            name in answer["check"] for name in ("__consumer_offsets", "spark-kafka")
+        ):
+            as_administrator(guarded, answer["fix"])
+    assert read_by_spark(guarded.checked, login) is None
+    told = str(read_by_spark(guarded.checked, guarded.properties(tmp_path, "0ther-Pa55")))
+    read_remedy("streaming.spark.faults: check the --command-config", told)
+    assert read_by_spark(guarded.checked, guarded.properties(tmp_path)) is None
+
+    topic = topic_names("shortened").events
+    admin = make_topics(stored.server, {topic: 1})
+    produce(stored.server, topic, [(None, b"x")] * 5)
+    for future in admin.delete_records([TopicPartition(topic, 0, 3)]).values():
+        future.result(30)
+    told = str(read_by_spark(stored.server, None, topic, startingOffsets=json.dumps({topic: {"0": 0}})))
+    read_remedy("streaming.spark.faults: start again with", told)
+    # A new checkpoint begins with what the log still holds.
+    assert read_by_spark(stored.server, None, topic) is None
+    stored.runs(tmp_path / "new")
+
+
+def read_by_spark(
+    server: str, login: Path | None, topic: str = OFFSETS_TOPIC, **options: str
+) -> GroupReplayError | None:
+    """What the job makes of the failure of Spark's connector to read a topic with the job's options; None: it reads."""
+    properties = {} if login is None else dict(line.split("=", 1) for line in login.read_text().splitlines())
+    plan = TopicPlan(
+        cluster=Cluster(bootstrap_servers=server, properties=properties), topic=topic, partitions=1
+    )
+    rows = small_session().read.format("kafka").options(**{**read_options(plan), **options})
+    try:
+        # A query has its groups below this prefix by itself.
+        rows.option("groupIdPrefix", SPARK_GROUPS).load().selectExpr("length(value)").collect()
+    except Exception as error:  # of Spark or of the JVM
+        return known_fault(failure_text(error)) or GroupReplayError(str(error))
+    return None
 
 
 @pytest.mark.long

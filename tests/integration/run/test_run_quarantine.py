@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import JobTopics, read_json, running_job, topic_names
-from support.job.own_process import OwnJob, keep_session, run_until
+from support.job.own_process import OwnJob, keep_session, run_here, run_until
 from support.job.replays import event_name
 from support.kafka.clients import commit_once, make_topics
 from support.remedies import read_remedy
@@ -146,3 +146,10 @@ def test_one_damaged_state_ends_no_job(tmp_path: Path, monkeypatch: pytest.Monke
             assert len(events_named(job, "group.state_damaged")) == 1
             assert (job.status()["restarts"], job.status()["counters"]["quarantined"]) == (0, 0)
             assert (blind(job), job.stop()) == ([], 143)
+            read_remedy("streaming.engine.quarantine: …; check the", job.log.read_text())
+
+        keep_session(monkeypatch)
+        anew = topic_names("state-anew")
+        assert run_here(server, tmp_path / "new", anew, once=True) == 0
+        # Also the first partition, of which the state that began anew knows nothing.
+        assert committed(JobTopics(server, anew), "unlucky") == 3

@@ -40,7 +40,7 @@ ALONE = {
     "offsets-file": None,
     "serve": None,
     "decode": CAPTURE,
-    "capture": None,
+    "capture": ("--show", "night.parquet"),
     "simulate": ("--groups", "1", "--seconds", "60", "-o", "other.parquet"),
     "coordinator": ("group",),
     "schema": ("timeline",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -105,6 +106,26 @@ def test_the_remedy_of_a_message_helps(
     Path("FOLDER").mkdir()
     write_capture(Path("FOLDER/night.data"), life)
     prove(remedy)
+
+
+def test_an_event_that_has_not_all_offsets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``describe``, with the flags of the message, prints all of them as they were just before."""
+    monkeypatch.chdir(tmp_path)
+    offsets = dict.fromkeys(range(2_000), 5)
+    history = [commit("t", partition, offset, at=AT) for partition, offset in offsets.items()]
+    history += [no_offset("t", partition, at=AT + 60_000) for partition in offsets]
+    write_capture(Path("CAPTURE"), raw(history))
+    listed = invoke("replay", "--from-file", "CAPTURE", "-o", "jsonl").stdout.splitlines()
+    (event,) = [one for one in map(json.loads, listed) if one["data"].get("truncated")]
+    refused = invoke("offsets-file", event["id"], "--from-file", "CAPTURE")
+    assert refused.exit_code == ExitCode.DATA
+    read_remedy("app.inspection.offsets_plan: groupreplay describe", refused.stderr)
+    (words,) = re.findall(r"groupreplay (describe .*?),", " ".join(refused.stderr.split()))
+    before = str(AT + 59_999)
+    typed = [{"GROUP": event["data"]["group_id"], "TIME": before}.get(word, word) for word in words.split()]
+    printed = invoke(*typed, "--from-file", "CAPTURE").stdout.splitlines()
+    rows = [line.split("\t") for line in printed if line.startswith("g\t")]
+    assert {int(row[2]): int(row[3]) for row in rows} == offsets
 
 
 def test_an_event_without_offsets_is_none_of_those_that_are_named(

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import datetime as dt
 import logging
+import os
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 
@@ -187,6 +190,51 @@ def test_a_full_disk(tmp_path: Path) -> None:
         assert invoke(*words, "new.html").exit_code == ExitCode.OK
     with small_disk(tmp_path / "free", 8) as disk:
         assert invoke(*words, disk / "new.html").exit_code == ExitCode.OK
+
+
+def test_a_pipe(reachable: Path) -> None:
+    """Its mode forbids to write, or its reader ends; with another mode and a reader that stays all arrives."""
+    pipe, text = reachable / "pipe", "x" * 1_000_000
+    os.mkfifo(pipe, 0o600)
+    user = os.geteuid()
+
+    def write(most: int) -> str:
+        """What is read of the text, by a reader that ends after so many characters."""
+        with ThreadPoolExecutor(1) as pool:
+            reader = pool.submit(lambda: read_some(pipe, most))
+            with files.atomic_file(pipe) as file:
+                file.write(text)
+        return reader.result(timeout=30)
+
+    told = refused(lambda: write(1))
+    read_remedy("streaming.base.files: check what reads it", told)
+    assert write(len(text)) == text
+    # Root may write anywhere.
+    pipe.chmod(0o400)
+    with as_nobody():
+        told = refused(lambda: files.atomic_file(pipe).__enter__())
+    read_remedy("streaming.base.files: check that it may be written to", told)
+    pipe.chmod(0o666)
+    with as_nobody():
+        assert write(len(text)) == text
+    assert os.geteuid() == user
+
+
+def read_some(pipe: Path, most: int) -> str:
+    """The begin of what comes through a pipe; then it is closed."""
+    with pipe.open() as file:
+        return file.read(most)
+
+
+@contextmanager
+def as_nobody() -> Iterator[None]:
+    """As a user who is not root."""
+    user = os.geteuid()
+    os.seteuid(65_534 if user == 0 else user)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
 
 
 def test_a_bundle_without_space(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import errno
 import random
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from groupreplay.streaming.sources.sorted_blocks import (
 )
 from support.histories.raw_records import Raw
 from support.job.captures import rows_batch
+from support.remedies import read_remedy
 
 
 @pytest.mark.parametrize("bits", [1, 15, 16, 17, 32, 33, 48, 49, 62])
@@ -172,10 +174,13 @@ def test_small_input_makes_no_file(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sorted_offsets([("log", 0, 1), ("log", 0, 0)], 1) == {("log", 0): [0, 1]}
 
 
-def test_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error says where the space is missing and how to name another place."""
+def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error says where the space is missing; with another folder in TMPDIR the records are sorted."""
+    make = tempfile.TemporaryFile
 
-    def full(**_: Any) -> None:
+    def full(**_: Any) -> Any:
+        if tempfile.gettempdir() == str(tmp_path):
+            return make()
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(tempfile, "TemporaryFile", full)
@@ -186,4 +191,8 @@ def test_a_full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
         tempfile.gettempdir(),
         ExitCode.USAGE,
     )
-    assert "TMPDIR" in (refused.value.fix or "")
+    read_remedy("streaming.sources.sorted_blocks: name a folder", str(refused.value))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    # As in a new process.
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    assert list(sorted_blocks(tables([("log", 0, 1)], 1), chunk_bytes=1)) == [("log", 0)]

@@ -27,6 +27,7 @@ from support.job.progress import QueryError
 from support.job.spark_sessions import small_session
 from support.kafka.clients import make_topics, produce
 from support.kafka.waiting import wait_until
+from support.remedies import read_remedy
 
 if TYPE_CHECKING:
     from groupreplay.streaming.local.broker import EmbeddedBroker
@@ -185,6 +186,9 @@ def test_spark_refuses_a_batch_that_another_query_has_begun(tmp_path: Path) -> N
         fault = known_fault(text, "/checkpoint")
         assert fault is not None
         assert fault.what.startswith("another query writes to the same checkpoint")
+        read_remedy("streaming.spark.faults: stop the other", str(fault))
+        query = writer.option("checkpointLocation", str(tmp_path / "own")).start()
+        wait_until(lambda: last_batch(tmp_path / "own") >= 0)
     finally:
         query.stop()
 

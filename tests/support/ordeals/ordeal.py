@@ -15,6 +15,7 @@ from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import RunningJob, last_batch
 from support.kafka.waiting import wait_until
 from support.ordeals.churn import PATIENCE_SECONDS
+from support.remedies import read_remedy
 
 
 class Ordeal:
@@ -56,7 +57,9 @@ class Ordeal:
             os.kill(pid, signal.SIGKILL)
         wait_until(lambda: self._job.process.exit_code is not None, PATIENCE_SECONDS)
         assert self._job.process.exit_code == (1 if victims == jvm else -signal.SIGKILL)
-        assert victims != jvm or "the JVM of Spark has ended" in self._job.process.tail()
+        if victims == jvm:
+            assert "the JVM of Spark has ended" in self._job.process.tail()
+            read_remedy("streaming.spark.job: start again:", self._job.process.tail())
         wait_until(lambda: not psutil.pid_exists(prober), PATIENCE_SECONDS)
         self._job.restart()
 

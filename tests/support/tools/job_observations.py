@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from groupreplay.state import Context, Event
@@ -80,3 +81,8 @@ def clock_beat(
 ) -> HeartbeatObservation:
     """A heartbeat that measures the driver's clock, and has the ends of the log."""
     return replace(beat(at, at), clock_off_ms=off_ms, high_watermarks=dict(high or {}))
+
+
+def fix_of(event: Event) -> str:
+    """What the event of a condition says to do."""
+    return str(msgspec.to_builtins(event.fact)["fix"])

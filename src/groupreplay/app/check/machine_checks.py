@@ -18,7 +18,7 @@ from groupreplay.streaming.run import identity
 from groupreplay.streaming.spark import checkpoint as checkpoints
 from groupreplay.streaming.spark.checkpoint_files import holder_of, in_folder, refuse_damage
 from groupreplay.streaming.spark.internals.jvm import submitted_settings
-from groupreplay.streaming.spark.session import DAEMON
+from groupreplay.streaming.spark.session import DAEMON, WITHOUT_DAEMON
 from groupreplay.streaming.spark.session_checks import costly_settings, is_local
 from groupreplay.version import __version__
 
@@ -40,9 +40,7 @@ def spark(_: Subject) -> Sequence[CheckResult]:
     conf = submitted_settings()
     advice = costly_settings(conf)
     if DAEMON[0] not in conf and not is_local(conf.get("spark.master", "local")):
-        advice.append(
-            (f"{DAEMON[0]} is not set: a group with records costs some 70 % more CPU time", _DAEMON_FIX)
-        )
+        advice.append((f"{DAEMON[0]} is not set: {WITHOUT_DAEMON}", _DAEMON_FIX))
     if not advice:
         return [
             ok(

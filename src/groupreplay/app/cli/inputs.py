@@ -294,7 +294,7 @@ def warn_of_assumptions(
         return
     said[_ASSUMED] = True
     if assumed:
-        source = "the brokers do not say" if rows.connection else "the capture does not say"
+        source = "the brokers do not say" if rows.connection else f"the {rows.kind} does not say"
         click.echo(f"assumed, because {source}: {'; '.join(assumed)}", err=True)
     if odd := contradiction(context.retention_ms, context.retention_check_interval_ms):
         click.echo(odd, err=True)

@@ -60,7 +60,7 @@ class TimeRange:
             if at_ms is not None
         ]
         end = self.counted_from
-        origin = "now" if end.is_live else "the last record of the capture"
+        origin = "now" if end.is_live else "the last record"
         how = "the latest such time before" if self.is_time_of_day else "counted back from"
         return (
             f"{' '.join([*bounds, f'({self.zone.name})'])}, {how} {origin}, {date_time(end.at_ms, self.zone)}"

@@ -14,21 +14,10 @@ from groupreplay.app.text.times import in_zone
 from groupreplay.state.phrases import counted, milliseconds, safe_text
 from groupreplay.state.snapshot.partitions import to_ranges
 from groupreplay.streaming.base.clock import TimeZone
-from groupreplay.timeline.diagnosis import Link
+from groupreplay.timeline.diagnosis import LINK_LABELS, Link
 from groupreplay.timeline.document import GenerationFlag, Statement, TimelineDocument
 
-#: The names of the links in the text.
-_LINKS: Final = {
-    "cause": "Cause",
-    "trigger": "Trigger",
-    "stood_still": "Stood still",
-    "waited_for": "Waited for",
-    "ended": "End",
-    "cost": "Cost",
-    "still_wrong": "Still wrong",
-    "do_first": "Do first",
-}
-_NAME_WIDTH: Final = max(map(len, _LINKS.values())) + 2
+_NAME_WIDTH: Final = max(map(len, LINK_LABELS.values())) + 2
 _TONES: Final = {"ok": "OK", "info": "INFO", "warn": "WARN", "error": "ERROR"}
 #: States that lead to the present one.
 _PATH: Final = 6
@@ -184,7 +173,9 @@ def _statement_lines(
     yield from textwrap.wrap(f"{_TONES[statement.tone]:<5} {headline}", width, subsequent_indent="      ")
     for link in statement.links:
         certainty = "" if link.certainty == "proven" and not link.sum else f" [{_how(link)}]"
-        yield from _wrapped(_LINKS[link.kind], f"{_sentence(link.parts, window, zone)}{certainty}", width)
+        yield from _wrapped(
+            link.label.capitalize(), f"{_sentence(link.parts, window, zone)}{certainty}", width
+        )
         if verbose:
             yield from _wrapped("", _evidence(link, window, zone), width)
     if statement.first is not None:

@@ -112,7 +112,7 @@ def _plan(value: bytes, event_id: str) -> OffsetsPlan:
         raise GroupReplayError(
             f"the event has {len(partitions)} of {event.data.partition_count} partitions, the rest did not fit into it",
             where=safe_text(event_id),
-            fix="groupreplay describe --group GROUP --at TIME, with a time just before the event, prints all offsets",
+            fix="groupreplay describe --offsets --group GROUP --at TIME, just before the event, prints all of them",
             exit_code=ExitCode.DATA,
         )
     lines, unknown = list[str](), list[str]()

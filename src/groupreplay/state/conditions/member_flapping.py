@@ -75,4 +75,6 @@ class MemberFlappingDetector(GroupDetector):
                 return None
             return often, {**windows.member_fields(slot), "returned_ms": often.times_ms}
 
-        return windows.evaluate_slots(self, view, self.window_ms, "returned_ms", self.times, flapping)
+        return windows.evaluate_slots(
+            self, view, self.window_ms, lambda slot: slot.returned_ms, self.times, flapping
+        )

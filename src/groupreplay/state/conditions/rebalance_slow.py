@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
@@ -23,6 +23,16 @@ from groupreplay.state.conditions.suspects import Candidates, Suspect, Suspects,
 from groupreplay.state.events.event import Evidence, Severity
 from groupreplay.state.phrases import Data, milliseconds, safe_text
 from groupreplay.state.snapshot.members import usual_duration_ms
+
+#: For ``EXAMPLES``: what a prober sees of a classic group that waits for a member.
+EXAMPLE_NOT_JOINED: Final[dict[str, Any]] = {
+    "rebalance_id": "era-1-3-100",
+    "state": "PreparingRebalance",
+    "reason": "not_joined",
+    "blockers": None,
+    "suspects": (Suspect(**EXAMPLE_MEMBER, reason="no_commit_since_start", last_commit_ms=99_000),),
+    "suspects_note": None,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,14 +62,7 @@ class RebalanceSlow(Condition):
         Example(
             Evidence.PROBE,
             {
-                "rebalance_id": "era-1-3-100",
-                "state": "PreparingRebalance",
-                "reason": "not_joined",
-                "blockers": None,
-                "suspects": (
-                    Suspect(**EXAMPLE_MEMBER, reason="no_commit_since_start", last_commit_ms=99_000),
-                ),
-                "suspects_note": None,
+                **EXAMPLE_NOT_JOINED,
                 "usual_ms": 10_000,
                 "elapsed_ms": 75_000,
             },

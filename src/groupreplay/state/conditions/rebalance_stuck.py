@@ -23,8 +23,12 @@ from groupreplay.state.conditions.blockers import (
 )
 from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Alert, Condition, Example
 from groupreplay.state.conditions.detection import QUIET, Detection, Evaluation, GroupDetector, GroupView
-from groupreplay.state.conditions.rebalance_slow import RebalanceSlowDetector, elapsed_text
-from groupreplay.state.conditions.suspects import Candidates, Suspect, Suspects, SuspectsNote
+from groupreplay.state.conditions.rebalance_slow import (
+    EXAMPLE_NOT_JOINED,
+    RebalanceSlowDetector,
+    elapsed_text,
+)
+from groupreplay.state.conditions.suspects import Candidates, Suspects, SuspectsNote
 from groupreplay.state.events.event import Evidence, Severity
 from groupreplay.state.phrases import Data
 from groupreplay.state.snapshot import modern
@@ -95,14 +99,7 @@ class RebalanceStuck(Condition):
         Example(
             Evidence.PROBE,
             {
-                "rebalance_id": "era-1-3-100",
-                "state": "PreparingRebalance",
-                "reason": "not_joined",
-                "blockers": None,
-                "suspects": (
-                    Suspect(**EXAMPLE_MEMBER, reason="no_commit_since_start", last_commit_ms=99_000),
-                ),
-                "suspects_note": None,
+                **EXAMPLE_NOT_JOINED,
                 "wedged": True,
                 "elapsed_ms": 180_000,
             },

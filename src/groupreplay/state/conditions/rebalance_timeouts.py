@@ -86,4 +86,6 @@ class RebalanceTimeoutsDetector(GroupDetector):
                 "rebalance_timeout_ms": slot.rebalance_timeout_ms,
             }
 
-        return windows.evaluate_slots(self, view, self.window_ms, "dropped_ms", self.times, dropped)
+        return windows.evaluate_slots(
+            self, view, self.window_ms, lambda slot: slot.dropped_ms, self.times, dropped
+        )

@@ -85,7 +85,7 @@ class StaticConflictDetector(GroupDetector):
             details = {"instance_id": slot.instance_id, "places": _places(recent)}
             return Recurrence((), since_ms, until_ms), details
 
-        return evaluate_slots(self, view, self.window_ms, "takeovers", _TAKEOVERS, conflict)
+        return evaluate_slots(self, view, self.window_ms, lambda slot: slot.takeovers, _TAKEOVERS, conflict)
 
 
 def _returns(takeovers: Sequence[Takeover]) -> Iterator[tuple[int, int]]:

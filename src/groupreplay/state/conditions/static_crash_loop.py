@@ -82,4 +82,6 @@ class StaticCrashLoopDetector(GroupDetector):
                 "restarted_ms": often.times_ms,
             }
 
-        return windows.evaluate_slots(self, view, self.window_ms, "takeovers", self.times, crash_loop)
+        return windows.evaluate_slots(
+            self, view, self.window_ms, lambda slot: slot.takeovers, self.times, crash_loop
+        )

@@ -5,7 +5,7 @@ Such a condition ends without another change, when its window has moved on. The 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -66,17 +66,17 @@ def evaluate_slots(
     detector: GroupDetector,
     view: GroupView,
     window_ms: int,
-    memory: str,
+    times_of: Callable[[Slot], Sized],
     least: int,
     recurrence_of: Callable[[Slot], tuple[Recurrence, dict[str, Any]] | None],
 ) -> Evaluation:
     """Evaluates each slot: ``recurrence_of`` returns what recurs there and the condition's own fields.
 
-    It is asked about slots that remember at least ``least`` times in the field ``memory``, which few do.
+    It is asked about slots that remember at least ``least`` times, which few do.
     """
     detections, ends = [], []
     for name, slot in slots(view):
-        if len(getattr(slot, memory)) < least:
+        if len(times_of(slot)) < least:
             continue
         recurring = recurrence_of(slot)
         if recurring is not None:

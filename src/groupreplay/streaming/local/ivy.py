@@ -214,14 +214,16 @@ _NOT_FOUND: Final = re.compile(r":: (?!groupreplay#)([^\s#]+)#([^;\s]+);([^:!\s]
 
 def _failure(lines: Sequence[str], settings: Path | None) -> JarError:
     """An error with the missing jars and what to do; Ivy's whole output goes to a file."""
+    # With `state` comes numpy, which is loaded for no jar that is there.
+    from groupreplay.state.phrases import first_of
+
     output = "\n".join(lines)
     log = cache_folder() / "ivy-failure.log"
     log.write_text(output + "\n", encoding="utf-8")
     missing = sorted({f"{org}:{name}:{rev}" for org, name, rev in _NOT_FOUND.findall(output)})
-    shown = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
     advice = next((text for pattern, text in _ADVICE if pattern.search(output)), _NO_ADVICE)
     return JarError(
-        f"jars could not be downloaded: {shown or 'Ivy failed'}",
+        f"jars could not be downloaded: {first_of(missing, str) or 'Ivy failed'}",
         where=f"Ivy settings: {settings or 'the default'}; Ivy's output: {log}",
         fix=advice,
         exit_code=ExitCode.CONNECTION,

@@ -85,6 +85,7 @@ class LogFolderSource:
             probes_topic=self.probes_topic,
             topic_names=_topic_names(folders),
             where=self._where(),
+            kind="folder",
         )
         return with_rounds(counted(rows)) if self.probes_topic else counted(rows)
 

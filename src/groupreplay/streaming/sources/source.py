@@ -32,8 +32,9 @@ class Rows:
     """Records of one incarnation of a cluster's offsets topic.
 
     ``batches`` have the columns of ``ROW_SCHEMA`` and can be read once: one partition each, partitions ascending,
-    offsets ascending inside a partition. ``where`` names the input in messages. ``probes`` are batches of the same
-    columns from the probes topic, if any; read them first. ``is_probed``: a prober was active while they were written.
+    offsets ascending inside a partition. ``where`` names the input in messages, ``kind`` says what it is. ``probes``:
+    batches of the same columns from the probes topic, if any; read them first. ``is_probed``: a prober was active while
+    they were written.
     For a cluster that can be asked ``connection``, ``identity`` and ``ends`` (the first offset of each partition that
     was not read) are set, and ``starts``, the log start offsets. A capture has ``topic_names`` (id to name) as they
     were when it was written, and, if its file says so, the brokers' ``retention`` and the ``partitions`` of the topic;
@@ -56,6 +57,7 @@ class Rows:
     partitions: int | None = None
     complete_ms: int | None = None
     where: str = ""
+    kind: str = "capture"
     extent: LogExtent = field(default_factory=LogExtent)
 
     def complete_until(self, until_ms: int | None) -> int | None:

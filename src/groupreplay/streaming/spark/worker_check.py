@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 from groupreplay.streaming.base.errors import GroupReplayError, unusable
 from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.spark.internals.jvm import failure_texts, log_levels, run_in_executor
-from groupreplay.streaming.spark.session import DAEMON
+from groupreplay.streaming.spark.session import DAEMON, WITHOUT_DAEMON
 from groupreplay.streaming.spark.session_checks import is_local
 from groupreplay.version import __version__
 
@@ -58,8 +58,8 @@ _FROM_WORKER: Final = re.compile(r"Error from python worker|Traceback \(most rec
 #: The module with which groupreplay's daemon replaces parts of PySpark's worker.
 _GROUP_WORKER: Final = "groupreplay.streaming.spark.internals.group_worker"
 STOCK: Final = (
-    "Spark's workers run PySpark's own code: a group with records costs 1.8 ms of a core in each batch instead of 0.65 "
-    f"ms; if the executors get it from an archive (made by groupreplay bundle), set {'='.join(DAEMON)}"
+    f"Spark's workers run PySpark's own code: {WITHOUT_DAEMON}; if the executors get it from an archive (made by "
+    f"groupreplay bundle), set {'='.join(DAEMON)}"
 )
 
 _SEND: Final = (

@@ -72,7 +72,7 @@ const EventTable = (() => {
   function markdown({ doc, view, zone }, events) {
     const clean = text => safe(text, 2000).replace(/([\\|`*_<>[\]])/g, "\\$1");
     const told = one => clean(one.parts.map(part => typeof part === "number" ? clock(part, zone) : part).join(""));
-    const lines = [`**${clean(doc.group_id)}**, ${rangeText(view.since, view.until, zone)} ${zoneName(view.since, zone)}`, "", ...doc.verdict.flatMap(one => [`- ${told(one)}`, ...one.links.map(link => `  - ${link.kind.replace("_", " ")}: ${told(link)}`)]), "",
+    const lines = [`**${clean(doc.group_id)}**, ${rangeText(view.since, view.until, zone)} ${zoneName(view.since, zone)}`, "", ...doc.verdict.flatMap(one => [`- ${told(one)}`, ...one.links.map(link => `  - ${clean(link.label)}: ${told(link)}`)]), "",
       `| time (${zoneName(view.since, zone)}) | severity | event | what | partition : offset |`, "| --- | --- | --- | --- | --- |",
       ...events.map(event => `| ${day(event.time_ms, zone)} ${exact(event.time_ms, zone)} | ${event.severity} | ${clean(event.name)} | ${clean(event.text)} | ${place(event)} |`)];
     if (events.length === 1 && events[0].body) lines.push("", "```json", JSON.stringify(events[0].body, null, 2).replace(/```/g, "\\u0060``"), "```");

@@ -48,7 +48,6 @@ const GroupView = (() => {
   }
 
   // The diagnosis of a sentence: the cause and what to do first are always visible, the gravest one is open.
-  const LINKS = { cause: "cause", trigger: "trigger", stood_still: "stood still", waited_for: "waited for", ended: "end", cost: "cost", still_wrong: "still wrong", do_first: "do first" };
   const closed = new Map();
   function chain(statement, isFirst) {
     const box = element("div", null, { class: "chain" }), key = `${statement.cause} ${statement.since_ms}`;
@@ -57,7 +56,7 @@ const GroupView = (() => {
       for (const link of links) {
         const text = element("dd", sentence(link.parts));
         if (link.certainty !== "proven" && link.kind !== "do_first") text.append(element("small", ` ${link.certainty}${link.sum ? `: ${safe(link.sum, 600)}` : ""}`));
-        list.append(element("dt", LINKS[link.kind] || link.kind), text);
+        list.append(element("dt", safe(link.label, 40)), text);
       }
       return list;
     };
