@@ -92,11 +92,13 @@ def test_round_after_round(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "probe", probe)
     assert invoke("probe", "--bootstrap-server", "h:1").exit_code == 143
     words = "--sink-bootstrap-server s:1 --probes-topic p --interval 2"
-    invoke("probe", "--bootstrap-server", "h:1", *words.split())
+    invoke("probe", "--bootstrap-server", "h:1", *words.split(), "--ends-interval", "5")
+    invoke("probe", "--bootstrap-server", "h:1", "--no-ends")
     source = Cluster(bootstrap_servers="h:1")
     assert probe.call_args_list == [
-        call(source, source, TopicNames(), 10.0),
-        call(source, Cluster(bootstrap_servers="s:1"), TopicNames(probes="p"), 2.0),
+        call(source, source, TopicNames(), 10.0, 30.0),
+        call(source, Cluster(bootstrap_servers="s:1"), TopicNames(probes="p"), 2.0, 5.0),
+        call(source, source, TopicNames(), 10.0, None),
     ]
     assert invoke("probe", "--bootstrap-server", "h:1", "--interval", "0.5").exit_code == 2
 

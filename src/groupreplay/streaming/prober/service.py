@@ -14,7 +14,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -23,6 +23,7 @@ import msgspec
 
 from groupreplay.state.conditions.job_blind import GRANT_DESCRIBE
 from groupreplay.state.phrases import timestamp
+from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.base.clock import AppendedMessage, BrokerClock, now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.process import StopRequest, stop_requests, watch_signals
@@ -41,6 +42,7 @@ from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.publisher import MessageTooLargeError, Publisher, publish_smaller
 from groupreplay.streaming.kafka.topic_reader import read_messages
 from groupreplay.streaming.local.process_guard import GuardedProcess
+from groupreplay.streaming.prober.ends import ends_recorder, ends_thread
 from groupreplay.streaming.prober.prober import IN_PROGRESS, Prober, ProbeRound, prober_thread
 from groupreplay.streaming.sources.source import probe_messages
 from groupreplay.streaming.sources.topic import partitions_of
@@ -102,7 +104,10 @@ def _is_complete(summary: RoundSummary, cluster_id: str) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbeTarget:
-    """The cluster to probe, the interval, and the topic of another cluster or the same that gets the rounds."""
+    """The cluster to probe, the interval, and the topic of another cluster or the same that gets the rounds.
+
+    ``ends_interval_seconds`` None: the ends of partitions are not recorded.
+    """
 
     source: Cluster
     sink: Cluster
@@ -110,6 +115,7 @@ class ProbeTarget:
     cluster_id: str
     interval_seconds: float
     job_id: str | None = None
+    ends_interval_seconds: float | None = None
 
 
 def open_prober(target: ProbeTarget, clock: BrokerClock) -> Prober:
@@ -132,7 +138,13 @@ def open_prober(target: ProbeTarget, clock: BrokerClock) -> Prober:
     )
 
 
-def probe(source: Cluster, sink: Cluster, topics: TopicNames, interval_seconds: float) -> int:
+def probe(
+    source: Cluster,
+    sink: Cluster,
+    topics: TopicNames,
+    interval_seconds: float,
+    ends_interval_seconds: float | None,
+) -> int:
     """Probe until SIGTERM or Ctrl-C; returns the exit code (128 + the signal's number).
 
     Raises:
@@ -145,6 +157,7 @@ def probe(source: Cluster, sink: Cluster, topics: TopicNames, interval_seconds: 
             topic=topics.probes,
             cluster_id=Connection(source).cluster_id(),
             interval_seconds=interval_seconds,
+            ends_interval_seconds=ends_interval_seconds,
         )
         ensure_topics(Connection(sink), topics, only=("probes",))
         status = StatusReport()
@@ -174,10 +187,31 @@ def keep_probing(target: ProbeTarget, on_round: Callable[[ProbeRound], None], st
         write=lambda messages: clock.note(_written(publisher, target.topic, messages)),
         on_round=on_round,
     )
-    prober.start(at_once=True)
+    threads = [prober, *_ends_threads(target, clock)]
+    for thread in threads:
+        thread.start(at_once=True)
     while not stop.wait(1.0):
         pass
-    prober.close(2.0)
+    for thread in threads:
+        thread.close(2.0)
+
+
+def _ends_threads(target: ProbeTarget, clock: BrokerClock) -> Iterator[Background]:
+    """The thread that records the ends of partitions, with clients of its own; none if they are not recorded."""
+    seconds = target.ends_interval_seconds
+    if seconds is None:
+        return
+    publisher = Publisher(target.sink)
+    recorder = ends_recorder(
+        Connection(target.source),
+        cluster_id=target.cluster_id,
+        clock=clock.now_ms,
+        interval_seconds=seconds,
+        left_out={target.topic},
+    )
+    yield ends_thread(
+        recorder, lambda messages: publisher.publish(target.topic, map(encode_message, messages)), seconds
+    )
 
 
 def _written(publisher: Publisher, topic: str, messages: Sequence[ProbeMessage]) -> list[AppendedMessage]:
