@@ -6,7 +6,7 @@ Imports nothing heavy at the top: ``--help`` loads this module.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -94,6 +94,25 @@ def point_ms(moment: GivenTime | None, zone: TimeZone, end: Callable[[], DataEnd
     if moment is None:
         return None
     return moment.at_ms(end().at_ms if moment.needs_end else 0, zone)
+
+
+def point_or_range(
+    at: GivenTime | None,
+    since: GivenTime | None,
+    until: GivenTime | None,
+    zone: TimeZone,
+    end: Callable[[], DataEnd],
+) -> TimeRange:
+    """The range up to ``--at``, or that of ``--since`` and ``--until``.
+
+    Raises:
+        UsageError: both are given, or the time ends before it begins.
+    """
+    if at is None:
+        return time_range(since, until, zone, end)
+    if since or until:
+        raise click.UsageError("Give either --at TIME, or --since and --until.")
+    return replace(time_range(None, at, zone, end), until_flag="--at")
 
 
 def time_range(

@@ -15,7 +15,13 @@ from zlib import crc32
 from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.contract.partition_ends import EndsRound, PartitionEnds, TopicEnds
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.log_ends import Place, ReadableTopics, read_ends, readable_topics
+from groupreplay.streaming.kafka.log_ends import (
+    Place,
+    ReadableTopics,
+    TopicLayout,
+    read_ends,
+    readable_topics,
+)
 
 #: A topic is written whole once in so many rounds, for readers of a part of the topic of probes.
 _WHOLE_ROUNDS: Final = 120
@@ -74,18 +80,11 @@ class EndsRecorder:
         layouts = {name: of for name, of in readable.layouts.items() if name not in self._left_out}
         ends = self._ends([(name, number) for name, of in layouts.items() for number in of.led])
         answered_ms = max(taken_ms, self._clock())
-        now = {
-            name: WrittenTopic(
-                of.topic_id,
-                {number: ends.get((name, number), _NO_ANSWER) for number in of.led}
-                | dict.fromkeys(of.leaderless, _NO_LEADER),
-            )
-            for name, of in layouts.items()
-        }
-        for name, reason in readable.refused.items():
-            if name in self._written:
-                before = self._written[name]
-                now[name] = WrittenTopic(before.topic_id, dict.fromkeys(before.partitions, reason))
+        now = {name: _topic_now(name, layout, ends) for name, layout in layouts.items()}
+        for name in readable.refused.keys() & self._written.keys():
+            before = self._written[name]
+            unknown = dict.fromkeys(before.partitions, readable.refused[name])
+            now[name] = WrittenTopic(before.topic_id, unknown)
         messages = [
             message
             for name in sorted(now)
@@ -151,6 +150,12 @@ class EndsRecorder:
             unknown={n: value for n, value in partitions.items() if isinstance(value, str)},
             gone=gone,
         )
+
+
+def _topic_now(name: str, layout: TopicLayout, ends: Mapping[Place, PartitionEnds]) -> WrittenTopic:
+    answers: dict[int, PartitionEnds | str] = dict.fromkeys(layout.leaderless, _NO_LEADER)
+    answers.update((number, ends.get((name, number), _NO_ANSWER)) for number in layout.led)
+    return WrittenTopic(layout.topic_id, answers)
 
 
 def ends_recorder(

@@ -129,17 +129,12 @@ def test_list_and_describe_have_the_same_lag(capture: Path) -> None:
     assert (document["lag"], document["lag_most"], document["lag_unknown"]) == (180, 240, 1)
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (["--until", "now"], "--until needs --since"),
-        (["--at", "now", "--since", "1h"], "Give either --at TIME, or --since and --until."),
-    ],
-)
-def test_what_cannot_be_asked(capture: Path, words: list[str], says: str) -> None:
-    """A usage error that says what would do."""
-    result = invoke("lag", "--from-file", capture, *words)
-    assert (result.exit_code, says in result.stderr) == (2, True)
+def test_a_moment_or_a_range(capture: Path) -> None:
+    """Both at once are a usage error; --until alone is a moment."""
+    both = invoke("lag", "--from-file", capture, "--at", "now", "--since", "1h")
+    assert (both.exit_code, "Give either --at TIME, or --since and --until." in both.stderr) == (2, True)
+    moment = AT + 3 * MINUTE + 10
+    assert cells("--from-file", capture, "--until", moment) == cells("--from-file", capture, "--at", moment)
 
 
 @pytest.mark.parametrize("since", [[], ["--since", str(AT)]])

@@ -6,7 +6,7 @@ Imports nothing heavy at the top: ``--help`` loads this module.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -34,9 +34,9 @@ from groupreplay.app.cli.printing_flags import (
     TableFlags,
     TimeRange,
     given_flags,
+    point_or_range,
     print_heading,
     table_flags,
-    time_range,
 )
 from groupreplay.app.text.times import GivenTime
 from groupreplay.streaming.base.clock import TimeZone
@@ -64,7 +64,7 @@ class LagSettings:
     )
     at: GivenTime | None = time_flag("The lag at this time.")
     since: GivenTime | None = time_flag("The lag over time, from this time on.")
-    until: GivenTime | None = time_flag("With --since: up to this time.")
+    until: GivenTime | None = time_flag("Before this time; without --since the lag then.")
     step: int | None = flag(
         "With --since: the time between two rows; by default about thirty rows.",
         type=duration,
@@ -87,12 +87,8 @@ def command(settings: LagSettings) -> int:
     from groupreplay.app.inspection.lag_history import current_table, history_table
     from groupreplay.streaming.engine.group_choice import GroupChoice
 
-    if settings.until is not None and settings.since is None:
-        raise click.UsageError("--until needs --since; --at TIME shows one moment.")
-    if settings.at is not None and settings.since is not None:
-        raise click.UsageError("Give either --at TIME, or --since and --until.")
-    choice = GroupChoice(settings.groups)
-    is_history, times = settings.since is not None, _times(settings)
+    times = point_or_range(settings.at, settings.since, settings.until, settings.zone, settings.log.end)
+    choice, is_history = GroupChoice(settings.groups), settings.since is not None
     rows, read, has_ends = (_history if is_history else _current)(settings, times, choice)
     if not has_ends:
         click.echo(
@@ -110,12 +106,6 @@ def command(settings: LagSettings) -> int:
         table = (history_table if is_history else current_table)(rows)
         settings.table.print([table], rows, settings.output, zone=settings.zone, by_group=True)
     return exit_code({}, nothing)
-
-
-def _times(settings: LagSettings) -> TimeRange:
-    if settings.since is None:
-        return replace(time_range(None, settings.at, settings.zone, settings.log.end), until_flag="--at")
-    return time_range(settings.since, settings.until, settings.zone, settings.log.end)
 
 
 _Answer = tuple[Sequence["LagRow"], "Rows", bool]
