@@ -50,11 +50,6 @@ class Range:
     least: int
     most: int | None
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether the bounds leave nothing open."""
-        return self.least == self.most
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lag:

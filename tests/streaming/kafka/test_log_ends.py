@@ -46,6 +46,14 @@ def test_answers_of_different_moments_do_not_contradict_each_other() -> None:
     assert read_ends(cast(Connection, later), [("t", 0)]) == {("t", 0): PartitionEnds(5, 5, 5, 2)}
 
 
+def test_a_known_log_start_is_not_asked_for() -> None:
+    """It is taken as it is."""
+    cluster = AnsweredEnds({("t", 0): FIVE, ("t", 1): FIVE})
+    ends = read_ends(cast(Connection, cluster), list(cluster.ends), {("t", 0): 3})
+    assert ends == {("t", 0): PartitionEnds(3, 5, 4, 2), ("t", 1): FIVE}
+    assert cluster.asked == [[("t", 1)]]
+
+
 def test_many_partitions_are_asked_for_in_several_calls() -> None:
     """The memory of one call stays bounded."""
     many = AnsweredEnds({("t", number): FIVE for number in range(5_001)})

@@ -21,15 +21,17 @@ class Brokers:
         self.refused: dict[str, str] = {}
         self.ends: dict[Place, PartitionEnds] = {("orders", 0): FIVE, ("orders", 1): FIVE}
         self.asked: list[Collection[Place]] = []
+        self.starts: list[Mapping[Place, int]] = []
         self.now_ms = 0
 
     def topics(self) -> ReadableTopics:
         """The topics that are set."""
         return ReadableTopics(self.layouts, self.refused)
 
-    def read(self, places: Collection[Place]) -> Mapping[Place, PartitionEnds]:
+    def read(self, places: Collection[Place], starts: Mapping[Place, int]) -> Mapping[Place, PartitionEnds]:
         """The ends that are set, of those that are asked for."""
         self.asked.append(places)
+        self.starts.append(starts)
         return {place: ends for place, ends in self.ends.items() if place in places}
 
     def clock(self) -> int:
@@ -140,6 +142,19 @@ def test_a_topic_that_refuses() -> None:
         ("orders", "id-1", {0: NINE}, {}, False),
         ("paid", "id-3", {}, {0: "timed out"}, False),
     ]
+
+
+def test_log_starts_are_asked_for_now_and_then() -> None:
+    """They change rarely and cost as much as the ends; those of a topic that was created again are asked for anew."""
+    brokers = Brokers()
+    recorder = brokers.recorder()
+    for _ in range(12):
+        rounds(recorder)
+    starts = {("orders", 0): 0, ("orders", 1): 0}
+    assert brokers.starts == [{}, *[starts] * 9, {}, starts]
+    brokers.layouts["orders"] = TopicLayout("id-9", (0, 1))
+    rounds(recorder)
+    assert brokers.starts[-1] == {}
 
 
 def test_each_topic_is_written_whole_now_and_then() -> None:

@@ -72,23 +72,29 @@ def _layout(described: TopicDescription) -> TopicLayout:
     )
 
 
-def read_ends(connection: Connection, places: Collection[Place]) -> dict[Place, PartitionEnds]:
+def read_ends(
+    connection: Connection, places: Collection[Place], starts: Mapping[Place, int] | None = None
+) -> dict[Place, PartitionEnds]:
     """The ends of these partitions now; those without an answer are left out.
 
-    The end is that of Kafka's tools: behind the records of open transactions.
+    The end is that of Kafka's tools: behind the records of open transactions. Log start offsets in ``starts`` are not
+    asked for: each call costs the client some 18 µs for each partition.
     """
     ends: dict[Place, PartitionEnds] = {}
     rest = iter(sorted(places))
     while chunk := list(islice(rest, _PARTITIONS_A_CALL)):
-        ends |= _chunk_ends(connection, chunk)
+        ends |= _chunk_ends(connection, chunk, starts or {})
     if len(ends) < len(places):
         # For this call librdkafka caches partition leaders even after they have changed.
         connection.forget_admin()
     return ends
 
 
-def _chunk_ends(connection: Connection, places: Collection[Place]) -> dict[Place, PartitionEnds]:
-    starts = connection.partition_starts(places)
+def _chunk_ends(
+    connection: Connection, places: Collection[Place], earlier: Mapping[Place, int]
+) -> dict[Place, PartitionEnds]:
+    unasked = [place for place in places if place not in earlier]
+    starts = {**earlier, **(connection.partition_starts(unasked) if unasked else {})}
     high = connection.partition_ends(places, IsolationLevel.READ_UNCOMMITTED, REQUEST_SECONDS)
     # After the high watermarks: otherwise records written in between would look like an open transaction.
     stable = connection.partition_ends(places, IsolationLevel.READ_COMMITTED, REQUEST_SECONDS)
