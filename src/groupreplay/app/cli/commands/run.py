@@ -135,8 +135,9 @@ def probe_command(settings: ProbeSettings) -> int:
     """Ask the brokers which classic groups are rebalancing now, which the offsets topic does not show.
 
     Writes the answers to the topic group-probes at a fixed interval, and the job reads them there. Also records
-    the ends of partitions there, for lag. The job does the same itself unless it runs with --no-probe. With --once the answers are printed instead and
-    nothing is written. Rebalances of Kafka Connect workers are not visible to this probe_command.
+    the ends of partitions there, for lag. The job does the same itself unless it runs with --no-probe. With
+    --once the answers are printed instead and nothing is written. Rebalances of Kafka Connect workers are not
+    visible to this probe_command.
     """
     from groupreplay.streaming.prober import service
 
