@@ -34,7 +34,7 @@ reason, and up to 64 KiB of their bytes (none with `--redact`); messages of the 
 round of the prober, whether its query reads; the active conditions of the job, and the state behind them; the claim of \
 the run that writes the topics |
 | `group-probes` | delete, 30 days | group id; a reserved key for rounds and heartbeats | the brokers' answers \
-about groups that were rebalancing, the result of each round of the prober, and the job's heartbeats and requests \
+about groups that were rebalancing, the result of each round of the prober, the ends of partitions, and the job's heartbeats and requests \
 ([fields](internals.md#messages-in-group-probes)) |
 
 Reserved keys begin with a NUL byte; no group id does. Events are at most 64 KiB and documents at most 256 KiB: lists

@@ -28,6 +28,7 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusab
 from groupreplay.streaming.config.retention import Brokers
 
 if TYPE_CHECKING:
+    from groupreplay.app.inspection.group_lag import GroupLags
     from groupreplay.app.inspection.records import RecordChoice
     from groupreplay.streaming.engine.group_choice import GroupChoice
     from groupreplay.streaming.engine.replay import Filter
@@ -173,8 +174,8 @@ def list_groups(
     Raises:
         GroupReplayError: the source cannot be read, or there is no such group.
     """
-    descriptions = choose(_groups(source, group, at, rules, brokers)[0], types=types, states=states)
-    return [*map(group_row, descriptions)]
+    groups, _, lags = _groups(source, group, at, rules, brokers)
+    return [group_row(description, lags) for description in choose(groups, types=types, states=states)]
 
 
 @public
@@ -198,19 +199,17 @@ def describe(
     Raises:
         GroupReplayError: the source cannot be read, or not exactly one group has this id or matches it as a glob.
     """
-    from groupreplay.app.inspection.groups import log_bounds, with_lag
-
-    groups, rows = _groups(source, group, at, rules, brokers, with_remains=True)
+    groups, rows, lags = _groups(source, group, at, rules, brokers, with_remains=True)
     if len(groups) > 1:
         ids = [description["group_id"] for description in groups]
         raise several_groups(group, ids)
     if rows.connection is not None and at is None:
         try:
-            groups = with_lag(groups, log_bounds(groups, rows.connection))
+            lags = lags.with_now(groups, rows.connection)
         except GroupReplayError as error:
             log.warning("the ends of the partitions and the lag are not known: %s", error.what)
     # The types of JSON, as the command prints them.
-    document: dict[str, Any] = json.loads(json.dumps(groups[0]))
+    document: dict[str, Any] = json.loads(json.dumps(lags.beside(groups)[0]))
     return document
 
 
@@ -222,18 +221,21 @@ def _groups(
     brokers: Brokers | None,
     *,
     with_remains: bool = False,
-) -> tuple[list[dict[str, Any]], Rows]:
-    """The descriptions of these groups at that time."""
+) -> tuple[list[dict[str, Any]], Rows, GroupLags]:
+    """The descriptions of these groups at that time, and their lags."""
+    from groupreplay.app.inspection.group_lag import GroupLags
     from groupreplay.app.inspection.groups import absent, live_groups
     from groupreplay.streaming.engine.replay import Replay
+    from groupreplay.streaming.sources.recorded_ends import recorded_ends
 
     choice, at_ms = group_choice(group), point_ms(at)
     opened = open_log(source, rules, brokers)
     replay = Replay(opened.context, choice, until_ms=at_ms, now_ms=opened.rows.complete_until(at_ms))
-    descriptions = live_groups(replay, opened.rows, with_remains=with_remains)
+    ends, rows = recorded_ends(opened.rows)
+    descriptions = live_groups(replay, rows, with_remains=with_remains)
     missing = absent(choice, [description["group_id"] for description in descriptions])
     finish(replay, choice, opened, missing)
-    return descriptions, opened.rows
+    return descriptions, rows, GroupLags(ends, at_ms or replay.latest_ms)
 
 
 @public

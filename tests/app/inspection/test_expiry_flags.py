@@ -76,7 +76,7 @@ def test_groups_that_lose_offsets_soon(capture: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["list", "--with-lag"], "--with-lag needs --expiring"),
+        (["list", "--with-lag"], "give --bootstrap-server"),
         (["list", "--expiring", "8d", "--with-lag"], "give --bootstrap-server"),
         (["describe", "--group", "g", "--with-lag"], "give --bootstrap-server"),
         (["list", "--expiring", "soon"], "is not a duration"),

@@ -81,7 +81,7 @@ def checked(guarded: SecuredBroker, folder: Path) -> tuple[int, dict[str, str]]:
         patch.chdir(folder)
         patch.setattr(cluster_checks, "_CLOCK_SECONDS", 0.1)
         patch.setattr(clients, "REQUEST_SECONDS", 5.0)
-        result = invoke("check", "-o", "json", *words)
+        result = invoke("check", "--no-ends", "-o", "json", *words)
     found = {one["check"]: one["status"] for one in json.loads(result.stdout)}
     return result.exit_code, {
         name: status for name, status in found.items() if status in ("warning", "failed")

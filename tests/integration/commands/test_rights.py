@@ -18,7 +18,14 @@ from groupreplay.state.conditions.job_blind import GRANT_DESCRIBE
 from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.kafka import clients
-from groupreplay.streaming.kafka.rights import CREATE, Right, grant_line, sink_rights, source_rights
+from groupreplay.streaming.kafka.rights import (
+    ALL_TOPICS,
+    CREATE,
+    Right,
+    grant_line,
+    sink_rights,
+    source_rights,
+)
 from groupreplay.streaming.local.broker import free_ports
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from groupreplay.streaming.sinks.event_topic import SinkReader
@@ -81,9 +88,11 @@ def commands(guarded: SecuredBroker, folder: Path, *words: object) -> list[objec
     return [*words, "--bootstrap-server", guarded.checked, "--command-config", login]
 
 
-def checked(guarded: SecuredBroker, folder: Path) -> tuple[int, dict[str, tuple[str, str | None]]]:
-    """Exit code of ``check``, and status and remedy of all that is not well."""
-    result = invoke(*commands(guarded, folder, "check", "-o", "json"))
+def checked(
+    guarded: SecuredBroker, folder: Path, *words: str
+) -> tuple[int, dict[str, tuple[str, str | None]]]:
+    """Exit code of ``check``, and status and remedy of all that is not well; by default for a job without lag."""
+    result = invoke(*commands(guarded, folder, "check", "-o", "json", *(words or ("--no-ends",))))
     assert PASSWORD not in result.output
     answers = json.loads(result.stdout)
     return result.exit_code, {
@@ -96,6 +105,13 @@ def test_the_named_rights_pass_the_check(guarded: SecuredBroker, tmp_path: Path)
     make_topics(guarded)
     guarded.allow_only([one for one in RIGHTS if one not in CONTAINED and one != CREATE])
     assert checked(guarded, tmp_path) == (ExitCode.OK, {})
+    # The ends of all topics need a right more, which costs nothing but lag.
+    code, wrong = checked(guarded, tmp_path, "--ends")
+    assert (code, list(wrong)) == (ExitCode.OK, ["Describe on topic *"])
+    status, fix = wrong["Describe on topic *"]
+    assert (status, str(fix).endswith("--operation Describe --topic '*'")) == ("warning", True)
+    guarded.allow_only([*(one for one in RIGHTS if one not in CONTAINED and one != CREATE), ALL_TOPICS])
+    assert checked(guarded, tmp_path, "--ends") == (ExitCode.OK, {})
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def checked(guarded: SecuredBroker, folder: Path | None) -> tuple[int, Answers]:
     words: list[object] = ["--bootstrap-server", guarded.broker.bootstrap_servers]
     if folder is not None:
         words = ["--bootstrap-server", guarded.checked, "--command-config", guarded.properties(folder)]
-    result = invoke("check", "-o", "json", *words)
+    result = invoke("check", "--no-ends", "-o", "json", *words)
     answers: Answers = {one["check"]: one for one in json.loads(result.stdout)}
     return result.exit_code, {
         name: one for name, one in answers.items() if one["status"] in ("warning", "failed")

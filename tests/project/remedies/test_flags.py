@@ -101,7 +101,7 @@ CASES = (
     ),
     Remedy(
         line="explain g --from-file CAPTURE --at now --until now",
-        of="app.cli.commands.explain: Give either --at",
+        of="app.cli.printing_flags: Give either --at",
         says="either (?P<out>--at) TIME",
         apply=leave_out("--until", values=1),
     ),
@@ -135,12 +135,6 @@ CASES = (
         of="app.cli.commands.report: Give either --group",
         says=EITHER,
         apply=add("all"),
-    ),
-    Remedy(
-        line="list --bootstrap-server h:1 --with-lag",
-        of="app.cli.commands.list: --with-lag needs --expiring:",
-        says="needs (?P<add>--expiring)",
-        apply=add(value="8d"),
     ),
     Remedy(
         line="decode --value-hex 00",
@@ -308,6 +302,7 @@ CASES = (
         for of, flag, old in (
             ("streaming.config.settings: use --trigger 0.1", "--trigger", "0"),
             ("streaming.config.settings: use --probe-interval 1", "--probe-interval", "0"),
+            ("streaming.config.settings: use --ends-interval 1", "--ends-interval", "0"),
             ("streaming.config.settings: use --shuffle-partitions 4", "--shuffle-partitions", "0"),
             ("streaming.config.settings: use --max-offsets-per-trigger", "--max-offsets-per-trigger", "0"),
         )

@@ -29,6 +29,7 @@ READERS = {
     "streaming/prober/service.py": "one round that is printed and not written",
     "streaming/spark/event_frame.py": "a record that is dated after it moves no watermark",
     "streaming/spark/operator.py": "the time by which records were read, to a day; it has the driver's correction",
+    "app/inspection/group_lag.py": "the time of the ends of now",
     "app/text/screen.py": "the time that a person sees",
 }
 

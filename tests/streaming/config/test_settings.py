@@ -58,6 +58,7 @@ def test_no_password_in_any_text_form() -> None:
         {"shuffle_partitions": 0},
         {"max_offsets_per_trigger": 0},
         {"probe_interval_seconds": 0.5},
+        {"ends_interval_seconds": 0.5},
         {"standby": True, "take_over": True},
         {"standby": True, "once": True},
     ],

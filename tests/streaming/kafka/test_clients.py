@@ -75,7 +75,7 @@ def test_the_noted_cause_is_told() -> None:
 
 def test_era() -> None:
     """Kafka's text form of a topic id is URL-safe base64 without padding; brokers without ids have era 0."""
-    eras = [clients._era(topic_id) for topic_id in (None, Uuid(0, 0), Uuid(-1, -1), UUID)]
+    eras = [clients.topic_id_of(topic_id) for topic_id in (None, Uuid(0, 0), Uuid(-1, -1), UUID)]
     assert eras == ["0", "0", "_____________________w", "GeWgqmDjS5CQdGANtqMnog"]
 
 
@@ -183,6 +183,6 @@ def test_a_partition_without_an_answer_has_no_end(invalid: object) -> None:
     places = [TopicPartition("t", 0), TopicPartition("t", 1)]
     connection._admin = Mock()
     connection._admin.list_offsets.return_value = dict(zip(places, answers, strict=True))
-    assert connection.partition_offsets([("t", 0), ("t", 1)], first=False) == {("t", 0): 7}
+    assert connection.partition_starts([("t", 0), ("t", 1)]) == {("t", 0): 7}
     with pytest.raises(GroupReplayError, match="cannot reach the cluster"):
         connection.end_offsets("t", 2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import partial
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import pytest
 from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException, TopicCollection
@@ -15,6 +16,7 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.rights import (
+    ALL_TOPICS,
     CREATE,
     Held,
     Right,
@@ -47,7 +49,7 @@ def test_the_page_names_the_rights_that_are_checked() -> None:
         for name in (re.findall(r"`([^`]+)`", names) or [""])
         for operation in operations.strip().split(", ")
     }
-    checked = [*source_rights(probe=True, ask_retention=True), *sink_rights(TopicNames()), CREATE]
+    checked = [*source_rights(probe=True, ask_retention=True, ends=True), *sink_rights(TopicNames()), CREATE]
     assert told == {(one.kind, one.name + "*" * one.prefixed, one.operation) for one in checked}
 
 
@@ -76,9 +78,13 @@ def test_the_command_that_grants_a_right(right: Right, cluster: Cluster, line: s
 
 @pytest.mark.parametrize(("probe", "ask"), [(True, False), (False, True), (False, False)])
 def test_what_is_not_used_is_not_asked_for(probe: bool, ask: bool) -> None:
-    """Without the prober no right to all groups, with a retention that was said none to the settings."""
-    spared = [str(right) for right in source_rights(probe=probe, ask_retention=ask) if not right.needed]
-    assert spared == ["Describe on group *"] * probe + ["DescribeConfigs on cluster"] * ask
+    """Without the prober no right to all groups and topics, with a retention that was said none to the settings."""
+    rights = source_rights(probe=probe, ask_retention=ask, ends=True)
+    spared = [str(right) for right in rights if not right.needed]
+    of_prober = ["Describe on group *", "Describe on topic *"] * probe
+    assert spared == of_prober + ["DescribeConfigs on cluster"] * ask
+    without_ends = source_rights(probe=True, ask_retention=False)
+    assert [str(right) for right in without_ends if not right.needed] == ["Describe on group *"]
 
 
 def test_missing_rights_stop_the_job_with_their_commands(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,6 +135,23 @@ class Answers:
             members=[],
         )
         return {group: SimpleNamespace(result=lambda _seconds: picture) for group in groups}
+
+
+@pytest.mark.parametrize(
+    ("code", "has"),
+    [(KafkaError.TOPIC_AUTHORIZATION_FAILED, Held.NO), (KafkaError.UNKNOWN_TOPIC_OR_PART, Held.YES)],
+)
+def test_the_right_to_all_topics(monkeypatch: pytest.MonkeyPatch, code: int, has: Held) -> None:
+    """It shows in the answer about a topic that cannot be: a login without it may not know whether there is one."""
+    connection = Connection(PLAIN)
+
+    def describe(asked: TopicCollection, **_: object) -> dict[str, SimpleNamespace]:
+        (name,) = asked.topic_names
+        assert re.fullmatch(r"groupreplay-[0-9a-f-]{36}", name)
+        return {name: SimpleNamespace(result=Mock(side_effect=KafkaException(KafkaError(code))))}
+
+    monkeypatch.setattr(connection, "admin", lambda: SimpleNamespace(describe_topics=describe))
+    assert held(connection, [ALL_TOPICS]) == {ALL_TOPICS: has}
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from groupreplay.streaming.kafka.group_admin import (
     GroupListing,
     Refusal,
 )
-from groupreplay.streaming.prober.prober import DeletedTopics, Prober, ProbeRound, prober_thread
+from groupreplay.streaming.prober.prober import DeletedTopics, Prober, ProbeRound, prober_thread, round_line
 from support.job.captures import CLUSTER_ID
 from support.job.probes import asked, summed_up
 from support.kafka.waiting import wait_until
@@ -381,3 +381,15 @@ def test_settings_stand_before_the_summary() -> None:
         if is_written:
             asking.remember(taken)
     assert asking.take().settings == ()
+
+
+def test_a_round_in_one_line() -> None:
+    """How many, who answered, and what hides something."""
+    well = "1970-01-01T00:00:01.000Z: 0 groups rebalancing, 1 of 1 brokers answered"
+    assert round_line(summed_up(at=1_000)) == well
+    ends = {0: (5, 4), 1: (5, 5)}
+    summary = summed_up(at=1_000, brokers={1: None, 2: "x"}, partitions=ends, rights="missing")
+    assert round_line(summary) == (
+        "1970-01-01T00:00:01.000Z: 0 groups rebalancing, 1 of 2 brokers answered, "
+        "1 partitions with an open transaction, rights missing"
+    )

@@ -37,18 +37,6 @@ from support.kafka.waiting import wait_until
 BUSY = asked("g", "PreparingRebalance", at=7, members=["a", "b"])
 
 
-def test_a_round_in_one_line() -> None:
-    """How many, who answered, and what hides something."""
-    well = "1970-01-01T00:00:01.000Z: 0 groups rebalancing, 1 of 1 brokers answered"
-    assert service.round_line(summed_up(at=1_000)) == well
-    ends = {0: (5, 4), 1: (5, 5)}
-    summary = summed_up(at=1_000, brokers={1: None, 2: "x"}, partitions=ends, rights="missing")
-    assert service.round_line(summary) == (
-        "1970-01-01T00:00:01.000Z: 0 groups rebalancing, 1 of 2 brokers answered, "
-        "1 partitions with an open transaction, rights missing"
-    )
-
-
 @pytest.fixture
 def round_taken(monkeypatch: pytest.MonkeyPatch) -> list[RoundSummary]:
     """Stands in for the cluster: what a round comes to."""
@@ -92,11 +80,13 @@ def test_round_after_round(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(service, "probe", probe)
     assert invoke("probe", "--bootstrap-server", "h:1").exit_code == 143
     words = "--sink-bootstrap-server s:1 --probes-topic p --interval 2"
-    invoke("probe", "--bootstrap-server", "h:1", *words.split())
+    invoke("probe", "--bootstrap-server", "h:1", *words.split(), "--ends-interval", "5")
+    invoke("probe", "--bootstrap-server", "h:1", "--no-ends")
     source = Cluster(bootstrap_servers="h:1")
     assert probe.call_args_list == [
-        call(source, source, TopicNames(), 10.0),
-        call(source, Cluster(bootstrap_servers="s:1"), TopicNames(probes="p"), 2.0),
+        call(source, source, TopicNames(), 10.0, 30.0),
+        call(source, Cluster(bootstrap_servers="s:1"), TopicNames(probes="p"), 2.0, 5.0),
+        call(source, source, TopicNames(), 10.0, None),
     ]
     assert invoke("probe", "--bootstrap-server", "h:1", "--interval", "0.5").exit_code == 2
 

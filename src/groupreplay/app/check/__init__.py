@@ -37,6 +37,7 @@ class CheckSettings:
     topics: TopicNames = field(default_factory=TopicNames)
     checkpoint: str | None = None
     probe: bool = True
+    ends: bool = True
     retention: RetentionFlags = field(default_factory=RetentionFlags)
     timeout_seconds: float = 30.0
     listen: tuple[str, int] | None = None

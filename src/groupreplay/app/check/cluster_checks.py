@@ -53,7 +53,9 @@ def source_rights(subject: Subject) -> Sequence[CheckResult]:
     """Each right on the source cluster."""
     settings = subject.settings
     wanted = all_rights.source_rights(
-        probe=settings.probe, ask_retention=settings.retention.retention_minutes is None
+        probe=settings.probe,
+        ask_retention=settings.retention.retention_minutes is None,
+        ends=settings.ends,
     )
     return list(_rights(subject.source, wanted))
 

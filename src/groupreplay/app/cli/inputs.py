@@ -193,7 +193,7 @@ class GroupsQuery:
         "Only groups of these types: classic,consumer,share,streams.", "--type", known=_group_types
     )
     with_lag: bool = switch(
-        "Ask the cluster for the log start and end offsets of partitions, as describe --offsets of a cluster does."
+        "Ask the cluster for the ends of partitions now, as describe --offsets of a cluster does; not with --at."
     )
     at: GivenTime | None = time_flag("State at this time: later records are ignored.")
     zone: TimeZone = time_zone_flag()

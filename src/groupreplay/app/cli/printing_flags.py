@@ -142,6 +142,25 @@ def point_ms(moment: GivenTime | None, zone: TimeZone, end: Callable[[], DataEnd
     return moment.at_ms(end().at_ms if moment.needs_end else 0, zone)
 
 
+def point_or_range(
+    at: GivenTime | None,
+    since: GivenTime | None,
+    until: GivenTime | None,
+    zone: TimeZone,
+    end: Callable[[], DataEnd],
+) -> TimeRange:
+    """The range up to ``--at``, or that of ``--since`` and ``--until``.
+
+    Raises:
+        UsageError: both are given, or the time ends before it begins.
+    """
+    if at is None:
+        return time_range(since, until, zone, end)
+    if since or until:
+        raise click.UsageError("Give either --at TIME, or --since and --until.")
+    return replace(time_range(None, at, zone, end), until_flag="--at")
+
+
 def time_range(
     since: GivenTime | None, until: GivenTime | None, zone: TimeZone, end: Callable[[], DataEnd]
 ) -> TimeRange:

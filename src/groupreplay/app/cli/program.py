@@ -47,6 +47,9 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         ),
         "list": Entry("list:command", "List groups and their states, from the offsets topic alone."),
         "describe": Entry("describe:command", "Describe offsets, members, state or history of groups."),
+        "lag": Entry(
+            "lag:command", "Print how far groups are behind, in records and in time; also over time."
+        ),
         "explain": Entry("explain:command", "Explain a group: cause, chain, and what to do first."),
         "probe": Entry("run:probe_command", "Ask the brokers which classic groups are rebalancing now."),
         "coordinator": Entry(

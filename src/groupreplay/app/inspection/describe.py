@@ -10,15 +10,16 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from groupreplay.app.inspection.group_lag import time_lag_text
 from groupreplay.app.inspection.groups import Description, conditions_cell
 from groupreplay.app.text.tables import Cell, Moment, Table, moment
 from groupreplay.state.phrases import milliseconds
 from groupreplay.state.plausible_times import LATEST_MS
 
 if TYPE_CHECKING:
+    from groupreplay.app.inspection.group_lag import GroupLags
     from groupreplay.streaming.kafka.clients import TopicIdentity
 
 
@@ -49,11 +50,15 @@ class DescribeLine:
 
 
 class Column(NamedTuple):
-    """``verbose`` None: always shown; True: only with --verbose; False: only without it."""
+    """``verbose`` None: always shown; True: only with --verbose; False: only without it.
+
+    ``if_any``: only shown if one of its cells has a value.
+    """
 
     heading: str
     cell: Callable[[DescribeLine], Cell]
     verbose: bool | None = None
+    if_any: bool = False
 
 
 def _partitions(partitions: Mapping[str, Sequence[int]] | None) -> str | None:
@@ -176,6 +181,15 @@ _IF_LOST: Final = (
     _offset("earliest_replays", "EARLIEST-REPLAYS", verbose=True),
     _offset("latest_skips", "LATEST-SKIPS", verbose=True),
 )
+#: Beside Kafka's LAG; without ends of partitions there is nothing to say.
+_TIME_LAG: Final = (
+    Column(
+        "TIME-LAG",
+        lambda line: time_lag_text(line.offset.get("time_lag_least_ms"), line.offset.get("time_lag_most_ms")),
+        if_any=True,
+    ),
+    Column("LAG-NOTES", lambda line: "; ".join(line.offset.get("lag_notes", ())), if_any=True),
+)
 _COMMITTED: Final = Column("COMMITTED", lambda line: moment(line.offset.get("commit_timestamp_ms")))
 
 #: Kafka's columns in the order of ConsumerGroupCommand, ShareGroupCommand and StreamsGroupCommand of 4.3, then the
@@ -242,7 +256,7 @@ COLUMNS: Final[Mapping[tuple[KafkaTool, DescribeView], Sequence[Column]]] = {
         *(_offset("log_end_offset", "LOG-END-OFFSET"), _offset("lag", "LAG")),
         *(_member("member_id", "CONSUMER-ID"), _member("client_host", "HOST")),
         *(_member("client_id", "CLIENT-ID"), _COMMITTED, _offset("metadata", "METADATA"), _EXPIRES),
-        *(*_RULE, *_IF_LOST),
+        *(*_RULE, *_IF_LOST, *_TIME_LAG),
     ),
     (KafkaTool.SHARE, DescribeView.OFFSETS): (
         *(*_PARTITION, _LEADER_EPOCH),
@@ -253,7 +267,7 @@ COLUMNS: Final[Mapping[tuple[KafkaTool, DescribeView], Sequence[Column]]] = {
         *(*_PARTITION, _offset("offset", "CURRENT-OFFSET", verbose=True), _LEADER_EPOCH),
         *(_offset("log_end_offset", "LOG-END-OFFSET", verbose=True), _offset("lag", "OFFSET-LAG")),
         *(_offset("offset", "CURRENT-OFFSET", verbose=False), _COMMITTED, _offset("metadata", "METADATA")),
-        *(_EXPIRES, *_RULE, *_IF_LOST),
+        *(_EXPIRES, *_RULE, *_IF_LOST, *_TIME_LAG),
     ),
 }
 
@@ -265,24 +279,34 @@ def describe_tables(
     *,
     verbose: bool,
     order: str = "member",
-    log_ends: Mapping[tuple[str, int], int] = MappingProxyType({}),
+    lags: GroupLags | None = None,
 ) -> list[Table]:
     """One table per tool.
 
     ``order`` of offsets: ``member`` (the order of Kafka's tool: the member with most partitions first, partitions
     without an owner last), ``topic``, or ``expires`` (the earliest first). ``identity`` names the coordinators; None
-    for a capture. ``log_ends`` are those of partitions that have an owner and perhaps no committed offset.
+    for a capture. ``lags``: for partitions that have an owner and perhaps no committed offset.
     """
     tables = []
     for tool in KafkaTool:
         chosen = [group for group in groups if group["type"] in tool.value]
         if chosen or (tool is KafkaTool.CONSUMER and not groups):
             columns = [column for column in COLUMNS[tool, view] if column.verbose in (None, verbose)]
-            lines = [line for group in chosen for line in _lines(view, group, identity, log_ends)]
+            lines = [line for group in chosen for line in _lines(view, group, identity, lags)]
             ordered = _ordered(lines, order) if view is DescribeView.OFFSETS else lines
-            cells = [tuple(column.cell(line) for column in columns) for line in ordered]
-            tables.append(Table(tuple(column.heading for column in columns), cells))
+            tables.append(_table(columns, ordered))
     return tables
+
+
+def _table(columns: Sequence[Column], lines: Sequence[DescribeLine]) -> Table:
+    filled = [
+        (column.heading, cells)
+        for column in columns
+        if any(cells := [column.cell(line) for line in lines]) or not column.if_any
+    ]
+    return Table(
+        tuple(heading for heading, _ in filled), list(zip(*(cells for _, cells in filled), strict=True))
+    )
 
 
 def _expiry_order(line: DescribeLine) -> tuple[bool, int]:
@@ -320,18 +344,18 @@ def _lines(
     view: DescribeView,
     group: Description,
     identity: TopicIdentity | None,
-    log_ends: Mapping[tuple[str, int], int],
+    lags: GroupLags | None,
 ) -> Iterator[DescribeLine]:
     if view is DescribeView.STATE:
         yield DescribeLine(group, identity)
     elif view is DescribeView.MEMBERS:
         yield from (DescribeLine(group, identity, member) for member in group["members"])
     else:
-        yield from _offset_lines(group, identity, log_ends)
+        yield from _offset_lines(group, identity, lags)
 
 
 def _offset_lines(
-    group: Description, identity: TopicIdentity | None, log_ends: Mapping[tuple[str, int], int]
+    group: Description, identity: TopicIdentity | None, lags: GroupLags | None
 ) -> Iterator[DescribeLine]:
     """Every partition that has a committed offset or an owner."""
     # Members of a streams group own tasks, which are named by subtopology and not by topic.
@@ -344,6 +368,13 @@ def _offset_lines(
     }
     committed = {(offset["topic"], offset["partition"]): offset for offset in group["offsets"]}
     for topic, number in sorted({*owners, *committed}):
-        bare = {"topic": topic, "partition": number, "log_end_offset": log_ends.get((topic, number))}
-        offset = committed.get((topic, number), bare)
+        offset = committed.get((topic, number)) or _uncommitted(topic, number, lags)
         yield DescribeLine(group, identity, owners.get((topic, number), {}), offset)
+
+
+def _uncommitted(topic: str, partition: int, lags: GroupLags | None) -> Description:
+    bare = {"topic": topic, "partition": partition}
+    if not lags:
+        return bare
+    lag = lags.of(topic, partition, None)
+    return {**bare, "log_end_offset": lag.end, "lag_notes": lag.notes}

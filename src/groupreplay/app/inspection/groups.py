@@ -1,13 +1,14 @@
-"""The groups of a replay: a selection of them, their conditions, what ``--fail-on`` finds, their lag, and ``list``."""
+"""The groups of a replay: a selection of them, their conditions, what ``--fail-on`` finds, and ``list``."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from groupreplay.app.inspection.group_lag import bounded, time_lag_text
 from groupreplay.app.text.tables import Cell, Moment, Table, moment
 from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.state.events.event import Severity
@@ -20,7 +21,7 @@ from groupreplay.streaming.engine.group_choice import GroupChoice
 from groupreplay.streaming.engine.replay import Replay
 
 if TYPE_CHECKING:
-    from groupreplay.streaming.kafka.clients import Connection
+    from groupreplay.app.inspection.group_lag import GroupLags
     from groupreplay.streaming.sources.source import Rows
 
 #: What ``Group.describe()`` returns.
@@ -177,88 +178,13 @@ class Findings:
             self._expired.pop(group_id, None)
 
 
-@dataclass(frozen=True, slots=True)
-class LogBounds:
-    """First and end offset of partitions; a partition that was deleted, or that the login may not see, has none."""
-
-    starts: Mapping[tuple[str, int], int] = field(default_factory=dict)
-    ends: Mapping[tuple[str, int], int] = field(default_factory=dict)
-
-    def lag(self, topic: str, partition: int, offset: int) -> PartitionLag | None:
-        """That of a committed offset; None for a partition without bounds."""
-        place = (topic, partition)
-        if place not in self.starts or place not in self.ends:
-            return None
-        start, end = self.starts[place], self.ends[place]
-        lag = max(0, end - offset)
-        return PartitionLag(
-            log_start_offset=start,
-            log_end_offset=end,
-            lag=lag,
-            earliest_replays=max(0, min(offset, end) - start),
-            latest_skips=lag,
-        )
-
-
-class PartitionLag(msgspec.Struct, frozen=True, kw_only=True):
-    """The log of a partition beside a committed offset, as fields of the offset.
-
-    ``earliest_replays`` and ``latest_skips``: records that a consumer reads again from the log's start, or skips, if it
-    loses the committed offset and starts at ``auto.offset.reset``.
-    """
-
-    log_start_offset: int
-    log_end_offset: int
-    lag: int
-    earliest_replays: int
-    latest_skips: int
-
-
-#: Types of groups whose members own partitions of topics; those of streams groups own tasks.
-_OWN_PARTITIONS: Final = ("classic", "consumer")
-
-
-def log_bounds(groups: Sequence[Description], connection: Connection) -> LogBounds:
-    """The bounds of all partitions that have a committed offset or an owner.
-
-    Raises:
-        GroupReplayError: the cluster does not answer.
-    """
-    from confluent_kafka import KafkaException
-
-    partitions = {(offset["topic"], offset["partition"]) for group in groups for offset in group["offsets"]}
-    partitions |= {
-        (topic, number)
-        for group in groups
-        if group["type"] in _OWN_PARTITIONS
-        for member in group["members"]
-        for topic, numbers in member["partitions"].items()
-        for number in numbers
-    }
-    try:
-        return LogBounds(
-            connection.partition_offsets(partitions, first=True),
-            connection.partition_offsets(partitions, first=False),
-        )
-    except KafkaException as error:
-        raise connection.explain(error, "ends of partitions") from None
-
-
-def with_lag(groups: Sequence[Description], bounds: LogBounds) -> list[dict[str, Any]]:
-    """The same groups; each offset of a partition with bounds has also the fields of its ``PartitionLag``."""
-    return [
-        {**group, "offsets": [_measured(offset, bounds) for offset in group["offsets"]]} for group in groups
-    ]
-
-
-def _measured(offset: Description, bounds: LogBounds) -> dict[str, Any]:
-    lag = bounds.lag(offset["topic"], offset["partition"], offset["offset"])
-    return dict(offset) if lag is None else {**offset, **msgspec.structs.asdict(lag)}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupRow:
-    """A group in ``list``; ``risk`` is the worst active condition."""
+    """A group in ``list``; ``risk`` is the worst active condition.
+
+    ``lag`` is the sum over its partitions and ``time_lag_ms`` the longest, each between ``least`` and ``most`` (None:
+    not known); ``lag_unknown`` counts partitions whose lag is not known, and is None if nothing is known of ends.
+    """
 
     group_id: str
     type: str
@@ -269,10 +195,19 @@ class GroupRow:
     since_ms: int | None
     group_epoch: int | None
     risk: str | None
+    lag: int | None = None
+    lag_least: int | None = None
+    lag_most: int | None = None
+    time_lag_ms: int | None = None
+    time_lag_least_ms: int | None = None
+    time_lag_most_ms: int | None = None
+    lag_unknown: int | None = None
 
 
-def group_row(group: Description) -> GroupRow:
-    """The row of a group in ``list``."""
+def group_row(group: Description, lags: GroupLags | None = None) -> GroupRow:
+    """The row of a group in ``list``, with its lag if there are any ends."""
+    records, time, unknown = lags.totals(group) if lags else (None, None, None)
+    (lag, least, most), (time_ms, least_ms, most_ms) = bounded(records), bounded(time)
     return GroupRow(
         group_id=group["group_id"],
         type=group["type"],
@@ -283,21 +218,37 @@ def group_row(group: Description) -> GroupRow:
         since_ms=group["since_ms"],
         group_epoch=group["group_epoch"],
         risk=risk(group),
+        lag=lag,
+        lag_least=least,
+        lag_most=most,
+        time_lag_ms=time_ms,
+        time_lag_least_ms=least_ms,
+        time_lag_most_ms=most_ms,
+        lag_unknown=unknown,
     )
 
 
-def list_table(rows: Iterable[GroupRow]) -> Table:
+def list_table(rows: Iterable[GroupRow], *, with_lag: bool = False) -> Table:
     """One row per group; GENERATION is the group epoch for groups of the newer types."""
+    headings = ("GROUP", "TYPE", "PROTOCOL", "STATE", "#MEMBERS", "GENERATION", "SINCE", "RISK")
     cells = [
         (
             *(row.group_id, row.type, row.protocol_type, row.state, row.members),
             row.group_epoch if row.generation is None else row.generation,
             moment(row.since_ms),
             row.risk,
+            *(_lag_cells(row) if with_lag else ()),
         )
         for row in rows
     ]
-    return Table(("GROUP", "TYPE", "PROTOCOL", "STATE", "#MEMBERS", "GENERATION", "SINCE", "RISK"), cells)
+    return Table((*headings, *(("LAG", "TIME-LAG") if with_lag else ())), cells)
+
+
+def _lag_cells(row: GroupRow) -> tuple[Cell, Cell]:
+    """``12``, or ``12 + ? of 2 partitions`` where the lag of two is not known."""
+    unknown = f" + ? of {counted(row.lag_unknown, 'partition')}" if row.lag_unknown else ""
+    lag = None if row.lag is None else f"{row.lag}{unknown}"
+    return lag, time_lag_text(row.time_lag_least_ms, row.time_lag_most_ms)
 
 
 def expiring(groups: Sequence[Description], until_ms: int) -> list[dict[str, Any]]:

@@ -89,8 +89,9 @@ class RunSettings:
     ``source`` is the cluster whose groups are followed, ``sink`` the cluster of the five topics (None: the same).
     ``checkpoint`` is a local folder or a URI of a Hadoop file system. ``shuffle_partitions`` is fixed by the first
     start on a checkpoint. ``master`` None: that of spark-submit, otherwise ``default_master()``. ``probe``: ask the
-    brokers every ``probe_interval_seconds`` which classic groups are rebalancing. ``redaction``: fields to replace by
-    hashes in events and documents. ``retry_quarantined``: process groups again that were set aside. ``take_over``:
+    brokers every ``probe_interval_seconds`` which classic groups are rebalancing. ``ends``: the prober
+    also records the ends of partitions every ``ends_interval_seconds``. ``redaction``: fields to replace by hashes in
+    events and documents. ``retry_quarantined``: process groups again that were set aside. ``take_over``:
     replace another job that writes to the same topics. ``standby``: wait beside such a job, and go on when it is gone.
     ``once``: read what is there, and end. ``spark_conf`` overrides the job's own Spark configuration. ``plain_spark``:
     use no private part of Spark.
@@ -112,6 +113,8 @@ class RunSettings:
     once: bool = False
     probe: bool = True
     probe_interval_seconds: float = 10.0
+    ends: bool = True
+    ends_interval_seconds: float = 30.0
     retention: RetentionFlags = field(default_factory=RetentionFlags)
     labels: Mapping[str, str] = field(default_factory=dict)
     redaction: Redaction | None = None
@@ -134,6 +137,12 @@ class RunSettings:
                 "the probe interval is too short",
                 None,
                 "use --probe-interval 1 or more; 10 seconds are usual",
+            )
+        if self.ends_interval_seconds < 1:
+            raise unusable(
+                "the interval of the ends is too short",
+                None,
+                "use --ends-interval 1 or more; 30 seconds are usual",
             )
         if self.standby and self.take_over:
             raise unusable(

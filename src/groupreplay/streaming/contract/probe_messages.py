@@ -1,4 +1,4 @@
-"""The messages in ``group-probes``, in JSON: answers about groups, the prober's rounds, and messages of the driver.
+"""The messages in ``group-probes``, in JSON: answers about groups, the prober's rounds, ends of partitions, heartbeats.
 
 Other programs may write to the topic: a message that does not fit its declaration is None for the reader, never an
 exception.
@@ -6,35 +6,18 @@ exception.
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta
 
-from groupreplay.state.job.observations import (
-    HeartbeatObservation,
-    JobObservation,
-    ObservationPlace,
-    RoundObservation,
-)
+from groupreplay.state.job.observations import HeartbeatObservation, ObservationPlace, RoundObservation
 from groupreplay.state.policy.context import OWN_SETTINGS
-from groupreplay.state.snapshot.observations import (
-    DeletedTopics,
-    OwnSettingsAnswer,
-    Probe,
-    ProbeAnswer,
-    ProbedMember,
-)
-from groupreplay.streaming.contract.messages import RESERVED, MessageDecoder
+from groupreplay.state.snapshot.observations import DeletedTopics, OwnSettingsAnswer, Probe, ProbedMember
+from groupreplay.streaming.contract.messages import MessageDecoder
+from groupreplay.streaming.contract.partition_ends import EndsRound, TopicEnds
+from groupreplay.streaming.contract.probe_base import Count, Id, Message, Moment, Offset, Span
 
-#: A time beyond the year 2100 would let every deadline pass.
-Moment: TypeAlias = Annotated[int, Meta(ge=0, le=4_102_444_800_000)]
-#: All numbers are bounded: to JSON none is too large, but to the packed rows and the sums of them.
-Offset: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
-Count: TypeAlias = Annotated[int, Meta(ge=0, le=10**12)]
-Span: TypeAlias = Annotated[int, Meta(ge=-4_102_444_800_000, le=4_102_444_800_000)]
-Id: TypeAlias = Annotated[int, Meta(ge=-(1 << 31), le=(1 << 31) - 1)]
 PartitionCount: TypeAlias = Annotated[int, Meta(ge=0, le=10_000)]
 Rights: TypeAlias = Literal["ok", "missing", "unknown"]
 
@@ -52,39 +35,7 @@ class MemberAnswer(msgspec.Struct, frozen=True, kw_only=True):
     client_host: str
 
 
-class _Message(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
-    """What every message has and says; a kind of message says some of it otherwise."""
-
-    #: A longer one is shortened, if it can be.
-    MOST_BYTES: ClassVar[int] = sys.maxsize
-
-    cluster_id: str
-
-    @property
-    def key(self) -> bytes:
-        """The key of the message."""
-        return RESERVED
-
-    @property
-    def dated_ms(self) -> int | None:
-        """The latest time by the writer's clock that a reader goes by; None: there is none."""
-        return None
-
-    def observation(
-        self, place: ObservationPlace, append_ms: int | None
-    ) -> ProbeAnswer | JobObservation | None:
-        """What a group or the job learns of it; None: nothing.
-
-        ``place`` is that of the message, ``append_ms`` when the broker has appended it (None: not known).
-        """
-        return None
-
-    def shortened(self) -> _Message | None:
-        """The message with less in it, for a topic that refuses it; None: it cannot be shorter."""
-        return None
-
-
-class _AboutGroup(_Message, frozen=True, kw_only=True):
+class _AboutGroup(Message, frozen=True, kw_only=True):
     """A message about one group, whose id is its key."""
 
     group_id: str
@@ -210,7 +161,7 @@ class GroupSettingsAnswer(_AboutGroup, frozen=True, kw_only=True, tag="settings"
         )
 
 
-class RoundSummary(_Message, frozen=True, kw_only=True, tag="round"):
+class RoundSummary(Message, frozen=True, kw_only=True, tag="round"):
     """One round of the prober, written after the answers about its groups.
 
     ``brokers``: by id, None for those that answered, else the error. ``partitions`` of the offsets topic that answered:
@@ -226,7 +177,7 @@ class RoundSummary(_Message, frozen=True, kw_only=True, tag="round"):
     partition_count: PartitionCount | None
     groups: Count
     job_id: str | None = None
-    leaders: dict[Id, Id] = {}
+    leaders: dict[Id, Id] = msgspec.field(default_factory=dict)
 
     @property
     def dated_ms(self) -> int:
@@ -246,7 +197,7 @@ class RoundSummary(_Message, frozen=True, kw_only=True, tag="round"):
         )
 
 
-class HeartbeatMessage(_Message, frozen=True, kw_only=True, tag="heartbeat"):
+class HeartbeatMessage(Message, frozen=True, kw_only=True, tag="heartbeat"):
     """The job at ``at_ms``: every record written before ``caught_up_ms`` has been applied.
 
     ``caught_up_ms`` is None until a run has confirmed it once; ``offsets`` are the ends of the log at that time. Since
@@ -270,7 +221,7 @@ class HeartbeatMessage(_Message, frozen=True, kw_only=True, tag="heartbeat"):
     quarantined: Count = 0
     release: str = ""
     retries: bool = False
-    high_watermarks: dict[Id, Offset] = {}
+    high_watermarks: dict[Id, Offset] = msgspec.field(default_factory=dict)
     clock_off_ms: Span | None = None
     unanswered: tuple[Id, ...] = ()
     query_stopped_ms: Moment | None = None
@@ -319,7 +270,7 @@ class DocumentRequest(_AboutGroup, frozen=True, kw_only=True, tag="document"):
     in_topic: bool
 
 
-class JobDocumentsRequest(_Message, frozen=True, kw_only=True, tag="job_documents"):
+class JobDocumentsRequest(Message, frozen=True, kw_only=True, tag="job_documents"):
     """The driver of ``run_id`` asks for the job's active conditions and the counts of bad records.
 
     ``partitions`` is the number of partitions of the offsets topic.
@@ -329,7 +280,7 @@ class JobDocumentsRequest(_Message, frozen=True, kw_only=True, tag="job_document
     partitions: PartitionCount
 
 
-class ClockReading(_Message, frozen=True, kw_only=True, tag="clock"):
+class ClockReading(Message, frozen=True, kw_only=True, tag="clock"):
     """Written by a process that starts, to get the append time; readers ignore it."""
 
     at_ms: Moment
@@ -344,6 +295,8 @@ ProbeMessage: TypeAlias = (
     | ClockReading
     | DocumentRequest
     | JobDocumentsRequest
+    | TopicEnds
+    | EndsRound
 )
 _decoder: Final = MessageDecoder[ProbeMessage](ProbeMessage)
 

@@ -146,7 +146,7 @@ class Connection:
         return TopicIdentity(
             cluster_id=str(metadata.cluster_id or "unknown"),
             topic=topic,
-            era=_era(topic_id),
+            era=topic_id_of(topic_id),
             partitions=len(topic_metadata.partitions),
             leaders={number: brokers.get(p.leader, "-") for number, p in topic_metadata.partitions.items()},
         )
@@ -162,7 +162,7 @@ class Connection:
             description = answers[topic].result(ANSWER_SECONDS)
         except KafkaException as error:
             raise self.explain(error, topic) from None
-        return _era(description.topic_id), len(description.partitions)
+        return topic_id_of(description.topic_id), len(description.partitions)
 
     def metadata(
         self, where: str, topic: str | None = None, *, seconds: float | None = None
@@ -224,16 +224,11 @@ class Connection:
         settings = answer.result(ANSWER_SECONDS)
         return {name: setting.value for name, setting in settings.items() if setting.value is not None}
 
-    def partition_offsets(
-        self, places: Collection[tuple[str, int]], *, first: bool
-    ) -> dict[tuple[str, int], int]:
-        """First or end offset of some partitions of any topics; partitions without an answer are left out.
-
-        The end is that of Kafka's tools: behind the records of open transactions.
-        """
-        which = OffsetSpec.earliest() if first else OffsetSpec.latest()
-        ends = self._answers(places, which, IsolationLevel.READ_UNCOMMITTED, REQUEST_SECONDS)
-        return {at: end.offset for at, end in ends.items()}
+    def partition_starts(self, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], int]:
+        """Log start offset of some partitions of any topics; partitions without an answer are left out."""
+        level = IsolationLevel.READ_UNCOMMITTED
+        starts = self._answers(places, OffsetSpec.earliest(), level, REQUEST_SECONDS)
+        return {at: start.offset for at, start in starts.items()}
 
     def partition_ends(
         self, places: Collection[tuple[str, int]], level: IsolationLevel, seconds: float
@@ -376,7 +371,7 @@ def _epoch_end(end: ListOffsetsResultInfo) -> EpochEnd:
 def _identified(answers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for name, answer in answers.items():
         try:
-            topic_id = _era(answer.result().topic_id)
+            topic_id = topic_id_of(answer.result().topic_id)
         except KafkaException as error:
             log.debug("the id of topic %s is not known: %s", name, error)
             continue
@@ -384,7 +379,8 @@ def _identified(answers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield topic_id, name
 
 
-def _era(topic_id: Any) -> str:
+def topic_id_of(topic_id: Any) -> str:
+    """The client's value as Kafka prints it; ``NO_ERA`` where brokers have no ids."""
     if topic_id is None:
         return NO_ERA
     bits = [topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits()]

@@ -67,6 +67,14 @@ _READ_LOG: Final = (
 _ALL_GROUPS: Final = Right(
     "Describe", "group", "*", "the prober: without it rebalances in progress are not visible", needed=False
 )
+#: Without it the lag of the topics that it hides is not known, and nothing else.
+ALL_TOPICS: Final = Right(
+    "Describe",
+    "topic",
+    "*",
+    "the ends of partitions: a topic that this login may not describe has no recorded lag",
+    needed=False,
+)
 SETTINGS: Final = Right(
     "DescribeConfigs",
     "cluster",
@@ -78,9 +86,10 @@ _READERS: Final = "for groupreplay events and serve, unless they have another lo
 CREATE: Final = Right("Create", "cluster", "", "to create output topics that are missing")
 
 
-def source_rights(*, probe: bool, ask_retention: bool) -> list[Right]:
+def source_rights(*, probe: bool, ask_retention: bool, ends: bool = False) -> list[Right]:
     """The rights on the source cluster."""
-    spared = [*([_ALL_GROUPS] if probe else []), *([SETTINGS] if ask_retention else [])]
+    of_prober = [_ALL_GROUPS, *([ALL_TOPICS] if ends else [])] if probe else []
+    spared = [*of_prober, *([SETTINGS] if ask_retention else [])]
     return [*_READ_LOG, _GROUPS_OF_SPARK, *spared]
 
 
@@ -140,6 +149,9 @@ def held(connection: Connection, rights: Sequence[Right]) -> dict[Right, Held]:
         if right.kind == "cluster":
             return _tells_settings(connection)
         answer = topics[right.name]
+        if right == ALL_TOPICS:
+            # Only who may describe all topics learns that one does not exist.
+            return Held.NO if isinstance(answer, set) and not answer else Held.YES
         if not isinstance(answer, Held):
             return Held.YES if right.operation.upper() in answer else Held.NO
         # A topic that is described may be described.
@@ -174,10 +186,13 @@ def _topic_operations(connection: Connection, names: Sequence[str]) -> Mapping[s
     if not names:
         return {}
     operations_of: dict[str, set[str] | Held] = {}
+    # No right can have been granted for a random name alone.
+    asked = {f"groupreplay-{uuid.uuid4()}" if name == "*" else name: name for name in names}
     answers = connection.admin().describe_topics(
-        TopicCollection(list(names)), include_authorized_operations=True, request_timeout=REQUEST_SECONDS
+        TopicCollection(list(asked)), include_authorized_operations=True, request_timeout=REQUEST_SECONDS
     )
-    for name, answer in answers.items():
+    for asked_name, answer in answers.items():
+        name = asked[asked_name]
         try:
             operations = answer.result(ANSWER_SECONDS).authorized_operations
             # The client spells DescribeConfigs as DESCRIBE_CONFIGS.

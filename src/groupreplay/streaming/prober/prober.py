@@ -14,10 +14,14 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+import msgspec
+
+from groupreplay.state.conditions.job_blind import GRANT_DESCRIBE
+from groupreplay.state.phrases import timestamp
 from groupreplay.streaming.base.background import Background
-from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.contract.probe_messages import (
     DeletedTopicsAnswer,
     GroupAnswer,
@@ -332,3 +336,43 @@ def prober_thread(
         longest_seconds=_LONGEST_PAUSE_SECONDS,
         failing="the prober failed",
     )
+
+
+def check_round(summary: RoundSummary) -> None:
+    """Check that a round covers all groups.
+
+    Raises:
+        GroupReplayError: rights are missing, or brokers did not answer.
+    """
+    if summary.rights == "missing":
+        raise GroupReplayError(
+            "this login may not see all groups", fix=GRANT_DESCRIBE, exit_code=ExitCode.AUTHORISATION
+        )
+    for number, error in summary.brokers.items():
+        if error is not None:
+            raise GroupReplayError(
+                f"a broker did not answer: {error}",
+                where=f"broker {number}",
+                fix="the groups that it coordinates are missing above; probe again when the broker is back",
+                exit_code=ExitCode.CONNECTION,
+            )
+
+
+def round_line(summary: RoundSummary) -> str:
+    """A round as one line of text."""
+    silent = sum(error is not None for error in summary.brokers.values())
+    parts = [
+        f"{timestamp(summary.taken_ms)}: {summary.groups} groups rebalancing",
+        f"{len(summary.brokers) - silent} of {len(summary.brokers)} brokers answered",
+    ]
+    open_transactions = sum(stable < high for high, stable in summary.partitions.values())
+    if open_transactions:
+        parts.append(f"{open_transactions} partitions with an open transaction")
+    if summary.rights != "ok":
+        parts.append(f"rights {summary.rights}")
+    return ", ".join(parts)
+
+
+def round_documents(taken: ProbeRound) -> list[Mapping[str, Any]]:
+    """The answers as in the topic ``group-probes``."""
+    return [msgspec.to_builtins(answer) for answer in taken.answers]

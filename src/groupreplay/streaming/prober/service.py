@@ -14,17 +14,15 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from groupreplay.state.conditions.job_blind import GRANT_DESCRIBE
-from groupreplay.state.phrases import timestamp
+from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.base.clock import AppendedMessage, BrokerClock, now_ms
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.process import StopRequest, stop_requests, watch_signals
 from groupreplay.streaming.config.logs import LogFormat, StatusReport, configure_logs
 from groupreplay.streaming.config.settings import Cluster, TopicNames
@@ -41,7 +39,8 @@ from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.publisher import MessageTooLargeError, Publisher, publish_smaller
 from groupreplay.streaming.kafka.topic_reader import read_messages
 from groupreplay.streaming.local.process_guard import GuardedProcess
-from groupreplay.streaming.prober.prober import IN_PROGRESS, Prober, ProbeRound, prober_thread
+from groupreplay.streaming.prober.ends import ends_recorder, ends_thread
+from groupreplay.streaming.prober.prober import IN_PROGRESS, Prober, ProbeRound, prober_thread, round_line
 from groupreplay.streaming.sources.source import probe_messages
 from groupreplay.streaming.sources.topic import partitions_of
 
@@ -105,6 +104,7 @@ class ProbeTarget:
     """The cluster to probe, the interval, and the topic of another cluster or the same that gets the rounds.
 
     ``topic`` None: nothing is written to any cluster, and nothing is known of rounds of earlier processes.
+    ``ends_interval_seconds`` None: the ends of partitions are not recorded.
     """
 
     source: Cluster
@@ -113,6 +113,7 @@ class ProbeTarget:
     cluster_id: str
     interval_seconds: float
     job_id: str | None = None
+    ends_interval_seconds: float | None = None
 
 
 def open_prober(target: ProbeTarget, clock: BrokerClock) -> Prober:
@@ -137,7 +138,13 @@ def open_prober(target: ProbeTarget, clock: BrokerClock) -> Prober:
     )
 
 
-def probe(source: Cluster, sink: Cluster, topics: TopicNames, interval_seconds: float) -> int:
+def probe(
+    source: Cluster,
+    sink: Cluster,
+    topics: TopicNames,
+    interval_seconds: float,
+    ends_interval_seconds: float | None,
+) -> int:
     """Probe until SIGTERM or Ctrl-C; returns the exit code (128 + the signal's number).
 
     Raises:
@@ -150,6 +157,7 @@ def probe(source: Cluster, sink: Cluster, topics: TopicNames, interval_seconds: 
             topic=topics.probes,
             cluster_id=Connection(source).cluster_id(),
             interval_seconds=interval_seconds,
+            ends_interval_seconds=ends_interval_seconds,
         )
         ensure_topics(Connection(sink), topics, only=("probes",))
         status = StatusReport()
@@ -181,10 +189,31 @@ def keep_probing(target: ProbeTarget, on_round: Callable[[ProbeRound], None], st
         write=publish or (lambda _: None),
         on_round=on_round,
     )
-    prober.start(at_once=True)
+    threads = [prober, *_ends_threads(target, clock)]
+    for thread in threads:
+        thread.start(at_once=True)
     while not stop.wait(1.0):
         pass
-    prober.close(2.0)
+    for thread in threads:
+        thread.close(2.0)
+
+
+def _ends_threads(target: ProbeTarget, clock: BrokerClock) -> Iterator[Background]:
+    """The thread that records the ends of partitions, with clients of its own; none if they are not recorded."""
+    seconds, topic = target.ends_interval_seconds, target.topic
+    if seconds is None or topic is None:
+        return
+    publisher = Publisher(target.sink)
+    recorder = ends_recorder(
+        Connection(target.source),
+        cluster_id=target.cluster_id,
+        clock=clock.now_ms,
+        interval_seconds=seconds,
+        left_out={topic},
+    )
+    yield ends_thread(
+        recorder, lambda messages: publisher.publish(topic, map(encode_message, messages)), seconds
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,46 +256,6 @@ def probe_once(source: Cluster) -> ProbeRound:
     connection = Connection(source)
     prober = Prober(GroupAdmin(connection), cluster_id=connection.cluster_id(), clock=now_ms)
     return prober.take()
-
-
-def check_round(summary: RoundSummary) -> None:
-    """Check that a round covers all groups.
-
-    Raises:
-        GroupReplayError: rights are missing, or brokers did not answer.
-    """
-    if summary.rights == "missing":
-        raise GroupReplayError(
-            "this login may not see all groups", fix=GRANT_DESCRIBE, exit_code=ExitCode.AUTHORISATION
-        )
-    for number, error in summary.brokers.items():
-        if error is not None:
-            raise GroupReplayError(
-                f"a broker did not answer: {error}",
-                where=f"broker {number}",
-                fix="the groups that it coordinates are missing above; probe again when the broker is back",
-                exit_code=ExitCode.CONNECTION,
-            )
-
-
-def round_line(summary: RoundSummary) -> str:
-    """A round as one line of text."""
-    silent = sum(error is not None for error in summary.brokers.values())
-    parts = [
-        f"{timestamp(summary.taken_ms)}: {summary.groups} groups rebalancing",
-        f"{len(summary.brokers) - silent} of {len(summary.brokers)} brokers answered",
-    ]
-    open_transactions = sum(stable < high for high, stable in summary.partitions.values())
-    if open_transactions:
-        parts.append(f"{open_transactions} partitions with an open transaction")
-    if summary.rights != "ok":
-        parts.append(f"rights {summary.rights}")
-    return ", ".join(parts)
-
-
-def round_documents(taken: ProbeRound) -> list[Mapping[str, Any]]:
-    """The answers as in the topic ``group-probes``."""
-    return [msgspec.to_builtins(answer) for answer in taken.answers]
 
 
 _COMMAND: Final = (sys.executable, "-m", "groupreplay.streaming.prober.service")

@@ -342,6 +342,7 @@ class JobRun:
             topic=settings.topics.probes,
             cluster_id=self._identity.cluster_id,
             interval_seconds=settings.probe_interval_seconds,
+            ends_interval_seconds=settings.ends_interval_seconds if settings.ends else None,
             job_id=self._identity.job_id,
             log_level=level,
             log_format=form,

@@ -49,7 +49,7 @@ def test_run_with_everything(job: list[RunSettings], tmp_path: Path) -> None:
         "--no-probe --probe-interval 3 "
         "--label env=prod --max-offsets-per-trigger 10 --shuffle-partitions 3 --ivy-settings i.xml "
         "--spark-conf spark.a=b --events-topic e --states-topic s --dead-letters-topic d --job-topic j "
-        "--probes-topic p --log-level info"
+        "--probes-topic p --log-level info --no-ends --ends-interval 60"
     )
     assert invoke(*words.split()).exit_code == 7
     assert job == [
@@ -66,6 +66,8 @@ def test_run_with_everything(job: list[RunSettings], tmp_path: Path) -> None:
             member_events=True,
             probe=False,
             probe_interval_seconds=3.0,
+            ends=False,
+            ends_interval_seconds=60.0,
             labels={"team": "x", "env": "prod"},
             ivy_settings=Path("i.xml"),
             log_level="INFO",
@@ -151,4 +153,4 @@ def test_at_an_interval(monkeypatch: pytest.MonkeyPatch) -> None:
         Cluster(bootstrap_servers="s:1"),
         TopicNames(probes="p"),
     )
-    assert calls == [(source, source, topics, 3.0), (source, sink, topics, 3.0)]
+    assert calls == [(source, source, topics, 3.0, 30.0), (source, sink, topics, 3.0, 30.0)]

@@ -34,7 +34,8 @@ from groupreplay.streaming.base.errors import GroupReplayError
 
 if TYPE_CHECKING:
     from groupreplay.app.cli.nothing_found import Nothing
-    from groupreplay.app.inspection.groups import Description, LogBounds
+    from groupreplay.app.inspection.group_lag import GroupLags
+    from groupreplay.app.inspection.groups import Description
     from groupreplay.app.inspection.history import HistoryRow
     from groupreplay.app.inspection.state_history import StateRow
     from groupreplay.app.text.tables import Table
@@ -123,19 +124,22 @@ class _Shown:
 def _current(settings: DescribeSettings) -> _Shown:
     """The groups in the chosen view, and what ``--fail-on`` finds."""
     from groupreplay.app.inspection.describe import DescribeView, describe_tables
-    from groupreplay.app.inspection.groups import Findings, absent, choose, live_groups, remains, with_lag
+    from groupreplay.app.inspection.group_lag import GroupLags
+    from groupreplay.app.inspection.groups import Findings, absent, choose, live_groups, remains
     from groupreplay.app.text.terminal import safe_line
     from groupreplay.streaming.engine.group_choice import GroupChoice
+    from groupreplay.streaming.sources.recorded_ends import recorded_ends
 
     findings = Findings(settings.fail_on)
     choice = GroupChoice(settings.groups)
     at = settings.at_range()
-    with replaying(settings, at, choice) as (replay, rows):
+    with replaying(settings, at, choice) as (replay, read):
+        ends, rows = recorded_ends(read)
         is_offsets = settings.view == DescribeView.OFFSETS
         groups = live_groups(replay, rows, findings, with_remains=is_offsets)
     chosen = choose(groups, types=settings.types)
-    bounds = _log_bounds(settings, at, chosen, rows)
-    chosen = with_lag(chosen, bounds)
+    lags = _lags(settings, at, chosen, rows, GroupLags(ends, at.until_ms or replay.latest_ms))
+    chosen = lags.beside(chosen)
     lines = findings.lines(chosen, replay)
     # A group that has lost its offsets may already be deleted.
     for line in filter(None, map(remains, chosen)):
@@ -150,32 +154,33 @@ def _current(settings: DescribeSettings) -> _Shown:
         # --columns may name one of the columns of --verbose.
         verbose=settings.verbose or bool(settings.table.columns),
         order=settings.sort,
-        log_ends=bounds.ends,
+        lags=lags,
     )
     kinds = (f"{group['type']} {group['state']}" for group in groups)
     nothing = _nothing(settings, at, rows, choice, missing, kinds, chosen)
     return _Shown(tables=tables, documents=chosen, findings=lines, nothing=nothing, times=at)
 
 
-def _log_bounds(
-    settings: DescribeSettings, at: TimeRange, groups: Sequence[Description], rows: Rows
-) -> LogBounds:
-    """The bounds of the partitions' logs: with --with-lag, and for the offsets of a live cluster.
+def _lags(
+    settings: DescribeSettings, at: TimeRange, groups: Sequence[Description], rows: Rows, lags: GroupLags
+) -> GroupLags:
+    """With the ends of now: with --with-lag, and for the offsets of a live cluster.
 
     Ends of now say nothing about the offsets of an earlier time.
     """
-    from groupreplay.app.inspection.groups import LogBounds, log_bounds
     from groupreplay.app.text.terminal import safe_line
 
+    if at.until_ms is not None:
+        return lags
     if lag_asked_for(settings, rows):
-        return log_bounds(groups, need_connection(rows))
-    if rows.connection is None or settings.view != "offsets" or at.until_ms is not None:
-        return LogBounds()
+        return lags.with_now(groups, need_connection(rows))
+    if rows.connection is None or settings.view != "offsets":
+        return lags
     try:
-        return log_bounds(groups, rows.connection)
+        return lags.with_now(groups, rows.connection)
     except GroupReplayError as error:
         click.echo(safe_line(f"the ends of the partitions and the lag are not known: {error.what}"), err=True)
-        return LogBounds()
+        return lags
 
 
 def _nothing(

@@ -6,7 +6,7 @@ Imports nothing heavy at the top: ``--help`` loads this module.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -28,9 +28,9 @@ from groupreplay.app.cli.printing_flags import (
     TimeRange,
     given_flags,
     point_ms,
+    point_or_range,
     print_heading,
     table_flags,
-    time_range,
 )
 from groupreplay.app.text.times import GivenTime
 from groupreplay.streaming.base.clock import TimeZone
@@ -85,9 +85,8 @@ def command(settings: ExplainSettings) -> int:
     from groupreplay.app.cli.nothing_found import no_group, no_such
     from groupreplay.streaming.engine.group_choice import GroupChoice
 
-    if settings.at is not None and (settings.since or settings.until):
-        raise click.UsageError("Give either --at TIME, or --since and --until.")
-    choice, times = GroupChoice([settings.group]), _times(settings)
+    times = point_or_range(settings.at, settings.since, settings.until, settings.zone, settings.log.end)
+    choice = GroupChoice([settings.group])
     explanations, rows = _explanations(settings, times, choice)
     log = log_read(rows, settings.zone)
     nothing = None
@@ -99,13 +98,6 @@ def command(settings: ExplainSettings) -> int:
     if explanations or settings.output != "table":
         _print(settings, times, explanations)
     return exit_code({}, nothing)
-
-
-def _times(settings: ExplainSettings) -> TimeRange:
-    if settings.at is not None:
-        at = time_range(None, settings.at, settings.zone, settings.log.end)
-        return replace(at, until_flag="--at")
-    return time_range(settings.since, settings.until, settings.zone, settings.log.end)
 
 
 def _explanations(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from groupreplay.app.cli.command import is_typed, with_settings
+from groupreplay.app.cli.command import with_settings
 from groupreplay.app.cli.inputs import (
     GroupsQuery,
     exit_code,
@@ -24,11 +24,9 @@ from groupreplay.app.cli.printing_flags import TimeRange, given_flags, print_hea
 
 if TYPE_CHECKING:
     from groupreplay.app.cli.nothing_found import LogRead, Nothing
-    from groupreplay.app.inspection.groups import Description
+    from groupreplay.app.inspection.group_lag import Description, GroupLags
     from groupreplay.app.text.tables import Table
     from groupreplay.streaming.engine.group_choice import GroupChoice
-    from groupreplay.streaming.engine.replay import Replay
-    from groupreplay.streaming.sources.source import Rows
 
 
 def _group_states() -> list[str]:
@@ -62,37 +60,38 @@ class ListSettings(GroupsQuery):
 def command(settings: ListSettings) -> int:
     """Print all groups, as kafka-consumer-groups.sh --list does, from the offsets topic alone.
 
-    RISK is the worst active condition; groupreplay describe --state --verbose shows all of them. With
-    --expiring, prints only groups whose committed offsets the broker may remove within that time, the earliest
-    first; with --with-lag also how many records a consumer would then read again, or skip, depending on
-    auto.offset.reset. If nothing expires within that time, it says so and exits with 5.
+    RISK is the worst active condition; groupreplay describe --state --verbose shows all of them. LAG and
+    TIME-LAG are shown if a prober has recorded the ends of partitions, or with --with-lag. With --expiring,
+    prints only groups whose committed offsets the broker may remove within that time, the earliest first; with
+    --with-lag also how many records a consumer would then read again, or skip, depending on auto.offset.reset.
+    If nothing expires within that time, it says so and exits with 5.
     """
     from groupreplay.app.inspection import groups as inspected
+    from groupreplay.app.inspection.group_lag import GroupLags
     from groupreplay.app.inspection.records import noting_groups
     from groupreplay.streaming.engine.group_choice import GroupChoice
+    from groupreplay.streaming.sources.recorded_ends import recorded_ends
 
-    if settings.with_lag and settings.expiring is None and is_typed("with_lag"):
-        raise click.UsageError("--with-lag needs --expiring: it measures the groups that --expiring selects.")
     findings, at = inspected.Findings(settings.fail_on), settings.at_range()
     choice = GroupChoice(settings.groups)
-    with replaying(settings, at, choice, partitions=settings.partitions) as (replay, rows):
+    with replaying(settings, at, choice, partitions=settings.partitions) as (replay, read):
         # A prober's answers are about groups of all partitions.
         noted = GroupChoice()
+        ends, rows = recorded_ends(read)
         batches = noting_groups(rows.batches, noted) if settings.partitions else rows.batches
         existing = inspected.live_groups(replay, dataclasses.replace(rows, batches=batches), findings)
     if settings.partitions:
-        in_partitions = set(noted.seen)
-        existing = [group for group in existing if group["group_id"] in in_partitions]
+        existing = [group for group in existing if group["group_id"] in set(noted.seen)]
     groups = inspected.choose(existing, types=settings.types, states=settings.states)
-    table: Table
-    listed: Sequence[object]
-    if settings.expiring is None:
-        group_rows = list(map(inspected.group_row, groups))
-        table, listed = inspected.list_table(group_rows), group_rows
-    else:
-        groups = _expiring(settings, groups, replay.latest_ms + settings.expiring, replay, rows)
-        expiring_rows = list(map(inspected.expiring_row, groups))
-        table, listed = inspected.expiring_table(expiring_rows), expiring_rows
+    lags = GroupLags(ends, at.until_ms or replay.latest_ms)
+    if settings.expiring is not None:
+        groups = inspected.expiring(groups, replay.latest_ms + settings.expiring)
+    # Ends of now say nothing about the offsets of an earlier time.
+    if at.until_ms is None and lag_asked_for(settings, rows):
+        lags = lags.with_now(groups, need_connection(rows))
+    if settings.expiring is not None and groups:
+        warn_of_assumptions(replay.context, rows, history=False)
+    table, listed = _table(groups, lags, is_expiry=settings.expiring is not None)
     if groups or settings.output != "table":
         print_heading(at, settings.output)
         settings.table.print([table], listed, settings.output, zone=settings.zone)
@@ -100,18 +99,16 @@ def command(settings: ListSettings) -> int:
     return exit_code(findings.lines(groups, replay), nothing)
 
 
-def _expiring(
-    settings: ListSettings, groups: Sequence[Description], until_ms: int, replay: Replay, rows: Rows
-) -> list[dict[str, Any]]:
-    """The groups with offsets that expire until then, with their lag if it is asked for."""
-    from groupreplay.app.inspection.groups import expiring, log_bounds, with_lag
+def _table(
+    groups: Sequence[Description], lags: GroupLags, *, is_expiry: bool
+) -> tuple[Table, Sequence[object]]:
+    from groupreplay.app.inspection import groups as inspected
 
-    chosen = expiring(groups, until_ms)
-    if chosen:
-        warn_of_assumptions(replay.context, rows, history=False)
-    if lag_asked_for(settings, rows):
-        chosen = with_lag(chosen, log_bounds(chosen, need_connection(rows)))
-    return chosen
+    if is_expiry:
+        expiring = [inspected.expiring_row(group) for group in lags.beside(groups)]
+        return inspected.expiring_table(expiring), expiring
+    rows = [inspected.group_row(group, lags) for group in groups]
+    return inspected.list_table(rows, with_lag=bool(lags)), rows
 
 
 def _nothing(

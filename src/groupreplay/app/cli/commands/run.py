@@ -71,6 +71,16 @@ def _settings(source: ClusterFlags, sink: ClusterFlags, **values: Any) -> RunSet
     probe_interval_seconds=flag(
         "Time between two probes.", "--probe-interval", type=float, default=10.0, metavar="SECONDS"
     ),
+    ends=flag(
+        "Let the prober record the ends of partitions, for lag at any time.", "--ends/--no-ends", default=True
+    ),
+    ends_interval_seconds=flag(
+        "Time between two records of the ends.",
+        "--ends-interval",
+        type=float,
+        default=30.0,
+        metavar="SECONDS",
+    ),
     labels=labels_flag(),
     redaction=redaction_flags(),
     rules=rules_flags(),
@@ -108,6 +118,13 @@ class ProbeSettings:
     interval: float = flag(
         "Time between two probes.", type=click.FloatRange(min=1), default=10.0, metavar="SECONDS"
     )
+    ends: bool = flag("Record the ends of partitions, for lag at any time.", "--ends/--no-ends", default=True)
+    ends_interval: float = flag(
+        "Time between two records of the ends.",
+        type=click.FloatRange(min=1),
+        default=30.0,
+        metavar="SECONDS",
+    )
     once: bool = switch("Probe once, print the answers, and write nothing.")
     output: OutputFormat = output_flag(*TABLE_FORMATS)
     table: TableFlags = table_flags()
@@ -117,20 +134,23 @@ class ProbeSettings:
 def probe_command(settings: ProbeSettings) -> int:
     """Ask the brokers which classic groups are rebalancing now, which the offsets topic does not show.
 
-    Writes the answers to the topic group-probes at a fixed interval, and the job reads them there. The job
-    does the same itself unless it runs with --no-probe. With --once the answers are printed instead and
-    nothing is written. Rebalances of Kafka Connect workers are not visible to this probe_command.
+    Writes the answers to the topic group-probes at a fixed interval, and the job reads them there. Also records
+    the ends of partitions there, for lag. The job does the same itself unless it runs with --no-probe. With
+    --once the answers are printed instead and nothing is written. Rebalances of Kafka Connect workers are not
+    visible to this probe_command.
     """
     from groupreplay.streaming.prober import service
+    from groupreplay.streaming.prober.prober import check_round, round_documents
 
     source = settings.source.need()
     if settings.once:
         taken = service.probe_once(source)
-        table, documents = answers_table(taken.answers), service.round_documents(taken)
+        table, documents = answers_table(taken.answers), round_documents(taken)
         settings.table.print([table], documents, settings.output)
-        service.check_round(taken.summary)
+        check_round(taken.summary)
         return ExitCode.OK
-    return service.probe(source, settings.sink.find() or source, settings.topics, settings.interval)
+    sink, ends_interval = settings.sink.find() or source, settings.ends_interval if settings.ends else None
+    return service.probe(source, sink, settings.topics, settings.interval, ends_interval)
 
 
 def answers_table(answers: Iterable[GroupAnswer]) -> Table:

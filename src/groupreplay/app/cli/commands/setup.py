@@ -53,6 +53,7 @@ def _settings(
     sink=sink_flags(),
     topics=topic_flags(),
     probe=flag("Whether the job will run with the prober.", "--probe/--no-probe", default=True),
+    ends=flag("Whether the prober will record the ends of partitions.", "--ends/--no-ends", default=True),
     retention=retention_flags(),
     timeout_seconds=flag(
         "Maximum time of each check.",

@@ -1,0 +1,217 @@
+"""The prober's second series: the ends of partitions, of which only what has changed is written.
+
+It has a thread and clients of its own: rounds for rebalancing groups never wait for it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Final
+from zlib import crc32
+
+from groupreplay.streaming.base.background import Background
+from groupreplay.streaming.contract.partition_ends import EndsRound, PartitionEnds, TopicEnds
+from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.log_ends import (
+    Place,
+    ReadableTopics,
+    TopicLayout,
+    read_ends,
+    readable_topics,
+)
+
+#: A topic is written whole once in so many rounds, for readers of a part of the topic of probes.
+_WHOLE_ROUNDS: Final = 120
+#: Log start offsets are asked for once in so many rounds, which saves a fourth of the time.
+_STARTS_ROUNDS: Final = 10
+#: Partitions in one message: about 200 KB, below the limit of every topic.
+_PARTITIONS_A_MESSAGE: Final = 5_000
+_NO_LEADER: Final = "the partition has no leader"
+_NO_ANSWER: Final = "the leader of the partition did not answer"
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenTopic:
+    """What is known of a topic: its id, and by partition its ends, or why they are not known."""
+
+    topic_id: str
+    partitions: Mapping[int, PartitionEnds | str]
+
+
+@dataclass(frozen=True, slots=True)
+class EndsTaken:
+    """One round: its messages, and all topics as they are then. ``complete`` is written after ``messages``."""
+
+    messages: tuple[TopicEnds, ...]
+    complete: EndsRound
+    topics: Mapping[str, WrittenTopic] = field(default_factory=dict)
+
+
+class EndsRecorder:
+    """Asks one cluster; ``left_out`` are topics that are not asked for."""
+
+    def __init__(
+        self,
+        *,
+        topics: Callable[[], ReadableTopics],
+        ends: Callable[[Collection[Place], Mapping[Place, int]], Mapping[Place, PartitionEnds]],
+        cluster_id: str,
+        clock: Callable[[], int],
+        interval_ms: int,
+        left_out: Collection[str] = (),
+    ) -> None:
+        self._topics, self._ends = topics, ends
+        self._cluster_id, self._clock, self._interval_ms = cluster_id, clock, interval_ms
+        self._left_out = frozenset(left_out)
+        self._writer = uuid.uuid4().hex[:12]
+        self._number = -1
+        self._written: Mapping[str, WrittenTopic] = {}
+
+    def take(self) -> EndsTaken:
+        """Ask once. Call ``remember`` after the messages were written.
+
+        Raises:
+            GroupReplayError: no broker answers.
+        """
+        self._number += 1
+        taken_ms = self._clock()
+        readable = self._topics()
+        layouts = {name: of for name, of in readable.layouts.items() if name not in self._left_out}
+        places = [(name, number) for name, layout in layouts.items() for number in layout.led]
+        ends = self._ends(places, self._starts(layouts))
+        answered_ms = max(taken_ms, self._clock())
+        now = {name: _topic_now(name, layout, ends) for name, layout in layouts.items()}
+        for name in readable.refused.keys() & self._written.keys():
+            before = self._written[name]
+            unknown = dict.fromkeys(before.partitions, readable.refused[name])
+            now[name] = WrittenTopic(before.topic_id, unknown)
+        messages = [
+            message
+            for name in sorted(now)
+            for message in self._changes(name, now[name], taken_ms, answered_ms)
+        ]
+        messages += [
+            self._message(name, self._written[name].topic_id, {}, taken_ms, answered_ms, gone=True)
+            for name in sorted(self._written.keys() - now.keys())
+        ]
+        complete = EndsRound(
+            cluster_id=self._cluster_id,
+            writer=self._writer,
+            number=self._number,
+            taken_ms=taken_ms,
+            answered_ms=answered_ms,
+            interval_ms=self._interval_ms,
+            topics=len(now),
+            partitions=sum(len(topic.partitions) for topic in now.values()),
+        )
+        return EndsTaken(tuple(messages), complete, now)
+
+    def remember(self, taken: EndsTaken) -> None:
+        """The round was written: the next one is compared with it."""
+        self._written = taken.topics
+
+    def _starts(self, layouts: Mapping[str, TopicLayout]) -> dict[Place, int]:
+        """Log start offsets that need not be asked for in this round: they change rarely."""
+        if self._number % _STARTS_ROUNDS == 0:
+            return {}
+        return {
+            (name, number): ends.start
+            for name, topic in self._written.items()
+            if name in layouts and layouts[name].topic_id == topic.topic_id
+            for number, ends in topic.partitions.items()
+            if isinstance(ends, PartitionEnds)
+        }
+
+    def _changes(
+        self, name: str, topic: WrittenTopic, taken_ms: int, answered_ms: int
+    ) -> Iterator[TopicEnds]:
+        before = self._written.get(name)
+        is_whole = (
+            before is None
+            or before.topic_id != topic.topic_id
+            or (self._number + crc32(name.encode())) % _WHOLE_ROUNDS == 0
+        )
+        partitions = (
+            (number, value)
+            for number, value in sorted(topic.partitions.items())
+            if is_whole or before is None or before.partitions.get(number) != value
+        )
+        while chunk := dict(islice(partitions, _PARTITIONS_A_MESSAGE)):
+            yield self._message(name, topic.topic_id, chunk, taken_ms, answered_ms)
+
+    def _message(
+        self,
+        name: str,
+        topic_id: str,
+        partitions: Mapping[int, PartitionEnds | str],
+        taken_ms: int,
+        answered_ms: int,
+        *,
+        gone: bool = False,
+    ) -> TopicEnds:
+        return TopicEnds(
+            cluster_id=self._cluster_id,
+            writer=self._writer,
+            number=self._number,
+            taken_ms=taken_ms,
+            answered_ms=answered_ms,
+            interval_ms=self._interval_ms,
+            topic=name,
+            topic_id=topic_id,
+            partitions={n: value for n, value in partitions.items() if isinstance(value, PartitionEnds)},
+            unknown={n: value for n, value in partitions.items() if isinstance(value, str)},
+            gone=gone,
+        )
+
+
+def _topic_now(name: str, layout: TopicLayout, ends: Mapping[Place, PartitionEnds]) -> WrittenTopic:
+    answers: dict[int, PartitionEnds | str] = dict.fromkeys(layout.leaderless, _NO_LEADER)
+    answers.update((number, ends.get((name, number), _NO_ANSWER)) for number in layout.led)
+    return WrittenTopic(layout.topic_id, answers)
+
+
+def ends_recorder(
+    connection: Connection,
+    *,
+    cluster_id: str,
+    clock: Callable[[], int],
+    interval_seconds: float,
+    left_out: Collection[str],
+) -> EndsRecorder:
+    """A recorder of the ends in one cluster."""
+    return EndsRecorder(
+        topics=lambda: readable_topics(connection),
+        ends=lambda places, starts: read_ends(connection, places, starts),
+        cluster_id=cluster_id,
+        clock=clock,
+        interval_ms=round(1_000 * interval_seconds),
+        left_out=left_out,
+    )
+
+
+def ends_thread(
+    recorder: EndsRecorder,
+    write: Callable[[Sequence[TopicEnds | EndsRound]], object],
+    interval_seconds: float,
+) -> Background:
+    """The thread that records the ends every ``interval_seconds``. If ``write`` raises, the round does not count."""
+
+    def take_round() -> None:
+        taken = recorder.take()
+        if taken.messages:
+            write(taken.messages)
+        # Behind the changes: whoever reads it may conclude that all else is unchanged.
+        write([taken.complete])
+        recorder.remember(taken)
+
+    return Background(
+        name="ends",
+        tick=take_round,
+        pause_seconds=interval_seconds,
+        retry_seconds=interval_seconds,
+        longest_seconds=2 * interval_seconds,
+        failing="the ends of partitions are not recorded",
+    )

@@ -1,0 +1,210 @@
+"""How far a group is behind at any moment: in records, and in time; each with the bounds that the records prove.
+
+The ends of a partition are recorded at an interval, the commits with their own times. Between two answers the end is
+known in bounds only, so a lag is an estimate in a range. What is not known is absent: never 0, never negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from groupreplay.state.phrases import counted, timestamp
+
+#: The clocks of brokers and of the prober may differ by so much.
+_CLOCKS_MS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndSpan:
+    """The ends of one partition, unchanged from a first answer to a last one.
+
+    From ``first_ms`` on, when the first answer was there, the log had at least ``end`` records. Up to ``last_ms``, when
+    the last request was made, it had no more: of a single answer ``last_ms`` is before ``first_ms``. ``stable`` is the
+    last stable offset. ``unknown``: why there was no answer; the offsets mean nothing then.
+    """
+
+    topic_id: str
+    first_ms: int
+    last_ms: int
+    start: int = 0
+    end: int = 0
+    stable: int = 0
+    unknown: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A committed offset and when the broker has written it; ``at_ms`` None: not known."""
+
+    offset: int
+    at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """An estimate and the bounds of the truth; ``most`` None: no bound is known."""
+
+    estimate: int
+    least: int
+    most: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lag:
+    """The lag of one partition; ``records`` None: unknown, and ``notes`` begin with the reason.
+
+    ``time_ms``: how long ago the end passed the committed offset. ``start`` and ``end`` are those of the last answer.
+    """
+
+    records: Range | None = None
+    time_ms: Range | None = None
+    start: int | None = None
+    end: int | None = None
+    notes: tuple[str, ...] = ()
+
+
+def lag_at(spans: Sequence[EndSpan], committed: Committed | None, at_ms: int) -> Lag:
+    """The lag at a moment, from all spans of the partition in the order of ``first_ms``."""
+    if not any(span.first_ms <= at_ms for span in spans):
+        before = f" before {timestamp(spans[0].first_ms)}" if spans else ""
+        return Lag(notes=(f"the ends of the partition were not recorded{before}",))
+    log, is_recreated = _log_of(spans, at_ms)
+    answers = [span for span in log if not span.unknown]
+    past = [span for span in answers if span.first_ms <= at_ms]
+    silent = _silence(log, at_ms)
+    if not past:
+        return Lag(notes=silent or ("the ends of the partition are not known",))
+    last = past[-1]
+    why = _contradiction(log[0], past, committed, is_recreated=is_recreated)
+    if committed is None or why:
+        return Lag(start=last.start, end=last.end, notes=(why, *silent))
+    return Lag(
+        records=_records(answers, committed.offset, at_ms),
+        time_ms=_time(answers, committed.offset, at_ms),
+        start=last.start,
+        end=last.end,
+        notes=(*_remarks(last, committed.offset), *silent),
+    )
+
+
+def _contradiction(
+    first: EndSpan, past: Sequence[EndSpan], committed: Committed | None, *, is_recreated: bool
+) -> str:
+    """Why a known end gives no lag; empty: it does."""
+    if committed is None:
+        return "the group has no committed offset here"
+    if is_recreated and (committed.at_ms is None or committed.at_ms < first.first_ms):
+        return "the topic was deleted and created again; the commit may be of the one before"
+    beyond = _beyond(past, committed)
+    if beyond:
+        return f"the committed offset is {beyond:,} past the end of the log, which was cut or is another one"
+    return ""
+
+
+def total(lags: Iterable[Lag]) -> tuple[Range | None, Range | None, int]:
+    """Of several partitions: the sum of the records, the longest time, and how many partitions are not known."""
+    every = list(lags)
+    records = [lag.records for lag in every if lag.records is not None]
+    times = [lag.time_ms for lag in every if lag.time_ms is not None]
+    return (
+        _joined(records, sum) if records else None,
+        _joined(times, max) if times else None,
+        len(every) - len(records),
+    )
+
+
+def _joined(ranges: Sequence[Range], join: Callable[[Sequence[int]], int]) -> Range:
+    bounds = [item.most for item in ranges if item.most is not None]
+    return Range(
+        join([item.estimate for item in ranges]),
+        join([item.least for item in ranges]),
+        join(bounds) if len(bounds) == len(ranges) else None,
+    )
+
+
+def _log_of(spans: Sequence[EndSpan], at_ms: int) -> tuple[Sequence[EndSpan], bool]:
+    """The spans of the log that there is at that moment, and whether another topic of the name was before it.
+
+    A log that was cut is another log: its end passes an offset twice.
+    """
+    here = max(place for place, span in enumerate(spans) if span.first_ms <= at_ms)
+    first = last = here
+    while first > 0 and _goes_on(spans[first - 1], spans[first]):
+        first -= 1
+    while last + 1 < len(spans) and _goes_on(spans[last], spans[last + 1]):
+        last += 1
+    return spans[first : last + 1], first > 0 and spans[first - 1].topic_id != spans[first].topic_id
+
+
+def _goes_on(before: EndSpan, after: EndSpan) -> bool:
+    if before.topic_id != after.topic_id:
+        return False
+    if before.unknown or after.unknown:
+        return True
+    # Two probers may answer in another order than the brokers did: only what contradicts itself was cut.
+    return before.end <= after.end or before.first_ms > after.last_ms
+
+
+def _silence(log: Sequence[EndSpan], at_ms: int) -> tuple[str, ...]:
+    last = [span for span in log if span.first_ms <= at_ms][-1]
+    return (f"{last.unknown}, since {timestamp(last.first_ms)}",) if last.unknown else ()
+
+
+def _beyond(past: Sequence[EndSpan], committed: Committed) -> int:
+    """By how many offsets a commit is past the end that a later request has returned; 0: it is not."""
+    if committed.at_ms is None:
+        return max(0, committed.offset - past[-1].end)
+    later = [span.end for span in past if span.last_ms >= committed.at_ms + _CLOCKS_MS]
+    return max(0, committed.offset - later[-1]) if later else 0
+
+
+def _records(answers: Sequence[EndSpan], offset: int, at_ms: int) -> Range:
+    lower = max((span for span in answers if span.first_ms <= at_ms), key=lambda span: span.end)
+    least = max(0, lower.end - offset)
+    later = [span for span in answers if span.last_ms >= at_ms]
+    if not later:
+        return Range(least, least, None)
+    upper = min(later, key=lambda span: span.end)
+    most = max(least, upper.end - offset)
+    # From the last moment with one end to the first moment with the other.
+    low_ms, high_ms = max(lower.first_ms, lower.last_ms), min(upper.first_ms, upper.last_ms)
+    end = _between(at_ms, (low_ms, lower.end), (high_ms, upper.end))
+    return Range(min(most, max(least, round(end) - offset)), least, most)
+
+
+def _time(answers: Sequence[EndSpan], offset: int, at_ms: int) -> Range:
+    """How long before the moment the end passed the offset: when the first record that is not consumed was written."""
+    before = max((span for span in answers if span.end <= offset), key=lambda s: s.last_ms, default=None)
+    after = min((span for span in answers if span.end > offset), key=lambda s: s.first_ms, default=None)
+    least = 0 if after is None else max(0, at_ms - after.first_ms)
+    if before is None:
+        return Range(least, least, None)
+    most = max(least, at_ms - before.last_ms)
+    if after is None:
+        is_behind_none = any(span.first_ms <= at_ms <= span.last_ms for span in answers)
+        return Range(0, 0, 0 if is_behind_none else most)
+    # The middle of the record: one that is alone in its interval may be anywhere in it.
+    passed_ms = _between(offset + 0.5, (before.end, before.last_ms), (after.end, after.first_ms))
+    return Range(min(most, max(least, round(at_ms - passed_ms))), least, most)
+
+
+def _between(at: float, low: tuple[float, float], high: tuple[float, float]) -> float:
+    """The value at ``at`` on the line through two points; that of the first one if they are at one place."""
+    if high[0] <= low[0]:
+        return low[1]
+    share = min(1.0, max(0.0, (at - low[0]) / (high[0] - low[0])))
+    return low[1] + share * (high[1] - low[1])
+
+
+def _remarks(last: EndSpan, offset: int) -> tuple[str, ...]:
+    remarks = []
+    if last.start > offset:
+        remarks.append(f"records are already gone: {last.start - offset:,}")
+    waiting = last.end - max(last.stable, offset)
+    if last.stable < last.end and waiting > 0:
+        remarks.append(
+            f"behind an open transaction, unreadable with read_committed: {counted(waiting, 'record')}"
+        )
+    return tuple(remarks)

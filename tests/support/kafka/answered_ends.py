@@ -1,0 +1,85 @@
+"""A cluster that answers requests for the ends of partitions, as ``Connection`` hands the answers on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient
+
+from groupreplay.streaming.contract.log import EpochEnd
+from groupreplay.streaming.contract.partition_ends import PartitionEnds
+from groupreplay.streaming.kafka.log_ends import Place
+
+
+class AnsweredEnds:
+    """``ends`` by partition; ``leaderless`` partitions; ``errors``: codes by topic; ``internal`` topics."""
+
+    def __init__(
+        self,
+        ends: Mapping[Place, PartitionEnds],
+        *,
+        leaderless: Collection[Place] = (),
+        silent: Collection[Place] = (),
+        errors: Mapping[str, int] | None = None,
+        internal: Collection[str] = (),
+    ) -> None:
+        self.ends, self.leaderless, self.silent = ends, leaderless, silent
+        self.errors, self.internal = dict(errors or {}), internal
+        self.asked: list[list[Place]] = []
+        self.forgotten = 0
+
+    def metadata(self, where: str) -> Any:
+        """All topics."""
+        places = {*self.ends, *self.leaderless, *((topic, 0) for topic in self.errors)}
+        return SimpleNamespace(topics=dict.fromkeys(topic for topic, _ in places))
+
+    def admin(self) -> AdminClient:
+        """The part of the client that is used."""
+        client: AdminClient = SimpleNamespace(describe_topics=self._describe)
+        return client
+
+    def forget_admin(self) -> None:
+        """Counts."""
+        self.forgotten += 1
+
+    def partition_starts(self, places: Collection[Place]) -> dict[Place, int]:
+        """The log start offsets."""
+        self.asked.append(list(places))
+        return {place: self.ends[place].start for place in self._answering(places)}
+
+    def partition_ends(
+        self, places: Collection[Place], level: IsolationLevel, seconds: float
+    ) -> dict[Place, EpochEnd]:
+        """High watermarks, or last stable offsets."""
+        is_stable = level == IsolationLevel.READ_COMMITTED
+        return {
+            place: EpochEnd(
+                self.ends[place].stable if is_stable else self.ends[place].end, self.ends[place].epoch
+            )
+            for place in self._answering(places)
+        }
+
+    def _answering(self, places: Collection[Place]) -> Iterable[Place]:
+        return [place for place in places if place in self.ends and place not in self.silent]
+
+    def _describe(self, topics: Any, request_timeout: float) -> dict[str, Future[Any]]:
+        return {name: self._described(name) for name in topics.topic_names}
+
+    def _described(self, name: str) -> Future[Any]:
+        answer = Future[Any]()
+        partitions = [
+            SimpleNamespace(id=number, leader=None if (topic, number) in self.leaderless else object())
+            for topic, number in sorted({*self.ends, *self.leaderless})
+            if topic == name
+        ]
+        code = self.errors.get(name, None if partitions else KafkaError.UNKNOWN_TOPIC_OR_PART)
+        if code is None:
+            is_internal = name in self.internal
+            answer.set_result(SimpleNamespace(topic_id=None, partitions=partitions, is_internal=is_internal))
+        else:
+            answer.set_exception(KafkaException(KafkaError(code)))
+        return answer
