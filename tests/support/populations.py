@@ -80,9 +80,7 @@ class Population:
             )
         )
 
-    def tell(
-        self, group: Member, fact: Fact, at_ms: int, severity: Severity | None = None
-    ) -> None:
+    def tell(self, group: Member, fact: Fact, at_ms: int, severity: Severity | None = None) -> None:
         """An event of the group."""
         self._count += 1
         cause = Cause(
@@ -98,7 +96,9 @@ class Population:
         )
         self.items += event_items(json.loads(cloud_event(event, CONTEXT, at_ms).value))
 
-    def pauses(self, group: Member, since_ms: int, after_ms: int = 2 * MINUTE, until_ms: int | None = None) -> None:
+    def pauses(
+        self, group: Member, since_ms: int, after_ms: int = 2 * MINUTE, until_ms: int | None = None
+    ) -> None:
         """Its commits stop; that is told later, and also when they go on."""
         paused = CommitsPaused(
             status="firing",
@@ -196,7 +196,7 @@ class Population:
 
     def creates(self, group: Member, at_ms: int) -> None:
         """It is new."""
-        self.tell(group, GroupCreated(), at_ms)
+        self.tell(group, GroupCreated(generation=1, since_ms=at_ms), at_ms)
 
     def lives(self, seed: int = 2, every_ms: int = 20 * MINUTE, until_ms: int = AT + 60 * MINUTE) -> None:
         """What happens every day: each group rebalances now and then, and sometimes pauses."""
@@ -258,7 +258,9 @@ def _spread(groups: Sequence[Member], over_ms: int, at_ms: int = AT) -> Iterable
 
 
 @_story(
-    Expected(groups=30, shared="partition 12", kind="rebalance.completed", severity="INFO", certainty="proven")
+    Expected(
+        groups=30, shared="partition 12", kind="rebalance.completed", severity="INFO", certainty="proven"
+    )
 )
 def a_coordinator_moves() -> Population:
     population = Population.of(600)
@@ -275,7 +277,9 @@ def a_coordinator_moves() -> Population:
 
 
 @_story(
-    Expected(groups=30, shared="partition 12", kind="rebalance.completed", severity="INFO", certainty="inferred")
+    Expected(
+        groups=30, shared="partition 12", kind="rebalance.completed", severity="INFO", certainty="inferred"
+    )
 )
 def a_coordinator_moves_and_nobody_asked_the_brokers() -> Population:
     population = a_coordinator_moves.tell()
@@ -295,7 +299,9 @@ def a_broker_is_gone() -> Population:
     return population
 
 
-@_story(Expected(groups=8, shared="topic orders", kind="offsets.deleted", severity="WARN", certainty="proven"))
+@_story(
+    Expected(groups=8, shared="topic orders", kind="offsets.deleted", severity="WARN", certainty="proven")
+)
 def a_topic_is_deleted() -> Population:
     population = Population.of(200)
     chosen = population.change(8, topic="orders")
@@ -305,11 +311,16 @@ def a_topic_is_deleted() -> Population:
     return population
 
 
-@_story(Expected(groups=6, shared="client billing", kind="rebalance.completed", severity="INFO", certainty="inferred"))
+@_story(
+    Expected(
+        groups=6, shared="client billing", kind="rebalance.completed", severity="INFO", certainty="inferred"
+    )
+)
 def one_client_is_deployed() -> Population:
     population = Population.of(200)
     chosen = [
-        replace(group, client=f"billing-{i}") for i, group in enumerate(population.change(6, client="billing"))
+        replace(group, client=f"billing-{i}")
+        for i, group in enumerate(population.change(6, client="billing"))
     ]
     population.lives()
     for group, at_ms in _spread(chosen, 4 * SECOND):
@@ -328,7 +339,9 @@ def a_host_dies() -> Population:
     return population
 
 
-@_story(Expected(groups=120, shared="topic orders", kind="commits.paused", severity="INFO", certainty="inferred"))
+@_story(
+    Expected(groups=120, shared="topic orders", kind="commits.paused", severity="INFO", certainty="inferred")
+)
 def all_readers_of_a_topic_stop() -> Population:
     population = Population.of(400)
     chosen = population.change(120, topic="orders")
@@ -363,7 +376,9 @@ def all_groups_stop_and_all_read_one_topic() -> Population:
     return population
 
 
-@_story(Expected(groups=21, shared="topic orders", kind="commits.paused", severity="INFO", certainty="inferred"))
+@_story(
+    Expected(groups=21, shared="topic orders", kind="commits.paused", severity="INFO", certainty="inferred")
+)
 def one_group_is_told_of_ten_minutes_later() -> Population:
     population = Population.of(200)
     chosen = population.change(21, topic="orders")
@@ -375,7 +390,9 @@ def one_group_is_told_of_ten_minutes_later() -> Population:
     return population
 
 
-@_story(Expected(groups=10, shared="topic orders", kind="rebalance.stuck", severity="ERROR", certainty="inferred"))
+@_story(
+    Expected(groups=10, shared="topic orders", kind="rebalance.stuck", severity="ERROR", certainty="inferred")
+)
 def readers_of_a_topic_are_stuck_and_then_rebalance() -> Population:
     population = Population.of(200)
     chosen = population.change(10, topic="orders")
@@ -386,7 +403,9 @@ def readers_of_a_topic_are_stuck_and_then_rebalance() -> Population:
     return population
 
 
-@_story(Expected(groups=5, shared="topic orders", kind="commits.paused", severity="INFO", certainty="inferred"))
+@_story(
+    Expected(groups=5, shared="topic orders", kind="commits.paused", severity="INFO", certainty="inferred")
+)
 def a_small_cluster_whose_topic_stands_still() -> Population:
     population = Population.of(12)
     chosen = population.change(5, topic="orders")

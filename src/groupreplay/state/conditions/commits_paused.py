@@ -36,6 +36,7 @@ class CommitsPaused(Condition):
         "with the next commit, or when the last member leaves."
     )
     SEVERITY = Severity.INFO
+    GROUPS_DID = "stopped committing"
     MEANING = "commits stopped"
     EXAMPLES = (
         Example(

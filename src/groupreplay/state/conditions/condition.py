@@ -57,12 +57,15 @@ class Condition(Fact):
     ``SEVERITY`` its usual severity, by which everything draws it, its fields are those of the event, and
     ``firing_text`` is how it reads on the terminal.
 
+    ``GROUPS_DID`` is what began, after the number of groups in an incident.
+
     ``MEANING`` is what it was, in a verdict about a group. A verdict leaves it out beside the condition ``IMPLIED_BY``,
     and counts partitions without commits meanwhile if it ``STOPS_COMMITS``.
     """
 
     SEVERITY: ClassVar[Severity] = Severity.WARN
     MEANING: ClassVar[str] = ""
+    GROUPS_DID: ClassVar[str] = ""
     IMPLIED_BY: ClassVar[str] = ""
     STOPS_COMMITS: ClassVar[bool] = False
     ALERTS: ClassVar[tuple[Alert, ...]] = ()

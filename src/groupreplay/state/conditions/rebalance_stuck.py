@@ -43,6 +43,7 @@ class RebalanceStuck(Condition):
         "`wedged` means that it lasts longer than the protocol allows."
     )
     SEVERITY = Severity.ERROR
+    GROUPS_DID = "were stuck in a rebalance"
     MEANING = "stuck in a rebalance"
     STOPS_COMMITS = True
     ALERTS = (

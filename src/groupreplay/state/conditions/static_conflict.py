@@ -24,6 +24,7 @@ class StaticConflict(Condition):
     NAME = "static.conflict"
     DOC = "An instance id went from one place to another and back: two processes have it."
     SEVERITY = Severity.ERROR
+    GROUPS_DID = "had two processes with one instance id"
     MEANING = "two processes used one instance id"
     ALERTS = (
         Alert(
