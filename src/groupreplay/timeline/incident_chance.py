@@ -42,14 +42,14 @@ class Surroundings:
     """What a coincidence is judged by.
 
     ``groups``: how many there are; ``sharing``: how many have an attribute; ``attributes``: what the group of a signal
-    has; ``pace``: begins in one group and millisecond before a time, of these groups or of all, whichever is more; None:
-    too little is known of the time before.
+    has; ``pace``: begins in one group and millisecond before a chain, and around it; None: too little is known of the
+    time before.
     """
 
     groups: int
     sharing: Callable[[Attribute], int]
     attributes: Callable[[Signal], frozenset[Attribute]]
-    pace: Callable[[int, frozenset[str]], float | None]
+    pace: Callable[[Sequence[Signal]], float | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ def _rank(attribute: Attribute, chain: Sequence[Signal], near: int, around: Surr
 
 def _moment(hit: frozenset[str], of: int, chain: Sequence[Signal], around: Surroundings) -> float:
     """The logarithm of the probability that so many of these groups begin in so short a time."""
-    pace = around.pace(chain[0].begin_ms, hit)
+    pace = around.pace(chain)
     if pace is None:
         return 0.0
     window_ms = chain[-1].begin_ms - chain[0].begin_ms + GAP_MS
@@ -180,18 +180,31 @@ _HOUR_MS: Final = 3_600_000
 
 def pace_of(
     signals: Sequence[Signal], groups: int, since_ms: int
-) -> Callable[[int, frozenset[str]], float | None]:
-    """The pace of these groups, or of all, in the hour before a time; never quite none. ``signals`` by their begin."""
+) -> Callable[[Sequence[Signal]], float | None]:
+    """The pace of all groups or of those of a chain in the hour before it, or of all around it, whichever is highest.
+
+    It is never quite none. ``signals`` by their begin. What lasts, such as the work of a tool that runs each minute, has
+    the same pace right before and after a chain.
+    """
     begins = [signal.begin_ms for signal in signals]
 
-    def pace(at_ms: int, hit: frozenset[str]) -> float | None:
-        before_ms = at_ms - _LONGEST_MS
+    def count(first_ms: int, last_ms: int) -> int:
+        return bisect_left(begins, last_ms) - bisect_left(begins, first_ms)
+
+    def pace(chain: Sequence[Signal]) -> float | None:
+        began_ms, last_ms, hit = chain[0].begin_ms, chain[-1].begin_ms, groups_of(chain)
+        before_ms = began_ms - _LONGEST_MS
         first_ms = max(since_ms, before_ms - _HOUR_MS)
-        if before_ms - first_ms < _KNOWN_MS and not (signals and signals[0].is_trouble):
+        if before_ms - first_ms < _KNOWN_MS and not chain[0].is_trouble:
             return None
         former = signals[bisect_left(begins, first_ms) : bisect_left(begins, before_ms)]
         of_hit = sum(signal.group_id in hit for signal in former)
         known_ms = max(before_ms - first_ms, _LONGEST_MS)
-        return max((len(former) + 1) / max(groups, 1), of_hit / len(hit)) / known_ms
+        around = max(count(before_ms, began_ms), count(last_ms + 1, last_ms + _LONGEST_MS))
+        return max(
+            (len(former) + 1) / max(groups, 1) / known_ms,
+            of_hit / len(hit) / known_ms,
+            around / max(groups, 1) / _LONGEST_MS,
+        )
 
     return pace

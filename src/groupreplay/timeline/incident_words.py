@@ -16,6 +16,8 @@ from groupreplay.timeline.diagnosis import FirstStep
 from groupreplay.timeline.event_reading import clock
 
 _ALSO_SHOWN: Final = 2
+#: What happened to fewer than a fifth of the groups may be chance.
+_ALSO_SHARE: Final = 5
 _DID: Final = {
     RebalanceCompleted.NAME: "rebalanced",
     MemberLeft.NAME: "lost a member",
@@ -82,7 +84,8 @@ def incident_text(incident: Mapping[str, Any], proof: Proof | None) -> str:
     """``120 groups stopped committing at 03:50:25 within 2 s; all consume topic orders, and so do 3 of 280 others``."""
     kinds: Mapping[str, int] = incident["kinds"]
     kind, count = main_kind(kinds), incident["group_count"]
-    others = [f"{counted(kinds[other], 'group')} {_did(other)}" for other in kinds if other != kind]
+    often = [other for other in kinds if other != kind and _ALSO_SHARE * kinds[other] >= count]
+    others = [f"{counted(kinds[other], 'group')} {_did(other)}" for other in often]
     also = f" ({', '.join(others[:_ALSO_SHOWN])})" if others else ""
     span_ms = incident["last_began_ms"] - incident["since_ms"]
     within = "in one moment" if span_ms < 1 else f"within {milliseconds(span_ms)}"

@@ -11,6 +11,7 @@ import hashlib
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -43,6 +44,7 @@ _MOST_PENDING: Final = 50_000
 _MOST_GROUPS: Final = 100_000
 _MOST_INCIDENTS: Final = 100
 _MOST_CONDITIONS: Final = 20_000
+_MOST_LEADERS: Final = 30
 _GROUPS_SHOWN: Final = 200
 _EVENTS_SHOWN: Final = 20
 
@@ -92,7 +94,9 @@ class _Open(msgspec.Struct):
             self.last_began_ms = max(self.last_began_ms, signal.begin_ms)
         kinds = self.groups.setdefault(signal.group_id, set())
         self.proofs += signal.kind not in kinds and signal.proof in self.shared
-        kinds.add(signal.kind)
+        if signal.is_trouble or not kinds or signal.begin_ms <= self.last_began_ms + GAP_MS:
+            # A rebalance long after the begin may be an ordinary one.
+            kinds.add(signal.kind)
         self.severities = [worst([*self.severities, signal.severity])]
         self.heard_ms = max(self.heard_ms, signal.at_ms)
         if signal.holds and len(self.holds) < _MOST_CONDITIONS:
@@ -100,6 +104,32 @@ class _Open(msgspec.Struct):
         self.ended_ms = max(self.ended_ms, signal.begin_ms)
         if len(self.events) < _EVENTS_SHOWN and signal.id not in self.events:
             self.events.append(signal.id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SevereIncident:
+    """An incident with its severity, the highest of what it consists of, as pages and terminals show it."""
+
+    severity: str
+    incident: Incident
+
+
+def last_forms(events: Iterable[Event]) -> list[SevereIncident]:
+    """Each incident as it was told last, the worst first."""
+    last: dict[str, SevereIncident] = {}
+    for event in events:
+        if isinstance(event.fact, Incident):
+            severity = (event.severity or Severity.INFO).name
+            last[event.fact.incident_id] = SevereIncident(severity=severity, incident=event.fact)
+    return sorted(
+        last.values(),
+        key=lambda severe: (
+            -Severity[severe.severity],
+            severe.incident.until_ms is not None,
+            -severe.incident.group_count,
+            severe.incident.since_ms,
+        ),
+    )
 
 
 class IncidentFinder(msgspec.Struct, kw_only=True):
@@ -155,7 +185,7 @@ class IncidentFinder(msgspec.Struct, kw_only=True):
         elif isinstance(item, LeaderSeen):
             seen = self._leaders.setdefault(item.partition, [])
             if not seen or (seen[-1].broker, seen[-1].error) != (item.broker, item.error):
-                self._leaders[item.partition] = [*seen[-9:], item]
+                self._leaders[item.partition] = [*seen[-_MOST_LEADERS:], item]
         elif isinstance(item, Ended):
             for incident in self._open:
                 if item.id in incident.holds:
@@ -226,14 +256,17 @@ class IncidentFinder(msgspec.Struct, kw_only=True):
         brokers = [leader.broker for leader in seen if leader.at_ms <= at_ms]
         return brokers[-1] if brokers else seen[0].broker if seen else None
 
-    def _count_sharing(self, attribute: Attribute, at_ms: int) -> int:
+    def _count_sharing(self, attribute: Attribute, first_ms: int, last_ms: int) -> int:
+        """How many groups have something; a broker: a minute before some moment between these times."""
         if attribute[0] != "broker":
             return self._sharing.get(attribute, 0)
-        return sum(
-            self._sharing.get(("partition", str(partition)), 0)
-            for partition in self._leaders
-            if str(self._leader(partition, at_ms)) == attribute[1]
-        )
+        count = 0
+        for partition, seen in self._leaders.items():
+            first = self._leader(partition, first_ms - _MINUTE_MS)
+            later = {leader.broker for leader in seen if first_ms < leader.at_ms + _MINUTE_MS <= last_ms}
+            if attribute[1] in {str(broker) for broker in {first, *later}}:
+                count += self._sharing.get(("partition", str(partition)), 0)
+        return count
 
     # -- incidents
 
@@ -243,15 +276,15 @@ class IncidentFinder(msgspec.Struct, kw_only=True):
             return
         fresh, self._fresh = self._fresh, []
         for is_trouble in (True, False):
-            mine = [signal for signal in fresh if signal.is_trouble == is_trouble]
-            while mine and len(self._open) < _MOST_INCIDENTS:
-                near = self._near(is_trouble, mine)
+            while len(self._open) < _MOST_INCIDENTS:
+                left = {signal.id for signal in self._pending.get(is_trouble, ())}
+                near = self._near(is_trouble, [signal for signal in fresh if signal.id in left])
+                if not near:
+                    break
                 coincidence = best_coincidence(near, self._surroundings(is_trouble, near))
                 if coincidence is None:
                     break
                 self._open_incident(coincidence, step_ms)
-                left = {signal.id for signal in self._pending[is_trouble]}
-                mine = [signal for signal in mine if signal.id in left]
         self._forget(step_ms)
 
     def _near(self, is_trouble: bool, fresh: Sequence[Signal]) -> list[Signal]:
@@ -266,11 +299,11 @@ class IncidentFinder(msgspec.Struct, kw_only=True):
     def _surroundings(self, is_trouble: bool, near: Sequence[Signal]) -> Surroundings:
         groups = max(len(self._groups), 1)
         since_ms = self._first_ms or 0
-        at_ms = near[0].begin_ms - _MINUTE_MS if near else 0
+        first_ms, last_ms = near[0].begin_ms, near[-1].begin_ms
         known = {signal.id: self._attributes(signal) for signal in near}
         return Surroundings(
             groups=groups,
-            sharing=lambda attribute: self._count_sharing(attribute, at_ms),
+            sharing=lambda attribute: self._count_sharing(attribute, first_ms, last_ms),
             attributes=lambda signal: known[signal.id],
             pace=pace_of(self._pending.get(is_trouble, ()), groups, since_ms),
         )
@@ -322,9 +355,12 @@ class IncidentFinder(msgspec.Struct, kw_only=True):
                 news.append(self._event(incident, IncidentResolved, step_ms))
         return news
 
-    def holding(self) -> list[Event]:
-        """The incidents that are open, as they are now."""
-        return [self._event(incident, IncidentOpened, self.passed_ms) for incident in self._open]
+    def end(self) -> list[Event]:
+        """What a log that has ended still has to tell: all of it, and the incidents that are open at its end."""
+        news = self.advance(
+            max([self.passed_ms, *(item.at_ms for item in self._waiting)]) + _OVER_MS + _STEP_MS
+        )
+        return news + [self._event(incident, IncidentOpened, self.passed_ms) for incident in self._open]
 
     def _event(self, incident: _Open, kind: type[Incident], step_ms: int) -> Event:
         proof = self._proof(incident)
@@ -362,7 +398,8 @@ class IncidentFinder(msgspec.Struct, kw_only=True):
         groups = max(len(self._groups), len(incident.groups))
         for kind, value in incident.shared:
             with_it = max(
-                self._count_sharing((kind, value), incident.since_ms - _MINUTE_MS), len(incident.groups)
+                self._count_sharing((kind, value), incident.since_ms, incident.last_began_ms),
+                len(incident.groups),
             )
             yield Shared(
                 kind=kind,

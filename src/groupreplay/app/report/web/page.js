@@ -21,6 +21,13 @@
     row.append(name, element("td", strip.group_type), picture, element("td", stripText(strip), { class: "text" }), element("td", String(strip.moved)));
     return row;
   }
+  const toneOf = severity => severity.toLowerCase();
+  function incidentRow({ severity, incident }) {
+    const row = element("li"), open = incident.until_ms === null ? "; it still lasts" : "";
+    row.append(element("span", null, { class: `tone ${toneOf(severity)}`, role: "img", "aria-label": severity }), element("span", `${safe(incident.text, 600)}${open}. `));
+    row.append(element("span", `Do first: ${safe(incident.first, 600)} `), element("code", safe(incident.command, 300)));
+    return row;
+  }
   function showOverview() {
     const { zone } = GroupView.state;
     byId("overview").classList.remove("hidden"); byId("group").classList.add("hidden");
@@ -32,6 +39,7 @@
     byId("strip-count").textContent = `${counted(found.length, "group")}; ${documents.length} can be opened`;
     byId("strips").replaceChildren(...found.slice(0, stripRows).map(strip => stripRow(strip, full.get(strip.group_id))));
     byId("more-strips").classList.toggle("hidden", found.length <= stripRows);
+    byId("incidents").replaceChildren(...overview.incidents.map(incidentRow));
     byId("all-remarks").replaceChildren(...overview.remarks.map(one => element("li", safe(one.text, 600))));
     GroupView.showFoot(overview.source);
   }
