@@ -263,6 +263,7 @@ def _spread(groups: Sequence[Member], over_ms: int, at_ms: int = AT) -> Iterable
     )
 )
 def a_coordinator_moves() -> Population:
+    """A coordinator moves."""
     population = Population.of(600)
     chosen = population.change(30, partition=12)
     rest = [group for group in population.groups if group.partition == 12 and group not in chosen]
@@ -282,6 +283,7 @@ def a_coordinator_moves() -> Population:
     )
 )
 def a_coordinator_moves_and_nobody_asked_the_brokers() -> Population:
+    """A coordinator moves and nobody asked the brokers."""
     population = a_coordinator_moves.tell()
     population.items = [item for item in population.items if not isinstance(item, LeaderSeen)]
     return population
@@ -289,6 +291,7 @@ def a_coordinator_moves_and_nobody_asked_the_brokers() -> Population:
 
 @_story(Expected(groups=80, shared="broker 2", kind="commits.paused", severity="INFO", certainty="proven"))
 def a_broker_is_gone() -> Population:
+    """A broker is gone."""
     population = Population.of(240)
     population.lives()
     hit = [group for group in population.groups if group.partition % 3 == 1]
@@ -303,6 +306,7 @@ def a_broker_is_gone() -> Population:
     Expected(groups=8, shared="topic orders", kind="offsets.deleted", severity="WARN", certainty="proven")
 )
 def a_topic_is_deleted() -> Population:
+    """A topic is deleted."""
     population = Population.of(200)
     chosen = population.change(8, topic="orders")
     population.lives()
@@ -317,6 +321,7 @@ def a_topic_is_deleted() -> Population:
     )
 )
 def one_client_is_deployed() -> Population:
+    """One client is deployed."""
     population = Population.of(200)
     chosen = [
         replace(group, client=f"billing-{i}")
@@ -330,6 +335,7 @@ def one_client_is_deployed() -> Population:
 
 @_story(Expected(groups=9, shared="host 10.9.9.9", kind="member.left", severity="WARN", certainty="inferred"))
 def a_host_dies() -> Population:
+    """A host dies."""
     population = Population.of(200)
     chosen = population.change(9, host="/10.9.9.9")
     population.lives()
@@ -343,6 +349,7 @@ def a_host_dies() -> Population:
     Expected(groups=120, shared="topic orders", kind="commits.paused", severity="INFO", certainty="inferred")
 )
 def all_readers_of_a_topic_stop() -> Population:
+    """All readers of a topic stop."""
     population = Population.of(400)
     chosen = population.change(120, topic="orders")
     population.lives()
@@ -356,6 +363,7 @@ def all_readers_of_a_topic_stop() -> Population:
     Expected(groups=15, shared="host 10.9.9.9", kind="member.left", severity="WARN", certainty="inferred"),
 )
 def two_at_once() -> Population:
+    """Two at once."""
     population = Population.of(300)
     host = population.change(15, host="/10.9.9.9")
     topic = population.change(12, topic="orders")
@@ -369,6 +377,7 @@ def two_at_once() -> Population:
 
 @_story(Expected(groups=40, shared="", kind="commits.paused", severity="INFO", certainty="inferred"))
 def all_groups_stop_and_all_read_one_topic() -> Population:
+    """All groups stop and all read one topic."""
     population = Population.of(40, topic="orders")
     population.lives()
     for group, at_ms in _spread(population.groups, 2 * SECOND):
@@ -380,6 +389,7 @@ def all_groups_stop_and_all_read_one_topic() -> Population:
     Expected(groups=21, shared="topic orders", kind="commits.paused", severity="INFO", certainty="inferred")
 )
 def one_group_is_told_of_ten_minutes_later() -> Population:
+    """One group is told of ten minutes later."""
     population = Population.of(200)
     chosen = population.change(21, topic="orders")
     population.lives()
@@ -394,6 +404,7 @@ def one_group_is_told_of_ten_minutes_later() -> Population:
     Expected(groups=10, shared="topic orders", kind="rebalance.stuck", severity="ERROR", certainty="inferred")
 )
 def readers_of_a_topic_are_stuck_and_then_rebalance() -> Population:
+    """Readers of a topic are stuck and then rebalance."""
     population = Population.of(200)
     chosen = population.change(10, topic="orders")
     population.lives()
@@ -407,6 +418,7 @@ def readers_of_a_topic_are_stuck_and_then_rebalance() -> Population:
     Expected(groups=5, shared="topic orders", kind="commits.paused", severity="INFO", certainty="inferred")
 )
 def a_small_cluster_whose_topic_stands_still() -> Population:
+    """A small cluster whose topic stands still."""
     population = Population.of(12)
     chosen = population.change(5, topic="orders")
     population.lives()
@@ -417,6 +429,7 @@ def a_small_cluster_whose_topic_stands_still() -> Population:
 
 @_story()
 def an_ordinary_day() -> Population:
+    """An ordinary day."""
     population = Population.of(500)
     population.lives()
     return population
@@ -424,6 +437,7 @@ def an_ordinary_day() -> Population:
 
 @_story()
 def a_busy_day() -> Population:
+    """A busy day."""
     population = Population.of(500)
     population.lives(every_ms=2 * MINUTE)
     return population
@@ -431,6 +445,7 @@ def a_busy_day() -> Population:
 
 @_story()
 def three_conditions_in_one_minute_by_chance() -> Population:
+    """Three conditions in one minute by chance."""
     population = Population.of(200)
     population.lives()
     for group, at_ms in _spread(population.groups[:3], 50 * SECOND):
@@ -440,6 +455,7 @@ def three_conditions_in_one_minute_by_chance() -> Population:
 
 @_story()
 def a_rolling_restart_across_the_groups_of_a_client() -> Population:
+    """A rolling restart across the groups of a client."""
     population = Population.of(200)
     chosen = population.change(20, client="billing")
     population.lives()
@@ -450,6 +466,7 @@ def a_rolling_restart_across_the_groups_of_a_client() -> Population:
 
 @_story()
 def one_slow_group() -> Population:
+    """One slow group."""
     population = Population.of(200)
     population.lives()
     for i in range(10):
@@ -460,6 +477,7 @@ def one_slow_group() -> Population:
 
 @_story()
 def two_groups_lose_members_on_a_host_that_all_share() -> Population:
+    """Two groups lose members on a host that all share."""
     population = Population.of(200, host="/10.0.0.1")
     population.lives()
     for group in population.groups[:2]:
@@ -469,6 +487,7 @@ def two_groups_lose_members_on_a_host_that_all_share() -> Population:
 
 @_story()
 def offsets_of_many_groups_expire_in_one_check() -> Population:
+    """Offsets of many groups expire in one check."""
     population = Population.of(200)
     chosen = population.change(20, topic="orders")
     population.lives()
@@ -479,6 +498,7 @@ def offsets_of_many_groups_expire_in_one_check() -> Population:
 
 @_story()
 def a_cluster_starts() -> Population:
+    """A cluster starts."""
     population = Population.of(100, topic="orders")
     for group, at_ms in _spread(population.groups, 30 * SECOND):
         population.creates(group, at_ms)

@@ -183,8 +183,8 @@ def pace_of(
 ) -> Callable[[Sequence[Signal]], float | None]:
     """The pace of all groups or of those of a chain in the hour before it, or of all around it, whichever is highest.
 
-    It is never quite none. ``signals`` by their begin. What lasts, such as the work of a tool that runs each minute, has
-    the same pace right before and after a chain.
+    It is never quite none. ``signals`` by their begin. What lasts, such as the work of a tool that runs each minute,
+    has the same pace right before and after a chain.
     """
     begins = [signal.begin_ms for signal in signals]
 

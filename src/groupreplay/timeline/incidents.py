@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import msgspec
 
-from groupreplay.state.events.event import Evidence, Event, History, Severity
+from groupreplay.state.events.event import Event, Evidence, History, Severity
 from groupreplay.state.events.incident_events import Incident, IncidentOpened, IncidentResolved, Shared
 from groupreplay.timeline.facts import worst
 from groupreplay.timeline.incident_chance import (
@@ -26,6 +26,7 @@ from groupreplay.timeline.incident_chance import (
     best_coincidence,
     pace_of,
 )
+from groupreplay.timeline.incident_groups import SharedBy
 from groupreplay.timeline.incident_signals import Attribute, Ended, GroupSeen, Item, LeaderSeen, Signal
 from groupreplay.timeline.incident_words import Proof, first_step, incident_text
 
@@ -36,31 +37,13 @@ _MINUTE_MS: Final = 60_000
 _GROWS_MS: Final = 5 * _MINUTE_MS
 #: An incident is over when nothing was heard of it for so long: a pause of commits is told after two minutes.
 _OVER_MS: Final = 3 * _MINUTE_MS
-#: The first rebalances of a group are its start.
-_YOUNG_MS: Final = _MINUTE_MS
 #: At the latest after so long, what keeps coming is looked at.
 _PATIENCE_MS: Final = _MINUTE_MS
 _MOST_PENDING: Final = 50_000
-_MOST_GROUPS: Final = 100_000
 _MOST_INCIDENTS: Final = 100
 _MOST_CONDITIONS: Final = 20_000
-_MOST_LEADERS: Final = 30
 _GROUPS_SHOWN: Final = 200
 _EVENTS_SHOWN: Final = 20
-
-
-class _Group(msgspec.Struct):
-    """What a group has, and had before: a host that died is what it had."""
-
-    partition: int | None = None
-    shares: frozenset[Attribute] = frozenset()
-    before: frozenset[Attribute] = frozenset()
-    created_ms: int | None = None
-
-    def attributes(self) -> frozenset[Attribute]:
-        """Everything that it has or had."""
-        own = self.shares | self.before
-        return own if self.partition is None else own | {("partition", str(self.partition))}
 
 
 class _Open(msgspec.Struct):
@@ -139,9 +122,7 @@ class IncidentFinder(msgspec.Struct, kw_only=True):
     #: Everything up to here was looked at.
     passed_ms: int = 0
     _waiting: list[Item] = []
-    _groups: dict[str, _Group] = {}
-    _sharing: dict[Attribute, int] = {}
-    _leaders: dict[int, list[LeaderSeen]] = {}
+    _shared_by: SharedBy = msgspec.field(default_factory=SharedBy)
     _pending: dict[bool, list[Signal]] = {}
     _fresh: list[Signal] = []
     _fresh_since_ms: int = 0
@@ -175,47 +156,21 @@ class IncidentFinder(msgspec.Struct, kw_only=True):
         times += [incident.heard_ms + _OVER_MS for incident in self._open if not incident.holds]
         return max(-(-min(times) // _STEP_MS) * _STEP_MS, self.passed_ms) if times else None
 
-    # -- what was said
-
     def _apply(self, item: Item) -> None:
         if self._first_ms is None and not isinstance(item, GroupSeen | LeaderSeen):
             self._first_ms = item.at_ms
         if isinstance(item, GroupSeen):
-            self._see_group(item)
+            self._shared_by.see(item)
         elif isinstance(item, LeaderSeen):
-            seen = self._leaders.setdefault(item.partition, [])
-            if not seen or (seen[-1].broker, seen[-1].error) != (item.broker, item.error):
-                self._leaders[item.partition] = [*seen[-_MOST_LEADERS:], item]
+            self._shared_by.see_leader(item)
         elif isinstance(item, Ended):
             for incident in self._open:
                 if item.id in incident.holds:
                     incident.holds.remove(item.id)
                     incident.ended_ms = max(incident.ended_ms, item.at_ms)
                     incident.heard_ms = max(incident.heard_ms, item.at_ms)
-        elif not self._is_young(item):
+        elif not self._shared_by.is_young(item):
             self._begin(item)
-
-    def _see_group(self, seen: GroupSeen) -> None:
-        if seen.group_id not in self._groups and len(self._groups) >= _MOST_GROUPS:
-            return
-        group = self._groups.setdefault(seen.group_id, _Group())
-        former = group.attributes()
-        if seen.shares and seen.shares != group.shares:
-            group.before, group.shares = group.shares, seen.shares
-        group.partition = group.partition if seen.partition is None else seen.partition
-        group.created_ms = seen.at_ms if seen.created else group.created_ms
-        present = group.attributes()
-        for attribute in former - present:
-            self._sharing[attribute] -= 1
-            if not self._sharing[attribute]:
-                del self._sharing[attribute]
-        for attribute in present - former:
-            self._sharing[attribute] = self._sharing.get(attribute, 0) + 1
-
-    def _is_young(self, signal: Signal) -> bool:
-        group = self._groups.get(signal.group_id)
-        created_ms = None if group is None else group.created_ms
-        return not signal.is_trouble and created_ms is not None and signal.at_ms - created_ms < _YOUNG_MS
 
     def _begin(self, signal: Signal) -> None:
         """A signal: it belongs to an incident that is open, or waits for others."""
@@ -223,7 +178,7 @@ class IncidentFinder(msgspec.Struct, kw_only=True):
             if (
                 signal.id in incident.events
                 or signal.id in incident.holds
-                or incident.takes(signal, self._attributes(signal))
+                or incident.takes(signal, self._shared_by.attributes(signal))
             ):
                 incident.add(signal)
                 return
@@ -236,39 +191,6 @@ class IncidentFinder(msgspec.Struct, kw_only=True):
         if not self._fresh:
             self._fresh_since_ms = signal.at_ms
         self._fresh.append(signal)
-
-    # -- what a group has
-
-    def _attributes(self, signal: Signal) -> frozenset[Attribute]:
-        """What the signal says, and what its group has of other kinds."""
-        group = self._groups.get(signal.group_id, _Group())
-        said = {kind for kind, _ in signal.shares}
-        own = {attribute for attribute in group.attributes() if attribute[0] not in said}
-        partition = group.partition if signal.partition is None else signal.partition
-        broker = self._leader(partition, signal.begin_ms - _MINUTE_MS)
-        brokers: set[Attribute] = set() if broker is None else {("broker", str(broker))}
-        places: set[Attribute] = set() if partition is None else {("partition", str(partition))}
-        return signal.shares | own | brokers | places
-
-    def _leader(self, partition: int | None, at_ms: int) -> int | None:
-        """Who led a partition at a time, as far as rounds have shown it."""
-        seen = self._leaders.get(-1 if partition is None else partition, ())
-        brokers = [leader.broker for leader in seen if leader.at_ms <= at_ms]
-        return brokers[-1] if brokers else seen[0].broker if seen else None
-
-    def _count_sharing(self, attribute: Attribute, first_ms: int, last_ms: int) -> int:
-        """How many groups have something; a broker: a minute before some moment between these times."""
-        if attribute[0] != "broker":
-            return self._sharing.get(attribute, 0)
-        count = 0
-        for partition, seen in self._leaders.items():
-            first = self._leader(partition, first_ms - _MINUTE_MS)
-            later = {leader.broker for leader in seen if first_ms < leader.at_ms + _MINUTE_MS <= last_ms}
-            if attribute[1] in {str(broker) for broker in {first, *later}}:
-                count += self._sharing.get(("partition", str(partition)), 0)
-        return count
-
-    # -- incidents
 
     def _note_fresh(self, step_ms: int, *, is_quiet: bool) -> None:
         """Looks at what has begun, when nothing more comes or it was waited for long enough."""
@@ -297,13 +219,13 @@ class IncidentFinder(msgspec.Struct, kw_only=True):
         return sorted(kept.values(), key=_begin_place)
 
     def _surroundings(self, is_trouble: bool, near: Sequence[Signal]) -> Surroundings:
-        groups = max(len(self._groups), 1)
+        groups = max(len(self._shared_by.groups), 1)
         since_ms = self._first_ms or 0
         first_ms, last_ms = near[0].begin_ms, near[-1].begin_ms
-        known = {signal.id: self._attributes(signal) for signal in near}
+        known = {signal.id: self._shared_by.attributes(signal) for signal in near}
         return Surroundings(
             groups=groups,
-            sharing=lambda attribute: self._count_sharing(attribute, first_ms, last_ms),
+            sharing=lambda attribute: self._shared_by.count_sharing(attribute, first_ms, last_ms),
             attributes=lambda signal: known[signal.id],
             pace=pace_of(self._pending.get(is_trouble, ()), groups, since_ms),
         )
@@ -329,7 +251,7 @@ class IncidentFinder(msgspec.Struct, kw_only=True):
                 if signal.id in chosen:
                     continue
                 near = abs(signal.begin_ms - incident.since_ms) <= _GROWS_MS
-                if near and incident.takes(signal, self._attributes(signal)):
+                if near and incident.takes(signal, self._shared_by.attributes(signal)):
                     incident.add(signal)
                 else:
                     kept.append(signal)
@@ -395,10 +317,10 @@ class IncidentFinder(msgspec.Struct, kw_only=True):
         )
 
     def _shared(self, incident: _Open) -> Iterator[Shared]:
-        groups = max(len(self._groups), len(incident.groups))
+        groups = max(len(self._shared_by.groups), len(incident.groups))
         for kind, value in incident.shared:
             with_it = max(
-                self._count_sharing((kind, value), incident.since_ms, incident.last_began_ms),
+                self._shared_by.count_sharing((kind, value), incident.since_ms, incident.last_began_ms),
                 len(incident.groups),
             )
             yield Shared(
@@ -413,19 +335,9 @@ class IncidentFinder(msgspec.Struct, kw_only=True):
         """What the brokers have answered about what the groups share."""
         if not incident.shared:
             return None
-        kind, value = incident.shared[0]
-        if kind == "topic" and incident.proofs:
+        if incident.proofs:
             return Proof("deleted")
-        for partition, seen in sorted(self._leaders.items()):
-            for before, after in zip(seen, seen[1:], strict=False):
-                is_near = (
-                    after.earliest_ms <= incident.last_began_ms + _MINUTE_MS
-                    and after.at_ms >= incident.since_ms - _MINUTE_MS
-                )
-                concerns = value == str(partition if kind == "partition" else before.broker)
-                if is_near and concerns and kind in ("partition", "broker"):
-                    return Proof("moved", partition, before.broker, after.broker, after.error)
-        return None
+        return self._shared_by.move(incident.shared[0], incident.since_ms, incident.last_began_ms)
 
 
 def _place(item: Item) -> tuple[Any, ...]:

@@ -39,9 +39,9 @@ from groupreplay.streaming.base.clock import TimeZone
 if TYPE_CHECKING:
     from groupreplay.app.inspection.explain import Explanation
     from groupreplay.app.text.tables import OutputFormat
+    from groupreplay.state import Context
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags
-    from groupreplay.state import Context
     from groupreplay.streaming.engine.replay import Replay
     from groupreplay.streaming.sources.source import Rows
     from groupreplay.timeline.document import TimelineDocument
@@ -89,9 +89,6 @@ def command(settings: ExplainSettings) -> int:
     present one, the last rebalances, and what becomes of the committed offsets. With --all-groups the incidents come
     first: what began in many groups at once, and what these share.
     """
-    from groupreplay.app.cli.nothing_found import no_group, no_such
-    from groupreplay.streaming.engine.group_choice import GroupChoice
-
     if settings.at is not None and (settings.since or settings.until):
         raise click.UsageError("Give either --at TIME, or --since and --until.")
     if settings.all_groups == (settings.group is not None):
