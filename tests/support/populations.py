@@ -45,6 +45,8 @@ class Population:
 
     groups: list[Member]
     items: list[Item] = field(default_factory=list)
+    bodies: list[dict[str, Any]] = field(default_factory=list)
+    documents: list[dict[str, Any]] = field(default_factory=list)
     _count: int = 0
 
     @classmethod
@@ -59,7 +61,7 @@ class Population:
         random.Random(seed).shuffle(groups)
         population = cls(groups)
         for group in groups:
-            population.items += document_items(_document(group, BEGIN))
+            population.knows(group, BEGIN)
         for partition in range(50):
             population.leads(partition, 1 + partition % 3, BEGIN)
         return population
@@ -69,8 +71,14 @@ class Population:
         chosen = [replace(group, **fields) for group in self.groups[:count]]
         self.groups = [*self.groups[count:], *chosen]
         for group in chosen:
-            self.items += document_items(_document(group, BEGIN + SECOND))
+            self.knows(group, BEGIN + SECOND)
         return chosen
+
+    def knows(self, group: Member, at_ms: int) -> None:
+        """The document of a group."""
+        document = _document(group, at_ms)
+        self.documents.append(document)
+        self.items += document_items(document)
 
     def leads(self, partition: int, broker: int, at_ms: int, error: str | None = None) -> None:
         """A round of the prober shows who leads a partition of the offsets topic."""
@@ -94,7 +102,9 @@ class Population:
             place=(group.partition, self._count),
             severity=severity,
         )
-        self.items += event_items(json.loads(cloud_event(event, CONTEXT, at_ms).value))
+        body = json.loads(cloud_event(event, CONTEXT, at_ms).value)
+        self.bodies.append(body)
+        self.items += event_items(body)
 
     def pauses(
         self, group: Member, since_ms: int, after_ms: int = 2 * MINUTE, until_ms: int | None = None
@@ -270,7 +280,7 @@ def a_coordinator_moves() -> Population:
     population.groups = [group for group in population.groups if group not in rest]
     population.lives()
     for group in rest:  # they belong to other partitions, so that the count is exact
-        population.items += document_items(_document(replace(group, partition=13), BEGIN + 2 * SECOND))
+        population.knows(replace(group, partition=13), BEGIN + 2 * SECOND)
     for group, at_ms in _spread(chosen, 20 * SECOND):
         population.rebalances(group, at_ms)
     population.leads(12, 3, AT + 5 * SECOND)

@@ -40,6 +40,7 @@ class MemoryStore:
     identity: Identity | None = None
     marks: LogMarks | None = None
     record: SyncRecord | None = None
+    finder: bytes | None = None
     offsets: dict[int, int] = field(default_factory=dict)
     batch: int = -1
 
@@ -86,6 +87,12 @@ class MemoryStore:
 
     def note_synced(self, record: SyncRecord) -> None:
         self.record = record
+
+    def incidents(self) -> bytes | None:
+        return self.finder
+
+    def note_incidents(self, state: bytes) -> None:
+        self.finder = state
 
 
 @dataclass

@@ -130,3 +130,9 @@ class Store(Protocol):
 
     def note_synced(self, record: SyncRecord) -> None:
         """Keeps what is known about the topics of documents."""
+
+    def incidents(self) -> bytes | None:
+        """The finder of incidents as it was stored; None: none was."""
+
+    def note_incidents(self, state: bytes) -> None:
+        """Keeps the finder of incidents."""

@@ -53,6 +53,7 @@ _Record = TypeVar("_Record")
 
 #: Not part of the identity, because it changes.
 SYNC_FILE: Final = "groupreplay-topics.json"
+INCIDENTS_FILE: Final = "groupreplay-incidents.json"
 #: What was seen of the log; changes with each batch.
 MARKS_FILE: Final = "groupreplay-log.json"
 LOCK_SECONDS: Final = 10.0
@@ -87,6 +88,12 @@ def writable_by_others(folder: Path) -> tuple[str, str] | None:
         return None
     what = f"{who} can write into the checkpoint {folder} (mode {mode_of(folder)}) and so decide what the job does"
     return what, f"chmod -R go-rwx {folder}"
+
+
+class _StoredIncidents(msgspec.Struct, frozen=True):
+    """Bytes in a file of text."""
+
+    state: bytes
 
 
 class Checkpoint:
@@ -199,6 +206,15 @@ class Checkpoint:
     def note_synced(self, record: SyncRecord) -> None:
         """Writes what is known about the topics of documents. A torn file is as good as none."""
         self._write_text(SYNC_FILE, msgspec.json.encode(record))
+
+    def incidents(self) -> bytes | None:
+        """The finder of incidents as it was stored; None if none was, or the file cannot be read."""
+        stored = self._record(INCIDENTS_FILE, _StoredIncidents)
+        return None if stored is None else stored.state
+
+    def note_incidents(self, state: bytes) -> None:
+        """Writes the finder of incidents. A torn file is as good as none."""
+        self._write_text(INCIDENTS_FILE, msgspec.json.encode(_StoredIncidents(state)))
 
     def log_marks(self) -> LogMarks | None:
         """What was seen of the log; None if nothing was, or the file cannot be read."""
