@@ -136,6 +136,12 @@ class Events(msgspec.Struct):
     next: str | None
 
 
+class Incidents(msgspec.Struct):
+    """Incidents across groups as they were told last: events incident.opened or incident.resolved, the newest first."""
+
+    incidents: list[Event]
+
+
 class StripSpan(msgspec.Struct, array_like=True):
     """A condition of a group, or the moment of a trouble: since_ms, until_ms, severity, condition, whether it holds."""
 

@@ -142,6 +142,17 @@ class Api:
         )
         return ask(self.cluster(parameters), lambda db: event_queries.events(db, query))
 
+    def list_incidents(self, parameters: Parameters) -> answers.Incidents:
+        """What began in many groups at once, by default in the last week; each as it was told last, newest first."""
+        until_ms = parameters.time_ms("until") or self.now_ms()
+        since_ms = parameters.time_ms("since")
+        since_ms = max(until_ms - 7 * DAY_MS, 0) if since_ms is None else since_ms
+        limit = parameters.number("limit", 100, 1, 500)
+        incidents = ask(
+            self.cluster(parameters), lambda db: event_queries.incidents(db, since_ms, until_ms, limit)
+        )
+        return answers.Incidents(incidents)
+
     def list_strips(self, parameters: Parameters) -> answers.Strips:
         """What happened to groups, by default in the last day; without groups those with the worst conditions first."""
         until_ms = parameters.time_ms("until") or self.now_ms()

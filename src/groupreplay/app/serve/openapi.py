@@ -61,6 +61,7 @@ ENDPOINTS: Final = (
         ("cluster", "since", "until", "group", "type", "min_severity", "limit", "cursor"),
         Api.list_events,
     ),
+    ApiPath("/api/incidents", ("cluster", "since", "until", "limit"), Api.list_incidents),
     ApiPath("/api/strips", ("cluster", "since", "until", "groups", "limit"), Api.list_strips),
     ApiPath("/api/expiring", ("cluster", "until"), Api.list_expiring),
     ApiPath("/api/topics", ("cluster", "search", "limit"), Api.list_topics),

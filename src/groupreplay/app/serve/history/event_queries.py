@@ -10,9 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
+
 from groupreplay.app.serve import answers
 from groupreplay.app.serve.history.group_queries import COMPLETED, severity_name, where_all
 from groupreplay.app.serve.history.rows import shown_event, unpacked
+from groupreplay.state.events.incident_events import IncidentOpened, IncidentResolved
+from groupreplay.streaming.contract.messages import MessageDecoder
 
 #: Bytes of events in one answer; at least one event is always sent.
 _MOST_BYTES: Final = 4 << 20
@@ -20,6 +24,21 @@ _MOST_BYTES: Final = 4 << 20
 _PARTS: Final = 288
 #: Spans of one strip; a group with more has the most severe ones.
 _MOST_SPANS: Final = 200
+
+
+#: An incident is told again when it has doubled, or is worse: a few times.
+_MOST_INCIDENT_EVENTS: Final = 2_000
+
+
+class _IncidentData(msgspec.Struct):
+    incident_id: str = ""
+
+
+class _IncidentHead(msgspec.Struct):
+    data: _IncidentData
+
+
+_incident: Final = MessageDecoder[_IncidentHead](_IncidentHead).decode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +72,23 @@ def events(db: sqlite3.Connection, query: EventsQuery) -> answers.Events:
         page.events.append(shown_event(value))
         last = f"{at_ms}.{position}"
     return page
+
+
+def incidents(db: sqlite3.Connection, since_ms: int, until_ms: int, limit: int) -> list[answers.Event]:
+    """The last event of each incident that was told of in a time, the newest first."""
+    names = (IncidentOpened.NAME, IncidentResolved.NAME)
+    rows = db.execute(
+        "SELECT body FROM events WHERE name IN (?, ?) AND time_ms >= ? AND time_ms < ? "
+        "ORDER BY time_ms DESC, position DESC LIMIT ?",
+        (*names, since_ms, until_ms, _MOST_INCIDENT_EVENTS),
+    )
+    last: dict[str, bytes] = {}
+    for (body,) in rows:
+        value = unpacked(body)
+        told = _incident(value)
+        last.setdefault("" if told is None else told.data.incident_id, value)
+    last.pop("", None)
+    return [shown_event(value) for value in list(last.values())[:limit]]
 
 
 def events_of_group(
