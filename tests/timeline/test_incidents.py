@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -15,19 +14,20 @@ from groupreplay.state.events.incident_events import Incident, IncidentOpened, I
 from groupreplay.timeline.incident_signals import Item
 from groupreplay.timeline.incident_words import main_kind
 from groupreplay.timeline.incidents import IncidentFinder
-from support.populations import AT, INCIDENTS, MINUTE, SECOND, Expected, Story
+from support.incident_stories import INCIDENTS, Expected, Story
+from support.populations import AT, MINUTE, SECOND
 
 END = AT + 24 * 60 * MINUTE
 
 
-def found_in(items: Sequence[Item]) -> list[Event]:
+def _events_of(items: Sequence[Item]) -> list[Event]:
     """All events about incidents of a whole log."""
     finder = IncidentFinder()
     finder.take(items)
     return finder.advance(END)
 
 
-def last_forms(events: Sequence[Event]) -> list[Incident]:
+def _last_forms(events: Sequence[Event]) -> list[Incident]:
     """Each incident as it was told last."""
     last = {event.fact.incident_id: event for event in events if isinstance(event.fact, Incident)}
     return [event.fact for event in last.values() if isinstance(event.fact, Incident)]
@@ -46,14 +46,14 @@ def as_expected(events: Sequence[Event]) -> list[Expected]:
             severity=getattr(severity[incident.incident_id], "name", ""),
             certainty=incident.certainty,
         )
-        for incident in last_forms(events)
+        for incident in _last_forms(events)
     ]
 
 
 @pytest.mark.parametrize("story", INCIDENTS, ids=lambda story: story.name)
 def test_expected_incidents(story: Story) -> None:
     """Each story has exactly the incidents of the table, and a healthy or accidental one has none."""
-    assert sorted(as_expected(found_in(story.tell().items)), key=str) == sorted(story.expected, key=str)
+    assert sorted(as_expected(_events_of(story.tell().items)), key=str) == sorted(story.expected, key=str)
 
 
 def _in_batches(items: Sequence[Item], draw: random.Random) -> list[Event]:
@@ -68,7 +68,9 @@ def _in_batches(items: Sequence[Item], draw: random.Random) -> list[Event]:
         draw.shuffle(batch)
         finder.take(batch)
         events += finder.advance(until_ms)
-        finder = msgspec.msgpack.decode(msgspec.msgpack.encode(finder), type=IncidentFinder)
+        stored = IncidentFinder.from_snapshot(finder.snapshot())
+        assert stored is not None
+        finder = stored
     return events + finder.advance(END)
 
 
@@ -82,13 +84,13 @@ def test_batches_and_order_do_not_matter(story: Story, seed: int) -> None:
     items = [
         item for item in story.tell().items if item.at_ms > AT - 10 * MINUTE or item.at_ms < AT - 55 * MINUTE
     ]
-    assert _in_batches(items, random.Random(seed)) == found_in(items)
+    assert _in_batches(items, random.Random(seed)) == _events_of(items)
 
 
 def test_life_of_an_incident() -> None:
     """An incident is opened with what it shares, told again when it has doubled, and resolved when all has ended."""
     (story,) = (story for story in INCIDENTS if story.name == "all readers of a topic stop")
-    events = found_in(story.tell().items)
+    events = _events_of(story.tell().items)
     facts = [event.fact for event in events if isinstance(event.fact, Incident)]
     assert [type(fact) for fact in facts] == [IncidentOpened, IncidentResolved]
     opened, resolved = facts

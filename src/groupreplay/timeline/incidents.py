@@ -129,6 +129,18 @@ class IncidentFinder(msgspec.Struct, kw_only=True):
     _first_ms: int | None = None
     _open: list[_Open] = []
 
+    @classmethod
+    def from_snapshot(cls, blob: bytes) -> IncidentFinder | None:
+        """The inverse of ``snapshot``; None when another release wrote it."""
+        try:
+            return msgspec.msgpack.decode(blob, type=cls)
+        except msgspec.DecodeError:
+            return None
+
+    def snapshot(self) -> bytes:
+        """The finder as it is stored."""
+        return msgspec.msgpack.encode(self)
+
     def take(self, items: Iterable[Item]) -> None:
         """Takes what was said, in any order."""
         self._waiting += items

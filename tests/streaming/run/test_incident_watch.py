@@ -11,9 +11,10 @@ import pytest
 
 from groupreplay.state import Context
 from groupreplay.streaming.config.settings import TopicNames
+from groupreplay.streaming.contract.log import IncidentState, Places
 from groupreplay.streaming.contract.messages import OutputRow
 from groupreplay.streaming.contract.probe_messages import encode_message
-from groupreplay.streaming.run.incident_watch import IncidentWatch, Places
+from groupreplay.streaming.run.incident_watch import IncidentWatch
 from groupreplay.streaming.run.status import JobReport
 from groupreplay.timeline.incidents import IncidentFinder
 from support.job.probes import summed_up
@@ -49,13 +50,13 @@ class Topics:
 class Store:
     """The state in memory."""
 
-    state: bytes | None = None
+    state: IncidentState | None = None
 
-    def incidents(self) -> bytes | None:
+    def incidents(self) -> IncidentState | None:
         """What was stored last."""
         return self.state
 
-    def note_incidents(self, state: bytes) -> None:
+    def note_incidents(self, state: IncidentState) -> None:
         """Stores it."""
         self.state = state
 
@@ -74,7 +75,7 @@ class Job:
         """The watch of a run that starts now."""
         return IncidentWatch(
             messages=self.topics,
-            report=self.report,
+            progress=self.report,
             context=lambda: CONTEXT,
             publish=self._publish,
             clock=lambda: self.report.caught_up_ms or 0,

@@ -7,25 +7,20 @@ under the same ids.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
-
-import msgspec
 
 from groupreplay.state.policy.context import Context
 from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.config.settings import Cluster, TopicNames
-from groupreplay.streaming.contract.log import keys_and_values
-from groupreplay.streaming.contract.messages import OutputRow
+from groupreplay.streaming.contract.log import IncidentState, Places, keys_and_values
+from groupreplay.streaming.contract.messages import OBJECTS, OutputRow
 from groupreplay.streaming.contract.probe_messages import RoundSummary, decode_message
 from groupreplay.streaming.engine.json_messages import event_row
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.kafka.topic_reader import read_messages
-from groupreplay.streaming.run.status import JobReport
 from groupreplay.timeline.incident_signals import Item, LeaderSeen, document_items, event_items
 from groupreplay.timeline.incidents import IncidentFinder
 
@@ -38,25 +33,43 @@ _LEAST_LATE_MS: Final = 15_000
 _TRIGGERS: Final = 3
 #: The finder is stored after each event, and so often.
 _STORE_MS: Final = 60_000
-#: By topic and partition the next offset.
-Places = dict[str, dict[int, int]]
 
 
-class IncidentState(msgspec.Struct, kw_only=True):
-    """What is stored: the finder, how far the topics were read, and when the last round of the prober was."""
+@dataclass(slots=True)
+class _Reading:
+    """The same while the job runs."""
 
     finder: IncidentFinder
-    read_to: Places = {}
+    read_to: Places
     round_ms: int | None = None
+
+    def stored(self) -> IncidentState:
+        """As it is stored."""
+        return IncidentState(finder=self.finder.snapshot(), read_to=self.read_to, round_ms=self.round_ms)
+
+
+class _Identity(Protocol):
+    @property
+    def trigger_seconds(self) -> float: ...
+
+
+class Progress(Protocol):
+    """How far the query is, as ``JobReport`` knows it."""
+
+    caught_up_ms: int | None
+
+    @property
+    def identity(self) -> _Identity:
+        """Has the time between two batches."""
 
 
 class FinderStore(Protocol):
     """The store of the run as this module uses it."""
 
-    def incidents(self) -> bytes | None:
+    def incidents(self) -> IncidentState | None:
         """The finder of incidents as it was stored; None: none was."""
 
-    def note_incidents(self, state: bytes) -> None:
+    def note_incidents(self, state: IncidentState) -> None:
         """Keeps the finder of incidents."""
 
 
@@ -83,12 +96,12 @@ class IncidentWatch:
     """
 
     messages: Messages
-    report: JobReport
+    progress: Progress
     context: Callable[[], Context]
     publish: Callable[[str, OutputRow], object]
     clock: Callable[[], int]
     store: FinderStore
-    _state: IncidentState | None = field(default=None, init=False)
+    _state: _Reading | None = field(default=None, init=False)
     _stored_ms: int = field(default=0, init=False)
 
     def background(self) -> Background:
@@ -104,33 +117,34 @@ class IncidentWatch:
     def tick(self) -> None:
         """Reads what is new, and publishes what has opened and what is over."""
         # Before the topics are read: what belongs to this time is in them.
-        caught_up_ms = self.report.caught_up_ms
+        caught_up_ms = self.progress.caught_up_ms
         if caught_up_ms is None:
             return
         state, self._state = self._state or self._loaded(), None
         state.finder.runbook = self.context().policy.runbook
         state.finder.take(list(self._items(state)))
-        late_ms = max(_LEAST_LATE_MS, int(_TRIGGERS * 1_000 * self.report.identity.trigger_seconds))
+        late_ms = max(_LEAST_LATE_MS, int(_TRIGGERS * 1_000 * self.progress.identity.trigger_seconds))
         events = state.finder.advance(caught_up_ms - late_ms)
         now_ms = self.clock()
         for event in events:
             self.publish(self.messages.topics.events, event_row(event, self.context(), now_ms))
         if events or abs(now_ms - self._stored_ms) >= _STORE_MS:
-            self.store.note_incidents(msgspec.msgpack.encode(state))
+            self.store.note_incidents(state.stored())
             self._stored_ms = now_ms
         # After a failure everything is read again from the stored state.
         self._state = state
 
-    def _loaded(self) -> IncidentState:
+    def _loaded(self) -> _Reading:
         stored = self.store.incidents()
-        if stored is not None:
-            # Another release may have written it.
-            with suppress(msgspec.DecodeError):
-                return msgspec.msgpack.decode(stored, type=IncidentState)
+        finder = None if stored is None else IncidentFinder.from_snapshot(stored.finder)
+        if stored is not None and finder is not None:
+            return _Reading(
+                finder, {topic: dict(at) for topic, at in stored.read_to.items()}, stored.round_ms
+            )
         since_ms = max(self.clock() - _BACK_MS, self.context().own_since_ms)
-        return IncidentState(finder=IncidentFinder(), read_to=self.messages.begin(since_ms))
+        return _Reading(IncidentFinder(), self.messages.begin(since_ms))
 
-    def _items(self, state: IncidentState) -> Iterator[Item]:
+    def _items(self, state: _Reading) -> Iterator[Item]:
         cluster_id = self.context().cluster_id
         for topic, key, value in self.messages.read(state.read_to):
             if topic == self.messages.topics.probes:
@@ -160,7 +174,7 @@ class OwnMessages:
 
     def watch(
         self,
-        report: JobReport,
+        progress: Progress,
         context: Callable[[], Context],
         clock: Callable[[], int],
         store: FinderStore,
@@ -168,7 +182,7 @@ class OwnMessages:
         """The watch that reads these messages and writes to the same cluster."""
         publish = Publisher(self.cluster).publish_row
         return IncidentWatch(
-            messages=self, report=report, context=context, publish=publish, clock=clock, store=store
+            messages=self, progress=progress, context=context, publish=publish, clock=clock, store=store
         )
 
     def begin(self, since_ms: int) -> Places:
@@ -213,9 +227,5 @@ def round_items(message: RoundSummary, earliest_ms: int | None) -> Iterator[Item
 
 def _body(value: bytes | None) -> dict[str, Any] | None:
     """The JSON object of a message; None for a tombstone, or what others have written."""
-    try:
-        body = json.loads(value or b"null")
-    except ValueError:
-        return None
-    is_object = isinstance(body, dict) and isinstance(body.get("data", {}), dict)
-    return body if is_object else None
+    body = OBJECTS.decode(value)
+    return body if body is not None and isinstance(body.get("data", {}), dict) else None

@@ -19,7 +19,7 @@ import msgspec
 from groupreplay.state.events.event import JobGap
 from groupreplay.streaming.base.errors import GroupReplayError, UnwritableError
 from groupreplay.streaming.base.files import mode_of, writers
-from groupreplay.streaming.contract.log import LogMarks
+from groupreplay.streaming.contract.log import IncidentState, LogMarks
 from groupreplay.streaming.run.document_sync import SyncRecord
 from groupreplay.streaming.run.identity import (
     IDENTITY_FILE,
@@ -88,12 +88,6 @@ def writable_by_others(folder: Path) -> tuple[str, str] | None:
         return None
     what = f"{who} can write into the checkpoint {folder} (mode {mode_of(folder)}) and so decide what the job does"
     return what, f"chmod -R go-rwx {folder}"
-
-
-class _StoredIncidents(msgspec.Struct, frozen=True):
-    """Bytes in a file of text."""
-
-    state: bytes
 
 
 class Checkpoint:
@@ -207,14 +201,13 @@ class Checkpoint:
         """Writes what is known about the topics of documents. A torn file is as good as none."""
         self._write_text(SYNC_FILE, msgspec.json.encode(record))
 
-    def incidents(self) -> bytes | None:
+    def incidents(self) -> IncidentState | None:
         """The finder of incidents as it was stored; None if none was, or the file cannot be read."""
-        stored = self._record(INCIDENTS_FILE, _StoredIncidents)
-        return None if stored is None else stored.state
+        return self._record(INCIDENTS_FILE, IncidentState)
 
-    def note_incidents(self, state: bytes) -> None:
+    def note_incidents(self, state: IncidentState) -> None:
         """Writes the finder of incidents. A torn file is as good as none."""
-        self._write_text(INCIDENTS_FILE, msgspec.json.encode(_StoredIncidents(state)))
+        self._write_text(INCIDENTS_FILE, msgspec.json.encode(state))
 
     def log_marks(self) -> LogMarks | None:
         """What was seen of the log; None if nothing was, or the file cannot be read."""
