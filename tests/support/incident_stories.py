@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from groupreplay.state.output.envelope import cloud_event
 from groupreplay.timeline.incident_signals import LeaderSeen
-from support.populations import AT, BEGIN, MINUTE, SECOND, Member, Population
+from groupreplay.timeline.incidents import IncidentFinder
+from support.populations import AT, BEGIN, CONTEXT, MINUTE, SECOND, Member, Population
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -292,3 +294,13 @@ def a_cluster_starts() -> Population:
 
 
 INCIDENTS: tuple[Story, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Story))
+
+
+def incident_events() -> tuple[bytes, bytes]:
+    """The two CloudEvents of the story in which a topic is deleted."""
+    finder = IncidentFinder()
+    finder.take(a_topic_is_deleted.tell().items)
+    opened, resolved = finder.advance(AT + 60 * MINUTE)
+    return cloud_event(opened, CONTEXT, opened.time_ms).value, cloud_event(
+        resolved, CONTEXT, resolved.time_ms
+    ).value
