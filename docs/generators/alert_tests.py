@@ -117,19 +117,17 @@ def _in_an_incident() -> Json:
         _series(after, "_ _ _ 180x10", "after", "ERROR"),
         _written(incident, {**_GROUP, "incident_id": "i"}, "_ _ _ _ 175x4 stale"),
     ]
-    of_before = _alert(before, "before", "warning")
-    of_after = _alert(after, "after", "critical")
-    of_after["exp_annotations"] = {
-        **of_after["exp_annotations"],
+    begun = {
         "since": "1970-01-01 00:03:00 +0000 UTC",
         "page_url": "https://groupreplay.example.com/groups/g?cluster=c&at=180000",
     }
-    cases = [
-        _case(before, 6, of_before),
-        _case(after, 3, of_after),
-        _case(after, 6),
-        _case(after, 10, of_after),
-    ]
+
+    def of_after() -> Json:
+        alert = _alert(after, "after", "critical")
+        return {**alert, "exp_annotations": {**alert["exp_annotations"], **begun}}
+
+    cases = [_case(before, 6, _alert(before, "before", "warning")), _case(after, 3, of_after())]
+    cases += [_case(after, 6), _case(after, 10, of_after())]
     return _test("alerts of a group give way to that of the incident that it is in", series, cases)
 
 

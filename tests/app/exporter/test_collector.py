@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from typing import Any
@@ -27,7 +26,6 @@ from groupreplay.streaming.sinks.known_groups import DAY_MS
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from groupreplay.version import __version__
 from support.histories.probed import START
-from support.incident_stories import incident_events
 from support.job.sink_messages import (
     CLUSTER,
     HOSTILE_IDS,
@@ -40,7 +38,6 @@ from support.job.sink_messages import (
     stable,
     stuck,
 )
-from support.populations import AT as INCIDENT_MS
 from support.tools.prometheus_tools import promtool
 
 NOW = SINCE_MS + 200_000
@@ -316,22 +313,6 @@ def test_conditions_of_the_job() -> None:
     holding = [blind, {"condition": "job.behind", "severity": "ERROR"}]
     seen.take_job(CONDITIONS_KEY, msgspec.json.encode({"conditions": holding}))
     assert samples(seen)["groupreplay_condition"] == {"job.blind ERROR no_rights": 1, "job.behind ERROR ": 1}
-
-
-def test_open_incidents() -> None:
-    """An open incident has its begin and its sentence, its groups point to it; after its end nothing is left of it."""
-    opened, resolved = incident_events()
-    seen = snapshot()
-    seen.take_event(opened, NOW)
-    shown = samples(seen)
-    incident_id = json.loads(opened)["data"]["incident_id"]
-    since = "incident_since_timestamp_seconds"
-    assert shown[f"groupreplay_{since}"] == {f"WARN {incident_id}": INCIDENT_MS / 1000}
-    assert len(shown[f"kafka_consumergroup_{since}"]) == 8
-    (info,) = shown["groupreplay_incident_info"]
-    assert "8 groups lost committed offsets" in info
-    seen.take_event(resolved, NOW)
-    assert f"groupreplay_{since}" not in samples(seen)
 
 
 def test_records_that_could_not_be_used() -> None:

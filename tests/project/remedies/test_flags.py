@@ -106,12 +106,6 @@ CASES = (
         apply=leave_out("--until", values=1),
     ),
     Remedy(
-        line="explain --from-file CAPTURE",
-        of="app.cli.commands.explain: Give either GROUP or --all-groups.",
-        says="or (?P<add>--all-groups)",
-        apply=add(),
-    ),
-    Remedy(
         line="simulate --groups 1 --seconds 1",
         of="app.cli.commands.simulate: Give either -o",
         says="Give either (?P<add>-o FILE)",
