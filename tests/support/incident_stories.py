@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from groupreplay.state.events.event import Event
 from groupreplay.state.output.envelope import cloud_event
 from groupreplay.timeline.incident_signals import LeaderSeen
 from groupreplay.timeline.incidents import IncidentFinder
@@ -296,11 +297,14 @@ def a_cluster_starts() -> Population:
 INCIDENTS: tuple[Story, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Story))
 
 
-def incident_events() -> tuple[bytes, bytes]:
-    """The two CloudEvents of the story in which a topic is deleted."""
+def told_incident() -> list[Event]:
+    """The two events of the story in which a topic is deleted."""
     finder = IncidentFinder()
     finder.take(a_topic_is_deleted.tell().items)
-    opened, resolved = finder.advance(AT + 60 * MINUTE)
-    return cloud_event(opened, CONTEXT, opened.time_ms).value, cloud_event(
-        resolved, CONTEXT, resolved.time_ms
-    ).value
+    return finder.advance(AT + 60 * MINUTE)
+
+
+def incident_events() -> tuple[bytes, bytes]:
+    """The same as CloudEvents."""
+    opened, resolved = (cloud_event(event, CONTEXT, event.time_ms).value for event in told_incident())
+    return opened, resolved
