@@ -107,6 +107,30 @@ def _unknown_while_the_job_is_down() -> Json:
     return _test("nobody knows whether a condition is over while the job is down", series, cases)
 
 
+def _in_an_incident() -> Json:
+    """What begins with an incident has no alert of its own, also when it is open later; what was before keeps it."""
+    before, after = OF_GROUPS[0], OF_GROUPS[1]
+    incident = "kafka_consumergroup_incident_since_timestamp_seconds"
+    series = [
+        _UP,
+        _series(before, "_ 60x10", "before", "WARN"),
+        _series(after, "_ _ _ 180x10", "after", "ERROR"),
+        _written(incident, {**_GROUP, "incident_id": "i"}, "_ _ _ _ 175x4 stale"),
+    ]
+    begun = {
+        "since": "1970-01-01 00:03:00 +0000 UTC",
+        "page_url": "https://groupreplay.example.com/groups/g?cluster=c&at=180000",
+    }
+
+    def of_after() -> Json:
+        alert = _alert(after, "after", "critical")
+        return {**alert, "exp_annotations": {**alert["exp_annotations"], **begun}}
+
+    cases = [_case(before, 6, _alert(before, "before", "warning")), _case(after, 3, of_after())]
+    cases += [_case(after, 6), _case(after, 10, of_after())]
+    return _test("alerts of a group give way to that of the incident that it is in", series, cases)
+
+
 def _of_the_job(rule: Rule) -> Json:
     """Also while the query says nothing; no other alert of the job fires for it."""
     up = {"series": 'groupreplay_query_up{cluster="c"}', "values": "1x4 NaN NaN 1x20"}
@@ -118,7 +142,13 @@ def _of_the_job(rule: Rule) -> Json:
 
 def tests() -> str:
     """All tests, in YAML."""
-    made = [_each_while_it_holds(), *_worse(), _unknown_while_the_job_is_down(), *map(_of_the_job, OF_JOB)]
+    made = [
+        _each_while_it_holds(),
+        *_worse(),
+        _unknown_while_the_job_is_down(),
+        _in_an_incident(),
+        *map(_of_the_job, OF_JOB),
+    ]
     return "".join(textwrap.indent(_yaml(one), "  ") + "\n" for one in made)
 
 

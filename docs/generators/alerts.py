@@ -21,12 +21,18 @@ _WIDTH: Final = 100
 _EXPRESSION: Final = """\
 - alert: {name}
   expr: |
-    {series} > 0
+    {series} > 0{unless}
     or (
       label_replace(ALERTS{{alertname="{name}", alertstate="firing"}}, "alertstate", "", "", "")
       unless on (cluster) {job_is_back}
     )
 """
+#: What began in a group with an incident, or later, has the alert of the incident: one cause is one page.
+_UNLESS: Final = """
+    unless on (cluster, consumergroup) (
+      {series} >= on (cluster, consumergroup) group_left ()
+      (min by (cluster, consumergroup) (kafka_consumergroup_incident_since_timestamp_seconds) - 10)
+    )"""
 _SEVERITY: Final = """\
   labels: &severity
     severity: '{{ if or (eq $labels.severity "ERROR") (eq $labels.severity "critical") }}critical{{ else }}warning{{ end }}'
@@ -141,7 +147,8 @@ def _yaml(rule: Rule, is_first: bool) -> str:
     anchor = "known_of_job" if rule.of_job else "known"
     job_is_back = "groupreplay_query_up >= 0" if rule.of_job else "groupreplay_job_up == 1"
     series = f"{rule.metric}{{{rule.matchers}}}"
-    text = _EXPRESSION.format(name=rule.name, series=series, job_is_back=job_is_back)
+    unless = "" if rule.of_job else _UNLESS.format(series=series)
+    text = _EXPRESSION.format(name=rule.name, series=series, unless=unless, job_is_back=job_is_back)
     text += "  labels: *severity\n" if rule.of_job or not is_first else _SEVERITY
     text += "  annotations:\n"
     if is_first:

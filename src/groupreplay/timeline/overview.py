@@ -14,6 +14,7 @@ from groupreplay.timeline.commit_rates import bucket_width_ms
 from groupreplay.timeline.document import Remark, TimelineDocument, TimelineSource, Tone
 from groupreplay.timeline.event_reading import ReadEvent, read_events
 from groupreplay.timeline.facts import LOSSES, TONES, is_trouble, tone_of, worst
+from groupreplay.timeline.incidents import SevereIncident
 
 #: The version of the overview's form.
 OVERVIEW_FORM: Final = "groupreplay.overview.v1"
@@ -100,6 +101,9 @@ class GroupsOverview:
     remarks: tuple[Remark, ...]
     counts: Annotated[
         tuple[GroupCount, ...], Meta(description="The groups by the worst of them, the gravest first.")
+    ]
+    incidents: Annotated[
+        tuple[SevereIncident, ...], Meta(description="What began in many groups at once, the worst first.")
     ]
     strips: tuple[GroupStrip, ...]
     timelines: tuple[TimelineDocument, ...]

@@ -76,6 +76,10 @@ PUBLIC = {
         *("evidence", "history", "trigger", "reason", "kind", "direction", "what", "status", "condition"),
         *("severity", "changed", "suspects_note", "fix", "runbook", "field", "release", "error", "raised_in"),
         *("words", "candidates", "assumed", "assumed_release", "rule", "base", "damage"),
+        *("kinds", "certainty", "first", "command", "events"),
+    },
+    "made of events and documents in which names are hidden before": {
+        *("incident_id", "groups", "shared", "value", "text"),
     },
 }
 

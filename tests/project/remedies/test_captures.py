@@ -36,6 +36,12 @@ def written(attempt: Attempt, said: Said) -> None:
 
 CASES = (
     Remedy(
+        line="explain --from-file CAPTURE",
+        of="app.cli.commands.explain: Give either GROUP or --all-groups.",
+        says="or (?P<add>--all-groups)",
+        apply=lambda attempt, said: attempt.words.append(said["add"]),
+    ),
+    Remedy(
         line="list --from-file RENAMED",
         of="streaming.sources.capture_columns: a capture has the columns …",
         says=r"given by (?P<flag>--column) (?P<column>offset)=NAME, this file has .*(?P<name>kafka_offset)",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import msgspec
 import pytest
 
 from groupreplay.streaming.contract.messages import CONDITIONS_KEY, JOB_KEY, OWNER_KEY, STATE_KEY, KindCount
-from groupreplay.streaming.sinks.known_groups import DAY_MS, Day, Holding
+from groupreplay.streaming.sinks.known_groups import DAY_MS, Day, Holding, OpenIncident
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from support.histories.probed import START
+from support.incident_stories import incident_events
 from support.job.sink_messages import (
     SINCE_MS,
     counted,
@@ -150,3 +153,23 @@ def test_the_claim_of_a_run_is_no_count_of_bad_records() -> None:
     snapshot.take_job(OWNER_KEY, b'{"run_id":"r"}')
     snapshot.take_job(STATE_KEY, b'{"job_id":"j","state":"AwE="}')
     assert snapshot == TopicsSnapshot(_repeats=snapshot._repeats)
+
+
+def test_open_incidents() -> None:
+    """An incident is known with its groups from its event on, and no more after its end."""
+    opened, resolved = incident_events()
+    data = json.loads(opened)["data"]
+    seen = TopicsSnapshot()
+    seen.take_event(opened, START)
+    assert seen.incidents == {
+        data["incident_id"]: OpenIncident(
+            severity="WARN",
+            since_ms=data["since_ms"],
+            groups=frozenset(data["groups"]),
+            text=data["text"],
+            first=data["first"],
+            runbook=data["runbook"],
+        )
+    }
+    seen.take_event(resolved, START)
+    assert (seen.incidents, seen.unreadable) == ({}, 0)

@@ -11,7 +11,7 @@ import pytest
 
 from groupreplay.state.events.event import JobGap, UnreadRange
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError, UnwritableError
-from groupreplay.streaming.contract.log import EpochEnd, LogMarks, PartitionMark, RecordMark
+from groupreplay.streaming.contract.log import EpochEnd, IncidentState, LogMarks, PartitionMark, RecordMark
 from groupreplay.streaming.run.document_sync import DocumentTopics, SyncRecord
 from groupreplay.streaming.run.identity import Identity, decode_identity
 from groupreplay.streaming.spark import checkpoint as checkpoint_module
@@ -303,6 +303,16 @@ def test_what_is_known_about_the_topics(folder: Path, caplog: pytest.LogCaptureF
     file.write_bytes(b"")
     assert opened(folder).synced() is None
     assert len(caplog.records) == 2
+
+
+def test_finder_of_incidents(folder: Path) -> None:
+    """It is read as it was written last, whatever its bytes are."""
+    root = opened(folder)
+    root.claim(WANTED)
+    assert root.incidents() is None
+    state = IncidentState(finder=bytes(range(256)), read_to={"group-events": {0: 7}}, round_ms=5)
+    root.note_incidents(state)
+    assert opened(folder).incidents() == state
 
 
 def test_what_was_seen_of_the_log(folder: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -39,6 +39,7 @@ from support.histories.builders import (
     replay,
 )
 from support.histories.modern_builders import first_join, operation
+from support.incident_stories import told_incident
 
 
 def bad_record(kind: type[Fact]) -> Event:
@@ -189,6 +190,7 @@ def one_of_each() -> list[Event]:
         *bad,
         quarantined(),
         state_damaged(),
+        *told_incident(),
         *condition_events(),
     ]
 

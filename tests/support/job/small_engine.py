@@ -14,7 +14,7 @@ from groupreplay.state.events.event import JobGap
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.settings import RunSettings
-from groupreplay.streaming.contract.log import LogMarks
+from groupreplay.streaming.contract.log import IncidentState, LogMarks
 from groupreplay.streaming.contract.messages import OutputRow
 from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.packing.pack import INPUT_COLUMNS, packed_rows
@@ -40,6 +40,7 @@ class MemoryStore:
     identity: Identity | None = None
     marks: LogMarks | None = None
     record: SyncRecord | None = None
+    finder: IncidentState | None = None
     offsets: dict[int, int] = field(default_factory=dict)
     batch: int = -1
 
@@ -86,6 +87,12 @@ class MemoryStore:
 
     def note_synced(self, record: SyncRecord) -> None:
         self.record = record
+
+    def incidents(self) -> IncidentState | None:
+        return self.finder
+
+    def note_incidents(self, state: IncidentState) -> None:
+        self.finder = state
 
 
 @dataclass

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from groupreplay.app.exporter.feed import Limits, heartbeat_age, is_fresh, is_up
 from groupreplay.app.exporter.metric_catalog import PREFIX_GROUP, PREFIX_JOB, STATES, Sheet
 from groupreplay.state.conditions.rebalance_stuck import WEDGED
+from groupreplay.state.events.event import Severity
 from groupreplay.state.job.bad_records import CORRECTED
 from groupreplay.state.output.envelope import EVENTS
 from groupreplay.state.phrases import safe_text
@@ -74,6 +75,7 @@ def measure(
         sheet.add("groupreplay_exporter_unreadable_total", snapshot.unreadable)
         _measure_groups(sheet, snapshot, now_ms, limits)
         _measure_job_conditions(sheet, snapshot)
+        _measure_incidents(sheet, snapshot)
         if snapshot.job is not None:
             _measure_job(sheet, snapshot, snapshot.job, now_ms, limits)
     return list(sheet.metrics())
@@ -221,6 +223,20 @@ def _measure_job_conditions(sheet: Sheet, snapshot: TopicsSnapshot) -> None:
         if holding.condition_id:
             since = "groupreplay_condition_since_timestamp_seconds"
             sheet.add(since, (holding.since_ms or 0) / 1000, **labels, condition_id=holding.condition_id)
+
+
+def _measure_incidents(sheet: Sheet, snapshot: TopicsSnapshot) -> None:
+    """The open incidents, and the groups that are in one that is more than INFO: their alerts give way to its own."""
+    cluster = _cluster(snapshot)
+    for incident_id, incident in snapshot.incidents.items():
+        place, since = {"cluster": cluster, "incident_id": incident_id}, incident.since_ms / 1000
+        name = "incident_since_timestamp_seconds"
+        sheet.add(f"{PREFIX_JOB}{name}", since, **place, severity=incident.severity)
+        texts = {"text": incident.text, "first": incident.first, "runbook": incident.runbook}
+        sheet.add(f"{PREFIX_JOB}incident_info", 1, **place, **texts)
+        if incident.severity != Severity.INFO.name:
+            for label in sorted(incident.groups):
+                sheet.add(f"{PREFIX_GROUP}{name}", since, **place, consumergroup=label)
 
 
 def policy_labels(labels: Mapping[str, str]) -> dict[str, str]:

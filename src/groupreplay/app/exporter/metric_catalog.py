@@ -117,6 +117,26 @@ METERS: Final = (
         "who",
         "runbook",
     ),
+    _of_group(
+        "incident_since_timestamp_seconds",
+        "When the incident began that the group is in (200 groups of each), while it is open and more than INFO.",
+        "incident_id",
+    ),
+    _of_job(
+        "incident_since_timestamp_seconds",
+        "When an incident across groups began, while it is open; `incident_id` is that of its events.",
+        "severity",
+        "incident_id",
+    ),
+    _of_job(
+        "incident_info",
+        "1 while an incident across groups is open; `text`: its sentence, `first`: what to do first, `runbook`: the "
+        "address of the section.",
+        "incident_id",
+        "text",
+        "first",
+        "runbook",
+    ),
     _of_job("groups", "Groups by type and state, all of them.", "type", "state"),
     _of_job("events_total", "Events since midnight UTC, without late ones (catch_up).", "event", "severity"),
     _of_job(

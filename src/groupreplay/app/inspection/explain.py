@@ -16,6 +16,7 @@ from groupreplay.state.snapshot.partitions import to_ranges
 from groupreplay.streaming.base.clock import TimeZone
 from groupreplay.timeline.diagnosis import LINK_LABELS, Link
 from groupreplay.timeline.document import GenerationFlag, Statement, TimelineDocument
+from groupreplay.timeline.incidents import SevereIncident
 
 _NAME_WIDTH: Final = max(map(len, LINK_LABELS.values())) + 2
 _TONES: Final = {"ok": "OK", "info": "INFO", "warn": "WARN", "error": "ERROR"}
@@ -149,6 +150,18 @@ def _changes(
 
 
 # -- text
+
+
+def incident_lines(severe: SevereIncident, width: int) -> Iterator[str]:
+    """An incident across groups: its sentence, and what to do first."""
+    incident, indent = severe.incident, " " * _NAME_WIDTH
+    lasts = "" if incident.until_ms is not None else " It still lasts."
+    for name, text in (
+        (severe.severity, f"{incident.text}.{lasts}"),
+        (LINK_LABELS["do_first"].capitalize(), f"{incident.first} {incident.command} ({incident.runbook})"),
+    ):
+        head = name.ljust(_NAME_WIDTH)
+        yield from textwrap.wrap(f"{head}{text}", width, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def explanation_lines(told: Explanation, zone: TimeZone, *, verbose: bool, width: int) -> Iterator[str]:

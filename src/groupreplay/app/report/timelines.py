@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from groupreplay.app.inspection.incidents import IncidentLog
 from groupreplay.app.inspection.state_history import coordinators, group_answers
 from groupreplay.app.report.group_log import GroupLogs
 from groupreplay.app.report.page import fitted, island_bytes
@@ -25,6 +26,7 @@ from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.sources.source import RecordSource, Rows
 from groupreplay.timeline.document import Remark, Statement, TimelineDocument, TimelineSource
 from groupreplay.timeline.group_timeline import timeline_document
+from groupreplay.timeline.incidents import SevereIncident
 from groupreplay.timeline.limits import TimelineLimits
 from groupreplay.timeline.overview import (
     OVERVIEW_FORM,
@@ -195,24 +197,29 @@ _MOST_STRIPS: Final = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllStrips:
-    """The strips of all groups between two points in time, the worst first."""
+    """The strips of all groups between two points in time, and the incidents, the worst first."""
 
     since_ms: int
     until_ms: int
     strips: Sequence[GroupStrip]
+    incidents: Sequence[SevereIncident]
 
 
 def all_strips(
     rows: Rows, context: Context, since_ms: int | None, until_ms: int | None, end_ms: int | None
 ) -> AllStrips:
     """The strips of all groups in the rows; ``end_ms`` is the time up to which a live log is complete."""
+    rows = replace(rows, probes=list(rows.probes))
     replay, tally = Replay(context, until_ms=until_ms, now_ms=end_ms), OverviewTally(text_of)
-    documents: dict[bytes, bytes | None] = {}
+    log, documents = IncidentLog(context), dict[bytes, Any]()
     for row in replay.feed(rows):
-        if row.output is Output.EVENTS and row.value is not None:
-            tally.add(json.loads(row.value))
+        body = None if row.value is None else json.loads(row.value)
+        if body is not None and row.output in (Output.EVENTS, Output.STATES):
+            log.add(row.output, body)
+        if body is not None and row.output is Output.EVENTS:
+            tally.add(body)
         elif row.output is Output.STATES:
-            documents[row.key] = row.value
+            documents[row.key] = body
     ends_ms = replay.latest_ms + 1 if until_ms is None else until_ms
     begins_ms = min(tally.first_ms or ends_ms - 1, ends_ms - 1) if since_ms is None else since_ms
     for document in filter(None, documents.values()):
@@ -221,6 +228,7 @@ def all_strips(
         since_ms=begins_ms,
         until_ms=ends_ms,
         strips=tally.strips(begins_ms, max(ends_ms, begins_ms + 1)),
+        incidents=log.incidents(rows, begins_ms, ends_ms),
     )
 
 
@@ -310,6 +318,7 @@ def groups_overview(
         source=source,
         remarks=tuple(_remarks(len(strips), len(full), too_large, len(overview.strips) - len(strips))),
         counts=group_counts(counts),
+        incidents=tuple(overview.incidents),
         strips=tuple(strips),
         timelines=tuple(timelines),
     )

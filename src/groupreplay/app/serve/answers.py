@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from groupreplay.app.serve.broker_watch import Answers
 from groupreplay.state.events.event import Severity
+from groupreplay.timeline.incidents import SevereIncident
 from groupreplay.timeline.overview import GroupCount
 
 TimeMs: TypeAlias = Annotated[int, Meta(description="Milliseconds since 1970 (UTC).")]
@@ -143,8 +144,12 @@ class Episode(msgspec.Struct):
 
 
 class Incidents(msgspec.Struct):
-    """A page of episodes, the newest first; next is the cursor of the following page."""
+    """What began in many groups at once, the worst first, and a page of the episodes of single groups, newest first.
 
+    next is the cursor of the following page.
+    """
+
+    incidents: list[SevereIncident]
     episodes: list[Episode]
     matching: int
     next: str | None

@@ -134,7 +134,7 @@ class Api:
         )
 
     def list_incidents(self, parameters: Parameters) -> answers.Incidents:
-        """What went wrong with groups in the last days, also what is over, by default all that the history has."""
+        """What went wrong in the last days, in many groups at once and in each, also what is over."""
         cluster = self.cluster(parameters)
         until_ms = parameters.time_ms("until") or self.now_ms()
         query = episode_queries.EpisodesQuery(

@@ -14,6 +14,7 @@ from groupreplay.app.text.times import event_time, heading
 from groupreplay.state import phrases
 from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.state.events.event import name_of
+from groupreplay.state.events.incident_events import Incident, IncidentOpened, IncidentResolved
 from groupreplay.state.events.offset_events import OffsetsExpired
 from groupreplay.state.phrases import (
     NAMES_SHOWN,
@@ -344,6 +345,8 @@ TEXTS: Final[Mapping[str, Callable[[Data], str]]] = {
     "offsets.set": _set,
     "offset.rewound": _offsets("kind"),
     "offsets.summary": _summary,
+    IncidentOpened.NAME: Incident.line,
+    IncidentResolved.NAME: Incident.line,
     "job.gap": _gap,
     "record.malformed": _bad_record,
     "record.skipped": _bad_record,

@@ -37,6 +37,7 @@ class CommitsPaused(Condition):
     )
     SEVERITY = Severity.INFO
     SHORT = "stopped committing"
+    GROUPS_DID = "stopped committing"
     MEANING = "commits stopped"
     EXAMPLES = (
         Example(

@@ -57,14 +57,16 @@ class Condition(Fact):
     ``SEVERITY`` its usual severity, by which everything draws it, its fields are those of the event, and
     ``firing_text`` is how it reads on the terminal.
 
-    ``MEANING`` is what it was, in a verdict about a group, ``SHORT`` what is counted in a line about many: "4 stuck".
-    A verdict leaves it out beside the condition ``IMPLIED_BY``,
+    ``MEANING`` is what it was, in a verdict about a group, ``SHORT`` what is counted in a line about many: "4 stuck",
+    ``GROUPS_DID`` what began, after the number of groups in an incident. A verdict leaves it out beside the condition
+    ``IMPLIED_BY``,
     and counts partitions without commits meanwhile if it ``STOPS_COMMITS``.
     """
 
     SEVERITY: ClassVar[Severity] = Severity.WARN
     MEANING: ClassVar[str] = ""
     SHORT: ClassVar[str] = ""
+    GROUPS_DID: ClassVar[str] = ""
     IMPLIED_BY: ClassVar[str] = ""
     STOPS_COMMITS: ClassVar[bool] = False
     ALERTS: ClassVar[tuple[Alert, ...]] = ()

@@ -35,6 +35,7 @@ class LeaderFlapping(Condition):
         "after the last change."
     )
     SHORT = "flapping leader"
+    GROUPS_DID = "changed their leader again and again"
     MEANING = "the leader changed again and again, more often than a rolling restart explains"
     ALERTS = (
         Alert(

@@ -33,6 +33,7 @@ class PartitionPoison(Condition):
         "does not show whether the partition has new records."
     )
     SHORT = "blocked partition"
+    GROUPS_DID = "had a partition whose offset stood still"
     MEANING = "the offset of one partition did not move while others did"
     ALERTS = (
         Alert(

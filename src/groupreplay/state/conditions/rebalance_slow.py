@@ -46,6 +46,7 @@ class RebalanceSlow(Condition):
         "that."
     )
     SHORT = "slow rebalance"
+    GROUPS_DID = "had a slow rebalance"
     MEANING = "a rebalance was slow"
     IMPLIED_BY = "rebalance.stuck"
     ALERTS = (

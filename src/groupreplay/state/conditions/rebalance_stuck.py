@@ -48,6 +48,7 @@ class RebalanceStuck(Condition):
     )
     SEVERITY = Severity.ERROR
     SHORT = "stuck"
+    GROUPS_DID = "were stuck in a rebalance"
     MEANING = "stuck in a rebalance"
     STOPS_COMMITS = True
     ALERTS = (

@@ -26,6 +26,7 @@ class RebalanceSuspected(Condition):
     DOC = "Without the prober: a group with members that used to commit has stopped committing."
     SEVERITY = Severity.INFO
     SHORT = "stopped, reason unknown"
+    GROUPS_DID = "stopped committing, in a rebalance it seems"
     MEANING = "the group stopped committing, and no prober asked for the reason"
     IMPLIED_BY = "rebalance.stuck"
     EXAMPLES = (Example(Evidence.INFERRED, {"silent_ms": 400_000, "usual_gap_ms": 5_000}),)

@@ -25,6 +25,7 @@ class StaticConflict(Condition):
     DOC = "An instance id went from one place to another and back: two processes have it."
     SEVERITY = Severity.ERROR
     SHORT = "instance id used twice"
+    GROUPS_DID = "had two processes with one instance id"
     MEANING = "two processes used one instance id"
     ALERTS = (
         Alert(

@@ -25,6 +25,7 @@ class StaticCrashLoop(Condition):
         "the same."
     )
     SHORT = "crash loop"
+    GROUPS_DID = "had a member that started again and again"
     MEANING = "a static member started again and again"
     ALERTS = (
         Alert(

@@ -15,7 +15,7 @@ import msgspec
 from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.state.conditions.tracker import group_hash
-from groupreplay.state.events import group_events, offset_events
+from groupreplay.state.events import group_events, incident_events, offset_events
 from groupreplay.state.events.event import (
     TYPE_PREFIX,
     Cause,
@@ -160,6 +160,9 @@ def data_schema(name: str) -> str:
 def event_id(event: Event, context: Context) -> str:
     """The deterministic id: the position of the cause in the log, the event's name, and its ordinal."""
     cause = event.cause
+    if isinstance(event.fact, incident_events.Incident):
+        # The time is that of a step of the finder, which follows from the events that it was found from.
+        return f"{event.fact.incident_id}-{event.fact.NAME}-{event.time_ms}"
     if cause is None:
         # Mostly conditions, which begin or end when time passes; their id contains the group and the kind.
         again = f"-{event.setbacks}" if event.setbacks else ""
@@ -253,6 +256,8 @@ FACTS: Final[tuple[type[Fact], ...]] = (
     offset_events.OffsetsSet,
     offset_events.OffsetRewound,
     offset_events.OffsetsSummary,
+    incident_events.IncidentOpened,
+    incident_events.IncidentResolved,
     JobGap,
     group_events.RecordMalformed,
     group_events.RecordSkipped,

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
 import numpy as np
@@ -202,3 +202,15 @@ def record_digest(key: bytes | None, value: bytes | None, timestamp_ms: int) -> 
         hashed.update(b"-" if part is None else b"%d:" % len(part) + part)
     hashed.update(b"%d" % timestamp_ms)
     return hashed.hexdigest()
+
+
+#: By topic and partition the next offset.
+Places: TypeAlias = dict[str, dict[int, int]]
+
+
+class IncidentState(msgspec.Struct, frozen=True, kw_only=True):
+    """What is stored: the finder, how far the topics were read, and when the last round of the prober was."""
+
+    finder: bytes
+    read_to: Places
+    round_ms: int | None = None

@@ -13,6 +13,7 @@ from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaExceptio
 from groupreplay.streaming.base.clock import AppendedMessage
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.config.settings import Cluster, TopicNames
+from groupreplay.streaming.contract.messages import OutputRow
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.output_topics import change_line, describe_topics
 
@@ -123,6 +124,10 @@ class Publisher:
                 fix=change_line(Connection(self._cluster), topic, f"max.message.bytes={enough}"),
             )
         return appended
+
+    def publish_row(self, topic: str, row: OutputRow) -> list[AppendedMessage]:
+        """``publish`` for a message of the job."""
+        return self.publish(topic, [(row.key, row.value or b"")], row.headers)
 
     def _send(
         self, topic: str, messages: Sequence[tuple[bytes, bytes]], headers: Sequence[tuple[str, bytes]]

@@ -12,7 +12,7 @@ from typing import Final, Protocol, TypeVar
 
 from groupreplay.state.events.event import JobGap
 from groupreplay.state.policy.context import OFFSETS_TOPIC
-from groupreplay.streaming.contract.log import LogMarks
+from groupreplay.streaming.contract.log import IncidentState, LogMarks
 from groupreplay.streaming.contract.messages import Output
 from groupreplay.streaming.engine.probe_rows import COUNTS
 from groupreplay.streaming.run.document_sync import SyncRecord
@@ -130,3 +130,9 @@ class Store(Protocol):
 
     def note_synced(self, record: SyncRecord) -> None:
         """Keeps what is known about the topics of documents."""
+
+    def incidents(self) -> IncidentState | None:
+        """The finder of incidents as it was stored; None: none was."""
+
+    def note_incidents(self, state: IncidentState) -> None:
+        """Keeps the finder of incidents."""

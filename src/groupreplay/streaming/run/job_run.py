@@ -30,6 +30,7 @@ from groupreplay.streaming.run.context import QuerySettings
 from groupreplay.streaming.run.document_sync import DocumentSync, KafkaDocuments, SyncedRun
 from groupreplay.streaming.run.heartbeat import HeartbeatWriter
 from groupreplay.streaming.run.identity import Identity, first_identity
+from groupreplay.streaming.run.incident_watch import IncidentWatch, OwnMessages
 from groupreplay.streaming.run.interface import Engine, Store
 from groupreplay.streaming.run.log_watch import LogLostError, LogWatch, lost_log
 from groupreplay.streaming.run.outage import Outage
@@ -142,6 +143,7 @@ class JobRun:
             self._documents_thread,
             self._conditions.background(),
             self._log_watch.background(),
+            self._incidents().background(),
         ]
         for thread in threads:
             thread.start(at_once=thread is self._documents_thread)
@@ -273,7 +275,7 @@ class JobRun:
 
         sink = self._settings.sink_cluster
         try:
-            self._parts.publisher.publish(topic, [(row.key, row.value or b"")], row.headers)
+            self._parts.publisher.publish_row(topic, row)
         except KafkaException as error:
             raise Connection(sink).explain(error, topic) from None
 
@@ -310,9 +312,13 @@ class JobRun:
             probe_filter=self.probe_filter,
             report=self.report,
             context=self._present.present,
-            publish=lambda topic, row: publisher.publish(topic, [(row.key, row.value or b"")], row.headers),
+            publish=publisher.publish_row,
             clock=self.clock.now_ms,
         )
+
+    def _incidents(self) -> IncidentWatch:
+        messages = OwnMessages.of(self._settings.sink_cluster, self._settings.topics)
+        return messages.watch(self.report, self._present.present, self.clock.now_ms, self._store)
 
     def _document_sync(self) -> DocumentSync:
         settings, identity = self._settings, self._identity

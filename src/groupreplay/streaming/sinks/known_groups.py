@@ -15,6 +15,7 @@ import msgspec
 from groupreplay.state.conditions.registry import kind_named
 from groupreplay.state.events.event import Severity
 from groupreplay.state.events.group_events import MemberLeft, RebalanceCompleted
+from groupreplay.state.events.incident_events import IncidentOpened
 from groupreplay.state.events.offset_events import OffsetsExpired
 from groupreplay.state.output.envelope import event_type
 from groupreplay.state.phrases import safe_text, timestamp_ms
@@ -22,6 +23,8 @@ from groupreplay.streaming.contract.messages import EventHead, GroupHead, Intege
 
 #: Characters of ``Holding.who`` and of ``Holding.runbook``: a label must not fill a page.
 _LIMIT: Final = 300
+#: Groups of one incident that are counted.
+_MOST_GROUPS: Final = 200
 
 
 class Holding(msgspec.Struct, frozen=True, gc=False):
@@ -193,6 +196,23 @@ class _EventData(msgspec.Struct):
     matters: bool = True
     partition_count: Integer = 1
     labels: dict[str, str] = {}
+    incident_id: str = ""
+    since_ms: int | None = None
+    groups: list[str] = []
+    text: str = ""
+    first: str = ""
+    runbook: str = ""
+
+
+class OpenIncident(msgspec.Struct, frozen=True):
+    """An incident across groups that is not over, as it was told last; groups by their label."""
+
+    severity: str
+    since_ms: int
+    groups: frozenset[str]
+    text: str
+    first: str
+    runbook: str
 
 
 class CountedEvent(EventHead):
@@ -209,6 +229,16 @@ class CountedEvent(EventHead):
     def group(self) -> str | None:
         """The label of the group that it is about."""
         return None if self.data.group_id is None else group_label(self.data.group_id)
+
+    @property
+    def incident(self) -> OpenIncident | None:
+        """The incident that it tells of; None when that is over, or the event is another one."""
+        data = self.data
+        if self.name != IncidentOpened.NAME:
+            return None
+        texts = (safe_text(text, _LIMIT) for text in (data.text, data.first, data.runbook))
+        groups = frozenset(map(group_label, data.groups[:_MOST_GROUPS]))
+        return OpenIncident(self.severitytext, data.since_ms or 0, groups, *texts)
 
     @property
     def completed_ms(self) -> int | None:

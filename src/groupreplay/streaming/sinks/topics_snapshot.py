@@ -24,10 +24,12 @@ from groupreplay.streaming.sinks.event_topic import Repeats
 from groupreplay.streaming.sinks.known_groups import (
     DAY_MS,
     EVENTS,
+    CountedEvent,
     Day,
     HeldForm,
     Holding,
     KnownGroup,
+    OpenIncident,
     bound,
     group_label,
     known_group,
@@ -50,6 +52,10 @@ _conditions: Final = MessageDecoder[_Held](_Held)
 _bad_records: Final = MessageDecoder[BadRecordCounts](BadRecordCounts)
 
 
+#: Open incidents; the job has no more.
+_MOST_INCIDENTS: Final = 100
+
+
 @dataclass(slots=True)
 class TopicsSnapshot:
     """The three topics, message by message; ``unreadable`` counts messages that the job has not written.
@@ -65,6 +71,7 @@ class TopicsSnapshot:
     job_conditions: list[Holding] = field(default_factory=list)
     bad_records: dict[bytes, list[KindCount]] = field(default_factory=dict)
     rebalanced_ms: dict[str, int] = field(default_factory=dict)
+    incidents: dict[str, OpenIncident] = field(default_factory=dict)
     today: Day = field(default_factory=Day)
     unreadable: int = 0
     _repeats: Repeats = field(default_factory=Repeats)
@@ -123,6 +130,8 @@ class TopicsSnapshot:
             self.today = Day(written_ms // DAY_MS)
         if self._repeats.has(event.id):
             return
+        if event.data.incident_id:
+            self._take_incident(event)
         group, completed_ms = event.group, event.completed_ms
         if group is not None and completed_ms is not None:
             # Also for an event that was emitted late: the metric is the time of the rebalance.
@@ -130,6 +139,14 @@ class TopicsSnapshot:
             bound(self.rebalanced_ms, self.groups)
         if written_ms // DAY_MS == self.today.number and not event.data.catch_up:
             self.today.count(event, self.groups)
+
+    def _take_incident(self, event: CountedEvent) -> None:
+        incident = event.incident
+        self.incidents.pop(event.data.incident_id, None)
+        if incident is not None:
+            self.incidents[event.data.incident_id] = incident
+        if len(self.incidents) > _MOST_INCIDENTS:
+            del self.incidents[next(iter(self.incidents))]
 
     def roll(self, now_ms: int) -> None:
         """Resets the counts when a later day has begun, or when the clock was set back by more than a day."""

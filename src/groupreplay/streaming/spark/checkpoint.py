@@ -19,7 +19,7 @@ import msgspec
 from groupreplay.state.events.event import JobGap
 from groupreplay.streaming.base.errors import GroupReplayError, UnwritableError
 from groupreplay.streaming.base.files import mode_of, writers
-from groupreplay.streaming.contract.log import LogMarks
+from groupreplay.streaming.contract.log import IncidentState, LogMarks
 from groupreplay.streaming.run.document_sync import SyncRecord
 from groupreplay.streaming.run.identity import (
     IDENTITY_FILE,
@@ -53,6 +53,7 @@ _Record = TypeVar("_Record")
 
 #: Not part of the identity, because it changes.
 SYNC_FILE: Final = "groupreplay-topics.json"
+INCIDENTS_FILE: Final = "groupreplay-incidents.json"
 #: What was seen of the log; changes with each batch.
 MARKS_FILE: Final = "groupreplay-log.json"
 LOCK_SECONDS: Final = 10.0
@@ -199,6 +200,14 @@ class Checkpoint:
     def note_synced(self, record: SyncRecord) -> None:
         """Writes what is known about the topics of documents. A torn file is as good as none."""
         self._write_text(SYNC_FILE, msgspec.json.encode(record))
+
+    def incidents(self) -> IncidentState | None:
+        """The finder of incidents as it was stored; None if none was, or the file cannot be read."""
+        return self._record(INCIDENTS_FILE, IncidentState)
+
+    def note_incidents(self, state: IncidentState) -> None:
+        """Writes the finder of incidents. A torn file is as good as none."""
+        self._write_text(INCIDENTS_FILE, msgspec.json.encode(state))
 
     def log_marks(self) -> LogMarks | None:
         """What was seen of the log; None if nothing was, or the file cannot be read."""

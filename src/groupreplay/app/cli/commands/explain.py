@@ -5,8 +5,9 @@ Imports nothing heavy at the top: ``--help`` loads this module.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -38,12 +39,13 @@ from groupreplay.streaming.base.clock import TimeZone
 if TYPE_CHECKING:
     from groupreplay.app.inspection.explain import Explanation
     from groupreplay.app.text.tables import OutputFormat
+    from groupreplay.state import Context
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags
-    from groupreplay.streaming.engine.group_choice import GroupChoice
     from groupreplay.streaming.engine.replay import Replay
     from groupreplay.streaming.sources.source import Rows
     from groupreplay.timeline.document import TimelineDocument
+    from groupreplay.timeline.incidents import SevereIncident
 
 #: Columns of text where stdout is no terminal.
 _WIDTH: Final = 120
@@ -53,7 +55,11 @@ _WIDTH: Final = 120
 class ExplainSettings:
     """The argument and the flags of ``explain``."""
 
-    group: str = declared_as(click.argument("group"))
+    group: str | None = declared_as(click.argument("group", required=False))
+    all_groups: bool = switch("The incidents across groups, then the groups with a problem, the worst first.")
+    worst: int = flag(
+        "With --all-groups: so many groups are explained.", type=click.IntRange(0, 200), default=10
+    )
     log: LogInput = log_and_probes_flags()
     retention: RetentionFlags = retention_flags()
     at: GivenTime | None = time_flag("The group at this time: later records are ignored.")
@@ -80,54 +86,100 @@ def command(settings: ExplainSettings) -> int:
 
     GROUP is an id, or a glob. Each sentence is proven by the log or the brokers, inferred with its sum, or rests on a
     number that is named; what is not known is said. Below are the tables that it rests on: the states that led to the
-    present one, the last rebalances, and what becomes of the committed offsets.
+    present one, the last rebalances, and what becomes of the committed offsets. With --all-groups the incidents come
+    first: what began in many groups at once, and what these share.
     """
+    if settings.all_groups == (settings.group is not None):
+        raise click.UsageError("Give either GROUP or --all-groups.")
+    times = point_or_range(settings.at, settings.since, settings.until, settings.zone, settings.log.end)
+    return (
+        _all_groups(settings, times) if settings.group is None else _groups(settings, times, settings.group)
+    )
+
+
+def _groups(settings: ExplainSettings, times: TimeRange, group: str) -> int:
     from groupreplay.app.cli.nothing_found import no_group, no_such
     from groupreplay.streaming.engine.group_choice import GroupChoice
 
-    times = point_or_range(settings.at, settings.since, settings.until, settings.zone, settings.log.end)
-    choice = GroupChoice([settings.group])
+    choice = GroupChoice([group])
     explanations, rows = _explanations(settings, times, choice)
     log = log_read(rows, settings.zone)
     nothing = None
     if choice.unmatched:
         nothing = no_group(choice.unmatched, choice, log.where, log.text())
     elif not explanations:
-        asked = given_flags({"GROUP": [settings.group]}, times)
+        asked = given_flags({"GROUP": [group]}, times)
         nothing = no_such("record that can be read", asked, log.where, log.text())
     if explanations or settings.output != "table":
-        _print(settings, times, explanations)
+        _print(settings, times, (), explanations)
     return exit_code({}, nothing)
 
 
+def _all_groups(settings: ExplainSettings, times: TimeRange) -> int:
+    """Reads the log twice: for the incidents and the order of the groups, and for the worst ones."""
+    from groupreplay.app.cli.nothing_found import no_such
+    from groupreplay.app.report.timelines import all_strips
+
+    with _opened(settings) as (rows, context):
+        end_ms = rows.complete_until(times.until_ms)
+        overview = all_strips(rows, context, times.since_ms, _last_ms(settings, times), end_ms)
+    log = log_read(rows, settings.zone)
+    if not overview.strips:
+        return exit_code({}, no_such("group", given_flags({}, times), log.where, log.text()))
+    worst = [strip.group_id for strip in overview.strips if strip.tone != "ok"][: settings.worst]
+    until = replace(times, until_ms=times.until_ms or overview.until_ms)
+    explanations = _explanations(settings, until, frozenset(worst))[0] if worst else []
+    explanations.sort(key=lambda explained: worst.index(explained.group_id))
+    _print(settings, times, overview.incidents, explanations)
+    return exit_code({}, None)
+
+
+@contextmanager
+def _opened(settings: ExplainSettings) -> Iterator[tuple[Rows, Context]]:
+    """The log with its context; shows progress.
+
+    Raises:
+        GroupReplayError: the log cannot be read; also while reading.
+    """
+    from groupreplay.streaming.sources.source import context_of
+
+    with reading(settings.log) as rows:
+        yield (
+            rows,
+            context_of(
+                rows,
+                settings.retention,
+                policy=settings.rules.load(),
+                complete_since_ms=point_ms(settings.complete_since, settings.zone, settings.log.end),
+                member_events=True,
+            ),
+        )
+
+
+def _last_ms(settings: ExplainSettings, times: TimeRange) -> int | None:
+    """A record of the moment itself counts, as in describe."""
+    return times.until_ms if times.until_ms is None or settings.at is None else times.until_ms + 1
+
+
 def _explanations(
-    settings: ExplainSettings, times: TimeRange, choice: GroupChoice
+    settings: ExplainSettings, times: TimeRange, groups: Container[str]
 ) -> tuple[list[Explanation], Rows]:
-    """The explanations of the groups that match, by name; reports on stderr what was assumed and what was lost.
+    """The explanations of these groups, by name; reports on stderr what was assumed and what was lost.
 
     Raises:
         GroupReplayError: the log cannot be read.
     """
     from groupreplay.app.inspection.explain import explanation
     from groupreplay.app.report.timelines import TimelineQuery, group_timelines, timeline_source
-    from groupreplay.streaming.sources.source import context_of
 
     until_ms = times.until_ms
     source = timeline_source(settings.log.source(), [], since_ms=times.since_ms, until_ms=until_ms)
-    with reading(settings.log) as rows:
-        context = context_of(
-            rows,
-            settings.retention,
-            policy=settings.rules.load(),
-            complete_since_ms=point_ms(settings.complete_since, settings.zone, settings.log.end),
-            member_events=True,
-        )
+    with _opened(settings) as (rows, context):
         query = TimelineQuery(
-            groups=choice,
+            groups=groups,
             source=source,
             since_ms=times.since_ms,
-            # A record of the moment itself counts, as in describe.
-            until_ms=until_ms if until_ms is None or settings.at is None else until_ms + 1,
+            until_ms=_last_ms(settings, times),
             end_ms=rows.complete_until(until_ms),
         )
         documents, replay = group_timelines(rows, context, query)
@@ -148,19 +200,27 @@ def _warn(replay: Replay, rows: Rows, documents: Sequence[TimelineDocument]) -> 
         warn_of_assumptions(replay.context, rows, sessions=sessions)
 
 
-def _print(settings: ExplainSettings, times: TimeRange, explanations: Sequence[Explanation]) -> None:
+def _print(
+    settings: ExplainSettings,
+    times: TimeRange,
+    incidents: Sequence[SevereIncident],
+    explanations: Sequence[Explanation],
+) -> None:
     import sys
 
-    from groupreplay.app.inspection.explain import explanation_lines, explanation_tables
+    from groupreplay.app.inspection.explain import explanation_lines, explanation_tables, incident_lines
     from groupreplay.app.text.terminal import terminal_width
 
     if settings.output != "table":
-        settings.table.print([], explanations, settings.output, zone=settings.zone)
+        settings.table.print([], [*incidents, *explanations], settings.output, zone=settings.zone)
         return
     print_heading(times, settings.output)
     width = terminal_width(sys.stdout) or _WIDTH
+    for incident in incidents:
+        for line in incident_lines(incident, width):
+            click.echo(line)
     for number, told in enumerate(explanations):
-        if number:
+        if number or incidents:
             click.echo()
         for line in explanation_lines(told, settings.zone, verbose=settings.verbose, width=width):
             click.echo(line)

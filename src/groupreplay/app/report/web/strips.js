@@ -1,4 +1,4 @@
-// A group's time as a strip: rebalances below; above them what was wrong, by its severity.
+// A group's time as a strip: rebalances below; above them what was wrong, by its severity. Incidents of many groups.
 "use strict";
 const Strips = (() => {
   const SVG = "http://www.w3.org/2000/svg", HEIGHT = 22;
@@ -44,5 +44,16 @@ const Strips = (() => {
     return made;
   }
 
-  return { picture, axis };
+  // What began in many groups at once, as an item of a list.
+  function incident({ severity, incident: { text, until_ms, first, command, runbook } }) {
+    const item = Elements.element("li"), tone = severity.toLowerCase(), step = Elements.element("div", null, { class: "quiet" });
+    item.append(Elements.element("span", null, { class: `tone ${tone}`, role: "img", "aria-label": severity }));
+    if (until_ms === null) item.append(Elements.element("span", "still going", { class: `badge ${tone}` }), " ");
+    step.append(Elements.element("strong", "Do first: "), Format.safe(first, 600), " ", Elements.element("code", Format.safe(command, 300)));
+    if (Elements.isLink(runbook)) step.append(" ", Elements.element("a", "Runbook", { href: runbook, rel: "noreferrer" }));
+    item.append(Format.safe(text, 600), step);
+    return item;
+  }
+
+  return { picture, axis, incident };
 })();

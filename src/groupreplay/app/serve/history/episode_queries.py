@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from groupreplay.app.serve import answers
-from groupreplay.app.serve.history.event_queries import event_bounds_ms, events_of_group
+from groupreplay.app.serve.history.event_queries import event_bounds_ms, events_of_group, incidents
 from groupreplay.app.serve.history.group_queries import RECENT_TROUBLE, severity_name, where_all
 from groupreplay.app.text.event_text import text_of
 from groupreplay.state.conditions.registry import CONDITIONS
@@ -92,6 +92,7 @@ def episodes(db: sqlite3.Connection, query: EpisodesQuery) -> answers.Incidents:
     spans = [_Span(*row) for row in rows]
     following = query.after + len(spans)
     return answers.Incidents(
+        incidents=incidents(db, query.since_ms, query.until_ms),
         episodes=list(_diagnosed(db, spans)),
         matching=matching,
         next=str(following) if spans and following < matching else None,

@@ -8,11 +8,16 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
+
+import msgspec
 
 from groupreplay.app.serve import answers
 from groupreplay.app.serve.history.group_queries import COMPLETED, severity_name, where_all
 from groupreplay.app.serve.history.rows import shown_event, unpacked
+from groupreplay.state.events.incident_events import Incident, IncidentOpened, IncidentResolved
+from groupreplay.streaming.contract.messages import MessageDecoder
+from groupreplay.timeline.incidents import SevereIncident, last_forms
 
 #: Bytes of events in one answer; at least one event is always sent.
 _MOST_BYTES: Final = 4 << 20
@@ -20,6 +25,19 @@ _MOST_BYTES: Final = 4 << 20
 _PARTS: Final = 288
 #: Spans of one strip; a group with more has the most severe ones.
 _MOST_SPANS: Final = 200
+
+
+#: An incident is told again when it has doubled, or is worse: a few times.
+_MOST_INCIDENT_EVENTS: Final = 2_000
+_MOST_INCIDENTS: Final = 100
+
+
+class _IncidentEvent(msgspec.Struct):
+    severity: Literal["INFO", "WARN", "ERROR"]
+    data: Incident
+
+
+_incident: Final = MessageDecoder[_IncidentEvent](_IncidentEvent).decode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +71,19 @@ def events(db: sqlite3.Connection, query: EventsQuery) -> answers.Events:
         page.events.append(shown_event(value))
         last = f"{at_ms}.{position}"
     return page
+
+
+def incidents(db: sqlite3.Connection, since_ms: int, until_ms: int) -> list[SevereIncident]:
+    """Each incident that was reported in a time, in the last of its forms; the worst first."""
+    names = (IncidentOpened.NAME, IncidentResolved.NAME)
+    rows = db.execute(
+        "SELECT body FROM events WHERE name IN (?, ?) AND time_ms >= ? AND time_ms < ? "
+        "ORDER BY time_ms DESC, position DESC LIMIT ?",
+        (*names, since_ms, until_ms, _MOST_INCIDENT_EVENTS),
+    ).fetchall()
+    events = filter(None, (_incident(unpacked(body)) for (body,) in reversed(rows)))
+    incidents = (SevereIncident(severity=event.severity, incident=event.data) for event in events)
+    return last_forms(incidents)[:_MOST_INCIDENTS]
 
 
 def events_of_group(

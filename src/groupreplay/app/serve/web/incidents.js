@@ -40,10 +40,8 @@
   function show(found) {
     next = found.next;
     byId("when").textContent = rangeText(found.since_ms, found.until_ms, state.zone);
-    // Incidents across groups, where the server finds them.
-    const across = found.incidents || [];
-    byId("across").classList.toggle("hidden", !across.length);
-    byId("incidents").replaceChildren(...across.map(one => element("li", `${moment(one.since_ms)}: ${safe(one.text, 600)}`, { class: one.severity || "" })));
+    byId("across").classList.toggle("hidden", !found.incidents.length);
+    byId("incidents").replaceChildren(...found.incidents.map(Strips.incident));
     keyed(byId("episodes"), found.episodes, one => `${one.label} ${one.name} ${one.since_ms}`, row);
     byId("episodes").closest("table").classList.toggle("hidden", !found.episodes.length);
     byId("episodes-count").textContent = found.episodes.length ? `${offset() + 1} to ${offset() + found.episodes.length} of ${found.matching}` : "";
