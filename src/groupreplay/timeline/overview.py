@@ -10,7 +10,8 @@ from typing import Annotated, Any, Final
 from msgspec import Meta
 
 from groupreplay.timeline.commit_rates import bucket_width_ms
-from groupreplay.timeline.document import Remark, TimelineDocument, TimelineSource, Tone
+from groupreplay.timeline.diagnosis import Tone
+from groupreplay.timeline.document import Remark, TimelineDocument, TimelineSource
 from groupreplay.timeline.event_reading import ReadEvent, read_events
 from groupreplay.timeline.facts import LOSSES, TONES, is_trouble, tone_of, worst
 

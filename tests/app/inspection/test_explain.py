@@ -8,8 +8,7 @@ import pytest
 
 from groupreplay.app.inspection.explain import Explanation, explanation, explanation_lines, explanation_tables
 from groupreplay.streaming.base.clock import UTC, time_zone
-from groupreplay.timeline.diagnosis import FirstStep, LinkEvidence, RecordPlace, link
-from groupreplay.timeline.document import Statement
+from groupreplay.timeline.diagnosis import FirstStep, LinkEvidence, RecordPlace, Statement, link
 from support.diagnosed import histories
 from support.diagnosed.worlds import history
 
@@ -33,7 +32,10 @@ STATEMENT = Statement(
     ),
     gaps=("What began it is not known.",),
     first=FirstStep(
-        text="Take a thread dump", command="groupreplay list", runbook="docs/runbook.md#member-left"
+        text="Take a thread dump",
+        about="group g, a on h",
+        command="groupreplay list",
+        runbook="docs/runbook.md#member-left",
     ),
 )
 TOLD = Explanation(

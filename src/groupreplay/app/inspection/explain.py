@@ -14,8 +14,8 @@ from groupreplay.app.text.times import in_zone
 from groupreplay.state.phrases import counted, milliseconds, safe_text
 from groupreplay.state.snapshot.partitions import to_ranges
 from groupreplay.streaming.base.clock import TimeZone
-from groupreplay.timeline.diagnosis import Link
-from groupreplay.timeline.document import GenerationFlag, Statement, TimelineDocument
+from groupreplay.timeline.diagnosis import Link, Statement
+from groupreplay.timeline.document import GenerationFlag, TimelineDocument
 
 #: The names of the links in the text.
 _LINKS: Final = {

@@ -1,0 +1,153 @@
+"""The group at the end of what is known: who is there since when, and each partition with its offset and its owner."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+from msgspec import Meta
+
+from groupreplay.state import phrases
+from groupreplay.state.phrases import counted
+from groupreplay.state.snapshot.partitions import to_ranges
+from groupreplay.timeline.event_reading import whole, words
+
+if TYPE_CHECKING:
+    # The document has these forms, and lanes import the document.
+    from groupreplay.timeline.lanes import Lanes, Ownership, Stay, TopicPlace
+
+#: More rows are counted only.
+_MOST_MEMBERS: Final = 1_000
+_MOST_PARTITIONS: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PresentMember:
+    """A member that is there."""
+
+    name: Annotated[str, Meta(description="Its instance id, else its client id and host.")]
+    member_id: str
+    client_id: str
+    client_host: str
+    since_ms: int
+    is_bound: Annotated[
+        bool, Meta(description="It was there at since_ms, and records of the time before are missing.")
+    ]
+    partitions: Annotated[str, Meta(description="What it owns, as ranges by topic.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PresentPartition:
+    """A partition that has an owner or a committed offset. Null: there is none, or it is not known."""
+
+    topic: str
+    partition: int
+    offset: int | None
+    committed_ms: int | None
+    owner: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Present:
+    """Members and partitions at a moment; ``left_out`` counts those that have no row here."""
+
+    at_ms: int
+    members: tuple[PresentMember, ...]
+    partitions: tuple[PresentPartition, ...]
+    left_out: int
+
+
+def present(
+    lanes: Lanes,
+    names: Mapping[int, str],
+    offsets: Sequence[Mapping[str, Any]],
+    until_ms: int,
+    *,
+    begins_inside: bool,
+) -> Present:
+    """The group at the end of a time.
+
+    ``names`` are those of slots. ``offsets`` are those of ``Group.describe()``; one that was committed later is not
+    known then. ``begins_inside``: the group had a life before its first record.
+    """
+    stays = _stays(lanes, until_ms)
+    first_ms = min((stay.since_ms for life in lanes.slots for stay in life.stays), default=None)
+    owners = {
+        place: span
+        for place, spans in lanes.owners.items()
+        if (span := next((one for one in reversed(spans) if _holds(one, until_ms)), None)) is not None
+    }
+    members = [
+        PresentMember(
+            name=_name(lanes, names, slot),
+            member_id=stay.member_id,
+            client_id=lanes.slots[slot].place.client_id,
+            client_host=lanes.slots[slot].place.client_host.removeprefix("/"),
+            since_ms=stay.since_ms,
+            is_bound=begins_inside and stay.since_ms == first_ms,
+            partitions=phrases.partitions(_ranges(owners, slot)),
+        )
+        for slot, stay in stays.items()
+    ]
+    committed = {
+        (words(one["topic"]), int(one["partition"])): one
+        for one in offsets
+        if (whole(one.get("commit_timestamp_ms")) or 0) < until_ms
+    }
+    places = sorted({*owners, *committed})
+    partitions = [
+        _partition(place, committed.get(place), _owner(lanes, names, owners.get(place)))
+        for place in places[:_MOST_PARTITIONS]
+    ]
+    members.sort(key=lambda one: (one.name, one.since_ms))
+    left_out = max(len(members) - _MOST_MEMBERS, 0) + len(places) - len(partitions)
+    return Present(
+        at_ms=until_ms,
+        members=tuple(members[:_MOST_MEMBERS]),
+        partitions=tuple(partitions),
+        left_out=left_out,
+    )
+
+
+def _holds(span: Stay | Ownership, until_ms: int) -> bool:
+    return span.since_ms < until_ms and (span.until_ms is None or span.until_ms >= until_ms)
+
+
+def _stays(lanes: Lanes, until_ms: int) -> dict[int, Stay]:
+    return {
+        slot: stay
+        for slot, life in enumerate(lanes.slots)
+        if (stay := next((one for one in reversed(life.stays) if _holds(one, until_ms)), None)) is not None
+    }
+
+
+def _name(lanes: Lanes, names: Mapping[int, str], slot: int) -> str:
+    place = lanes.slots[slot].place
+    return names.get(slot) or place.instance_id or place.client_id
+
+
+def _owner(lanes: Lanes, names: Mapping[int, str], span: Ownership | None) -> str | None:
+    if span is None:
+        return None
+    if span.slot < 0:
+        return f"shared by {counted(span.members, 'member')}"
+    return _name(lanes, names, span.slot)
+
+
+def _ranges(owners: Mapping[TopicPlace, Ownership], slot: int) -> dict[str, str]:
+    by_topic: dict[str, list[int]] = {}
+    for (topic, partition), span in sorted(owners.items()):
+        if span.slot == slot:
+            by_topic.setdefault(topic, []).append(partition)
+    return {topic: to_ranges(numbers) for topic, numbers in by_topic.items()}
+
+
+def _partition(place: TopicPlace, offset: Mapping[str, Any] | None, owner: str | None) -> PresentPartition:
+    return PresentPartition(
+        topic=place[0],
+        partition=place[1],
+        offset=None if offset is None else whole(offset.get("offset")),
+        committed_ms=None if offset is None else whole(offset.get("commit_timestamp_ms")),
+        owner=owner,
+    )
