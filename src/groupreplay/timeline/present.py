@@ -71,25 +71,12 @@ def present(
     ``names`` are those of slots. ``offsets`` are those of ``Group.describe()``; one that was committed later is not
     known then. ``begins_inside``: the group had a life before its first record.
     """
-    stays = _stays(lanes, until_ms)
-    first_ms = min((stay.since_ms for life in lanes.slots for stay in life.stays), default=None)
     owners = {
         place: span
         for place, spans in lanes.owners.items()
         if (span := next((one for one in reversed(spans) if _holds(one, until_ms)), None)) is not None
     }
-    members = [
-        PresentMember(
-            name=_name(lanes, names, slot),
-            member_id=stay.member_id,
-            client_id=lanes.slots[slot].place.client_id,
-            client_host=lanes.slots[slot].place.client_host.removeprefix("/"),
-            since_ms=stay.since_ms,
-            is_bound=begins_inside and stay.since_ms == first_ms,
-            partitions=phrases.partitions(_ranges(owners, slot)),
-        )
-        for slot, stay in stays.items()
-    ]
+    members = _members(lanes, names, owners, until_ms, begins_inside=begins_inside)
     committed = {
         (words(one["topic"]), int(one["partition"])): one
         for one in offsets
@@ -100,14 +87,38 @@ def present(
         _partition(place, committed.get(place), _owner(lanes, names, owners.get(place)))
         for place in places[:_MOST_PARTITIONS]
     ]
-    members.sort(key=lambda one: (one.name, one.since_ms))
-    left_out = max(len(members) - _MOST_MEMBERS, 0) + len(places) - len(partitions)
     return Present(
         at_ms=until_ms,
         members=tuple(members[:_MOST_MEMBERS]),
         partitions=tuple(partitions),
-        left_out=left_out,
+        left_out=max(len(members) - _MOST_MEMBERS, 0) + len(places) - len(partitions),
     )
+
+
+def _members(
+    lanes: Lanes,
+    names: Mapping[int, str],
+    owners: Mapping[TopicPlace, Ownership],
+    until_ms: int,
+    *,
+    begins_inside: bool,
+) -> list[PresentMember]:
+    """All members by name; those of the first record may have been there before it if the log begins inside."""
+    first_ms = min((stay.since_ms for life in lanes.slots for stay in life.stays), default=None)
+    ranges = _ranges(owners)
+    members = [
+        PresentMember(
+            name=_name(lanes, names, slot),
+            member_id=stay.member_id,
+            client_id=lanes.slots[slot].place.client_id,
+            client_host=lanes.slots[slot].place.client_host.removeprefix("/"),
+            since_ms=stay.since_ms,
+            is_bound=begins_inside and stay.since_ms == first_ms,
+            partitions=phrases.partitions(ranges.get(slot)),
+        )
+        for slot, stay in _stays(lanes, until_ms).items()
+    ]
+    return sorted(members, key=lambda one: (one.name, one.since_ms))
 
 
 def _holds(span: Stay | Ownership, until_ms: int) -> bool:
@@ -135,12 +146,15 @@ def _owner(lanes: Lanes, names: Mapping[int, str], span: Ownership | None) -> st
     return _name(lanes, names, span.slot)
 
 
-def _ranges(owners: Mapping[TopicPlace, Ownership], slot: int) -> dict[str, str]:
-    by_topic: dict[str, list[int]] = {}
-    for (topic, partition), span in sorted(owners.items()):
-        if span.slot == slot:
-            by_topic.setdefault(topic, []).append(partition)
-    return {topic: to_ranges(numbers) for topic, numbers in by_topic.items()}
+def _ranges(owners: Mapping[TopicPlace, Ownership]) -> dict[int, dict[str, str]]:
+    """Slot -> what it owns, as ranges by topic."""
+    held: dict[int, dict[str, list[int]]] = {}
+    for (topic, partition), span in sorted(owners.items(), key=lambda pair: pair[0]):
+        held.setdefault(span.slot, {}).setdefault(topic, []).append(partition)
+    return {
+        slot: {topic: to_ranges(numbers) for topic, numbers in topics.items()}
+        for slot, topics in held.items()
+    }
 
 
 def _partition(place: TopicPlace, offset: Mapping[str, Any] | None, owner: str | None) -> PresentPartition:
