@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from groupreplay.timeline.limits import TimelineLimits
 from groupreplay.timeline.present import Present, PresentMember, PresentPartition
 from support.histories.builders import commit, generation, member
 from support.pictures.timelines import BEGIN, MINUTE, SECOND, timeline_of
@@ -109,3 +110,11 @@ def test_what_is_known_begins_with_the_group() -> None:
     assert (document.since_ms, document.known_since_ms) == (BEGIN - 60 * MINUTE, BEGIN - 10)
     later = timeline_of(HISTORY, since_ms=BEGIN + 90 * SECOND)
     assert later.known_since_ms == BEGIN + 90 * SECOND
+
+
+def test_a_small_document() -> None:
+    """Its rows shrink with its limits, and the ones that are left out are counted."""
+    document = timeline_of(HISTORY[:-1], TimelineLimits(slots=2, partitions=20), offsets=OFFSETS)
+    assert document.present is not None
+    rows = (len(document.present.members), len(document.present.partitions), document.present.left_out)
+    assert rows == (1, 2, 3)

@@ -82,7 +82,7 @@ def timeline_document(
         ),
         remarks=tuple(remarks(given, told.here, document, sums, unread=members.lanes.unread)),
         generations=tuple(shown_flags),
-        present=_present(document, given, members, told),
+        present=_present(document, given, members, told, limits),
         offset_changes=tuple(changes[: limits.offset_changes]),
         events=tuple(rows),
         folds=tuple(event_folds(told.kept, lambda number: rows[number].text)),
@@ -301,7 +301,11 @@ def _known_since_ms(document: TimelineDocument, given: TimelineInput, window: Wi
 
 
 def _present(
-    document: TimelineDocument, given: TimelineInput, members: _Members, told: _WindowEvents
+    document: TimelineDocument,
+    given: TimelineInput,
+    members: _Members,
+    told: _WindowEvents,
+    limits: TimelineLimits,
 ) -> Present | None:
     if not given.has_log:
         return None
@@ -311,6 +315,7 @@ def _present(
         names,
         given.offsets,
         document.known_until_ms,
+        (limits.slots, limits.partitions),
         begins_inside=any(hole.text == EVERYTHING_BEFORE for hole in findings.holes(told.before_end, 0)),
     )
 

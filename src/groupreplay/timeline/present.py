@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     # The document has these forms, and lanes import the document.
     from groupreplay.timeline.lanes import Lanes, Ownership, Stay, TopicPlace
 
-#: More rows are counted only.
-_MOST_MEMBERS: Final = 1_000
-_MOST_PARTITIONS: Final = 2_000
+#: Members have up to half as many rows as a document has lanes, partitions a tenth of its rows; more are counted only.
+_MEMBERS_SHARE: Final = 2
+_PARTITIONS_SHARE: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,13 +63,15 @@ def present(
     names: Mapping[int, str],
     offsets: Sequence[Mapping[str, Any]],
     until_ms: int,
+    most: tuple[int, int],
     *,
     begins_inside: bool,
 ) -> Present:
     """The group at the end of a time.
 
     ``names`` are those of slots. ``offsets`` are those of ``Group.describe()``; one that was committed later is not
-    known then. ``begins_inside``: the group had a life before its first record.
+    known then. ``most`` are the numbers of lanes and of rows of a document. ``begins_inside``: the group had a life
+    before its first record.
     """
     owners = {
         place: span
@@ -77,6 +79,7 @@ def present(
         if (span := next((one for one in reversed(spans) if _holds(one, until_ms)), None)) is not None
     }
     members = _members(lanes, names, owners, until_ms, begins_inside=begins_inside)
+    shown = members[: most[0] // _MEMBERS_SHARE]
     committed = {
         (words(one["topic"]), int(one["partition"])): one
         for one in offsets
@@ -85,13 +88,13 @@ def present(
     places = sorted({*owners, *committed})
     partitions = [
         _partition(place, committed.get(place), _owner(lanes, names, owners.get(place)))
-        for place in places[:_MOST_PARTITIONS]
+        for place in places[: most[1] // _PARTITIONS_SHARE]
     ]
     return Present(
         at_ms=until_ms,
-        members=tuple(members[:_MOST_MEMBERS]),
+        members=tuple(shown),
         partitions=tuple(partitions),
-        left_out=max(len(members) - _MOST_MEMBERS, 0) + len(places) - len(partitions),
+        left_out=len(members) - len(shown) + len(places) - len(partitions),
     )
 
 
