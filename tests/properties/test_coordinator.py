@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import settings
 
-from groupreplay.codecs.kafka_terms import Phase
-from groupreplay.coordinator.classic.classic_group import VALID_PREVIOUS_STATES
+from groupreplay.codecs.kafka_terms import VALID_PREVIOUS_STATES, Phase
 from groupreplay.coordinator.consumer.consumer_group import VALID_PREVIOUS
 from groupreplay.coordinator.requests import Error
 from support.model import classic_lives, consumer_lives

@@ -151,7 +151,8 @@ def test_the_first_step() -> None:
     step = first_step(
         SLOW_REJOIN, conclusion(episode), episode, replace(FACTS, group_id="a b", runbook="https://r/b")
     )
-    assert (step.command, step.runbook) == (
+    assert (step.about, step.command, step.runbook) == (
+        "group a b, c on h",
         "groupreplay describe --bootstrap-server B --group 'a b' --members --verbose",
         "https://r/b#rebalance-stuck",
     )

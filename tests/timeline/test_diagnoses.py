@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from groupreplay.timeline.diagnoses import Diagnoses, rolling_restarts
-from groupreplay.timeline.document import SlotLane, Statement, Tenure
+from groupreplay.timeline.diagnosis import Statement
+from groupreplay.timeline.document import SlotLane, Tenure
 from groupreplay.timeline.event_reading import ReadEvent
 from timeline.test_episodes import FACTS, MEMBER, bar, told
 

@@ -36,6 +36,33 @@ def row_of(one: ReadEvent) -> int:
     return one.index
 
 
+def test_generations_that_failed() -> None:
+    """They lie between the last one that is known and the begin of the one that was completed, at most.
+
+    Where a prober saw the rebalance, it began after the round before. Of a first one nothing is known.
+    """
+
+    def done(second: int, number: int, skipped: int) -> dict[str, Any]:
+        return event(
+            "rebalance.completed", second, generation=number, skipped_generations=skipped, sync_ms=2_000
+        )
+
+    told = [
+        done(10, 3, 2),
+        done(20, 4, 0),
+        done(40, 7, 2),
+        event("rebalance.started", 70, since_ms_earliest=BEGIN + 60_000),
+        done(90, 9, 1),
+    ]
+    flags = findings.generation_flags(read_events(told), row_of, lambda _: None)
+    assert [(flag.skipped, flag.failed) for flag in flags] == [
+        (2, None),
+        (0, None),
+        (2, (BEGIN + 20_000, BEGIN + 38_000)),
+        (1, (BEGIN + 60_000, BEGIN + 88_000)),
+    ]
+
+
 STUCK = {"condition_id": "c-1", "since_ms": BEGIN + 5_000, "runbook": "r"}
 TOLD = [
     event(

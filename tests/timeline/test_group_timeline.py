@@ -9,7 +9,8 @@ import pytest
 
 from groupreplay.state.policy.context import Redaction
 from groupreplay.timeline.commit_rates import CommitLog
-from groupreplay.timeline.document import TIMELINE_FORM, Remark, StateBar, Statement, Unread
+from groupreplay.timeline.diagnosis import Statement
+from groupreplay.timeline.document import TIMELINE_FORM, Remark, StateBar, Unread
 from groupreplay.timeline.limits import TimelineLimits
 from support.histories.builders import (
     CONTEXT,

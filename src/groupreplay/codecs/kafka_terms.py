@@ -5,7 +5,7 @@ The coordinator model and the replay share this module and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from enum import Enum
 from functools import lru_cache
 from typing import Final
@@ -19,6 +19,16 @@ class Phase(str, Enum):
     COMPLETING_REBALANCE = "CompletingRebalance"
     STABLE = "Stable"
     DEAD = "Dead"
+
+
+#: State -> the states it may be reached from (``ClassicGroupState``).
+VALID_PREVIOUS_STATES: Final[Mapping[Phase, frozenset[Phase]]] = {
+    Phase.EMPTY: frozenset({Phase.PREPARING_REBALANCE}),
+    Phase.PREPARING_REBALANCE: frozenset({Phase.STABLE, Phase.COMPLETING_REBALANCE, Phase.EMPTY}),
+    Phase.COMPLETING_REBALANCE: frozenset({Phase.PREPARING_REBALANCE}),
+    Phase.STABLE: frozenset({Phase.COMPLETING_REBALANCE}),
+    Phase.DEAD: frozenset(Phase),
+}
 
 
 class ConsumerPhase(Enum):

@@ -87,9 +87,9 @@ def _rest(episode: Episode, members: Sequence[BlamedMember], facts: VerdictFacts
 
 def first_step(cause: Cause, conclusion: Conclusion, episode: Episode, facts: VerdictFacts) -> FirstStep:
     """What to do first, with the member and the host."""
-    data = episode.event.data
+    data, named = episode.event.data, who(conclusion.members)
     words_of = {
-        "who": who(conclusion.members) or "the member",
+        "who": named or "the member",
         "group": shlex.quote(safe_text(facts.group_id)),
         "sign": episode.sign,
         "place": phrases.subject(data),
@@ -99,6 +99,7 @@ def first_step(cause: Cause, conclusion: Conclusion, episode: Episode, facts: Ve
     }
     return FirstStep(
         text=cause.first.format(**words_of),
+        about=f"group {safe_text(facts.group_id)}{f', {named}' if named else ''}",
         command=cause.command.format(**words_of),
         runbook=f"{facts.runbook}#{cause.section}",
     )

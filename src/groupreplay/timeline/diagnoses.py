@@ -11,8 +11,8 @@ from groupreplay.timeline.causes import CAUSES, Cause, cause_of
 from groupreplay.timeline.chain import chain, first_step, without_cause
 from groupreplay.timeline.chain_gaps import gaps
 from groupreplay.timeline.conclusions import Conclusion, who
-from groupreplay.timeline.diagnosis import BlamedMember, plain
-from groupreplay.timeline.document import SlotLane, Statement, Tenure
+from groupreplay.timeline.diagnosis import BlamedMember, Statement, plain
+from groupreplay.timeline.document import SlotLane, Tenure
 from groupreplay.timeline.episodes import Episode, Subject, VerdictFacts, episodes
 from groupreplay.timeline.facts import TONES, tone_of
 

@@ -31,6 +31,8 @@ LINK_LABELS: Final[Mapping[LinkKind, str]] = {
 #: `proven`: by records or answers of the brokers; `inferred`: from their times; `assumed`: it rests on a number that
 #: neither has given.
 Certainty = Literal["proven", "inferred", "assumed"]
+#: What a reader sees of a severity; `ok` is that of a group without any trouble.
+Tone = Literal["ok", "info", "warn", "error"]
 #: A text in parts; a number stands for a point in time.
 Parts = tuple[str | int, ...]
 
@@ -86,8 +88,37 @@ class FirstStep:
     """What to do first. In the command, B stands for the address of the cluster."""
 
     text: str
+    about: Annotated[str, Meta(description="The group, and the members with their hosts.")]
     command: str
     runbook: Annotated[str, Meta(description="The section of the runbook: a page with an anchor.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A sentence of the verdict, with its diagnosis; the first one is the most important.
+
+    ``since_ms`` to ``until_ms`` is where to look. ``gaps`` has what a reader would miss
+    in the chain.
+    """
+
+    tone: Tone
+    text: str
+    parts: Annotated[
+        tuple[str | int, ...],
+        Meta(description="The same text; a number stands for a point in time, for pages with another zone."),
+    ]
+    since_ms: int | None
+    until_ms: int | None
+    cause: Annotated[
+        str | None,
+        Meta(description="The name of the cause; null: there is none, or what is known does not show it."),
+    ] = None
+    blamed: Annotated[tuple[BlamedMember, ...], Meta(description="The members that the cause is about.")] = ()
+    links: Annotated[
+        tuple[Link, ...], Meta(description="The chain, from the cause to what to do first.")
+    ] = ()
+    gaps: Annotated[tuple[str, ...], Meta(description="What is missing from the chain, and why.")] = ()
+    first: Annotated[FirstStep | None, Meta(description="What to do first; null without a cause.")] = None
 
 
 def moment(at_ms: int, window: tuple[int, int]) -> str:

@@ -14,14 +14,15 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
-from groupreplay.timeline.diagnosis import BlamedMember, FirstStep, Link
+from groupreplay.timeline.diagnosis import Statement
+from groupreplay.timeline.event_folds import EventFold
+from groupreplay.timeline.present import Present
 
 #: The version of the document's form; it changes when a field changes its meaning or disappears.
 TIMELINE_FORM: Final = "groupreplay.timeline.v1"
 #: Owners that are no slot: a partition that a share group's members share, a slot that was left out, several in turn.
 SHARED, LEFT_OUT, MIXED = -2, -1, -3
 
-Tone = Literal["ok", "info", "warn", "error"]
 Span = tuple[int, int]
 OwnerSpan = Annotated[
     tuple[int, int, int, int],
@@ -43,34 +44,6 @@ class TimelineSource:
     topic_id: Annotated[str, Meta(description="Id of the offsets topic; 0 where it is not known.")]
     digest: Annotated[str | None, Meta(description="SHA-256 of the capture; null for a live cluster.")]
     redacted: Annotated[tuple[str, ...], Meta(description="What is replaced by a keyed hash.")]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statement:
-    """A sentence of the verdict, with its diagnosis; the first one is the most important.
-
-    ``since_ms`` to ``until_ms`` is where to look. ``gaps`` has what a reader would miss
-    in the chain.
-    """
-
-    tone: Tone
-    text: str
-    parts: Annotated[
-        tuple[str | int, ...],
-        Meta(description="The same text; a number stands for a point in time, for pages with another zone."),
-    ]
-    since_ms: int | None
-    until_ms: int | None
-    cause: Annotated[
-        str | None,
-        Meta(description="The name of the cause; null: there is none, or what is known does not show it."),
-    ] = None
-    blamed: Annotated[tuple[BlamedMember, ...], Meta(description="The members that the cause is about.")] = ()
-    links: Annotated[
-        tuple[Link, ...], Meta(description="The chain, from the cause to what to do first.")
-    ] = ()
-    gaps: Annotated[tuple[str, ...], Meta(description="What is missing from the chain, and why.")] = ()
-    first: Annotated[FirstStep | None, Meta(description="What to do first; null without a cause.")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +138,7 @@ class GenerationFlag:
     moved: int | None
     unassigned: int | None
     skipped: Annotated[int, Meta(description="Generations that were begun and never completed.")]
+    failed: Annotated[Span | None, Meta(description="When they were; null: none, or not known.")] = None
     duration_ms: Annotated[int | None, Meta(description="As its event has it, like the bound.")]
     duration_upper_bound_ms: int | None
     least_ms: Annotated[int, Meta(description="Bounds of the length of the whole rebalance.")]
@@ -351,6 +325,7 @@ class TimelineDocument:
     deadlines: tuple[ExpiryDeadline, ...]
     conditions: tuple[ConditionBar, ...]
     events: tuple[EventRow, ...]
+    folds: Annotated[tuple[EventFold, ...], Meta(description="How the table has them, to be opened.")]
     trace: tuple[TraceMark, ...]
     known_until_ms: Annotated[
         int,
@@ -361,6 +336,13 @@ class TimelineDocument:
     events_until_ms: Annotated[
         int, Meta(description="Events and conditions are known up to this time. Open conditions end here.")
     ]
+    known_since_ms: Annotated[
+        int | None,
+        Meta(description="Nothing of the time before is known, from since_ms on; null: nothing at all."),
+    ] = None
+    present: Annotated[
+        Present | None, Meta(description="Members and partitions at known_until_ms; null without a log.")
+    ] = None
     last_commit_ms: Annotated[
         int | None,
         Meta(

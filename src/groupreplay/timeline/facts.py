@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from groupreplay.state.events.event import Severity
 from groupreplay.state.phrases import rebalance_length
-from groupreplay.timeline.document import Tone
+from groupreplay.timeline.diagnosis import Tone
 from groupreplay.timeline.event_reading import ReadEvent, whole
 
 #: Before the first event of a group that had a life before it.

@@ -35,12 +35,23 @@ _NEW: Final = ("new_offset", "to_offset")
 
 def generation_flags(events: Sequence[ReadEvent], row_of: RowOf, slot_of: SlotOf) -> list[GenerationFlag]:
     """The completed rebalances, in order."""
-    return [_flag(event, row_of, slot_of) for event in events if event.name == "rebalance.completed"]
+    flags, before_ms = list[GenerationFlag](), None
+    for event in events:
+        if event.name == "rebalance.completed":
+            flags.append(_flag(event, before_ms, row_of, slot_of))
+        if event.name == "rebalance.started":
+            # Of a classic group it is that of the first one, whose number nothing shows.
+            earliest_ms = event.number("since_ms_earliest")
+            before_ms = before_ms if earliest_ms is None else earliest_ms
+        elif event.number("generation") is not None and not event.text("condition_id"):
+            before_ms = event.time_ms
+    return flags
 
 
-def _flag(event: ReadEvent, row_of: RowOf, slot_of: SlotOf) -> GenerationFlag:
+def _flag(event: ReadEvent, before_ms: int | None, row_of: RowOf, slot_of: SlotOf) -> GenerationFlag:
     length = rebalance_length(event.data)
-    leader = length.slow_leader
+    leader, skipped = length.slow_leader, event.number("skipped_generations") or 0
+    begun_ms = event.time_ms - (length.sync_ms or 0)
     return GenerationFlag(
         at_ms=event.time_ms,
         generation=event.number("generation") or 0,
@@ -50,7 +61,8 @@ def _flag(event: ReadEvent, row_of: RowOf, slot_of: SlotOf) -> GenerationFlag:
         left=len(event.items("left")),
         moved=event.number("partitions_moved"),
         unassigned=event.number("partitions_unassigned"),
-        skipped=event.number("skipped_generations") or 0,
+        skipped=skipped,
+        failed=(min(before_ms, begun_ms), begun_ms) if skipped and before_ms is not None else None,
         duration_ms=event.number("duration_ms"),
         duration_upper_bound_ms=event.number("duration_upper_bound_ms"),
         least_ms=length.least_ms,

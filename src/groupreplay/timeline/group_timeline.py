@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final
 
+from groupreplay.state.phrases import timestamp_ms
 from groupreplay.state.snapshot.partitions import to_ranges
 from groupreplay.timeline import findings
 from groupreplay.timeline.commit_rates import CommitLog, bucket_width_ms, commit_counts, usual_gap_ms
@@ -23,6 +24,7 @@ from groupreplay.timeline.document import (
     TimelineDocument,
 )
 from groupreplay.timeline.episodes import VerdictFacts
+from groupreplay.timeline.event_folds import event_folds
 from groupreplay.timeline.event_reading import ReadEvent, read_events
 from groupreplay.timeline.facts import EVERYTHING_BEFORE, MemberEnds
 from groupreplay.timeline.findings import TextOf
@@ -35,6 +37,7 @@ from groupreplay.timeline.limits import (
     kept_events,
     kept_generations,
 )
+from groupreplay.timeline.present import Present, present
 from groupreplay.timeline.remarks import DocumentSums, remarks
 from groupreplay.timeline.rows import RowSums, SlotSums, Window, event_lanes, slot_lanes, topic_rows
 from groupreplay.timeline.states import TimelineInput, state_spans
@@ -79,8 +82,10 @@ def timeline_document(
         ),
         remarks=tuple(remarks(given, told.here, document, sums, unread=members.lanes.unread)),
         generations=tuple(shown_flags),
+        present=_present(document, given, members, told, limits),
         offset_changes=tuple(changes[: limits.offset_changes]),
         events=tuple(rows),
+        folds=tuple(event_folds(told.kept, lambda number: rows[number].text)),
     )
 
 
@@ -116,6 +121,7 @@ def _document(
         deadlines=tuple(deadlines[: limits.deadlines]),
         conditions=tuple(members.conditions),
         events=(),
+        folds=(),
         trace=tuple(trace),
         known_until_ms=window.until_ms,
         events_until_ms=window.until_ms,
@@ -132,6 +138,7 @@ def _dated(document: TimelineDocument, given: TimelineInput, window: Window) -> 
         until_ms=window.until_ms,
         known_until_ms=_until_ms(window, given.known_until_ms),
         events_until_ms=_until_ms(window, given.events_until_ms),
+        known_since_ms=_known_since_ms(document, given, window),
         last_commit_ms=_last_commit_ms(given.commits, known),
         unread=tuple(given.unread),
         commit_gaps=tuple(given.commits.gaps_in(*known, within_ms=document.bucket_ms)),
@@ -279,6 +286,38 @@ def _until_ms(window: Window, until_ms: int | None) -> int:
 def _last_commit_ms(commits: CommitLog, known: Window) -> int | None:
     at_ms = commits.at_ms[commits.at_ms < known.until_ms]
     return int(at_ms.max()) if len(at_ms) else None
+
+
+def _known_since_ms(document: TimelineDocument, given: TimelineInput, window: Window) -> int | None:
+    """The first moment in the window of which anything is known."""
+    times = [bar.since_ms for bar in document.states]
+    times += [stay.since_ms for lane in document.slots for stay in lane.tenures]
+    times += [bar.since_ms for bar in document.conditions]
+    times += [at_ms for event in given.events if (at_ms := timestamp_ms(event.get("time"))) is not None]
+    if len(given.commits.at_ms):
+        times.append(int(given.commits.at_ms.min()))
+    first_ms = min(times, default=window.until_ms)
+    return max(first_ms, window.since_ms) if first_ms < window.until_ms else None
+
+
+def _present(
+    document: TimelineDocument,
+    given: TimelineInput,
+    members: _Members,
+    told: _WindowEvents,
+    limits: TimelineLimits,
+) -> Present | None:
+    if not given.has_log:
+        return None
+    names = {old: members.slots[new].name for old, new in members.sums.renumbered.items()}
+    return present(
+        members.lanes,
+        names,
+        given.offsets,
+        document.known_until_ms,
+        (limits.slots, limits.partitions),
+        begins_inside=any(hole.text == EVERYTHING_BEFORE for hole in findings.holes(told.before_end, 0)),
+    )
 
 
 def _states(given: TimelineInput, window: Window) -> list[StateBar]:

@@ -131,6 +131,7 @@ def first_step(shared: Sequence[Shared], runbook: str) -> FirstStep:
     quoted = shlex.quote(safe_text(value))
     return FirstStep(
         text=text.format(value=safe_text(value)),
+        about=f"{kind} {safe_text(value)}".strip(),
         command=command.format(quoted=quoted),
         runbook=f"{runbook}#incidents",
     )

@@ -11,7 +11,8 @@ from msgspec import Meta
 
 from groupreplay.state.conditions.registry import KINDS
 from groupreplay.timeline.commit_rates import bucket_width_ms
-from groupreplay.timeline.document import Remark, TimelineDocument, TimelineSource, Tone
+from groupreplay.timeline.diagnosis import Tone
+from groupreplay.timeline.document import Remark, TimelineDocument, TimelineSource
 from groupreplay.timeline.event_reading import ReadEvent, read_events
 from groupreplay.timeline.facts import LOSSES, TONES, is_trouble, tone_of, worst
 from groupreplay.timeline.incidents import SevereIncident

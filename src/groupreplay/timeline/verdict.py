@@ -11,13 +11,11 @@ from groupreplay.state.conditions.registry import kind_named
 from groupreplay.state.phrases import NAMES_SHOWN, counted, first_of, milliseconds, safe_text
 from groupreplay.timeline.chain import quiet_partitions
 from groupreplay.timeline.diagnoses import Diagnoses, rolling_restarts
-from groupreplay.timeline.diagnosis import plain
+from groupreplay.timeline.diagnosis import Statement, Tone, plain
 from groupreplay.timeline.document import (
     ConditionBar,
     GenerationFlag,
     OffsetChange,
-    Statement,
-    Tone,
     Unread,
 )
 from groupreplay.timeline.episodes import (

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from groupreplay.app.inspection.explain import Explanation, explanation, explanation_lines, explanation_tables
+from groupreplay.app.inspection.explain import (
+    Explanation,
+    ProtocolChoice,
+    Vote,
+    explanation,
+    explanation_lines,
+    explanation_tables,
+    protocol_choice,
+)
 from groupreplay.streaming.base.clock import UTC, time_zone
-from groupreplay.timeline.diagnosis import FirstStep, LinkEvidence, RecordPlace, link
-from groupreplay.timeline.document import Statement
+from groupreplay.timeline.diagnosis import FirstStep, LinkEvidence, RecordPlace, Statement, link
 from support.diagnosed import histories
 from support.diagnosed.worlds import history
 
@@ -33,7 +41,10 @@ STATEMENT = Statement(
     ),
     gaps=("What began it is not known.",),
     first=FirstStep(
-        text="Take a thread dump", command="groupreplay list", runbook="docs/runbook.md#member-left"
+        text="Take a thread dump",
+        about="group g, a on h",
+        command="groupreplay list",
+        runbook="docs/runbook.md#member-left",
     ),
 )
 TOLD = Explanation(
@@ -45,6 +56,7 @@ TOLD = Explanation(
     states=(),
     rebalances=(),
     offsets=(),
+    protocol=None,
     missing=("No prober asked.",),
 )
 
@@ -78,7 +90,10 @@ def test_a_group() -> None:
     document = history(records, probes=answers)(0)
     told = explanation(document, None, HOUR, 1)
     assert told.diagnosis == document.verdict
-    assert [row.state for row in told.states][-2:] == ["CompletingRebalance", "Stable"]
+    assert [(row.state, row.valid_previous) for row in told.states][-2:] == [
+        ("CompletingRebalance", ("PreparingRebalance",)),
+        ("Stable", ("CompletingRebalance",)),
+    ]
     assert [(row.generation, row.trigger, row.joined, row.left) for row in told.rebalances] == [
         (2, "members_changed", 1, 1)
     ]
@@ -117,8 +132,73 @@ def test_what_becomes_of_offsets(
     group_type: str, base: str | None, at_ms: int | None, changes: tuple[str, str]
 ) -> None:
     """By the base of their retention: what a commit and what a member would change."""
-    described = {"type": group_type, "offsets": [offset("t", 0, base, at_ms), offset("t", 1, base, at_ms)]}
+    described = {
+        "type": group_type,
+        "protocol": None,
+        "members": [],
+        "offsets": [offset("t", 0, base, at_ms), offset("t", 1, base, at_ms)],
+    }
     told = explanation(history(histories.silent_records())(0), described, HOUR, 5)
     (row,) = told.offsets
     assert (row.topic, row.partitions, row.kept_since, row.expires_at_ms) == ("t", "0-1", base, at_ms)
     assert (row.commit_now, row.member_now) == changes
+
+
+def asking(name: str, assignor: str | None = None, *supported: str) -> dict[str, Any]:
+    """A member of ``Group.describe()`` that asks for an assignor."""
+    return {
+        "client_id": name,
+        "client_host": "h",
+        "supported_protocols": list(supported),
+        "assignor": assignor,
+    }
+
+
+def chosen(kind: str, winner: str | None, *members: dict[str, Any]) -> tuple[str | None, str] | None:
+    """The winner and how it was chosen."""
+    choice = protocol_choice({"type": kind, "protocol": winner, "members": list(members)})
+    return None if choice is None else (choice.winner, choice.how)
+
+
+def test_how_an_assignor_was_chosen() -> None:
+    """Of a KIP-848 group records have the votes; candidates are those of members with the classic protocol."""
+    choice = protocol_choice(
+        {
+            "type": "consumer",
+            "protocol": "range",
+            "members": [asking("a", "range"), asking("b", "range"), asking("c", None, "range", "sticky")],
+        }
+    )
+    assert choice == ProtocolChoice(
+        winner="range",
+        how="2 of 3 members ask for it",
+        votes=(
+            Vote(member="a on h", candidates=None, vote="range"),
+            Vote(member="b on h", candidates=None, vote="range"),
+            Vote(member="c on h", candidates=("range", "sticky"), vote=None),
+        ),
+    )
+    assert chosen("consumer", "range", asking("a", "uniform"), asking("b", "range")) == (
+        None,
+        "as many members ask for range as for uniform: the log does not show which",
+    )
+    assert chosen("consumer", None, asking("a")) == (
+        None,
+        "no member asks for an assignor: it is the first one of the brokers' group.consumer.assignors",
+    )
+
+
+def test_how_a_classic_protocol_was_chosen() -> None:
+    """Its record has the winner only; a group without members or of another kind has no choice."""
+    assert chosen("classic", "range", asking("a", None, "range")) == (
+        "range",
+        "most of the votes among what all members support; a record has the winner, and no candidate or vote",
+    )
+    assert chosen("classic", None) is None
+    assert chosen("share", None, asking("a")) is None
+    told = msgspec.structs.replace(
+        TOLD, protocol=protocol_choice({"type": "classic", "protocol": "range", "members": [asking("a")]})
+    )
+    question, table = explanation_tables(told)[-1]
+    assert question.startswith("How its protocol was chosen (range: most of the votes")
+    assert list(table.rows) == [("g", "a on h", None, None)]

@@ -7,8 +7,8 @@ from itertools import product
 import pytest
 
 from groupreplay.codecs import Subscription, encode_blob
-from groupreplay.codecs.kafka_terms import Phase
-from groupreplay.coordinator.classic.classic_group import VALID_PREVIOUS_STATES, ClassicGroup, GroupMember
+from groupreplay.codecs.kafka_terms import VALID_PREVIOUS_STATES, Phase
+from groupreplay.coordinator.classic.classic_group import ClassicGroup, GroupMember
 from groupreplay.coordinator.requests import DeleteGroup, Protocol
 from support.model.classic_clients import Clients, protocols
 

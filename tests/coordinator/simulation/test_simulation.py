@@ -12,8 +12,13 @@ import pytest
 
 from groupreplay.codecs import GroupMetadataValue, OffsetCommitKey
 from groupreplay.codecs.consumer import ConsumerGroupCurrentMemberAssignmentKey
-from groupreplay.codecs.kafka_terms import REBALANCING, ConsumerPhase, Phase, partition_for
-from groupreplay.coordinator.classic.classic_group import VALID_PREVIOUS_STATES
+from groupreplay.codecs.kafka_terms import (
+    REBALANCING,
+    VALID_PREVIOUS_STATES,
+    ConsumerPhase,
+    Phase,
+    partition_for,
+)
 from groupreplay.coordinator.consumer.consumer_group import AWAY, VALID_PREVIOUS, ConsumerGroup
 from groupreplay.coordinator.requests import Settings
 from groupreplay.coordinator.simulation.scenarios import SCENARIOS

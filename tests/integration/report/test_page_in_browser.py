@@ -99,6 +99,12 @@ def table_size(page: OpenedPage) -> int:
     return int(page.page.locator("#rows > tr:not(.detail)").count())
 
 
+def table_rows(document: TimelineDocument) -> int:
+    """The number of rows while every fold is shut."""
+    folded = {number for fold in document.folds for number in fold.events}
+    return len(document.events) - len(folded) + sum(fold.within is None for fold in document.folds)
+
+
 def whole_time(page: OpenedPage) -> None:
     """Back to the first view."""
     before = page.drawn()
@@ -111,8 +117,8 @@ def whole_time(page: OpenedPage) -> None:
 
 
 def test_the_page_has_what_the_document_says(shown: OpenedPage, document: TimelineDocument) -> None:
-    """Each event is a row, each sentence of the verdict a line; the picture is drawn, without an error or a request."""
-    assert table_size(shown) == len(document.events)
+    """Each rebalance and each event beside them is a row, each sentence of the verdict a line; no error, no request."""
+    assert table_size(shown) == table_rows(document) < len(document.events)
     lines = shown.page.locator("#verdict p > span").all_inner_texts()
     assert lines == [one.text for one in document.verdict]
     assert shown.page.inner_text("#title") == "g"
@@ -142,10 +148,10 @@ def test_keys_zoom_and_the_table_follows(shown: OpenedPage, document: TimelineDo
         before = shown.drawn()
         shown.page.keyboard.press("+")
         shown.wait_for_drawing(before)
-    assert 0 < table_size(shown) < len(document.events)
+    assert 0 < table_size(shown) < table_rows(document)
     assert f"of {len(document.events)} in the time shown" in shown.page.inner_text("#count")
     whole_time(shown)
-    assert table_size(shown) == len(document.events)
+    assert table_size(shown) == table_rows(document)
 
 
 def test_a_dragged_selection_filters_the_table(shown: OpenedPage, document: TimelineDocument) -> None:
@@ -161,7 +167,7 @@ def test_a_dragged_selection_filters_the_table(shown: OpenedPage, document: Time
     shown.page.mouse.up()
     shown.page.wait_for_selector("#select-zoom:not(.hidden)")
     chosen = table_size(shown)
-    assert 0 < chosen < len(document.events)
+    assert 0 < chosen < table_rows(document)
     before = shown.drawn()
     shown.page.click("#select-zoom")
     shown.wait_for_drawing(before)
@@ -171,16 +177,26 @@ def test_a_dragged_selection_filters_the_table(shown: OpenedPage, document: Time
 
 
 def test_an_event_unfolds(shown: OpenedPage) -> None:
-    """Its JSON, the command that decodes its record, and buttons to copy; again, and it is folded."""
+    """A rebalance has its events; an event its fields, the command that decodes its record, and last its JSON."""
     whole_time(shown)
-    name = shown.page.locator("#rows button.open", has_text="rebalance.completed").first
+    rows = table_size(shown)
+    fold = shown.page.locator("#rows tr.fold button.open").nth(1)
+    fold.click()
+    assert (fold.get_attribute("aria-expanded"), table_size(shown)) == ("true", rows + 2)
+    name = shown.page.locator("#rows button.open", has_text="rebalance.completed")
     name.click()
+    assert "generation\n2\n" in shown.page.locator("#rows tr.detail dl").inner_text()
+    json = shown.page.locator("#rows tr.detail details")
+    assert json.locator("pre").is_hidden()
+    json.locator("summary").click()
     detail = shown.page.locator("#rows tr.detail").inner_text()
     assert '"type": "groupreplay.rebalance.completed.v1"' in detail
     assert "groupreplay decode --bootstrap-server HOST:PORT --partition 3 --offset" in detail
     assert name.get_attribute("aria-expanded") == "true"
     name.click()
     assert shown.page.locator("#rows tr.detail").count() == 0
+    fold.click()
+    assert table_size(shown) == rows
 
 
 def test_the_filter(shown: OpenedPage, document: TimelineDocument) -> None:
@@ -222,11 +238,15 @@ def test_another_time_zone(document: TimelineDocument, tmp_path: Path, browser: 
 
 
 def test_dark_and_print(document: TimelineDocument, tmp_path: Path, browser: Browser) -> None:
-    """The picture is dark where the reader wants it, and light on paper, on which the tools are left out."""
+    """The picture is dark where the reader wants it, and light on paper: without tools, with all that is folded."""
     with opened_report(browser, tmp_path, document, color_scheme="dark") as page:
         assert page.value(PIXEL) == [0x11, 0x16, 0x1D]
         page.page.evaluate("dispatchEvent(new Event('beforeprint'))")
         assert page.value(PIXEL) == [255, 255, 255]
+        assert (table_size(page), page.page.locator("#group details:not([open])").count()) == (
+            len(document.events),
+            0,
+        )
         page.page.emulate_media(media="print")
         assert page.value("getComputedStyle(document.querySelector('.tools')).display") == "none"
         page.page.emulate_media(media="screen")
@@ -376,3 +396,52 @@ def test_the_most_that_a_picture_draws(tmp_path: Path, browser: Browser) -> None
     with opened_report(browser, tmp_path, found) as page:
         assert page.value(drawing("{}", "[one.items.length <= Picture.MOST_ITEMS, one.dropped]")) == [True, 0]
         assert page.problems == []
+
+
+def test_what_failed_and_what_is_still_wrong(tmp_path: Path, browser: Browser) -> None:
+    """Generations that never completed have a band, what holds at the end has a mark there; the legend names both."""
+    pair = (member("a", (0, 1)), member("b", (2, 3)))
+    failed = [generation(1, *pair, at=BEGIN), generation(42, *pair, at=BEGIN + 10 * MINUTE)]
+    found = timeline_of(failed, end_ms=BEGIN + 11 * MINUTE)
+    assert [(one.skipped, one.failed) for one in found.generations] == [
+        (0, None),
+        (40, (BEGIN, BEGIN + 10 * MINUTE - 10)),
+    ]
+    assert [(bar.name, bar.until_ms) for bar in found.conditions] == [("rebalance.storm", None)]
+    texts = "one.items.filter(item => item.kind === 'text').map(item => item.text)"
+    with opened_report(browser, tmp_path, found) as page:
+        words = page.value(drawing("{}", texts))
+        assert "generations 2 to 41 failed" in words
+        assert "still wrong at the end: rebalance.storm" in words
+        assert {"generations begun and never completed", "it holds at the end"} <= set(words)
+        later = page.value(drawing(f"{{ until: {BEGIN + MINUTE} }}", texts))
+        assert not any("still wrong" in text for text in later)
+    with opened_report(browser, tmp_path, timeline_of(history(), end_ms=BEGIN + 10 * MINUTE)) as page:
+        assert "generations begun and never completed" not in page.value(drawing("{}", texts))
+
+
+def test_a_storm_stays_readable(tmp_path: Path, browser: Browser) -> None:
+    """200 rebalances in two screens at most, and each of them is two clicks away."""
+    records = []
+    for number in range(1, 201):
+        pair = (member("a", (0,)), member("b", (1,)))
+        records.append(
+            generation(number, *(pair if number % 2 else pair[:1]), at=BEGIN + number * 15 * SECOND)
+        )
+    with opened_report(
+        browser, tmp_path, timeline_of(records), viewport={"width": 1400, "height": 900}
+    ) as page:
+        assert page.value("document.documentElement.scrollHeight") <= 2 * 900
+        page.page.locator("#rows tr.fold button.open").first.click()
+        page.page.locator("#rows tr.depth1.fold button.open").nth(1).click()
+        assert page.page.locator("#rows tr.depth2").count() >= 2
+
+
+def test_the_group_at_the_end(document: TimelineDocument, shown: OpenedPage) -> None:
+    """Members and partitions as the document has them, to be opened."""
+    assert document.present is not None
+    shown.page.click("#present-title")
+    members, partitions = (shown.page.locator("#present table").nth(at).inner_text() for at in (0, 1))
+    assert members.splitlines()[-1] == "a\ta\t10.0.0.1\t00:01:00\tt 0-3"
+    assert len(partitions.splitlines()) == 2 + len(document.present.partitions)
+    assert partitions.splitlines()[2] == "t-0\tnot known\t\ta"

@@ -32,7 +32,7 @@ AGE_MS: Final = (
 )
 #: Everything on a page that is a span of time, but for the axis and the time of the lost connection.
 AGES: Final = """[...document.querySelectorAll(
-    "time[data-since], time[data-expires], #group-now .badge, #group-why li, #conditions td"
+    "time[data-since], time[data-expires], #group-now strong, #group-now .badge, #group-why li, #conditions td"
 )].map(one => one.textContent).filter(one => /\\d/.test(one))"""
 #: The words of the picture.
 WORDS: Final = (

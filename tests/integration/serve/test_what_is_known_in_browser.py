@@ -65,6 +65,10 @@ def test_ages_count_to_what_is_known(pages: tuple[OpenedPage, OpenedPage]) -> No
     known, axis = group.value(ends)
     assert known == CAUGHT_UP_MS
     assert axis > known + 200_000
+    # It begins with the group, which is minutes old, and not an hour before.
+    begin, first = group.value("[GroupView.state.view.since, GroupView.state.doc.known_since_ms]")
+    assert abs(begin - first) < 60_000
+    assert group.page.inner_text("#now-sentence").startswith("PreparingRebalance, ")
 
 
 def test_a_browser_with_a_wrong_clock(site: LiveSite, browser: Browser) -> None:

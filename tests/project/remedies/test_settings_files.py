@@ -157,15 +157,9 @@ CASES = (
     ),
     Remedy(
         line="replay --from-file CAPTURE --rule stuck=3000",
-        of="streaming.config.rules_file: such as rebalance.stuck.threshold_ms;",
-        says=r"such as (?P<new>[\w.]+);",
+        of="streaming.config.rules_file: such as rebalance.stuck.threshold_ms",
+        says=r"such as (?P<new>[\w.]+)",
         apply=lambda attempt, said: attempt.put("stuck=3000", f"{said['new']}=3000"),
-    ),
-    Remedy(
-        line="replay --from-file CAPTURE --rule stuck=3000",
-        of="streaming.config.rules_file: such as rebalance.stuck.threshold_ms;",
-        says=r"(?P<new>runbook=)ADDRESS sets",
-        apply=lambda attempt, said: attempt.put("stuck=3000", f"{said['new']}https://a/b"),
     ),
     *(
         Remedy(

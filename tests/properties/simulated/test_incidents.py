@@ -10,7 +10,8 @@ from dataclasses import replace
 from functools import cache
 
 from groupreplay.timeline.causes import CAUSES
-from groupreplay.timeline.document import Statement, TimelineDocument
+from groupreplay.timeline.diagnosis import Statement
+from groupreplay.timeline.document import TimelineDocument
 from support.diagnosed import histories
 from support.diagnosed.incidents import INCIDENTS, Incident
 from support.diagnosed.worlds import MINUTE, history

@@ -288,12 +288,11 @@ def test_differences() -> None:
 
 
 def test_the_runbook_of_a_flag(tmp_path: Path) -> None:
-    """It wins over the file, and events link to its sections; of two flags the last one counts."""
+    """It wins over the file, and events link to its sections."""
     path = tmp_path / "rules.toml"
     path.write_text('runbook = "https://file.example.com/"')
     assert RulesSource(path=path).load().runbook == "https://file.example.com/"
-    flags = (("runbook", "https://first.example.com/"), ("runbook", "https://wiki.example.com/groups"))
-    policy = RulesSource(path=path, thresholds=flags).load()
+    policy = RulesSource(path=path, runbook="https://wiki.example.com/groups").load()
     assert policy == Policy(runbook="https://wiki.example.com/groups")
 
 

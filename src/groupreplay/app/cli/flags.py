@@ -242,17 +242,24 @@ def rules_file_flag(**more: Any) -> Any:
     return group(_rules, path=file_flag(text, "--rules"), **more)
 
 
+def runbook_flag() -> Any:
+    """A field with the address of the runbook."""
+    text = "Page that events and reports link to, with a section for each condition; overrides the file."
+    return flag(text, "--runbook-url", metavar="ADDRESS")
+
+
 def rules_flags() -> Any:
     """A field with the rules of a file and single thresholds."""
     return rules_file_flag(
         thresholds=flag(
-            "Set one number of the rules for all groups, for example rebalance.stuck.threshold_ms=3000, or the page "
-            "that events link to, runbook=ADDRESS; overrides the file; may be repeated.",
+            "Set one number of the rules for all groups, for example rebalance.stuck.threshold_ms=3000; overrides the "
+            "file; may be repeated.",
             "--rule",
             type=pair,
             multiple=True,
             metavar="NUMBER=VALUE",
-        )
+        ),
+        runbook=runbook_flag(),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -11,11 +12,13 @@ import msgspec
 from groupreplay.app.inspection.state_history import StateRow, rows_of_states, state_table
 from groupreplay.app.text.tables import Cell, Moment, Table, moment
 from groupreplay.app.text.times import in_zone
+from groupreplay.codecs.kafka_terms import VALID_PREVIOUS_STATES, GroupType, Phase
+from groupreplay.state import phrases
 from groupreplay.state.phrases import counted, milliseconds, safe_text
 from groupreplay.state.snapshot.partitions import to_ranges
 from groupreplay.streaming.base.clock import TimeZone
-from groupreplay.timeline.diagnosis import LINK_LABELS, Link
-from groupreplay.timeline.document import GenerationFlag, Statement, TimelineDocument
+from groupreplay.timeline.diagnosis import LINK_LABELS, Link, Statement
+from groupreplay.timeline.document import GenerationFlag, TimelineDocument
 from groupreplay.timeline.incidents import SevereIncident
 
 _NAME_WIDTH: Final = max(map(len, LINK_LABELS.values())) + 2
@@ -23,6 +26,31 @@ _TONES: Final = {"ok": "OK", "info": "INFO", "warn": "WARN", "error": "ERROR"}
 #: States that lead to the present one.
 _PATH: Final = 6
 _NO_DEADLINE: Final = "none: nothing ends their retention in this state"
+
+
+class PathRow(StateRow, frozen=True, kw_only=True):
+    """A state on the way to the present one, with the states that Kafka allows before it.
+
+    ``valid_previous`` None: a group of a newer kind, whose state follows from its epochs and members alone.
+    """
+
+    valid_previous: tuple[str, ...] | None
+
+
+class Vote(msgspec.Struct, frozen=True, kw_only=True):
+    """What a member offered and asked for; None: no record has it."""
+
+    member: str
+    candidates: tuple[str, ...] | None
+    vote: str | None
+
+
+class ProtocolChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """The protocol or assignor of a group, and how it was chosen as far as the log has it."""
+
+    winner: str | None
+    how: str
+    votes: tuple[Vote, ...]
 
 
 class RebalanceRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,9 +87,10 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     since_ms: int
     until_ms: int
     diagnosis: tuple[Statement, ...]
-    states: tuple[StateRow, ...]
+    states: tuple[PathRow, ...]
     rebalances: tuple[RebalanceRow, ...]
     offsets: tuple[OffsetsRow, ...]
+    protocol: ProtocolChoice | None
     missing: tuple[str, ...]
 
 
@@ -81,14 +110,55 @@ def explanation(
         states=tuple(_states(document)),
         rebalances=tuple(map(_rebalance, document.generations[-last:])),
         offsets=tuple(_offsets(described, retention_ms)) if described is not None else (),
+        protocol=None if described is None else protocol_choice(described),
         missing=tuple(remark.text for remark in document.remarks if not remark.kind.startswith("summed_")),
     )
 
 
-def _states(document: TimelineDocument) -> Iterator[StateRow]:
+def _states(document: TimelineDocument) -> Iterator[PathRow]:
     """The path to the present state."""
     partition = next((row.partition for row in document.events if row.partition is not None), -1)
-    return rows_of_states(document.group_id, partition, document.states[-_PATH:])
+    for row in rows_of_states(document.group_id, partition, document.states[-_PATH:]):
+        previous = None
+        if row.group_type == GroupType.CLASSIC.value:
+            before = VALID_PREVIOUS_STATES[Phase(row.state)]
+            previous = tuple(phase.value for phase in Phase if phase in before)
+        yield PathRow(**msgspec.structs.asdict(row), valid_previous=previous)
+
+
+def protocol_choice(described: Mapping[str, Any]) -> ProtocolChoice | None:
+    """How the protocol of a group with members was chosen; None: its kind chooses none, or there is nobody.
+
+    A coordinator takes what most members vote for: of a classic group among the protocols that all of them support,
+    each member for the first one of its own list (``ClassicGroup.selectProtocol``); of a KIP-848 group the assignors
+    that members ask for (``ConsumerGroup.computePreferredServerAssignor``).
+    """
+    kind, members, winner = described["type"], described["members"], described["protocol"]
+    if kind not in (GroupType.CLASSIC.value, GroupType.CONSUMER.value) or not members:
+        return None
+    if kind == GroupType.CLASSIC.value:
+        how = "most of the votes among what all members support; a record has the winner, and no candidate or vote"
+        votes = [Vote(member=phrases.member(one), candidates=None, vote=None) for one in members]
+        return ProtocolChoice(winner=winner, how=how, votes=tuple(votes)) if winner else None
+    asked = Counter(one["assignor"] for one in members if one["assignor"])
+    most = [name for name, count in asked.items() if count == max(asked.values())]
+    how = "no member asks for an assignor: it is the first one of the brokers' group.consumer.assignors"
+    if len(most) == 1:
+        how = f"{asked[most[0]]} of {counted(len(members), 'member')} ask for it"
+    elif most:
+        winner, how = (
+            None,
+            f"as many members ask for {' as for '.join(sorted(most))}: the log does not show which",
+        )
+    votes = [
+        Vote(
+            member=phrases.member(one),
+            candidates=tuple(one["supported_protocols"]) or None,
+            vote=one["assignor"],
+        )
+        for one in members
+    ]
+    return ProtocolChoice(winner=winner, how=how, votes=tuple(votes))
 
 
 def _rebalance(flag: GenerationFlag) -> RebalanceRow:
@@ -242,10 +312,27 @@ def _moment(at_ms: int, window: tuple[int, int], zone: TimeZone, *, always: bool
 def explanation_tables(told: Explanation) -> list[tuple[str, Table]]:
     """The tables below the sentences, each with its question."""
     return [
-        ("Why is it in this state", state_table(told.states)),
+        ("Why is it in this state", _path_table(told)),
         (f"Why did it rebalance (the last {counted(len(told.rebalances), 'time')})", _rebalances_table(told)),
         ("What becomes of its offsets", _offsets_table(told)),
+        *([] if told.protocol is None else [_protocol_table(told.group_id, told.protocol)]),
     ]
+
+
+def _path_table(told: Explanation) -> Table:
+    table = state_table(told.states)
+    previous = ["any" if row.valid_previous is None else ", ".join(row.valid_previous) for row in told.states]
+    rows = [(*cells, text) for cells, text in zip(table.rows, previous, strict=True)]
+    return Table((*table.columns, "VALID-PREVIOUS"), rows)
+
+
+def _protocol_table(group_id: str, choice: ProtocolChoice) -> tuple[str, Table]:
+    rows: list[tuple[Cell, ...]] = [
+        (group_id, vote.member, None if vote.candidates is None else ", ".join(vote.candidates), vote.vote)
+        for vote in choice.votes
+    ]
+    question = f"How its protocol was chosen ({choice.winner or 'not known'}: {choice.how})"
+    return question, Table(("GROUP", "MEMBER", "CANDIDATES", "VOTE"), rows)
 
 
 def _rebalances_table(told: Explanation) -> Table:

@@ -24,11 +24,12 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 FOLDER: Final = "web"
 ECHARTS: Final = "echarts.min.js"
 #: The scripts that draw a picture, and those that make a page of it, in the order in which they are loaded.
-PICTURE_SCRIPTS: Final = ("format.js", "unread.js", "picture.js")
+PICTURE_SCRIPTS: Final = ("format.js", "unread.js", "marks.js", "picture.js")
 PAGE_SCRIPTS: Final = (
     *PICTURE_SCRIPTS,
     "address.js",
     "elements.js",
+    "present.js",
     "event_table.js",
     "group_view.js",
     "strips.js",

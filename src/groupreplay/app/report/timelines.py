@@ -24,7 +24,8 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.contract.messages import Output
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.sources.source import RecordSource, Rows
-from groupreplay.timeline.document import Remark, Statement, TimelineDocument, TimelineSource
+from groupreplay.timeline.diagnosis import Statement
+from groupreplay.timeline.document import Remark, TimelineDocument, TimelineSource
 from groupreplay.timeline.group_timeline import timeline_document
 from groupreplay.timeline.incidents import SevereIncident
 from groupreplay.timeline.limits import TimelineLimits

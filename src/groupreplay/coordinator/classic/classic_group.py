@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -17,7 +17,12 @@ from groupreplay.codecs import (
     as_written,
     subscribed_topics,
 )
-from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, Phase, hash_map_order
+from groupreplay.codecs.kafka_terms import (
+    CONSUMER_PROTOCOL_TYPE,
+    VALID_PREVIOUS_STATES,
+    Phase,
+    hash_map_order,
+)
 from groupreplay.coordinator.java_maps import scala_map_order, scala_trie_order
 from groupreplay.coordinator.requests import (
     Error,
@@ -30,14 +35,6 @@ from groupreplay.coordinator.requests import (
     SyncGroup,
 )
 
-#: State -> the states it may be reached from (``ClassicGroupState``).
-VALID_PREVIOUS_STATES: Final[Mapping[Phase, frozenset[Phase]]] = {
-    Phase.EMPTY: frozenset({Phase.PREPARING_REBALANCE}),
-    Phase.PREPARING_REBALANCE: frozenset({Phase.STABLE, Phase.COMPLETING_REBALANCE, Phase.EMPTY}),
-    Phase.COMPLETING_REBALANCE: frozenset({Phase.PREPARING_REBALANCE}),
-    Phase.STABLE: frozenset({Phase.COMPLETING_REBALANCE}),
-    Phase.DEAD: frozenset(Phase),
-}
 #: The newest version that any coordinator writes.
 _VERSION: Final = 3
 #: In a group that was loaded from a record without this time.

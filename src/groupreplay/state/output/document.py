@@ -140,6 +140,11 @@ def _suppressed(snapshot: GroupSnapshot) -> dict[str, int]:
     return dict(sorted(snapshot.repeats.suppressed.items()))
 
 
+def _vote(group: GroupState, member: Mapping[str, Any]) -> str | None:
+    """The assignor that a member of a newer kind asks for; None: no record has it, or it leaves that to the brokers."""
+    return group.modern.members[member["member_id"]].assignor if group.modern else None
+
+
 def _topics(group: GroupState, seen: GroupSummary) -> list[str] | None:
     """The topics of the members' subscriptions; None where these cannot be read: then nothing expires."""
     if group.modern is not None:
@@ -157,7 +162,10 @@ def describe(group_id: str, snapshot: GroupSnapshot, offsets: Offsets, context: 
     members = [_member(member, snapshot.group, topic_names, _lists) for member in seen.members]
     return {
         **_head(group_id, snapshot.group, seen),
-        "members": [{**member, "partitions": member["partitions"] or {}} for member in members],
+        "members": [
+            {**member, "partitions": member["partitions"] or {}, "assignor": _vote(snapshot.group, member)}
+            for member in members
+        ],
         "subscribed_topics": _topics(snapshot.group, seen),
         "offsets": _with_deadlines(snapshot.group, offsets, context),
         "conditions": active_conditions(snapshot.conditions.active),

@@ -91,19 +91,17 @@ _FILE: Final = _struct(
 )
 
 
-#: What ``--rule`` sets beside thresholds.
-RUNBOOK: Final = "runbook"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RulesSource:
-    """Where the policy comes from: a file, if there is one, and thresholds that win over it for every group.
+    """Where the policy comes from: a file, if there is one, and what wins over it for every group.
 
-    ``thresholds`` are pairs such as ``("rebalance.stuck.threshold_ms", "3000")``; that of ``RUNBOOK`` has an address.
+    ``thresholds`` are pairs such as ``("rebalance.stuck.threshold_ms", "3000")``; ``runbook`` is the address of the
+    page that events and reports link to.
     """
 
     path: Path | None = None
     thresholds: Sequence[tuple[str, str]] = field(default=())
+    runbook: str | None = None
 
     def load(self) -> Policy:
         """The policy as it is now.
@@ -114,10 +112,9 @@ class RulesSource:
         policy = Policy() if self.path is None else parse_rules(_read(self.path), str(self.path))
         thresholds: Thresholds = {}
         for name, text in self.thresholds:
-            if name == RUNBOOK:
-                policy = replace(policy, runbook=text)
-            else:
-                thresholds = merged(thresholds, _given(name, text))
+            thresholds = merged(thresholds, _given(name, text))
+        if self.runbook is not None:
+            policy = replace(policy, runbook=self.runbook)
         of_groups = {name: values for name, values in thresholds.items() if name not in OF_THE_JOB}
         if of_groups:
             policy = replace(policy, groups=(*policy.groups, GroupRule(groups="*", thresholds=of_groups)))
@@ -247,7 +244,7 @@ def _given(name: str, text: str) -> Thresholds:
     """The threshold of a ``--rule`` flag."""
     where, words = f"--rule {name}={text}", name.split(".")
     if len(words) != 3:
-        fix = "such as rebalance.stuck.threshold_ms; runbook=ADDRESS sets the page that events link to"
+        fix = "such as rebalance.stuck.threshold_ms"
         raise unusable(f"{name!r} is not the name of a threshold", where, fix)
     family, word, threshold = words
     return _checked(_thresholds(_converted({family: {word: {threshold: text}}}, where, strict=False)), where)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from groupreplay.app.cli.command import with_settings
-from groupreplay.app.cli.flags import retention_flags, rules_file_flag
+from groupreplay.app.cli.flags import retention_flags, rules_file_flag, runbook_flag
 from groupreplay.app.cli.inputs import (
     LogInput,
     exit_code,
@@ -71,7 +71,7 @@ class ExplainSettings:
     complete_since: GivenTime | None = time_flag(
         "No record since this time is missing: a first commit after it proves that the group is new."
     )
-    rules: RulesSource = rules_file_flag()
+    rules: RulesSource = rules_file_flag(runbook=runbook_flag())
     last: int = flag(
         "So many rebalances are listed, the last ones.", type=click.IntRange(1, 1_000), default=5
     )

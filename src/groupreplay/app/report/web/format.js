@@ -38,5 +38,8 @@ const Format = (() => {
   // With the day where it is not that of the whole time shown.
   const moment = (ms, since, until, zone) => new Set([ms, since, until - 1].map(one => day(one, zone))).size === 1 ? clock(ms, zone) : `${day(ms, zone)} ${clock(ms, zone)}`;
 
-  return { safe, pad, parts, day, moment, clock, exact, zoneName, lasted, counted, rangeText };
+  // A text of a document with its times in a zone.
+  const sentence = (parts, { since_ms, until_ms }, zone) => parts.map(part => typeof part === "number" ? moment(part, since_ms, until_ms, zone) : safe(part, 1000)).join("");
+
+  return { safe, pad, parts, day, moment, sentence, clock, exact, zoneName, lasted, counted, rangeText };
 })();

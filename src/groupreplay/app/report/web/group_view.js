@@ -2,7 +2,7 @@
 // A report has one document; a live page reads it again, and moves its end with the time.
 "use strict";
 const GroupView = (() => {
-  const { safe, moment, clock, lasted, zoneName, counted, rangeText } = Format;
+  const { safe, clock, lasted, zoneName, counted, rangeText } = Format;
   const { byId, element, button, copy, isLink } = Elements;
   const SMALLEST_MS = 1000;
   const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -39,13 +39,12 @@ const GroupView = (() => {
     remarks.classList.toggle("hidden", !state.doc.remarks.length);
     remarks.replaceChildren(element("summary", `${counted(state.doc.remarks.length, "remark")}: what is missing, what is not, and what is in sums only`), element("ul"));
     remarks.lastChild.append(...state.doc.remarks.map(one => element("li", safe(one.text, 600))));
+    Present.show(state);
     remarks.open = state.doc.remarks.length > 0 && state.doc.remarks.length < 3;
   }
 
   // A text with its times in the zone of the page.
-  function sentence(parts) {
-    return parts.map(part => typeof part === "number" ? moment(part, state.doc.since_ms, state.doc.until_ms, state.zone) : safe(part, 1000)).join("");
-  }
+  const sentence = parts => Format.sentence(parts, state.doc, state.zone);
 
   // The diagnosis of a sentence: the cause and what to do first are always visible, the gravest one is open.
   const closed = new Map();
@@ -64,7 +63,7 @@ const GroupView = (() => {
     box.append(rows(statement.links.filter(isShown)));
     if (statement.first) {
       const step = element("p", null, { class: "step" });
-      step.append(element("code", safe(statement.first.command, 1000)), isLink(statement.first.runbook) ? element("a", "Runbook", { href: statement.first.runbook, rel: "noreferrer" }) : element("small", safe(statement.first.runbook, 300)));
+      step.append(element("span", safe(statement.first.about, 600)), element("code", safe(statement.first.command, 1000)), isLink(statement.first.runbook) ? element("a", "Runbook", { href: statement.first.runbook, rel: "noreferrer" }) : element("small", safe(statement.first.runbook, 300)));
       box.append(step);
     }
     const rest = statement.links.filter(link => !isShown(link));
@@ -265,7 +264,7 @@ const GroupView = (() => {
     if (!event) return;
     state.marked = event.id;
     if (isSought && (event.time_ms < state.view.since || event.time_ms > state.view.until)) zoomTo(event.time_ms - 30000, event.time_ms + 30000);
-    state.rows = Math.max(state.rows, EventTable.within(state).findIndex(one => one.id === event.id) + 1);
+    state.rows = Math.max(state.rows, EventTable.rows(state, EventTable.within(state)).findIndex(({ item }) => item.id === event.id) + 1);
     EventTable.show(state);
     EventTable.scrollTo(event.id);
   }
@@ -305,7 +304,10 @@ const GroupView = (() => {
   function print(on) {
     state.printing = on;
     state.rows = on ? 1000 : EventTable.ROWS;
-    if (shown()) { render(); EventTable.show(state); }
+    // Paper cannot be opened.
+    const folded = document.querySelectorAll(on ? "#group details:not([open])" : "#group details[data-printed]");
+    for (const each of folded) { each.open = on; each.toggleAttribute("data-printed", on); }
+    if (shown()) { Present.show(state); render(); EventTable.show(state); }
   }
   const shown = () => state.doc && !byId("group").classList.contains("hidden");
 

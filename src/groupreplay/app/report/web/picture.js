@@ -1,6 +1,6 @@
 // The picture of one timeline document: a list of shapes, and an ECharts option that draws them.
 // Pure: it reads the document and the view, and touches neither the page nor the network. The program draws SVG with it.
-// Needs format.js and unread.js.
+// Needs format.js, unread.js and marks.js.
 "use strict";
 const Picture = (() => {
   // The labels of a narrow picture, as on a phone, have less room, so that the times have some.
@@ -56,9 +56,10 @@ const Picture = (() => {
     constructor(doc, view) {
       this.doc = doc; this.view = view; this.colours = view.dark ? DARK : LIGHT;
       this.items = []; this.y = TOP; this.regions = {};
-      this.left = view.width < NARROW ? NARROW_LABEL : LABEL; this.right = Math.max(view.width - RIGHT, this.left + 50);
+      this.narrow = view.width < NARROW; this.left = this.narrow ? NARROW_LABEL : LABEL; this.right = Math.max(view.width - RIGHT, this.left + 50);
       this.scale = (this.right - this.left) / Math.max(view.until - view.since, 1);
     }
+    colourOf(severities) { return this.colours[SEVERITY[worst(severities)]]; }
     x(ms) { return this.left + (ms - this.view.since) * this.scale; }
     // The pixels of a span inside of the picture; null: it is outside. An open one ends where the knowledge does.
     span(since, until, end = this.doc.known_until_ms) {
@@ -184,6 +185,7 @@ const Picture = (() => {
       if (group.length && x - drawing.x(group[0].at_ms) < 11) group.push(flag);
       else groups.push(group = [flag]);
     }
+    for (const flag of doc.generations) Marks.drawFailed(drawing, flag, y, flagTip(flag, view).slice(0, 2));
     groups.forEach((flags, index) => {
       const first = flags[0], last = flags[flags.length - 1], x = drawing.x(first.at_ms);
       const skipped = flags.reduce((sum, flag) => sum + flag.skipped, 0), colour = skipped ? colours.warn : colours.muted;
@@ -585,6 +587,7 @@ const Picture = (() => {
         const until = bar.until_ms === null ? doc.events_until_ms : bar.until_ms, span = bar.name === name ? drawing.span(bar.since_ms, until) : null;
         if (!span || Math.max(span[1], span[0] + 3) < edge + 2) continue;
         edge = Math.max(span[1], span[0] + 3);
+        if (bar.until_ms === null && span[1] > drawing.left + 8) drawing.add({ kind: "path", d: `M${span[1]} ${y - 1}L${span[1] + 8} ${y + h / 2}L${span[1]} ${y + h + 1}Z`, fill: colours[SEVERITY[bar.severity]], tip: [`${safe(name)} holds at ${exact(until, view.zone)}`] });
         drawing.rect(span[0], y, Math.max(span[1] - span[0], 3), h, colours[SEVERITY[bar.severity]], { radius: 2, gap: true,
           tip: [`${safe(name)}, ${bar.severity}`, ...(bar.subject ? [safe(bar.subject)] : []), safe(bar.text, 400), `${exact(bar.since_ms, view.zone)} to ${bar.until_ms === null ? `${exact(until, view.zone)} and still held` : exact(until, view.zone)} (${lasted(until - bar.since_ms)})`, "click: zoom to it"], act: { go: [bar.since_ms, until], event: bar.events[0] } });
       }
@@ -627,9 +630,11 @@ const Picture = (() => {
     drawing.items = [];
     drawHoles(drawing, drawing.y); Unread.drawGaps(drawing, TOP, told, drawing.y);
     drawing.items.push(...body);
+    Marks.drawStillWrong(drawing, TOP, drawing.y);
+    drawing.bottom = drawing.y; drawing.y = Marks.drawLegend(drawing, drawing.y + 34);
     drawing.dropped = Math.max(drawing.items.length - MOST_ITEMS, 0);
     if (drawing.dropped) drawing.items.length = MOST_ITEMS;
-    drawing.height = drawing.y + 34;
+    drawing.height = drawing.y + 6;
     return drawing;
   }
 
@@ -662,7 +667,7 @@ const Picture = (() => {
     };
     return {
       animation: false, useUTC: view.zone !== "local", backgroundColor: colours.paper, textStyle: { fontFamily: "system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif" },
-      grid: { left: drawing.left, right: view.width - drawing.right, top: TOP - 8, bottom: 34 },
+      grid: { left: drawing.left, right: view.width - drawing.right, top: TOP - 8, bottom: drawing.height - drawing.bottom },
       xAxis: [{ ...axis, position: "top" }, { ...axis, position: "bottom", splitLine: { show: false } }],
       yAxis: { type: "value", min: 0, max: 1, show: false },
       series: [{ type: "custom", coordinateSystem: "none", clip: false, animation: false, progressive: 0, data: items.map((_, index) => index), renderItem: params => shape(items[params.dataIndex]) }],
@@ -675,7 +680,7 @@ const Picture = (() => {
 
   // The whole picture as SVG, without a page.
   function svg(doc, width, dark) {
-    const drawing = draw(doc, firstView(doc, width, { dark })), head = 30, statements = doc.verdict.flatMap(one => one.first ? [one.text, `Do first: ${one.first.text}`] : [one.text]);
+    const drawing = draw(doc, firstView(doc, width, { dark })), head = 30, statements = doc.verdict.flatMap(one => one.first ? [one.text, `Do first (${one.first.about}): ${one.first.text}`] : [one.text]);
     const lines = [safe(doc.group_id, 80) + `  ${day(doc.since_ms, "utc")} ${clock(doc.since_ms, "utc")} to ${day(doc.until_ms, "utc")} ${clock(doc.until_ms, "utc")} UTC`, ...statements.slice(0, 4).map(text => safe(text, 200))];
     const shift = head + lines.length * 18;
     const chart = echarts.init(null, null, { renderer: "svg", ssr: true, width, height: drawing.height + shift });

@@ -17,7 +17,8 @@ from groupreplay.app.serve.history.group_queries import RECENT_TROUBLE, severity
 from groupreplay.app.text.event_text import text_of
 from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.streaming.contract.messages import OBJECTS
-from groupreplay.timeline.document import Statement, TimelineSource, Tone
+from groupreplay.timeline.diagnosis import Statement, Tone
+from groupreplay.timeline.document import TimelineSource
 from groupreplay.timeline.facts import TONES, tone_of
 from groupreplay.timeline.group_timeline import timeline_document
 from groupreplay.timeline.overview import GroupCount, group_counts

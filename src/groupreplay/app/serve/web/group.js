@@ -6,7 +6,7 @@
   const label = decodeURIComponent(location.pathname.slice("/groups/".length)), asked = new URLSearchParams(location.search);
   const own = asked.get("cluster") ? { cluster: asked.get("cluster") } : {};
   // A document is read again every few seconds: an older one says that something is wrong.
-  const LENGTH_MS = 3600000, AROUND_MS = 1800000, TICK_MS = 1000, OLD_MS = 20000;
+  const LENGTH_MS = 3600000, AROUND_MS = 1800000, SHORTEST_MS = 60000, TICK_MS = 1000, OLD_MS = 20000;
   const at = asked.has("at") ? Number(asked.get("at")) : null, since = asked.has("since") ? Number(asked.get("since")) : null, until = asked.has("until") ? Number(asked.get("until")) : null;
   // A page that follows from a moment on, until a length is chosen.
   let from_moment = since !== null && until === null;
@@ -94,7 +94,11 @@
     document.documentElement.dataset.ready = "true";
   }
   const joined = events => [...events, ...added.values()].sort((a, b) => a.time_ms - b.time_ms);
-  const length = () => from_moment && !span ? Live.now() - since : length_ms;
+  // The axis begins with what is known, if that is later than what was chosen.
+  function length() {
+    const now = Live.now(), wanted = from_moment && !span ? now - since : length_ms, first = state.doc && state.doc.known_since_ms;
+    return first ? Math.min(wanted, Math.max((now - first) * 1.05, SHORTEST_MS)) : wanted;
+  }
   function markNearest() {
     const found = state.doc.events.reduce((best, event) => best && Math.abs(best.time_ms - at) <= Math.abs(event.time_ms - at) ? best : event, null);
     if (found) { state.marked = found.id; GroupView.frame(at - AROUND_MS / 3, at + AROUND_MS / 3); }
@@ -123,26 +127,26 @@
     if (group === null) {
       // Its topics may not have been read yet, or again.
       const known = Knowledge.wasRead(cluster) && !cluster.kafka.error && !cluster.error;
-      byId("group-now").replaceChildren(element("span", known ? `the job has no such group ${Knowledge.asOf(cluster, state.zone)}` : "not known whether the group exists", { class: "badge strong" }), ...commitBadge());
+      byId("group-now").replaceChildren(element("span", known ? `the job has no such group ${Knowledge.asOf(cluster, state.zone)}` : "not known whether the group exists", { class: "badge strong" }), element("span", lastCommit()));
       byId("group-why").replaceChildren();
       return;
     }
-    const parts = [group.state, counted(group.members || 0, "member"), ...(group.generation === null ? [] : [`generation ${group.generation}`])];
-    const nodes = parts.map((text, index) => element("span", text, { class: index ? "badge" : "badge strong" }));
+    const parts = [group.state, counted(group.members || 0, "member"), ...(group.generation === null ? [] : [`generation ${group.generation}`])], commit = lastCommit();
+    const nodes = [element("strong", `${parts.join(", ")}${commit ? `; ${commit}` : ""}`, { id: "now-sentence" })];
     for (const one of group.conditions) {
       nodes.push(element("span", `${one.name} ${Knowledge.heldFor(one.since_ms, cluster, state.zone)}`, { class: `badge ${one.severity === "ERROR" ? "error" : one.severity === "WARN" ? "warn" : ""}`, title: safe(one.summary || "", 400) }));
     }
     if (!group.conditions.length) nodes.push(element("span", Knowledge.doubt(cluster, state.zone) ? "no condition is known to hold" : "no condition holds", { class: "badge ok" }));
-    byId("group-now").replaceChildren(...nodes, ...commitBadge(), element("span", Knowledge.asOf(cluster, state.zone), { class: "quiet" }));
+    byId("group-now").replaceChildren(...nodes, element("span", Knowledge.asOf(cluster, state.zone), { class: "quiet" }));
     byId("group-why").replaceChildren(...group.conditions.filter(one => one.severity !== "INFO" && one.summary).slice(0, 3).map(one => element("li", `When it was reported: ${safe(one.summary, 600)}`, { class: one.severity })));
   }
   // The newest commit in the log, with the time up to which the log was read: what came later is not known.
-  function commitBadge() {
+  function lastCommit() {
     const { doc } = state, unread = doc && Unread.ofLog(doc);
-    if (!doc || unread && unread.since_ms === null) return doc ? [element("span", `last commit: ${Unread.WORDS[unread.reason]}`, { class: "badge warn" })] : [];
+    if (!doc || unread && unread.since_ms === null) return doc ? `last commit: ${Unread.WORDS[unread.reason]}` : "";
     const known = clock(doc.known_until_ms, state.zone);
-    if (doc.last_commit_ms === null) return [element("span", `no commit in the log up to ${known}`, { class: "badge" })];
-    return [element("span", `last commit ${Format.lasted(Math.max(0, doc.known_until_ms - doc.last_commit_ms))} before ${known}`, { class: unread ? "badge warn" : "badge", title: `at ${Knowledge.moment(doc.last_commit_ms, state.zone)}; the log was read up to ${known}` })];
+    if (doc.last_commit_ms === null) return `no commit in the log up to ${known}`;
+    return `last commit ${Format.lasted(Math.max(0, doc.known_until_ms - doc.last_commit_ms))} before ${known}`;
   }
   function showState() {
     const why = cluster && Knowledge.doubt(cluster, state.zone), down = why && why.tone === "error";
@@ -226,6 +230,9 @@
     if (zoomed()) readDocument(); else show(length_wanted);
   });
   state.newestFirst = true;
+  // A page that follows a group begins with now.
+  byId("group").prepend(byId("present"));
+  byId("present").open = true;
   GroupView.listen();
   Live.listen(begin);
   byId("title").textContent = safe(label) || "(empty group id)";
