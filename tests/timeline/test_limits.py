@@ -194,4 +194,4 @@ def test_limits_of_many_documents() -> None:
     """Fifty documents on one page hold less each; one holds what a page of its own does."""
     assert TimelineLimits().of_many(1) == TimelineLimits()
     many = TimelineLimits().of_many(50)
-    assert (many.event_bytes, many.slots, many.buckets) == (60_000, 200, 180)
+    assert (many.event_bytes, many.slots, many.buckets) == (33_333, 200, 180)

@@ -19,6 +19,7 @@ from groupreplay.streaming.base.clock import BrokerClock, now_ms
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.probe_messages import (
     GroupAnswer,
+    GroupSettingsAnswer,
     RoundSummary,
     decode_message,
     encode_message,
@@ -111,7 +112,7 @@ def test_a_blocked_rebalance_is_reported_until_it_ends(
         assert ended.taken_ms > seen.taken_ms
         assert mine(after) == mine(prober()) == []
     written = [decode_message(one.key, one.value) for one in read_topic(broker.bootstrap_servers, probes)]
-    assert all(isinstance(one, GroupAnswer | RoundSummary) for one in written)
+    assert all(isinstance(one, GroupAnswer | GroupSettingsAnswer | RoundSummary) for one in written)
     assert [one.state for one in written if isinstance(one, GroupAnswer) and one.group_id == group][-2:] == [
         "PreparingRebalance",
         "Stable",

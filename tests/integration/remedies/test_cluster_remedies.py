@@ -232,7 +232,7 @@ def test_groups_that_the_prober_may_not_see(
     )
     code, told = refused(*words)
     assert code == ExitCode.AUTHORISATION
-    read_remedy("streaming.prober.service: kafka-acls.sh", told)
+    read_remedy("streaming.prober.prober: kafka-acls.sh", told)
     line = " ".join(told.split())
     # The job says the same of a round without the right, in its log and in its event.
     (event,) = fed([taken(1, rights="missing")])

@@ -9,22 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from groupreplay.app.report.page import report_page
-from groupreplay.app.text.event_text import text_of
 from groupreplay.timeline.document import TimelineDocument
-from groupreplay.timeline.overview import (
-    OVERVIEW_FORM,
-    GroupNow,
-    GroupsOverview,
-    OverviewTally,
-    group_counts,
-    strip_bucket_ms,
-)
-from support.histories.builders import Raw, commit, generation, member
-from support.job.captures import invoke
-from support.pictures.accessibility import SCREENS, violations
-from support.pictures.report_pages import DATA, SHAPES, OpenedPage, opened_page, opened_report
-from support.pictures.timelines import BEGIN, MINUTE, SECOND, SOURCE, bodies, timeline_of
+from support.histories.builders import generation, member
+from support.pictures.report_pages import DATA, SHAPES, OpenedPage, opened_report
+from support.pictures.timelines import BEGIN, MINUTE, SECOND, history, timeline_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -62,21 +50,6 @@ PIXEL = (
 def drawing(more: str, result: str) -> str:
     """An expression of the page: ``result`` of ``one``, the picture of the document with these settings."""
     return f"(d => {{ const one = Picture.draw(d, Picture.firstView(d, 1300, {more})); return {result}; }})({DATA})"
-
-
-def history(names: tuple[str, str] = ("a", "b"), topic: str = "t") -> list[Raw]:
-    """Two members take turns with four partitions of a topic, and commit."""
-    first = member("a", (0, 1, 2, 3), client_id=names[0], topic=topic)
-    both = (
-        member("a", (0, 1), client_id=names[0], topic=topic),
-        member("b", (2, 3), client_id=names[1], topic=topic),
-    )
-    records = [generation(0, at=BEGIN, since=BEGIN, protocol_type="")]
-    for number in range(1, 9):
-        at = BEGIN + number * MINUTE
-        records.append(generation(number, *(both if number % 2 else (first,)), at=at))
-        records += [commit(topic, one, number, at=at + 20 * SECOND) for one in range(4)]
-    return records
 
 
 @pytest.fixture(scope="module")
@@ -284,106 +257,6 @@ def test_many_partitions_are_folded_and_scrolled(tmp_path: Path, browser: Browse
         unfolded = drawing("{ folds: new Map([[0, false]]) }", "one.regions.partitions")
         region = page.value(unfolded)
         assert (region["total"], region["shown"], page.problems) == (401, 60, [])
-
-
-def overview_of(document: TimelineDocument, calm: int = 1) -> GroupsOverview:
-    """The group of the document, and so many without an event."""
-    tally = OverviewTally(text_of)
-    for body in bodies(history()):
-        tally.add(body)
-    for number in range(calm):
-        tally.see(f"idle-{number}", GroupNow("Stable", 1, ("orders", f"host-{number}")))
-    since_ms, until_ms = document.since_ms, document.until_ms
-    strips = [replace(one, in_full=one.group_id == "g") for one in tally.strips(since_ms, until_ms)]
-    return GroupsOverview(
-        form=OVERVIEW_FORM,
-        since_ms=since_ms,
-        until_ms=until_ms,
-        bucket_ms=strip_bucket_ms(since_ms, until_ms),
-        source=SOURCE,
-        remarks=(),
-        counts=group_counts({("ok", ""): len(strips)}),
-        strips=tuple(strips),
-        timelines=(document,),
-    )
-
-
-def test_the_overview(document: TimelineDocument, tmp_path: Path, browser: Browser) -> None:
-    """A row for each group, the worst first; one in full opens, and the way back works; names of members are found."""
-    with opened_report(browser, tmp_path, overview_of(document)) as page:
-        assert page.page.inner_text("#counts") == "2 healthy"
-        assert page.page.locator("#strips tr").count() == 2
-        assert page.page.locator("#strips svg rect").count() > 0
-        page.page.click("#strips a")
-        page.page.wait_for_selector("#group:not(.hidden)")
-        assert page.page.inner_text("#title") == "g"
-        page.page.click("#back")
-        page.page.wait_for_selector("#overview:not(.hidden)")
-        for text in ("idle", "host-0", "stable"):
-            page.page.fill("#group-filter", text)
-            assert page.page.locator("#strips tr").count() == 1
-        assert page.problems == []
-
-
-def test_equal_groups_are_folded(document: TimelineDocument, tmp_path: Path, browser: Browser) -> None:
-    """Twelve rows of those with the same worst thing, and a button for the others; a search shows all that match."""
-    with opened_report(browser, tmp_path, overview_of(document, calm=20)) as page:
-        assert page.page.locator("#strips tr").count() == 13
-        page.page.click("#strips tr.fold button")
-        assert page.page.locator("#strips tr").count() == 21
-        page.page.fill("#group-filter", "idle")
-        assert page.page.locator("#strips tr").count() == 20
-
-
-def test_the_address_is_what_the_reader_sees(
-    document: TimelineDocument, tmp_path: Path, browser: Browser
-) -> None:
-    """Search and order, then group, zoom, filter and event are in the address: a reload and Back keep them."""
-    seen = "[GroupView.state.view.since, GroupView.state.view.until, GroupView.state.marked]"
-    with opened_report(browser, tmp_path, overview_of(document)) as page:
-        page.page.fill("#group-filter", "g")
-        page.page.select_option("#strip-sort", "moved")
-        page.wait_for("location.hash === '#groups=g&sort=moved'")
-        page.page.click("#strips a")
-        page.page.click("#in")
-        page.page.fill("#filter", "rebalance")
-        page.value("GroupView.markEvent(GroupView.state.doc.events[3])")
-        page.wait_for("location.hash.includes(`since=${Math.round(GroupView.state.view.since)}&`)")
-        page.wait_for("location.hash.includes('event=')")
-        before, address = page.value(seen), page.page.url
-        assert "filter=rebalance" in address
-        page.page.reload()
-        page.page.wait_for_selector("html[data-ready]", state="attached")
-        assert (page.value(seen), page.page.input_value("#filter")) == (before, "rebalance")
-        assert page.value("Address.link()") == address
-        page.page.go_back()
-        page.page.wait_for_selector("#overview:not(.hidden)")
-        assert page.page.input_value("#group-filter") == "g"
-        assert page.page.input_value("#strip-sort") == "moved"
-        assert page.problems == []
-
-
-def test_everybody_can_use_the_pages(document: TimelineDocument, tmp_path: Path, browser: Browser) -> None:
-    """The overview and a group, wide and on a phone, light and dark: no violation of WCAG 2.2 AA."""
-    (tmp_path / "report.html").write_text(report_page(overview_of(document, calm=20)), encoding="utf-8")
-    for settings in SCREENS:
-        for place in ("", "#group=g"):
-            with opened_page(browser, tmp_path / "report.html", place, **settings) as page:
-                assert violations(page) == []
-
-
-def test_the_command_writes_what_the_browser_draws(tmp_path: Path, browser: Browser) -> None:
-    """From a simulated capture: the page of a group, and the overview; small files, and no error."""
-    capture = tmp_path / "stuck.parquet"
-    words = ("simulate", "--scenario", "stuck", "--groups", 2, "--seconds", 1800, "--seed", 11, "-o", capture)
-    assert invoke(*words).exit_code == 0
-    for flags in (("--group", "stuck-000001"), ("--all-groups",)):
-        path = tmp_path / f"{flags[0]}.html"
-        done = invoke("report", "--from-file", capture, *flags, "-o", path)
-        assert done.exit_code == 0, done.output
-        assert path.stat().st_size < 2_000_000
-        with opened_page(browser, path) as page:
-            assert page.problems == []
 
 
 def test_the_most_that_a_picture_draws(tmp_path: Path, browser: Browser) -> None:

@@ -99,7 +99,7 @@ def test_on_a_phone(site: LiveSite, browser: Browser) -> None:
             tallest = (
                 "Math.max(0, ...[...document.querySelectorAll('#rows tr')].map(one => one.offsetHeight))"
             )
-            assert page.value(tallest) < 200
+            assert page.value(tallest) < 240
             widest = "Math.max(0, ...[...document.querySelectorAll('canvas')].map(one => one.offsetWidth))"
             assert page.value(widest) <= 390
             assert page.problems == []

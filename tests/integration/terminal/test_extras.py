@@ -37,6 +37,8 @@ ALONE = {
     "explain": ("*", *CAPTURE),
     "report": ("--all-groups", "-o", "report.html", *CAPTURE),
     "events": None,
+    "watch": None,
+    "lag": CAPTURE,
     "offsets-file": None,
     "serve": None,
     "decode": CAPTURE,

@@ -71,7 +71,7 @@ NOT_APPLIED: dict[str, tuple[str, ...]] = {
         "streaming.kafka.client_errors: check that all",
         "streaming.kafka.log_check: check that they",
         "streaming.kafka.output_topics: check the cluster's",
-        "streaming.prober.service: the groups that",
+        "streaming.prober.prober: the groups that",
         "streaming.run.topic_owner: check the broker",
         "streaming.spark.checkpoint: check its rights",
         "streaming.spark.checkpoint_files: check that its",

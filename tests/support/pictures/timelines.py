@@ -17,7 +17,17 @@ from groupreplay.timeline.document import TimelineDocument, TimelineSource
 from groupreplay.timeline.group_timeline import timeline_document
 from groupreplay.timeline.limits import TimelineLimits
 from groupreplay.timeline.states import TimelineInput
-from support.histories.builders import CONTEXT, GROUP, Raw, group_record, placed, replay
+from support.histories.builders import (
+    CONTEXT,
+    GROUP,
+    Raw,
+    commit,
+    generation,
+    group_record,
+    member,
+    placed,
+    replay,
+)
 
 SOURCE = TimelineSource(
     command="groupreplay timeline",
@@ -78,3 +88,18 @@ def timeline_of(
         "commits": commit_log(records),
     }
     return timeline_document(TimelineInput(**{**defaults, **given}), text_of, limits)
+
+
+def history(names: tuple[str, str] = ("a", "b"), topic: str = "t") -> list[Raw]:
+    """Two members take turns with four partitions of a topic, and commit."""
+    first = member("a", (0, 1, 2, 3), client_id=names[0], topic=topic)
+    both = (
+        member("a", (0, 1), client_id=names[0], topic=topic),
+        member("b", (2, 3), client_id=names[1], topic=topic),
+    )
+    records = [generation(0, at=BEGIN, since=BEGIN, protocol_type="")]
+    for number in range(1, 9):
+        at = BEGIN + number * MINUTE
+        records.append(generation(number, *(both if number % 2 else (first,)), at=at))
+        records += [commit(topic, one, number, at=at + 20 * SECOND) for one in range(4)]
+    return records

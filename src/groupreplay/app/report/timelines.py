@@ -224,7 +224,7 @@ def all_strips(
     ends_ms = replay.latest_ms + 1 if until_ms is None else until_ms
     begins_ms = min(tally.first_ms or ends_ms - 1, ends_ms - 1) if since_ms is None else since_ms
     for document in filter(None, documents.values()):
-        _see(tally, json.loads(document))
+        _see(tally, document)
     return AllStrips(
         since_ms=begins_ms,
         until_ms=ends_ms,

@@ -126,13 +126,12 @@ def command(settings: WatchFlags) -> int:
     rebalancing. Writes nothing to the cluster: it needs Read on that topic, and Describe on groups and topics. The
     events have the ids that run gives them. docs/watch.md has its limits, and when run is the better choice.
     """
-    from groupreplay.app.serve.guard import need_token
     from groupreplay.streaming.base.process import stop_requests
     from groupreplay.streaming.watch.follower import opened
 
     if settings.listen is None and (useless := [name for key, name in _OF_PAGES.items() if is_typed(key)]):
         raise click.UsageError(f"{useless[0]} has no meaning without --listen.")
-    token = None if settings.listen is None else need_token(settings.listen[0], settings.auth_token_file)
+    token = None if settings.listen is None else _token(settings.listen[0], settings.auth_token_file)
     times = time_range(settings.since, None, settings.zone, live_end)
     chosen = _chosen(settings, times)
     with stop_requests() as stop, ExitStack() as parts:
@@ -152,6 +151,13 @@ def command(settings: WatchFlags) -> int:
             takers.append(_served(settings, settings.listen, follower, parts, token))
         follower.follow(stop)
     return stop.exit_code
+
+
+def _token(host: str, file: Path | None) -> str | None:
+    # Here: without --listen nothing of the extra serve is needed.
+    from groupreplay.app.serve.guard import need_token
+
+    return need_token(host, file)
 
 
 def _chosen(settings: WatchFlags, times: TimeRange) -> EventChoice:

@@ -94,10 +94,11 @@
     document.documentElement.dataset.ready = "true";
   }
   const joined = events => [...events, ...added.values()].sort((a, b) => a.time_ms - b.time_ms);
-  // The axis begins with what is known, if that is later than what was chosen.
+  // The axis begins with what is known, if that is later than the length that was chosen; a moment that was asked for stays.
   function length() {
-    const now = Live.now(), wanted = from_moment && !span ? now - since : length_ms, first = state.doc && state.doc.known_since_ms;
-    return first ? Math.min(wanted, Math.max((now - first) * 1.05, SHORTEST_MS)) : wanted;
+    const now = Live.now(), first = state.doc && state.doc.known_since_ms;
+    if (from_moment && !span) return now - since;
+    return first ? Math.min(length_ms, Math.max((now - first) * 1.05, SHORTEST_MS)) : length_ms;
   }
   function markNearest() {
     const found = state.doc.events.reduce((best, event) => best && Math.abs(best.time_ms - at) <= Math.abs(event.time_ms - at) ? best : event, null);
