@@ -22,7 +22,7 @@ OTHERS = [f"billing-reader-{number}" for number in range(12)]
 def opened(job: RunningJob) -> list[Json]:
     """The data of the events ``incident.opened``."""
     events = job.events().values()
-    return [event["data"] for event in events if event["type"].endswith("incident.opened")]
+    return [event["data"] for event in events if "incident.opened" in event["type"]]
 
 
 def test_a_deleted_topic_is_one_incident(tmp_path: Path) -> None:
@@ -54,6 +54,6 @@ def test_a_deleted_topic_is_one_incident(tmp_path: Path) -> None:
             job.restart()
             job.wait_caught_up()
             job.wait_until(
-                lambda: any(event["type"].endswith("incident.resolved") for event in job.events().values())
+                lambda: any("incident.resolved" in event["type"] for event in job.events().values())
             )
             assert {data["incident_id"] for data in opened(job)} == {incident["incident_id"]}

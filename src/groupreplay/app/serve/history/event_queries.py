@@ -33,7 +33,7 @@ _MOST_INCIDENTS: Final = 100
 
 
 class _IncidentEvent(msgspec.Struct):
-    severity: Literal["INFO", "WARN", "ERROR"]
+    severitytext: Literal["INFO", "WARN", "ERROR"]
     data: Incident
 
 
@@ -82,7 +82,7 @@ def incidents(db: sqlite3.Connection, since_ms: int, until_ms: int) -> list[Seve
         (*names, since_ms, until_ms, _MOST_INCIDENT_EVENTS),
     ).fetchall()
     events = filter(None, (_incident(unpacked(body)) for (body,) in reversed(rows)))
-    incidents = (SevereIncident(severity=event.severity, incident=event.data) for event in events)
+    incidents = (SevereIncident(severity=event.severitytext, incident=event.data) for event in events)
     return last_forms(incidents)[:_MOST_INCIDENTS]
 
 
