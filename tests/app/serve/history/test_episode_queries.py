@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
+
+import msgspec
 
 from groupreplay.app.serve.history.episode_queries import EpisodesQuery, counts_of_groups, episodes
 from groupreplay.app.serve.watched_cluster import WatchedCluster
+from groupreplay.state.events.incident_events import Incident
 from groupreplay.timeline.overview import GroupCount
+from support.incident_stories import incident_events
 from support.job.sink_messages import SINCE_MS, document, events, expired, stable, stuck
+from support.populations import AT
+from support.serve.asked_site import AskedSite
 from support.serve.written_clusters import messages, served_cluster, states, take
 
 NOW = SINCE_MS + 400_000
@@ -75,3 +82,16 @@ def test_groups_are_counted_by_what_is_worst(tmp_path: Path) -> None:
             GroupCount(leading="offsets.deleted", text="1 lost offsets", tone="error", groups=1),
             GroupCount(leading="rebalance.stuck", text="1 stuck", tone="error", groups=1),
         )
+
+
+def test_incidents_of_many_groups(tmp_path: Path) -> None:
+    """One, as it was reported last, with its severity; it is no episode of a group."""
+    told, late_ms = incident_events(), AT + 3_600_000
+    with served_cluster(tmp_path, late_ms) as cluster:
+        for number, event in enumerate(told):
+            take(cluster, messages([event], late_ms, number), late_ms)
+            answer = AskedSite(late_ms, cluster).json("/api/incidents")
+            body = msgspec.json.decode(event)
+            fields = {field.name: body["data"][field.name] for field in dataclasses.fields(Incident)}
+            assert answer["incidents"] == [{"severity": body["severitytext"], "incident": fields}]
+            assert answer["episodes"] == []
