@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from support.job.sink_messages import SINCE_MS, document, events, stable, stuck
+from support.job.sink_messages import SINCE_MS, document, events, stuck
 from support.pictures.accessibility import SCREENS, violations
-from support.pictures.live_pages import LiveSite, live_page, shown, stuck_site
+from support.pictures.live_pages import LiveSite, live_page, shown, two_groups_site
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -23,10 +23,7 @@ SICK, CALM = "orders-sick", "orders-calm"
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[LiveSite]:
     """A site with a stuck group and a calm one."""
-    with stuck_site(tmp_path, SICK) as made:
-        calm, emitted = stable()
-        made.write(events(emitted, CALM), [(CALM, document(calm, CALM))])
-        made.beat()
+    with two_groups_site(tmp_path, SICK, CALM) as made:
         yield made
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.job.sink_messages import HOSTILE_IDS, SINCE_MS, document, events, stable, stuck
-from support.pictures.live_pages import STUCK_MS, LiveSite, live_page, live_site, shown, stuck_site
+from support.pictures.live_pages import STUCK_MS, LiveSite, live_page, live_site, shown, two_groups_site
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -25,10 +25,7 @@ SICK, CALM = "orders-sick", "orders-calm"
 @pytest.fixture
 def site(tmp_path: Path) -> Iterator[LiveSite]:
     """A site with a stuck group and a calm one."""
-    with stuck_site(tmp_path, SICK) as made:
-        calm, emitted = stable()
-        made.write(events(emitted, CALM), [(CALM, document(calm, CALM))])
-        made.beat()
+    with two_groups_site(tmp_path, SICK, CALM) as made:
         yield made
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from groupreplay.streaming.contract.log import ROW_SCHEMA
-from groupreplay.streaming.watch.own_messages import OWN_TOPIC, OwnMessages
+from groupreplay.streaming.watch.own_messages import OWN_TOPIC, MessageLog
 
 NOW_MS = 1_764_000_000_000
 
 
-def offsets(own: OwnMessages, count: int, at_ms: int) -> list[int]:
+def offsets(own: MessageLog, count: int, at_ms: int) -> list[int]:
     """The offsets that so many messages get."""
     (batch,) = own.batch([(b"k", b"v")] * count, at_ms)
     assert batch.schema == ROW_SCHEMA
@@ -19,11 +19,11 @@ def offsets(own: OwnMessages, count: int, at_ms: int) -> list[int]:
 
 def test_numbers_rise() -> None:
     """From the time on, also when the clock goes back; without messages there is no batch."""
-    own = OwnMessages(0)
+    own = MessageLog(0)
     assert own.batch([], NOW_MS) == []
     assert offsets(own, 2, NOW_MS) == [NOW_MS, NOW_MS + 1]
     assert offsets(own, 1, NOW_MS - 60_000) == [NOW_MS + 2]
     assert offsets(own, 1, NOW_MS + 50) == [NOW_MS + 50]
     # The next process, with what the last one has left, and with nothing.
-    assert offsets(OwnMessages(own.next_offset), 1, NOW_MS - 60_000) == [NOW_MS + 51]
-    assert offsets(OwnMessages(0), 1, NOW_MS + 5_000) == [NOW_MS + 5_000]
+    assert offsets(MessageLog(own.next_offset), 1, NOW_MS - 60_000) == [NOW_MS + 51]
+    assert offsets(MessageLog(0), 1, NOW_MS + 5_000) == [NOW_MS + 5_000]

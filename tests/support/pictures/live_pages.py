@@ -15,7 +15,7 @@ from groupreplay.app.serve.application import serve_application
 from groupreplay.app.serve.watched_cluster import WatchedCluster
 from groupreplay.streaming.contract.messages import JOB_KEY
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
-from support.job.sink_messages import SINCE_MS, document, events, job_document, stuck
+from support.job.sink_messages import SINCE_MS, document, events, job_document, stable, stuck
 from support.pictures.report_pages import OpenedPage
 from support.serve.written_clusters import messages, served_cluster, states, take
 
@@ -145,6 +145,16 @@ def stuck_site(folder: Path, group_id: str, **heartbeat: Any) -> Iterator[LiveSi
         group, emitted = stuck()
         site.write(events(emitted, group_id), [(group_id, document(group, group_id))])
         site.beat(**heartbeat)
+        yield site
+
+
+@contextmanager
+def two_groups_site(folder: Path, sick: str, calm: str) -> Iterator[LiveSite]:
+    """The same with a group that is well beside it."""
+    with stuck_site(folder, sick) as site:
+        group, emitted = stable()
+        site.write(events(emitted, calm), [(calm, document(group, calm))])
+        site.beat()
         yield site
 
 

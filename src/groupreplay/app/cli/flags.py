@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 from click.core import ParameterSource
 
-from groupreplay.app.cli.options import file_flag, flag, group, pair, pairs_flag, switch
+from groupreplay.app.cli.options import file_flag, flag, group, pair, pairs_flag, repeated_flag, switch
 from groupreplay.streaming.base.errors import did_you_mean
 
 if TYPE_CHECKING:
@@ -267,6 +267,20 @@ def _page_address(text: str) -> str:
     if not re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", text):
         raise click.BadParameter(f"{text!r} is no address of pages; write https://groups.example.com")
     return text.rstrip("/")
+
+
+def token_file_flag() -> Any:
+    """A field with the file of the token that pages and API require."""
+    return file_flag("File with the token that the API requires. Metrics and health need none.")
+
+
+def allowed_hosts_flag() -> Any:
+    """A field with the names by which browsers reach the server."""
+    return repeated_flag(
+        "Name by which browsers reach the server, for example that of a proxy; may be repeated.",
+        "--allowed-host",
+        "NAME",
+    )
 
 
 def public_url_flag(help_text: str) -> Any:

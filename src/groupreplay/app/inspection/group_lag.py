@@ -85,24 +85,22 @@ class GroupLags:
         return {**offset, **msgspec.structs.asdict(_fields(lag, offset["offset"]))}
 
 
-def bounded(value: Range | None) -> tuple[int | None, int | None, int | None]:
-    """Estimate, least and most."""
-    return (None, None, None) if value is None else (value.estimate, value.least, value.most)
+def lag_fields(records: Range | None, time: Range | None) -> dict[str, int | None]:
+    """The fields of a lag in records and in time: estimate, least and most of each; None: not known."""
+    fields: dict[str, int | None] = {}
+    for name, unit, value in (("lag", "", records), ("time_lag", "_ms", time)):
+        estimate, least, most = (None,) * 3 if value is None else (value.estimate, value.least, value.most)
+        fields |= {f"{name}{unit}": estimate, f"{name}_least{unit}": least, f"{name}_most{unit}": most}
+    return fields
 
 
 def _fields(lag: Lag, offset: int) -> PartitionLag:
     start, end = lag.start, lag.end
-    (records, least, most), (time_ms, least_ms, most_ms) = bounded(lag.records), bounded(lag.time_ms)
     is_there = start is not None and end is not None
     return PartitionLag(
         log_start_offset=start,
         log_end_offset=end,
-        lag=records,
-        lag_least=least,
-        lag_most=most,
-        time_lag_ms=time_ms,
-        time_lag_least_ms=least_ms,
-        time_lag_most_ms=most_ms,
+        **lag_fields(lag.records, lag.time_ms),
         earliest_replays=max(0, min(offset, end or 0) - (start or 0)) if is_there else None,
         latest_skips=max(0, (end or 0) - offset) if is_there else None,
         lag_notes=lag.notes,

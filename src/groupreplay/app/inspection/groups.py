@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from groupreplay.app.inspection.group_lag import bounded, time_lag_text
+from groupreplay.app.inspection.group_lag import lag_fields, time_lag_text
 from groupreplay.app.text.tables import Cell, Moment, Table, moment
 from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.state.events.event import Severity
@@ -207,7 +207,6 @@ class GroupRow:
 def group_row(group: Description, lags: GroupLags | None = None) -> GroupRow:
     """The row of a group in ``list``, with its lag if there are any ends."""
     records, time, unknown = lags.totals(group) if lags else (None, None, None)
-    (lag, least, most), (time_ms, least_ms, most_ms) = bounded(records), bounded(time)
     return GroupRow(
         group_id=group["group_id"],
         type=group["type"],
@@ -218,12 +217,7 @@ def group_row(group: Description, lags: GroupLags | None = None) -> GroupRow:
         since_ms=group["since_ms"],
         group_epoch=group["group_epoch"],
         risk=risk(group),
-        lag=lag,
-        lag_least=least,
-        lag_most=most,
-        time_lag_ms=time_ms,
-        time_lag_least_ms=least_ms,
-        time_lag_most_ms=most_ms,
+        **lag_fields(records, time),
         lag_unknown=unknown,
     )
 

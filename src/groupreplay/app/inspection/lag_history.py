@@ -9,7 +9,13 @@ from typing import Final
 
 import pyarrow as pa
 
-from groupreplay.app.inspection.group_lag import Description, GroupLags, bounded, partitions_of, time_lag_text
+from groupreplay.app.inspection.group_lag import (
+    Description,
+    GroupLags,
+    lag_fields,
+    partitions_of,
+    time_lag_text,
+)
 from groupreplay.app.inspection.records import rows_of_groups
 from groupreplay.app.text.tables import Moment, Table
 from groupreplay.codecs import OffsetCommitKey, OffsetCommitValue, decode_key, decode_value
@@ -130,7 +136,6 @@ def _row(
     end: int | None = None,
 ) -> LagRow:
     records, time, unknown = total(lags)
-    (lag, least, most), (time_ms, least_ms, most_ms) = bounded(records), bounded(time)
     return LagRow(
         at_ms=at_ms,
         group_id=group_id,
@@ -138,12 +143,7 @@ def _row(
         partition=partition,
         offset=offset,
         log_end_offset=end,
-        lag=lag,
-        lag_least=least,
-        lag_most=most,
-        time_lag_ms=time_ms,
-        time_lag_least_ms=least_ms,
-        time_lag_most_ms=most_ms,
+        **lag_fields(records, time),
         lag_unknown=unknown,
         lag_notes=tuple(dict.fromkeys(note for item in lags for note in item.notes)),
     )

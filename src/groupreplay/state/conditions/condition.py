@@ -59,8 +59,7 @@ class Condition(Fact):
 
     ``MEANING`` is what it was, in a verdict about a group, ``SHORT`` what is counted in a line about many: "4 stuck",
     ``GROUPS_DID`` what began, after the number of groups in an incident. A verdict leaves it out beside the condition
-    ``IMPLIED_BY``,
-    and counts partitions without commits meanwhile if it ``STOPS_COMMITS``.
+    ``IMPLIED_BY``, and counts partitions without commits meanwhile if it ``STOPS_COMMITS``.
     """
 
     SEVERITY: ClassVar[Severity] = Severity.WARN

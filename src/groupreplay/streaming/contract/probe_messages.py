@@ -46,7 +46,18 @@ class _AboutGroup(Message, frozen=True, kw_only=True):
         return self.group_id.encode("utf-8", "replace")
 
 
-class GroupAnswer(_AboutGroup, frozen=True, kw_only=True, tag="group"):
+class _TakenAnswer(_AboutGroup, frozen=True, kw_only=True):
+    """An answer about one group, with the time by which a reader goes; by the prober's clock."""
+
+    taken_ms: Moment
+
+    @property
+    def dated_ms(self) -> int:
+        """That time."""
+        return self.taken_ms
+
+
+class GroupAnswer(_TakenAnswer, frozen=True, kw_only=True, tag="group"):
     """The coordinator's answer about one group.
 
     ``taken_ms`` is the time before the request, by the prober's clock; ``state`` is Kafka's name of the state, and
@@ -58,7 +69,6 @@ class GroupAnswer(_AboutGroup, frozen=True, kw_only=True, tag="group"):
 
     MOST_BYTES: ClassVar[int] = 64 * 1024
 
-    taken_ms: Moment
     state: str
     broker: Id | None
     protocol_type: str | None
@@ -69,11 +79,6 @@ class GroupAnswer(_AboutGroup, frozen=True, kw_only=True, tag="group"):
     unseen_ms: Span | None = None
     answered_ms: Moment | None = None
     ahead_ms: Span | None = None
-
-    @property
-    def dated_ms(self) -> int:
-        """The time before the request."""
-        return self.taken_ms
 
     def observation(self, place: ObservationPlace, append_ms: int | None) -> Probe:
         """The answer as its group applies it."""
@@ -102,21 +107,15 @@ class GroupAnswer(_AboutGroup, frozen=True, kw_only=True, tag="group"):
         return msgspec.structs.replace(self, members=half, truncated=True)
 
 
-class DeletedTopicsAnswer(_AboutGroup, frozen=True, kw_only=True, tag="deleted_topics"):
+class DeletedTopicsAnswer(_TakenAnswer, frozen=True, kw_only=True, tag="deleted_topics"):
     """Topics that no broker knows any more, and of which the log has removed the offsets of one group.
 
     ``taken_ms`` is a time after the last of these tombstones was read, by the prober's clock. Rounds are
     ``interval_ms`` apart.
     """
 
-    taken_ms: Moment
     topics: tuple[str, ...]
     interval_ms: Span = 10_000
-
-    @property
-    def dated_ms(self) -> int:
-        """The time after the tombstones were read."""
-        return self.taken_ms
 
     def observation(self, place: ObservationPlace, append_ms: int | None) -> DeletedTopics:
         """The answer as its group applies it."""
@@ -131,21 +130,15 @@ class DeletedTopicsAnswer(_AboutGroup, frozen=True, kw_only=True, tag="deleted_t
         )
 
 
-class GroupSettingsAnswer(_AboutGroup, frozen=True, kw_only=True, tag="settings"):
+class GroupSettingsAnswer(_TakenAnswer, frozen=True, kw_only=True, tag="settings"):
     """What a broker says that a group of a newer kind has set for itself, by Kafka's names.
 
     ``settings`` has those of ``OWN_SETTINGS`` whose value is not the brokers'. ``taken_ms`` is a time after the answer,
     by the prober's clock. Rounds are ``interval_ms`` apart.
     """
 
-    taken_ms: Moment
     settings: dict[str, Span]
     interval_ms: Span = 10_000
-
-    @property
-    def dated_ms(self) -> int:
-        """The time after the answer."""
-        return self.taken_ms
 
     def observation(self, place: ObservationPlace, append_ms: int | None) -> OwnSettingsAnswer:
         """The answer as its group applies it."""

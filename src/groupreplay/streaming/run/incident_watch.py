@@ -160,7 +160,7 @@ class IncidentWatch:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnMessages:
+class WrittenTopics:
     """``Messages`` on a cluster. Not thread-safe."""
 
     cluster: Cluster
@@ -168,7 +168,7 @@ class OwnMessages:
     connection: Connection
 
     @classmethod
-    def of(cls, cluster: Cluster, topics: TopicNames) -> OwnMessages:
+    def of(cls, cluster: Cluster, topics: TopicNames) -> WrittenTopics:
         """With a connection of its own, because it is read in another thread."""
         return cls(cluster, topics, Connection(cluster))
 

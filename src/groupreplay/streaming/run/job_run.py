@@ -30,7 +30,7 @@ from groupreplay.streaming.run.context import QuerySettings
 from groupreplay.streaming.run.document_sync import DocumentSync, KafkaDocuments, SyncedRun
 from groupreplay.streaming.run.heartbeat import HeartbeatWriter
 from groupreplay.streaming.run.identity import Identity, first_identity
-from groupreplay.streaming.run.incident_watch import IncidentWatch, OwnMessages
+from groupreplay.streaming.run.incident_watch import IncidentWatch, WrittenTopics
 from groupreplay.streaming.run.interface import Engine, Store
 from groupreplay.streaming.run.log_watch import LogLostError, LogWatch, lost_log
 from groupreplay.streaming.run.outage import Outage
@@ -317,7 +317,7 @@ class JobRun:
         )
 
     def _incidents(self) -> IncidentWatch:
-        messages = OwnMessages.of(self._settings.sink_cluster, self._settings.topics)
+        messages = WrittenTopics.of(self._settings.sink_cluster, self._settings.topics)
         return messages.watch(self.report, self._present.present, self.clock.now_ms, self._store)
 
     def _document_sync(self) -> DocumentSync:

@@ -17,7 +17,7 @@ _CREATE_TIME: Final = 0
 
 
 @dataclass(slots=True)
-class OwnMessages:
+class MessageLog:
     """Numbers the messages of one partition. The numbers rise across restarts, also where nothing remembers them."""
 
     next_offset: int

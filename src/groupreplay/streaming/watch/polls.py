@@ -18,7 +18,7 @@ from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, deco
 from groupreplay.streaming.engine.live import Live
 from groupreplay.streaming.engine.replay import EventHead, events_in_order
 from groupreplay.streaming.sources.source import Rows
-from groupreplay.streaming.watch.own_messages import OWN_TOPIC, OwnMessages
+from groupreplay.streaming.watch.own_messages import OWN_TOPIC, MessageLog
 from groupreplay.streaming.watch.state_file import Change, Memory, StateFile
 
 
@@ -59,7 +59,7 @@ class Polls:
         self.read_to = dict(memory.read_to)
         #: Events of an earlier process that may not have been delivered.
         self.pending = dict(memory.pending)
-        self._own = OwnMessages(memory.next_message)
+        self._own = MessageLog(memory.next_message)
         self._file = file
         self._change = Change()
         self._next_number = max(memory.pending, default=0) + 1

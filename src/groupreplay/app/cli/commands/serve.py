@@ -14,10 +14,12 @@ import click
 from groupreplay.app.cli.command import is_typed, with_settings
 from groupreplay.app.cli.flags import (
     ClusterFlags,
+    allowed_hosts_flag,
     cluster_flags,
     public_url_flag,
     redaction_flags,
     sink_flags,
+    token_file_flag,
     topic_flags,
 )
 from groupreplay.app.cli.options import (
@@ -26,7 +28,6 @@ from groupreplay.app.cli.options import (
     flag,
     listen_address,
     pairs_flag,
-    repeated_flag,
     switch,
 )
 
@@ -86,14 +87,8 @@ class ServeSettings:
         default="127.0.0.1:9408",
         metavar="HOST:PORT",
     )
-    auth_token_file: Path | None = file_flag(
-        "File with the token that the API requires. Metrics and health need none."
-    )
-    allowed_hosts: Sequence[str] = repeated_flag(
-        "Name by which browsers reach the server, for example that of a proxy; may be repeated.",
-        "--allowed-host",
-        "NAME",
-    )
+    auth_token_file: Path | None = token_file_flag()
+    allowed_hosts: Sequence[str] = allowed_hosts_flag()
     history: int = flag(
         "How long events stay in the history.", type=duration, default="7d", metavar="DURATION"
     )

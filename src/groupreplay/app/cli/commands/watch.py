@@ -14,6 +14,7 @@ import click
 from groupreplay.app.cli.command import is_typed, with_settings
 from groupreplay.app.cli.flags import (
     ClusterFlags,
+    allowed_hosts_flag,
     cluster_flags,
     labels_flag,
     member_events_flag,
@@ -21,6 +22,7 @@ from groupreplay.app.cli.flags import (
     redaction_flags,
     retention_flags,
     rules_flags,
+    token_file_flag,
 )
 from groupreplay.app.cli.options import (
     file_flag,
@@ -76,14 +78,8 @@ class WatchFlags:
         type=listen_address,
         metavar="HOST:PORT",
     )
-    auth_token_file: Path | None = file_flag(
-        "File with the token that the API requires. Metrics and health need none."
-    )
-    allowed_hosts: Sequence[str] = repeated_flag(
-        "Name by which browsers reach the server, for example that of a proxy; may be repeated.",
-        "--allowed-host",
-        "NAME",
-    )
+    auth_token_file: Path | None = token_file_flag()
+    allowed_hosts: Sequence[str] = allowed_hosts_flag()
     probe: bool = flag(
         "Ask the brokers which classic groups are rebalancing.", "--probe/--no-probe", default=True
     )
