@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,48 +14,20 @@ from groupreplay.streaming.sources.recorded_ends import RecordedEnds, recorded_e
 from groupreplay.streaming.sources.source import Rows
 from groupreplay.timeline.lag import EndSpan
 from support.job.captures import CLUSTER_ID
-from support.job.probes import beat, probes_batch
+from support.job.probes import beat, ends_round, probes_batch, topic_ends
 
 FIVE, NINE = PartitionEnds(1, 5, 4, 0), PartitionEnds(1, 9, 9, 0)
 SECOND = 1_000
 
 
-def changed(
-    number: int,
-    partitions: Mapping[int, PartitionEnds],
-    *,
-    writer: str = "w",
-    topic_id: str = "id",
-    cluster: str = CLUSTER_ID,
-    unknown: Mapping[int, str] | None = None,
-    gone: bool = False,
-) -> TopicEnds:
+def changed(number: int, partitions: Mapping[int, PartitionEnds], **more: Any) -> TopicEnds:
     """Round N begins N seconds after 1970 and takes 100 ms."""
-    return TopicEnds(
-        cluster_id=cluster,
-        writer=writer,
-        number=number,
-        taken_ms=number * SECOND,
-        answered_ms=number * SECOND + 100,
-        topic="t",
-        topic_id=topic_id,
-        partitions=dict(partitions),
-        unknown=dict(unknown or {}),
-        gone=gone,
-    )
+    return topic_ends(number, partitions, taken_ms=number * SECOND, **more)
 
 
-def complete(number: int, *, writer: str = "w") -> EndsRound:
+def complete(number: int, **more: Any) -> EndsRound:
     """The message of a round."""
-    return EndsRound(
-        cluster_id=CLUSTER_ID,
-        writer=writer,
-        number=number,
-        taken_ms=number * SECOND,
-        answered_ms=number * SECOND + 100,
-        topics=1,
-        partitions=1,
-    )
+    return ends_round(number, taken_ms=number * SECOND, **more)
 
 
 def span(ends: PartitionEnds, first_ms: int, last_ms: int, topic_id: str = "id") -> EndSpan:
@@ -138,7 +111,7 @@ def test_a_partition_without_an_answer() -> None:
 
 def test_other_messages() -> None:
     """Those of another cluster and those about other things are left out."""
-    assert spans(changed(1, {0: FIVE}, cluster="other"), beat(at=1, caught_up=1), None) == ()
+    assert spans(changed(1, {0: FIVE}, cluster_id="other"), beat(at=1, caught_up=1), None) == ()
 
 
 def test_the_ends_of_now() -> None:

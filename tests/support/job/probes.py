@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 
+from groupreplay.streaming.contract.partition_ends import EndsRound, PartitionEnds, TopicEnds
 from groupreplay.streaming.contract.probe_messages import (
     ClockReading,
     DocumentRequest,
@@ -90,3 +92,37 @@ def probes_batch(
     if append_ms is None:
         return rows_batch(rows, PROBES)
     return rows_batch([one._replace(timestamp_ms=append_ms) for one in rows], PROBES, appended=True)
+
+
+def topic_ends(
+    number: int,
+    partitions: Mapping[int, PartitionEnds],
+    *,
+    taken_ms: int,
+    took_ms: int = 100,
+    topic: str = "t",
+    **more: Any,
+) -> TopicEnds:
+    """The ends of a topic in a round of the prober."""
+    fields: dict[str, Any] = {"cluster_id": CLUSTER_ID, "writer": "w", "topic_id": "id", **more}
+    return TopicEnds(
+        number=number,
+        taken_ms=taken_ms,
+        answered_ms=taken_ms + took_ms,
+        topic=topic,
+        partitions=dict(partitions),
+        **fields,
+    )
+
+
+def ends_round(number: int, *, taken_ms: int, took_ms: int = 100, writer: str = "w") -> EndsRound:
+    """The message behind the changes of such a round, which has asked for one partition."""
+    return EndsRound(
+        cluster_id=CLUSTER_ID,
+        writer=writer,
+        number=number,
+        taken_ms=taken_ms,
+        answered_ms=taken_ms + took_ms,
+        topics=1,
+        partitions=1,
+    )

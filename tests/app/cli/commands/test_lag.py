@@ -9,8 +9,8 @@ import pytest
 
 from groupreplay.streaming.contract.partition_ends import EndsRound, PartitionEnds, TopicEnds
 from support.histories.builders import commit
-from support.job.captures import CLUSTER_ID, invoke, raw, write_capture
-from support.job.probes import probes_batch
+from support.job.captures import invoke, raw, write_capture
+from support.job.probes import ends_round, probes_batch, topic_ends
 
 #: 2026-01-31 00:00 UTC.
 AT = 1_769_817_600_000
@@ -19,31 +19,13 @@ MINUTE = 60_000
 
 def ends(number: int, end: int) -> TopicEnds:
     """The end of orders-0 in a round, one a minute."""
-    at_ms = AT + number * MINUTE
-    return TopicEnds(
-        cluster_id=CLUSTER_ID,
-        writer="w",
-        number=number,
-        taken_ms=at_ms,
-        answered_ms=at_ms + 10,
-        topic="orders",
-        topic_id="id",
-        partitions={0: PartitionEnds(0, end, end, 0)},
-    )
+    partitions = {0: PartitionEnds(0, end, end, 0)}
+    return topic_ends(number, partitions, taken_ms=AT + number * MINUTE, took_ms=10, topic="orders")
 
 
 def complete(number: int) -> EndsRound:
     """The message of a round."""
-    at_ms = AT + number * MINUTE
-    return EndsRound(
-        cluster_id=CLUSTER_ID,
-        writer="w",
-        number=number,
-        taken_ms=at_ms,
-        answered_ms=at_ms + 10,
-        topics=1,
-        partitions=1,
-    )
+    return ends_round(number, taken_ms=AT + number * MINUTE, took_ms=10)
 
 
 #: The end grows by 60 a minute; the group commits 100 at the begin, stops, and has caught up after five minutes.
