@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
-from groupreplay.state.conditions.registry import KINDS
+from groupreplay.state.conditions.registry import kind_named
 from groupreplay.timeline.commit_rates import bucket_width_ms
 from groupreplay.timeline.diagnosis import Tone
 from groupreplay.timeline.document import Remark, TimelineDocument, TimelineSource
@@ -158,7 +158,7 @@ class OverviewTally:
         self.first_ms = event.time_ms if self.first_ms is None else min(self.first_ms, event.time_ms)
         tally.group_type = event.text("group_type") or tally.group_type
         tally.last_ms = max(tally.last_ms, event.time_ms)
-        if event.name == "rebalance.completed":
+        if event.name == _COMPLETED:
             tally.rebalances.append((event.time_ms, event.number("partitions_moved") or 0))
         if is_trouble(event) and event.text("status") != "resolved":
             tally.troubles[event.name] = event
@@ -229,7 +229,7 @@ def count_text(leading: str, groups: int) -> str:
     elif leading == "member.left":
         words = "lost a member"
     else:
-        words = (KINDS[leading].SHORT if leading in KINDS else "") or leading
+        words = kind_named(leading).SHORT or leading
     return f"{groups:,} {words}".replace(",", "\u202f")
 
 

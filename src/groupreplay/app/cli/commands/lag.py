@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags
     from groupreplay.streaming.engine.group_choice import GroupChoice
-    from groupreplay.streaming.sources.recorded_ends import RecordedEnds
     from groupreplay.streaming.sources.source import Rows
 
 
@@ -142,11 +141,11 @@ def _history(settings: LagSettings, times: TimeRange, choice: GroupChoice) -> _A
     """The rows of many moments, what was read, and whether any ends are known."""
     from groupreplay.app.inspection.lag_history import CommitHistory, history_rows, moments
     from groupreplay.streaming.engine.group_choice import GroupChoice
-    from groupreplay.streaming.sources.recorded_ends import RecordedEnds
+    from groupreplay.streaming.sources.recorded_ends import recorded_ends
 
-    with reading(settings.log) as rows:
-        ends: RecordedEnds = RecordedEnds(rows.cluster_id)
-        for _ in ends.reading(rows.probes):
+    with reading(settings.log) as read:
+        ends, rows = recorded_ends(read)
+        for _ in rows.probes:
             pass
         commits = CommitHistory(choice)
         commits.read(rows.batches)

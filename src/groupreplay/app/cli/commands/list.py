@@ -81,7 +81,8 @@ def command(settings: ListSettings) -> int:
         batches = noting_groups(rows.batches, noted) if settings.partitions else rows.batches
         existing = inspected.live_groups(replay, dataclasses.replace(rows, batches=batches), findings)
     if settings.partitions:
-        existing = [group for group in existing if group["group_id"] in set(noted.seen)]
+        in_partitions = set(noted.seen)
+        existing = [group for group in existing if group["group_id"] in in_partitions]
     groups = inspected.choose(existing, types=settings.types, states=settings.states)
     lags = GroupLags(ends, at.until_ms or replay.latest_ms)
     if settings.expiring is not None:

@@ -137,7 +137,7 @@ def probe_command(settings: ProbeSettings) -> int:
     Writes the answers to the topic group-probes at a fixed interval, and the job reads them there. Also records
     the ends of partitions there, for lag. The job does the same itself unless it runs with --no-probe. With
     --once the answers are printed instead and nothing is written. Rebalances of Kafka Connect workers are not
-    visible to this probe_command.
+    visible to this command.
     """
     from groupreplay.streaming.prober import service
     from groupreplay.streaming.prober.prober import check_round, round_documents
