@@ -81,8 +81,7 @@ def command(settings: ListSettings) -> int:
         batches = noting_groups(rows.batches, noted) if settings.partitions else rows.batches
         existing = inspected.live_groups(replay, dataclasses.replace(rows, batches=batches), findings)
     if settings.partitions:
-        in_partitions = set(noted.seen)
-        existing = [group for group in existing if group["group_id"] in in_partitions]
+        existing = _seen(existing, noted)
     groups = inspected.choose(existing, types=settings.types, states=settings.states)
     lags = GroupLags(ends, at.until_ms or replay.latest_ms)
     if settings.expiring is not None:
@@ -98,6 +97,12 @@ def command(settings: ListSettings) -> int:
         settings.table.print([table], listed, settings.output, zone=settings.zone)
     nothing = _nothing(settings, at, choice, existing, groups, log_read(rows, settings.zone))
     return exit_code(findings.lines(groups, replay), nothing)
+
+
+def _seen(groups: Sequence[dict[str, Any]], noted: GroupChoice) -> list[dict[str, Any]]:
+    """The groups that were seen."""
+    ids = set(noted.seen)
+    return [group for group in groups if group["group_id"] in ids]
 
 
 def _table(
