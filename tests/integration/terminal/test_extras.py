@@ -39,6 +39,7 @@ ALONE = {
     "events": None,
     "watch": None,
     "lag": CAPTURE,
+    "ready": ("--to", "consumer", *CAPTURE),
     "offsets-file": None,
     "serve": None,
     "decode": CAPTURE,

@@ -184,22 +184,16 @@ def _group_types() -> list[str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupsQuery:
-    """The flags that ``list`` and ``describe`` share."""
+class StateQuery:
+    """The flags of a command that prints the groups as they are at a time."""
 
     log: LogInput = log_and_probes_flags()
     retention: RetentionFlags = retention_flags()
     types: Sequence[str] = known_names_flag(
         "Only groups of these types: classic,consumer,share,streams.", "--type", known=_group_types
     )
-    with_lag: bool = switch(
-        "Ask the cluster for the ends of partitions now, as describe --offsets of a cluster does; not with --at."
-    )
     at: GivenTime | None = time_flag("State at this time: later records are ignored.")
     zone: TimeZone = time_zone_flag()
-    fail_on: Sequence[str] = names_flag(
-        "Exit with 6 when one of these conditions is active, for example stuck,storm,expired."
-    )
     rules: RulesSource = rules_file_flag()
     output: OutputFormat = output_flag(*TABLE_FORMATS)
     table: TableFlags = table_flags()
@@ -209,9 +203,21 @@ class GroupsQuery:
         return replace(time_range(None, self.at, self.zone, self.log.end), until_flag="--at")
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupsQuery(StateQuery):
+    """The flags that ``list`` and ``describe`` share."""
+
+    with_lag: bool = switch(
+        "Ask the cluster for the ends of partitions now, as describe --offsets of a cluster does; not with --at."
+    )
+    fail_on: Sequence[str] = names_flag(
+        "Exit with 6 when one of these conditions is active, for example stuck,storm,expired."
+    )
+
+
 @contextmanager
 def replaying(
-    query: GroupsQuery,
+    query: StateQuery,
     at: TimeRange,
     groups: Container[str] | None = None,
     *,

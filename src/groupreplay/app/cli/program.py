@@ -51,6 +51,9 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
             "lag:command", "Print how far groups are behind, in records and in time; also over time."
         ),
         "explain": Entry("explain:command", "Explain a group: cause, chain, and what to do first."),
+        "ready": Entry(
+            "ready:command", "Print whether groups may move to KIP-848 or KIP-1071, and what is in the way."
+        ),
         "probe": Entry("run:probe_command", "Ask the brokers which classic groups are rebalancing now."),
         "coordinator": Entry(
             "records:coordinator_command", "Print a group's partition of the offsets topic and its leader."
