@@ -40,6 +40,7 @@ ALONE = {
     "watch": None,
     "lag": CAPTURE,
     "ready": ("--to", "consumer", *CAPTURE),
+    "mcp": None,
     "offsets-file": None,
     "serve": None,
     "decode": CAPTURE,

@@ -8,6 +8,7 @@ the environment says, also where the two are different flags that exclude each o
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import wraps
@@ -44,8 +45,6 @@ class Display:
     @property
     def colour(self) -> bool:
         """Whether stdout may be coloured."""
-        import sys
-
         from groupreplay.app.text.terminal import is_colour_terminal
 
         return is_colour_terminal(sys.stdout, no_color=self.no_color)
@@ -80,6 +79,16 @@ def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         display.configure_logs()
 
 
+#: Key in the context of a command: the words behind its name.
+_TYPED: Final = "groupreplay.typed"
+
+
+def typed_words() -> tuple[Sequence[str], Sequence[str]]:
+    """What was typed before and behind the name of the running command; the name itself is in neither."""
+    behind = click.get_current_context().meta[_TYPED]
+    return tuple(sys.argv[1 : len(sys.argv) - len(behind) - 1]), behind
+
+
 #: What was a command of its own once.
 _REPLACED: Final[Mapping[str, str]] = {"export": "serve --metrics-only", "timeline": "report -o FILE.json"}
 
@@ -90,6 +99,7 @@ class ExplainedCommand(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """As ``click.Command``; it fails itself, with a hint."""
         ctx.allow_extra_args = True
+        ctx.meta[_TYPED] = tuple(args)
         rest = super().parse_args(ctx, args)
         if rest and not ctx.resilient_parsing:
             ctx.fail(_unexpected(rest, {name for param in self.params for name in param.opts}))

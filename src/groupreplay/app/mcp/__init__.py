@@ -1,0 +1,1 @@
+"""Answers for assistants that speak the Model Context Protocol (MCP)."""
