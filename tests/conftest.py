@@ -77,6 +77,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: -len(jvms[item.path]))
 
 
+def pytest_sessionfinish() -> None:
+    """Ends the broker that no test uses any more; a worker of xdist may end without the functions of ``atexit``."""
+    if brokers := sys.modules.get("support.kafka.blank_brokers"):
+        brokers.close_free()
+
+
 _SHARED_BROKERS: list[EmbeddedBroker] = []
 
 

@@ -14,11 +14,11 @@ from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.kafka.output_topics import ensure_topics
-from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.platforms import LINES
 from support.job.jobs import PATIENCE_SECONDS, Json, comparable, read_events, topic_names, write_log
 from support.job.own_process import keep_session, run_until
 from support.job.replays import replayed_topics
+from support.kafka.blank_brokers import blank_broker
 from support.kafka.clients import produce
 from support.kafka.waiting import wait_until
 from support.stored.checkpoints import StoredLog, of_line, offsets_of, unpack
@@ -62,7 +62,7 @@ def stored(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 def test_todays_job_starts_on_it(stored: StoredLog, tmp_path: Path) -> None:
     """Every event of the second half, as if the job had never been another one: nothing began again."""
     checkpoint = tmp_path / "checkpoint"
-    with EmbeddedBroker(offsets_partitions=stored.partitions) as broker:
+    with blank_broker(stored.partitions) as broker:
         server = broker.bootstrap_servers
         write_log(server, [*stored.before, *stored.after], stored.partitions)
         fill_probes(checkpoint, server)

@@ -15,13 +15,13 @@ import pyspark
 import pytest
 
 from groupreplay.app.bundle.archive import package_files
-from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.platforms import connector_coordinate, java_environment
 from support import class_archives
 from support.histories.raw_records import generation
 from support.job.jobs import PATIENCE_SECONDS, read_json, topic_flags, topic_names, write_log
 from support.job.watched import Watch
+from support.kafka.blank_brokers import blank_broker
 from support.kafka.waiting import wait_until
 from support.spark_cluster.submitted_job import bare_python
 
@@ -56,7 +56,7 @@ def test_submitted_to_workers_without_groupreplay(tmp_path: Path, shipped: Path)
     missing = subprocess.run([python, "-c", "import groupreplay"], capture_output=True, check=False)
     assert b"No module named 'groupreplay'" in missing.stderr
     topics = topic_names("cluster")
-    with EmbeddedBroker(offsets_partitions=2) as broker, (tmp_path / "submit.log").open("wb") as log:
+    with blank_broker() as broker, (tmp_path / "submit.log").open("wb") as log:
         server = broker.bootstrap_servers
         write_log(server, [(0, *generation("g", 0), 1_000)], 2)
         command = submit(
@@ -104,7 +104,7 @@ def test_submitted_to_workers_without_groupreplay(tmp_path: Path, shipped: Path)
 @pytest.mark.long
 def test_a_spark_without_the_connector_says_what_to_add(tmp_path: Path) -> None:
     """Under spark-submit the JVM runs already and nothing can be fetched: the exact option is printed."""
-    with EmbeddedBroker(offsets_partitions=2) as broker:
+    with blank_broker() as broker:
         server = broker.bootstrap_servers
         command = submit(
             tmp_path,

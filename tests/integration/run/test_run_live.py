@@ -19,6 +19,7 @@ from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import RunningJob, comparable, read_topic, running_job, topic_names
 from support.job.replays import event_name, replayed_log
+from support.kafka.blank_brokers import blank_broker
 from support.kafka.clients import make_topics, new_consumer, produce
 from support.kafka.waiting import is_alive, wait_until
 
@@ -57,7 +58,7 @@ def test_a_life_of_the_job(tmp_path: Path) -> None:
 
     One story, because each chapter needs a running job, and a running job takes its time to start.
     """
-    with EmbeddedBroker(offsets_partitions=4) as broker:
+    with blank_broker() as broker:
         server = broker.bootstrap_servers
         make_topics(server, {ORDERS: 2})
         produce(server, ORDERS, [(None, b"x")] * 10)

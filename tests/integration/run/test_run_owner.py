@@ -22,6 +22,7 @@ from groupreplay.streaming.run.topic_owner import TopicOwner
 from groupreplay.streaming.sinks.job_topic import JobTopic
 from support.job.jobs import PATIENCE_SECONDS, Json, RunningJob, running_job, topic_names
 from support.job.own_process import OwnJob, keep_session, run_until
+from support.kafka.blank_brokers import blank_broker
 from support.kafka.clients import commit_once, make_topics, produce
 from support.kafka.waiting import wait_until
 from support.remedies import read_remedy
@@ -58,7 +59,7 @@ class Jobs:
 @pytest.fixture
 def jobs(tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Jobs]:
     """The broker, and no job yet."""
-    with EmbeddedBroker(offsets_partitions=2) as broker, ExitStack() as stack:
+    with blank_broker() as broker, ExitStack() as stack:
         server = broker.bootstrap_servers
         make_topics(server, {"orders": 1})
         commit_once(server, "g")

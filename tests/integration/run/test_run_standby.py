@@ -30,10 +30,10 @@ from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, deco
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.topic_reader import read_messages
-from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.job.jobs import RunningJob, has_caught_up, read_events, topic_names
 from support.job.own_process import keep_session, run_until
+from support.kafka.blank_brokers import blank_broker
 from support.kafka.clients import commit_once, make_topics, produce
 from support.kafka.waiting import wait_until
 from support.ordeals.churn import ORDERS, PARTITIONS, churning
@@ -225,7 +225,7 @@ def test_two_turns_of_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """
     keep_session(monkeypatch)
     topics = topic_names("turns")
-    with EmbeddedBroker(offsets_partitions=2) as broker:
+    with blank_broker() as broker:
         server = broker.bootstrap_servers
         make_topics(server, {"orders": 1})
         other = OtherJob(server, topics)
@@ -285,7 +285,7 @@ def survives(folder: Path, checkpoints: Sequence[str], kills: Sequence[str], see
     print(f"seed {seed}")  # noqa: T201
     topics = topic_names("standby")
     moments = random.Random(seed)
-    with EmbeddedBroker(offsets_partitions=PARTITIONS) as broker, ExitStack() as stack:
+    with blank_broker(PARTITIONS) as broker, ExitStack() as stack:
         server = broker.bootstrap_servers
         make_topics(server, {ORDERS: 4})
         jobs = []
