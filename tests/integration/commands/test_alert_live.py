@@ -27,7 +27,7 @@ from support.tools.monitoring_files import PROMETHEUS, alerts, queries
 from support.tools.monitoring_files import RULES as ALERTS
 from support.tools.prometheus_tools import prometheus_tool
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long]
 
 LOWERED = ("--rule", "rebalance.stuck.threshold_ms=3000", "--rule", "rebalance.slow.threshold_ms=2000")
 #: As unpleasant as a client can make it.

@@ -12,7 +12,7 @@ from click.testing import Result
 from support.job.captures import invoke
 from support.kafka.blank_brokers import blank_broker
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.broker
 
 PARTITIONS = 4
 #: With transactions: a topic has neither the aborted ones nor markers, so offsets are others than in the capture.

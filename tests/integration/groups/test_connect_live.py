@@ -16,7 +16,7 @@ from support.kafka.clients import make_topics
 from support.kafka.connect_workers import Workers
 from support.kafka.waiting import wait_until
 
-pytestmark = [pytest.mark.broker, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.broker, pytest.mark.long]
 
 TOPIC, PARTITIONS, TASKS = "orders", 4, 3
 GROUP, SINK = "connect-cluster", "files"

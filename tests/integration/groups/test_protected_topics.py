@@ -17,7 +17,7 @@ from support.job.replays import Json, event_name, replayed_log
 from support.kafka.clients import make_topics, new_consumer
 from support.kafka.waiting import wait_until
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.broker
 
 GROUP = "protected"
 #: The coordinator's clean-up, and how long each offset is kept.

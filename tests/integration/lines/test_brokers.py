@@ -17,7 +17,7 @@ from support.kafka.live_groups import ReplayedGroups
 from support.kafka.polled_members import PolledMembers
 from support.ordeals.comparison import differences, settled
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long]
 
 RELEASES = ("2.1.1", "2.8.2", "3.3.2", "3.7.2", "3.9.1", "4.0.1", "4.1.1", "4.2.0", "4.3.1")
 TOPIC, PARTITIONS = "orders", 4

@@ -21,7 +21,7 @@ from support.job.replays import event_name, replayed_topics
 from support.kafka.clients import make_topics
 from support.kafka.waiting import wait_until
 
-pytestmark = [pytest.mark.broker, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.broker, pytest.mark.long]
 
 GROUP, CONTROL, PROBES = "rebalances", "control", "expiry-probes"
 KEPT_MS = 2_000

@@ -23,7 +23,7 @@ from support.kafka.clients import produce
 from support.kafka.waiting import wait_until
 from support.stored.checkpoints import StoredLog, of_line, offsets_of, unpack
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 KINDS = {"classic", "simple", "consumer", "share", "streams"}
 #: As when the checkpoint was made.

@@ -21,7 +21,7 @@ from support.kafka.runbook_commands import remedies, run_remedy
 from support.kafka.waiting import wait_until
 from support.model.raw_members import RawRequest
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.broker
 
 CHECK_MS = 2_000
 TOPICS = ("remedy-a", "remedy-b")

@@ -18,7 +18,7 @@ from support.kafka.clients import commit_once, make_topics, new_consumer, produc
 from support.kafka.runbook_commands import remedies, run_remedy
 from support.kafka.waiting import wait_until
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.broker
 
 TOPIC = "remedied"
 READ, RECORDS = 4, 10

@@ -39,7 +39,6 @@ pytestmark = [
     pytest.mark.broker,
     pytest.mark.spark,
     pytest.mark.long,
-    pytest.mark.timeout(900),
     pytest.mark.usefixtures("one_session"),
 ]
 

@@ -30,7 +30,7 @@ from support.job.replays import event_name
 from support.kafka.blank_brokers import blank_broker
 from support.kafka.clients import commit_once, make_topics
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 PARTITIONS = 4
 MINUTE_MS = 60_000

@@ -25,7 +25,7 @@ from support.kafka.blank_brokers import blank_broker
 from support.kafka.waiting import wait_until
 from support.spark_cluster.submitted_job import bare_python
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
 EXECUTOR_OPTIONS = (*class_archives.SHORT_LIVED, *class_archives.options(class_archives.SPARK))

@@ -25,7 +25,7 @@ from support.job.replays import replayed_log
 from support.kafka.clients import commit_once, make_topics, new_consumer, produce
 from support.kafka.waiting import wait_until
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 OTHERS = json.dumps({"cluster_id": "another", "group_id": "theirs"}).encode()
 

@@ -23,7 +23,7 @@ from support.kafka.blank_brokers import blank_broker
 from support.kafka.clients import make_topics, new_consumer, produce
 from support.kafka.waiting import is_alive, wait_until
 
-pytestmark = [pytest.mark.line, pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.line, pytest.mark.broker, pytest.mark.spark]
 
 ORDERS = "orders"
 
@@ -107,7 +107,7 @@ def test_a_life_of_the_job(tmp_path: Path) -> None:
 
             # A second job on the same checkpoint does not start.
             with running_job(server, tmp_path / "checkpoint", topics) as second:
-                wait_until(lambda: second.process.exit_code is not None, 240)
+                wait_until(lambda: second.process.exit_code is not None)
                 assert second.process.exit_code == 2
                 assert "another job is using this checkpoint" in second.process.tail(200)
                 # Spark was not started for that: the log of both has only the first start.
@@ -143,6 +143,6 @@ def test_a_missing_offsets_topic_is_told(tmp_path: Path) -> None:
         EmbeddedBroker(wait_for_coordinator=False) as broker,
         running_job(broker.bootstrap_servers, tmp_path / "checkpoint", topic_names("none")) as job,
     ):
-        wait_until(lambda: job.process.exit_code is not None, 120)
+        wait_until(lambda: job.process.exit_code is not None)
         assert job.process.exit_code == 5
         assert "the topic does not exist" in job.process.tail()

@@ -27,7 +27,7 @@ from support.kafka.clients import commit_once, make_topics, produce
 from support.kafka.waiting import wait_until
 from support.remedies import read_remedy
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.broker
 
 
 def exit_code(job: RunningJob) -> int | None:

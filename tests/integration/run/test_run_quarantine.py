@@ -17,7 +17,7 @@ from support.kafka.blank_brokers import blank_broker
 from support.kafka.clients import commit_once, make_topics
 from support.remedies import read_remedy
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 #: Imported by every Python process that has its folder on the path: the driver, and Spark's workers.
 DEFECT = """

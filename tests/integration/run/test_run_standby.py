@@ -217,7 +217,6 @@ class OtherJob:
         return [one for one in found if isinstance(one, OwnerClaim) and one.job_id != "elsewhere"]
 
 
-@pytest.mark.timeout(300)
 def test_two_turns_of_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It waits, goes on where the other job ends, waits again when that has claimed the topics, and goes on again.
 

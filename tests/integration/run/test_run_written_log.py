@@ -33,7 +33,7 @@ from support.job.replays import event_name, replayed_log
 from support.kafka.blank_brokers import blank_broker
 from support.kafka.clients import make_topics, produce
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 PARTITIONS = 4
 LIVES = 12

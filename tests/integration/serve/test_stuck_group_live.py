@@ -22,7 +22,6 @@ pytestmark = [
     pytest.mark.broker,
     pytest.mark.spark,
     pytest.mark.long,
-    pytest.mark.timeout(600),
 ]
 
 #: The commits that the page shows.

@@ -85,7 +85,6 @@ class SingleRuns(RunningJob):
 
 
 @pytest.mark.line
-@pytest.mark.timeout(600)
 def test_three_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first run builds the state, the second one reports what came after it, the third one has nothing to do.
 
@@ -162,7 +161,6 @@ def limited(job: SingleRuns, trigger_seconds: int) -> Iterator[RunningJob]:
         yield run
 
 
-@pytest.mark.timeout(900)
 def test_a_run_that_is_terminated(tmp_path: Path) -> None:
     """A scheduler's limit (SIGTERM) ends it with 143 before it is done, and the next run continues: nothing is lost."""
     with between_two_groups(tmp_path) as (_, job), limited(job, 600) as run:
@@ -171,7 +169,6 @@ def test_a_run_that_is_terminated(tmp_path: Path) -> None:
         assert run.log.read_text().count("single run:") == 1
 
 
-@pytest.mark.timeout(900)
 def test_a_run_whose_broker_goes_away(tmp_path: Path) -> None:
     """It waits for the broker and says so, then does the rest and ends with 0; stopped while it waits, with 143."""
     with between_two_groups(tmp_path) as (broker, job):

@@ -84,7 +84,6 @@ def checked(life: Life, events: list[Event], finding: Finding) -> Finding:
     return finding
 
 
-@pytest.mark.timeout(600)
 def test_the_truth_lies_in_every_interval() -> None:
     """Over more than 500 rebalances; no interval is wider than the time between two rounds."""
     finding = Finding()

@@ -123,7 +123,6 @@ def write_transactions(server: str) -> None:
 
 
 @pytest.mark.broker
-@pytest.mark.timeout(300)
 def test_a_log_that_lost_its_end() -> None:
     """The epoch shows it and so does the record, whether the log has grown again or not; other partitions are whole."""
     with blank_broker() as broker:

@@ -49,7 +49,7 @@ class PolledMembers:
                 member.poll(0)
         time.sleep(0.005)
 
-    def wait_until(self, condition: Callable[[], object], seconds: float) -> None:
+    def wait_until(self, condition: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
         """Polls the members meanwhile, and evaluates the condition twice a second."""
         held = seldom(condition, 0.5)
 

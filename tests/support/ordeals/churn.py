@@ -82,5 +82,5 @@ def churning(server: str, seed: int) -> Iterator[None]:
             churn.turn()
         churn.end()
 
-    with in_background(run, PATIENCE_SECONDS):
+    with in_background(run):
         yield

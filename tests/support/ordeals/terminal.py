@@ -163,7 +163,7 @@ def ends_as_documented(terminal: Terminal, way: Way) -> Ended:
     )
     said = "".join(line for line in ended.said.splitlines(keepends=True) if not line.startswith(progress))
     assert (ended.exit_code, said) == WAYS[way], terminal.printed.decode(errors="replace")
-    wait_until(lambda: not terminal.left(), 30.0)
+    wait_until(lambda: not terminal.left())
     return ended
 
 
