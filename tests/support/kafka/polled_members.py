@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from confluent_kafka import Consumer
 
 from support.kafka.clients import new_consumer
-from support.kafka.waiting import seldom, wait_until
+from support.kafka.waiting import PATIENCE_SECONDS, seldom, wait_until
 
 
 def ignore(*_: object) -> None:

@@ -23,7 +23,6 @@ ORDERS = "orders"
 GROUPS = {"classic-0": "classic", "classic-1": "classic", "modern-0": "consumer", "modern-1": "consumer"}
 MOST_MEMBERS = 6
 TURN_SECONDS = 0.3
-PATIENCE_SECONDS = 300.0
 
 
 class Churn:
