@@ -19,6 +19,9 @@ from support.kafka.waiting import wait_until
 _READY_SECONDS: Final = 240.0
 _EMPTY: Final = {ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD}
 
+#: Those that tests use now; each is started again before a test if it ended under the one before.
+IN_USE: Final[list[EmbeddedBroker]] = []
+
 _Settings = tuple[int, tuple[tuple[str, object], ...]]
 #: At most one: a broker that nobody uses costs two or three percent of a core.
 _FREE: dict[_Settings, EmbeddedBroker] = {}
@@ -39,10 +42,13 @@ def blank_broker(
     )
     try:
         broker.start()
+        IN_USE.append(broker)
         yield broker
     except BaseException:
         broker.close()
         raise
+    finally:
+        IN_USE[:] = [other for other in IN_USE if other is not broker]
     close_free()
     _FREE[settings] = broker
 
