@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 PAGE = "demo.html"
 START_SECONDS = 240.0
-END_SECONDS = 20.0
+END_SECONDS = 120.0
 
 
 @contextmanager

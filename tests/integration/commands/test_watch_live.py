@@ -115,7 +115,7 @@ def test_beside_the_job(broker: EmbeddedBroker, unique: Callable[[str], str], tm
         admin = AdminClient({"bootstrap.servers": servers})
         admin.delete_consumer_groups([group])[group].result(30)
         for events in (watch.events, lambda: job.events().values()):
-            wait_until(partial(_is_deleted, events, group), 120, pause=0.5)
+            wait_until(partial(_is_deleted, events, group), pause=0.5)
         assert told(watch.events(), group) == told(job.events().values(), group)
 
 

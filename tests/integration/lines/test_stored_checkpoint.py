@@ -15,7 +15,7 @@ from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.local.platforms import LINES
-from support.job.jobs import PATIENCE_SECONDS, Json, comparable, read_events, topic_names, write_log
+from support.job.jobs import Json, comparable, read_events, topic_names, write_log
 from support.job.own_process import keep_session, run_until
 from support.job.replays import replayed_topics
 from support.kafka.blank_brokers import blank_broker
@@ -71,9 +71,7 @@ def test_todays_job_starts_on_it(stored: StoredLog, tmp_path: Path) -> None:
         def wait(done: threading.Event) -> None:
             # The last operation of a log is told a batch later.
             wait_until(
-                lambda: done.is_set() or read_events(server, TOPICS).keys() >= expected.keys(),
-                PATIENCE_SECONDS,
-                pause=1.0,
+                lambda: done.is_set() or read_events(server, TOPICS).keys() >= expected.keys(), pause=1.0
             )
 
         run_until(server, checkpoint, TOPICS, wait, member_events=True)

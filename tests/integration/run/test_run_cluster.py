@@ -77,23 +77,15 @@ def test_submitted_to_workers_without_groupreplay(tmp_path: Path, shipped: Path)
             stderr=log,
             start_new_session=True,
             cwd=tmp_path,
-            env={
-                **java_environment(),
-                "PYSPARK_PYTHON": str(python),
-                "PYSPARK_DRIVER_PYTHON": str(python),
-            },
+            env={**java_environment(), "PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python)},
         )
         try:
-            wait_until(
-                lambda: process.poll() is not None or read_json(server, topics.events),
-                PATIENCE_SECONDS,
-                pause=1.0,
-            )
+            wait_until(lambda: process.poll() is not None or read_json(server, topics.events), pause=1.0)
             said = read_json(server, topics.events)
             assert [event["type"] for event in said] == ["groupreplay.group.created.v1"], tail(tmp_path)
             # The prober, a process of its own, finds the package, too.
             prober = Watch(server, server, topics.probes)
-            wait_until(lambda: process.poll() is not None or prober.rounds(), PATIENCE_SECONDS, pause=1.0)
+            wait_until(lambda: process.poll() is not None or prober.rounds(), pause=1.0)
             assert process.poll() is None, tail(tmp_path)
             driver(process).send_signal(signal.SIGTERM)
             assert process.wait(PATIENCE_SECONDS) == 143, tail(tmp_path)

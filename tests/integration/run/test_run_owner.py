@@ -20,7 +20,7 @@ from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.run.topic_owner import TopicOwner
 from groupreplay.streaming.sinks.job_topic import JobTopic
-from support.job.jobs import PATIENCE_SECONDS, Json, RunningJob, running_job, topic_names
+from support.job.jobs import Json, RunningJob, running_job, topic_names
 from support.job.own_process import OwnJob, keep_session, run_until
 from support.kafka.blank_brokers import blank_broker
 from support.kafka.clients import commit_once, make_topics, produce
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.broker
 
 def exit_code(job: RunningJob) -> int | None:
     """The exit code of a job that ends by itself."""
-    wait_until(lambda: job.process.exit_code is not None, PATIENCE_SECONDS, pause=0.5)
+    wait_until(lambda: job.process.exit_code is not None, pause=0.5)
     return job.process.exit_code
 
 
@@ -94,7 +94,7 @@ def test_one_job_a_set_of_topics(tmp_path: Path, jobs: Jobs, monkeypatch: pytest
 
         # A third one takes over: the first ends and names it, and nothing of it is written behind.
         others.append(jobs.start("third", "--take-over"))
-        wait_until(lambda: done.is_set() or others[0].process.exit_code is not None, PATIENCE_SECONDS)
+        wait_until(lambda: done.is_set() or others[0].process.exit_code is not None)
         assert others[0].process.exit_code is None, others[0].process.tail()
 
     with pytest.raises(GroupReplayError) as ended:

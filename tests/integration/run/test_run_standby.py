@@ -44,7 +44,6 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 #: GROUPREPLAY_KILLS makes it fewer.
 KILLS = int(os.environ.get("GROUPREPLAY_KILLS", "20"))
-PATIENCE_SECONDS = 300.0
 
 
 class Stamped(NamedTuple):
@@ -96,7 +95,7 @@ class Twin(RunningJob):
         at_ms = time.time_ns() // 1_000_000
         for pid in victims:
             os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: self.process.exit_code is not None, PATIENCE_SECONDS)
+        wait_until(lambda: self.process.exit_code is not None)
         return at_ms
 
 
@@ -238,9 +237,9 @@ def test_two_turns_of_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             return times[-1]
 
         def turn(done: threading.Event, number: int) -> None:
-            wait_until(lambda: done.is_set() or len(other.own_claims()) == number, PATIENCE_SECONDS)
+            wait_until(lambda: done.is_set() or len(other.own_claims()) == number)
             after_ms = now_ms()
-            wait_until(lambda: done.is_set() or has_caught_up(server, topics, after_ms), PATIENCE_SECONDS)
+            wait_until(lambda: done.is_set() or has_caught_up(server, topics, after_ms))
 
         def story(done: threading.Event) -> None:
             for _ in range(6):
@@ -252,7 +251,7 @@ def test_two_turns_of_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             turn(done, 1)
             other.claim("r2")
             # What it wrote until it had read the claim counts as its own.
-            wait_until(lambda: done.is_set() or other.has_ended(), PATIENCE_SECONDS)
+            wait_until(lambda: done.is_set() or other.has_ended())
             # Its own documents end, and it writes no other claim as long as this one lives.
             for _ in range(6):
                 other.says("r2", told_ms)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from support.job.jobs import PATIENCE_SECONDS
 from support.kafka.waiting import wait_until
 from support.pictures.live_pages import live_page
 from support.pictures.report_pages import OpenedPage
@@ -18,11 +17,7 @@ from support.serve.live_job import PARTITIONS, LiveJob
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = [
-    pytest.mark.broker,
-    pytest.mark.spark,
-    pytest.mark.long,
-]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long]
 
 #: How old the newest commit was when the log was read; null while that is not shown.
 AGE_MS: Final = (
@@ -52,7 +47,7 @@ def test_a_broker_that_is_stopped(tmp_path: Path, browser: Browser) -> None:
     with EmbeddedBroker() as broker, ExitStack() as exit_:
         live = LiveJob(broker, tmp_path, exit_, "away")
         live.members.join("checkout-1", live.group, live.topic)
-        live.members.wait_until(lambda: live.members.owned("checkout-1") == [PARTITIONS], PATIENCE_SECONDS)
+        live.members.wait_until(lambda: live.members.owned("checkout-1") == [PARTITIONS])
         board = exit_.enter_context(live_page(browser, f"{live.address}/"))
         live.wait(board, f"document.querySelector('#group-rows').textContent.includes('{live.group}')")
         group = exit_.enter_context(live_page(browser, f"{live.address}/groups/{live.group}"))

@@ -144,7 +144,7 @@ class RunningJob(JobTopics):
     def stop(self) -> int:
         """SIGTERM; the exit code."""
         self.process.ask_to_end()
-        wait_until(lambda: self.process.exit_code is not None, PATIENCE_SECONDS)
+        wait_until(lambda: self.process.exit_code is not None)
         assert self.process.exit_code is not None
         return self.process.exit_code
 

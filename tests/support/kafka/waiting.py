@@ -48,9 +48,7 @@ def seldom(condition: Callable[[], object], seconds: float) -> Callable[[], bool
 
 
 @contextmanager
-def in_background(
-    work: Callable[[threading.Event], None], patience_seconds: float = PATIENCE_SECONDS
-) -> Iterator[None]:
+def in_background(work: Callable[[threading.Event], None]) -> Iterator[None]:
     """Runs the work in a thread until the block ends, which sets the event; the work must not have failed."""
     done, failures = threading.Event(), list[BaseException]()
 
