@@ -16,7 +16,7 @@ from typing import Final
 
 import psutil
 
-from support.kafka.waiting import is_alive, wait_until
+from support.kafka.waiting import PATIENCE_SECONDS, is_alive, wait_until
 
 #: Far above the three seconds of docs/cli.md: tests do not depend on speed.
 _SETTLE_SECONDS: Final = 0.05
