@@ -47,9 +47,10 @@ help:
 demo: installed
 	$(BIN)/groupreplay demo $(ARGS)
 
-# Tests of a broker or of the job mostly wait: a third worker saves a fifth of the time on two cores, a fourth makes
-# deadlines pass. tests/conftest.py orders the files.
-WORKERS := -n 2 --dist loadfile --no-loadscope-reorder
+# Tests of a broker or of the job mostly wait: a third worker saves a fifth of the time on two cores, and needs 2 GB more.
+# tests/conftest.py orders the files.
+WORKERS := -n $(shell awk '/^MemTotal/ {print $$2 < 12000000 ? 2 : 3}' /proc/meminfo 2>/dev/null || echo 2) \
+	--dist loadfile --no-loadscope-reorder
 
 test: wheel lint jars archives browser
 	$(BIN)/pytest -m 'not long' $(WORKERS) $(ARGS)

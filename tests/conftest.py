@@ -20,6 +20,7 @@ import groupreplay
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support import class_archives
 from support.installed_code import differing_modules
+from support.kafka.blank_brokers import IN_USE, close_free
 from support.paths import ROOT
 
 if TYPE_CHECKING:
@@ -77,27 +78,29 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: -len(jvms[item.path]))
 
 
-_SHARED_BROKERS: list[EmbeddedBroker] = []
+def pytest_sessionfinish() -> None:
+    """Ends the broker that no test uses any more."""
+    close_free()
 
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[EmbeddedBroker]:
     """One broker for the whole session: tests must give topics and groups names from ``unique``."""
     with EmbeddedBroker() as running:
-        _SHARED_BROKERS.append(running)
+        IN_USE.append(running)
         yield running
-        _SHARED_BROKERS.remove(running)
+        IN_USE.remove(running)
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
     """Levels of logs are those of a new process again.
 
-    The shared broker is started again if it ended under the test before: that costs one test, not all behind it.
+    A shared broker is started again if it ended under the test before: that costs one test, not all behind it.
     """
     logging.getLogger().setLevel(logging.WARNING)
     logging.getLogger("groupreplay").setLevel(logging.NOTSET)
-    for running in _SHARED_BROKERS:
+    for running in IN_USE:
         running.start()
 
 

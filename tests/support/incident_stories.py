@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from groupreplay.state.events.event import Event
 from groupreplay.state.output.envelope import cloud_event
@@ -297,11 +298,12 @@ def a_cluster_starts() -> Population:
 INCIDENTS: tuple[Story, ...] = tuple(value for value in list(globals().values()) if isinstance(value, Story))
 
 
-def told_incident() -> list[Event]:
+@cache
+def told_incident() -> tuple[Event, ...]:
     """The two events of the story in which a topic is deleted."""
     finder = IncidentFinder()
     finder.take(a_topic_is_deleted.tell().items)
-    return finder.advance(AT + 60 * MINUTE)
+    return tuple(finder.advance(AT + 60 * MINUTE))
 
 
 def incident_events() -> tuple[bytes, bytes]:

@@ -131,7 +131,7 @@ def test_a_topic_that_was_made_anew(broker: EmbeddedBroker, unique: Callable[[st
         wait_until(lambda: names.states not in sink.admin.list_topics(timeout=30).topics)
         sink.create(names.states)
         sink.write(names.states, b"b", document(calm, "b"))
-        wait_until(lambda: groups(feed) == ["b"], 120)
+        wait_until(lambda: groups(feed) == ["b"])
 
 
 @pytest.mark.broker

@@ -229,7 +229,7 @@ def test_a_client_that_sends_nothing_more(monkeypatch: pytest.MonkeyPatch) -> No
             except OSError:
                 return True
 
-        wait_until(has_ended, 30)
+        wait_until(has_ended)
         assert silent.recv(1) == b""
         assert status(made) == 200
 
@@ -280,7 +280,7 @@ def test_what_is_no_request(server: HttpServer, head: bytes) -> None:
     with connected(server) as client:
         client.sendall(head + b"\r\n\r\n")
         client.shutdown(socket.SHUT_WR)
-        wait_until(lambda: not client.recv(4_096), 30)
+        wait_until(lambda: not client.recv(4_096))
     assert status(server) == 200
 
 

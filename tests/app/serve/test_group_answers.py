@@ -67,7 +67,7 @@ def test_answers_that_cannot_be_read(broker: EmbeddedBroker, unique: Callable[[s
     topics.create(name, partitions=1)
     read_ms = now_ms()
     # A broker may have the metadata of a new topic a moment late.
-    wait_until(lambda: answers.of_group("g", CLUSTER_ID, read_ms).error is None, 30)
+    wait_until(lambda: answers.of_group("g", CLUSTER_ID, read_ms).error is None)
     assert answers.of_group("g", CLUSTER_ID, read_ms)[:4] == ((), None, read_ms, None)
     topics.write(name, *encode_message(summed_up(at=read_ms)))
     topics.write(name, *encode_message(answered("g", PREPARING, at=read_ms)))

@@ -159,13 +159,13 @@ def test_lanes_from_the_log(broker: EmbeddedBroker, unique: Callable[[str], str]
 
         assert site.get(path).status_code == 404
         members.join("one", group, topic)
-        members.wait_until(lambda: [one["name"] for one in shown()["slots"]] == ["one"], 60)
+        members.wait_until(lambda: [one["name"] for one in shown()["slots"]] == ["one"])
         members.join("two", group, topic)
-        members.wait_until(lambda: len(shown()["slots"]) == 2, 60)
-        members.wait_until(lambda: sum(sum(one["commits"]) for one in shown()["topics"]) >= 4, 60)
+        members.wait_until(lambda: len(shown()["slots"]) == 2)
+        members.wait_until(lambda: sum(sum(one["commits"]) for one in shown()["topics"]) >= 4)
         for one in members.consumers.values():
             one.close()
-        wait_until(lambda: shown()["states"][-1]["state"] == "Empty", 60)
+        wait_until(lambda: shown()["states"][-1]["state"] == "Empty")
         live = shown()
         remarks = {one["kind"]: one["text"] for one in live["remarks"]}
         assert remarks["history"] == "The history of this server has no events yet."

@@ -27,7 +27,7 @@ from support.kafka.lost_records import TWO_REPLICAS, elect_uncleanly, restart_in
 from support.kafka.three_brokers import ThreeBrokers, three_brokers
 from support.kafka.waiting import in_background, wait_until
 
-pytestmark = [pytest.mark.broker, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.broker, pytest.mark.long]
 
 PARTITIONS = 3
 LOG = TopicPartition(OFFSETS_TOPIC, 0)
@@ -134,7 +134,7 @@ def test_healthy_elections_and_an_unclean_one(monkeypatch: pytest.MonkeyPatch) -
                 end = follower.watch.marks().partitions[0].end.offset
                 for number in range(5):
                     commit_surely(server, GROUP, TopicPartition("orders", 0, number))
-                wait_until(lambda: follower.watch.marks().partitions[0].end.offset >= end + 5, 240)
+                wait_until(lambda: follower.watch.marks().partitions[0].end.offset >= end + 5)
 
             elect_uncleanly(cluster, LOG, write_lost=write_and_see, write_more=lambda: None)
             wait_until(lambda: follower.watch.found() is not None)

@@ -14,7 +14,7 @@ from support.kafka.clients import commit_surely
 from support.kafka.three_brokers import three_brokers
 from support.kafka.waiting import wait_until
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.broker
 
 
 def test_a_broker_is_lost_and_comes_back() -> None:
@@ -30,6 +30,6 @@ def test_a_broker_is_lost_and_comes_back() -> None:
         cluster.await_leader(of_group.topic, of_group.partition, lambda node: node not in (None, lost))
         commit_surely(cluster.bootstrap_servers, "g", TopicPartition("t", 0, 2))
         cluster.start(lost)
-        wait_until(lambda: cluster.in_sync(of_group) == [1, 2, 3], 60)
+        wait_until(lambda: cluster.in_sync(of_group) == [1, 2, 3])
         written = [decode_key(one.key) for one in read_topic(cluster.bootstrap_servers, OFFSETS_TOPIC)]
         assert [getattr(key, "group", None) for key in written] == ["g", "g"]

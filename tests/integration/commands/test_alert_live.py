@@ -18,7 +18,7 @@ import yaml
 from groupreplay.streaming.local.broker import EmbeddedBroker, free_ports
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from groupreplay.streaming.sinks.known_groups import group_label
-from support.job.jobs import PATIENCE_SECONDS, RunningJob, running_job, topic_names
+from support.job.jobs import RunningJob, running_job, topic_names
 from support.job.sink_messages import document, stable
 from support.kafka.clients import make_topics, produce
 from support.kafka.polled_members import PolledMembers
@@ -27,7 +27,7 @@ from support.tools.monitoring_files import PROMETHEUS, alerts, queries
 from support.tools.monitoring_files import RULES as ALERTS
 from support.tools.prometheus_tools import prometheus_tool
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long]
 
 LOWERED = ("--rule", "rebalance.stuck.threshold_ms=3000", "--rule", "rebalance.slow.threshold_ms=2000")
 #: As unpleasant as a client can make it.
@@ -114,7 +114,7 @@ class Monitored:
             assert self.job.process.exit_code is None, self.job.process.tail()
             return bool(condition())
 
-        self.members.wait_until(checked, PATIENCE_SECONDS)
+        self.members.wait_until(checked)
 
 
 @pytest.fixture
@@ -159,5 +159,5 @@ def test_an_alert_fires_and_ends(monitored: Monitored) -> None:
     monitored.wait(lambda: monitored.values("kafka_consumergroup_rebalances_total")[label] > before)
 
     monitored.job.kill()
-    wait_until(lambda: ("GroupReplayJobDown", "") in monitored.alerts(), PATIENCE_SECONDS, pause=0.5)
+    wait_until(lambda: ("GroupReplayJobDown", "") in monitored.alerts(), pause=0.5)
     assert monitored.values(f"{state} >= 0") == {}

@@ -11,7 +11,7 @@ import pytest
 
 from support.paths import ROOT
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long]
 
 
 def test_everything_reads_the_whole_topic(tmp_path: Path) -> None:

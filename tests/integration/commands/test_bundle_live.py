@@ -27,7 +27,7 @@ from support.histories.builders import asked_for, member
 from support.histories.builders import generation as generation_of
 from support.histories.raw_records import generation
 from support.job.captures import raw, write_capture
-from support.job.jobs import PATIENCE_SECONDS, read_json, topic_flags, topic_names, write_log
+from support.job.jobs import read_json, topic_flags, topic_names, write_log
 from support.job.watched import Watch
 from support.kafka.waiting import wait_until
 
@@ -159,17 +159,13 @@ def test_the_printed_command_runs_the_job(bundle: Bundle, bare_python: Path, tmp
         run = ("run", "--bootstrap-server", server, "--trigger", "1", "--backfill-events")
         checkpoint = ("--checkpoint", str(tmp_path / "checkpoint"), "--shuffle-partitions", "2")
         with submitted(bundle, bare_python, log, *run, *checkpoint, *topic_flags(topics)) as process:
-            wait_until(
-                lambda: process.poll() is not None or read_json(server, topics.events),
-                PATIENCE_SECONDS,
-                pause=1.0,
-            )
+            wait_until(lambda: process.poll() is not None or read_json(server, topics.events), pause=1.0)
             said = read_json(server, topics.events)
             assert [event["type"] for event in said] == ["groupreplay.group.created.v1"], log.read_text()[
                 -9000:
             ]
             prober = Watch(server, server, topics.probes)
-            wait_until(lambda: process.poll() is not None or prober.rounds(), PATIENCE_SECONDS, pause=1.0)
+            wait_until(lambda: process.poll() is not None or prober.rounds(), pause=1.0)
             assert process.poll() is None, log.read_text()[-9000:]
             module = bundle.submission.conf["spark.python.daemon.module"]
             daemons = [

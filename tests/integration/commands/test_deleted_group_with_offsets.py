@@ -15,7 +15,7 @@ from support.job.captures import invoke
 from support.kafka.clients import commit_once, make_topics
 from support.kafka.waiting import wait_until
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.broker
 
 GROUP = "deleted"
 

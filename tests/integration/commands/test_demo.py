@@ -17,11 +17,11 @@ import pytest
 
 from support.kafka.waiting import wait_until
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 PAGE = "demo.html"
 START_SECONDS = 240.0
-END_SECONDS = 20.0
+END_SECONDS = 120.0
 
 
 @contextmanager

@@ -34,7 +34,7 @@ from support.pages.page_shell import END_SECONDS, HOOK, Terminal, blocks_of, ter
 from support.paths import ROOT
 from support.tools.project_copy import copy_project
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.broker
 
 PAGE = (ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")
 LOGIN = "User:groupreplay"

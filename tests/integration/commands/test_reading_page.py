@@ -26,7 +26,7 @@ from support.kafka.clients import make_topics, produce
 from support.kafka.waiting import wait_until
 from support.paths import ROOT
 
-pytestmark = [pytest.mark.broker]
+pytestmark = pytest.mark.broker
 
 PAGE = (ROOT / "docs" / "reading.md").read_text(encoding="utf-8")
 TOPIC = "reading-events"

@@ -34,7 +34,7 @@ from support.job.jobs import Json, read_json, read_topic
 from support.kafka.secured import PASSWORD, USER, SecuredBroker, secured_broker
 from support.kafka.waiting import wait_until
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.broker
 
 DEADLINE_SECONDS = 240.0
 TOPICS = TopicNames()

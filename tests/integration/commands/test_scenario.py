@@ -22,7 +22,7 @@ from support.job.replays import event_name
 from support.kafka.clients import make_topics
 from support.kafka.waiting import wait_until
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 SECONDS = 90.0
 

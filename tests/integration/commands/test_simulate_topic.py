@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from click.testing import Result
 
-from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.captures import invoke
+from support.kafka.blank_brokers import blank_broker
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.broker
 
-PARTITIONS = 3
+PARTITIONS = 4
 #: With transactions: a topic has neither the aborted ones nor markers, so offsets are others than in the capture.
 SIMULATION = [
     *("--groups", "4", "--seconds", "1200", "--scenario", "mixed", "--seed", "3"),
@@ -25,7 +25,7 @@ SIMULATION = [
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     """A broker whose offsets topic nobody else writes to."""
-    with EmbeddedBroker("4.3.1", offsets_partitions=PARTITIONS) as broker:
+    with blank_broker(PARTITIONS) as broker:
         yield broker.bootstrap_servers
 
 
@@ -58,4 +58,4 @@ def test_another_topic_is_made(server: str, tmp_path: Path) -> None:
     assert invoke("simulate", *SIMULATION, *there, *truth).exit_code == 0
     other = invoke("simulate", *SIMULATION[:-1], "5", *there, *truth, "--force")
     assert other.exit_code == 2
-    assert "the topic has 3 partitions, not 5" in other.stderr
+    assert "the topic has 4 partitions, not 5" in other.stderr

@@ -47,12 +47,12 @@ def test_a_stuck_rebalance_and_a_kill(
     with closing(members), producing(servers, {topic: 6}, 0.05):
         for name in ("a", "b", "c"):
             members.join(name, group, topic)
-        members.wait_until(lambda: members.owned("a", "b", "c") == [2, 2, 2], 60)
+        members.wait_until(lambda: members.owned("a", "b", "c") == [2, 2, 2])
         before = names_of(servers)
         with watching_process(servers, tmp_path, "--state", str(tmp_path / "state.db"), *FLAGS) as watch:
             members.stuck.add("a")
             members.join("d", group, topic)
-            members.wait_until(lambda: named(watch.events(), "rebalance.stuck", group), 60)
+            members.wait_until(lambda: named(watch.events(), "rebalance.stuck", group))
             (fired,) = named(watch.events(), "rebalance.stuck", group)
             assert (fired["data"]["status"], fired["data"]["suspects"][0]["client_id"]) == ("firing", "a")
             assert watch.page(f"/api/groups/{group}")["document"]["state"] == "PreparingRebalance"
@@ -62,13 +62,13 @@ def test_a_stuck_rebalance_and_a_kill(
             watch.kill()
             watch.start()
             members.stuck.clear()
-            members.wait_until(lambda: len(named(watch.events(), "rebalance.stuck", group)) > 1, 60)
+            members.wait_until(lambda: len(named(watch.events(), "rebalance.stuck", group)) > 1)
             fired, resolved = named(watch.events(), "rebalance.stuck", group)
             assert (resolved["data"]["status"], resolved["data"]["condition_id"]) == (
                 "resolved",
                 fired["data"]["condition_id"],
             )
-            members.wait_until(lambda: named(watch.events(), "rebalance.completed", group), 60)
+            members.wait_until(lambda: named(watch.events(), "rebalance.completed", group))
             assert names_of(servers) == before
 
 
@@ -101,21 +101,21 @@ def test_beside_the_job(broker: EmbeddedBroker, unique: Callable[[str], str], tm
         job.wait_caught_up()
         for name in ("a", "b"):
             members.join(name, group, topic)
-        members.wait_until(lambda: members.owned("a", "b") == [3, 3], 60)
+        members.wait_until(lambda: members.owned("a", "b") == [3, 3])
         watch.kill()
         members.join("c", group, topic)
-        members.wait_until(lambda: members.owned("a", "b", "c") == [2, 2, 2], 60)
+        members.wait_until(lambda: members.owned("a", "b", "c") == [2, 2, 2])
         watch.start()
         job.kill()
         members.consumers.pop("b").close()
-        members.wait_until(lambda: members.owned("a", "c") == [3, 3], 60)
+        members.wait_until(lambda: members.owned("a", "c") == [3, 3])
         job.restart()
         for name in ("a", "c"):
             members.consumers.pop(name).close()
         admin = AdminClient({"bootstrap.servers": servers})
         admin.delete_consumer_groups([group])[group].result(30)
         for events in (watch.events, lambda: job.events().values()):
-            wait_until(partial(_is_deleted, events, group), 120, pause=0.5)
+            wait_until(partial(_is_deleted, events, group), pause=0.5)
         assert told(watch.events(), group) == told(job.events().values(), group)
 
 

@@ -22,7 +22,7 @@ from support.kafka.live_groups import CLASSIC, Story, World
 from support.kafka.polled_members import ignore
 from support.kafka.waiting import seldom
 
-pytestmark = [pytest.mark.broker, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.broker, pytest.mark.long]
 
 TOPIC, OTHER, NARROW = "orders", "payments", "narrow"
 #: A group's rebalance timeout is the longest of its members'.

@@ -10,13 +10,12 @@ from pathlib import Path
 import pytest
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from support.job.jobs import PATIENCE_SECONDS
 from support.job.watched import producing, watching
 from support.kafka.clients import make_topics
 from support.kafka.connect_workers import Workers
 from support.kafka.waiting import wait_until
 
-pytestmark = [pytest.mark.broker, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.broker, pytest.mark.long]
 
 TOPIC, PARTITIONS, TASKS = "orders", 4, 3
 GROUP, SINK = "connect-cluster", "files"
@@ -34,16 +33,14 @@ def test_a_rolling_deployment_of_connect(broker: EmbeddedBroker, tmp_path: Path)
             Workers(servers, GROUP, tmp_path) as workers,
         ):
             workers.start(*NAMES)
-            wait_until(workers.are_assigned, PATIENCE_SECONDS, pause=0.5)
-            wait_until(
-                lambda: workers.create_connector(SINK, file_sink(tmp_path)), PATIENCE_SECONDS, pause=1.0
-            )
-            wait_until(lambda: workers.are_assigned(SINK, TASKS), PATIENCE_SECONDS, pause=0.5)
+            wait_until(workers.are_assigned, pause=0.5)
+            wait_until(lambda: workers.create_connector(SINK, file_sink(tmp_path)), pause=1.0)
+            wait_until(lambda: workers.are_assigned(SINK, TASKS), pause=0.5)
             for name, end in [*((one, workers.stop) for one in NAMES), (NAMES[0], workers.kill)]:
                 end(name)
-                wait_until(workers.are_assigned, PATIENCE_SECONDS, pause=0.5)
+                wait_until(workers.are_assigned, pause=0.5)
                 workers.start(name)
-                wait_until(lambda: workers.are_assigned(SINK, TASKS), PATIENCE_SECONDS, pause=0.5)
+                wait_until(lambda: workers.are_assigned(SINK, TASKS), pause=0.5)
             events = watch.replay("--member-events")
     assert events.severe() == []
     for group in (GROUP, f"connect-{SINK}"):

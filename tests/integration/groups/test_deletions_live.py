@@ -24,7 +24,7 @@ from support.kafka.secured import SecuredBroker, secured_broker
 from support.kafka.waiting import wait_until
 from support.model.raw_members import RawRequest
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.broker
 
 PROBES = "deletions-probes"
 LOG = [

@@ -28,7 +28,7 @@ from support.kafka.clients import make_topics, new_consumer, open_transaction
 from support.kafka.waiting import wait_until
 from support.model.raw_members import RawRequest
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.broker
 
 CHECK_MS = 2_000
 #: A tombstone is written within the check interval after the deadline; the rest allows for a slow machine.

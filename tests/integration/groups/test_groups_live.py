@@ -16,7 +16,7 @@ from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.kafka.kafka_admin import by_broker, by_log
 from support.kafka.live_groups import CLASSIC, Json, ReplayedGroups, Story, World
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.broker
 
 TOPIC = "live-groups"
 PARTITIONS = 4

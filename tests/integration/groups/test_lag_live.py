@@ -26,7 +26,7 @@ from support.job.captures import invoke
 from support.kafka.clients import commit_once, make_topics, new_consumer, produce
 from support.kafka.waiting import wait_until
 
-pytestmark = [pytest.mark.broker]
+pytestmark = pytest.mark.broker
 
 INTERVAL_SECONDS = 0.5
 

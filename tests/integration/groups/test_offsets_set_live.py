@@ -18,7 +18,7 @@ from support.kafka.clients import commit_once, make_topics, new_consumer, produc
 from support.kafka.kafka_classes import java_command
 from support.kafka.waiting import wait_until
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.broker
 
 TOPIC = "set-live"
 RECORDS, READ = 10, 4

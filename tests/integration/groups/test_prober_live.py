@@ -38,7 +38,7 @@ from support.kafka.clients import make_topics, new_consumer, open_transaction
 from support.kafka.live_groups import CLASSIC, World
 from support.kafka.waiting import wait_until
 
-pytestmark = [pytest.mark.broker]
+pytestmark = pytest.mark.broker
 
 
 @contextmanager
@@ -168,7 +168,6 @@ def test_an_empty_round_in_every_format(broker: EmbeddedBroker) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(600)
 def test_lost_and_failed_rounds_do_not_split_a_rebalance(
     broker: EmbeddedBroker, tmp_path: Path, unique: Callable[[str], str]
 ) -> None:

@@ -175,7 +175,6 @@ def check(broker: EmbeddedBroker, prefix: str, seed: int, seconds: float) -> Non
 
 
 @pytest.mark.long
-@pytest.mark.timeout(420)
 def test_after_churn_the_replay_equals_the_broker(
     broker: EmbeddedBroker, unique: Callable[[str], str]
 ) -> None:

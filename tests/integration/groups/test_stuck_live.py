@@ -187,7 +187,7 @@ class StuckGroups:
         self._member("second")
 
     def _wait(self, condition: Callable[[], object]) -> None:
-        self.loop.wait_until(condition, 240.0)
+        self.loop.wait_until(condition)
 
     def _reported(self, kind: str, status: str) -> set[str]:
         """The groups for which the job has written this event with this status."""
@@ -301,7 +301,6 @@ def test_without_the_prober_no_stuck_rebalance_is_reported(world: StuckGroups) -
     assert reported & {f"rebalance.{name}" for name in ("slow", "stuck", "started")} == set()
 
 
-@pytest.mark.timeout(900)
 def test_the_blocker_is_the_first_suspect(broker: EmbeddedBroker, tmp_path: Path) -> None:
     """The blocker is named first in at least 9 of 10 groups that are stuck at the same time."""
     world = StuckGroups(broker, tmp_path, "stuck-ten", 10).play()
@@ -309,7 +308,6 @@ def test_the_blocker_is_the_first_suspect(broker: EmbeddedBroker, tmp_path: Path
     assert sum(first) >= 9
 
 
-@pytest.mark.timeout(900)
 def test_a_job_that_restarts_during_the_rebalance(broker: EmbeddedBroker, tmp_path: Path) -> None:
     """A job that is restarted while a rebalance goes on reports it once, with its real start."""
     world = StuckGroups(broker, tmp_path, "stuck-restart", 1, timeout_ms=600_000).play(restart=True)

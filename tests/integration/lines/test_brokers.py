@@ -17,11 +17,10 @@ from support.kafka.live_groups import ReplayedGroups
 from support.kafka.polled_members import PolledMembers
 from support.ordeals.comparison import differences, settled
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long]
 
 RELEASES = ("2.1.1", "2.8.2", "3.3.2", "3.7.2", "3.9.1", "4.0.1", "4.1.1", "4.2.0", "4.3.1")
 TOPIC, PARTITIONS = "orders", 4
-PATIENCE_SECONDS = 240
 #: The members' max.poll.interval.ms: so long a member without polls holds up a rebalance.
 TIMEOUT_MS = 20_000
 #: The classic groups at the end: (state, partitions of each member).
@@ -48,8 +47,7 @@ def test_the_job_on_a_release(tmp_path: Path, release: str) -> None:
                 members.wait_until(
                     lambda: (
                         [states(job.documents()), listed(admin)] == [states_by_broker(admin, groups), groups]
-                    ),
-                    PATIENCE_SECONDS,
+                    )
                 )
                 found = described(admin)
                 assert {
@@ -78,18 +76,18 @@ def live(members: PolledMembers, admin: AdminClient) -> None:
     """Classic groups: one rebalances for seconds, one loses its member, one has none, and two are deleted."""
     members.join("a", "lives", TOPIC, commits=False)
     members.join("c", "left", TOPIC, commits=False)
-    members.wait_until(lambda: members.owned("a", "c") == [PARTITIONS] * 2, PATIENCE_SECONDS)
+    members.wait_until(lambda: members.owned("a", "c") == [PARTITIONS] * 2)
     # The rebalance that the newcomer begins lasts until the member's time is over.
     members.stuck.add("a")
     members.join("b", "lives", TOPIC, commits=False)
-    members.wait_until(lambda: members.owned("b") == [PARTITIONS], PATIENCE_SECONDS)
+    members.wait_until(lambda: members.owned("b") == [PARTITIONS])
     members.consumers.pop("a").close()
     committed(members.consumers["b"])
     committed(members.consumers["c"])
     members.consumers.pop("c").close()
     commit_once(members.servers, "simple", TopicPartition(TOPIC, 1, 7))
     members.join("d", "deleted", TOPIC, commits=False)
-    members.wait_until(lambda: members.owned("d") == [PARTITIONS], PATIENCE_SECONDS)
+    members.wait_until(lambda: members.owned("d") == [PARTITIONS])
     committed(members.consumers["d"])
     members.consumers.pop("d").close()
     # The coordinator in Scala writes no tombstone of a group that never had a member.
@@ -103,9 +101,9 @@ def live_modern(members: PolledMembers, server: str) -> None:
     for name in ("m", "n"):
         member = new_consumer(server, MODERN, TOPIC, client_id=name, group_protocol="consumer")
         members.consumers[name] = member
-    members.wait_until(lambda: members.owned("m", "n") == [PARTITIONS // 2] * 2, PATIENCE_SECONDS)
+    members.wait_until(lambda: members.owned("m", "n") == [PARTITIONS // 2] * 2)
     members.consumers.pop("n").close()
-    members.wait_until(lambda: members.owned("m") == [PARTITIONS], PATIENCE_SECONDS)
+    members.wait_until(lambda: members.owned("m") == [PARTITIONS])
     committed(members.consumers["m"])
 
 

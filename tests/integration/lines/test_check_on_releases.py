@@ -26,7 +26,7 @@ from support.job.captures import invoke
 from support.job.jobs import Json
 from support.kafka.clients import commit_once, make_topics
 
-pytestmark = [pytest.mark.broker, pytest.mark.long, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.broker, pytest.mark.long]
 
 TOPICS = TopicNames()
 #: What the broker of a release does not tell: its logins' rights to a topic (KIP-430), and an id (KIP-516).

@@ -19,7 +19,6 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.line,
     pytest.mark.long,
-    pytest.mark.timeout(900),
 ]
 PARTITIONS = 2
 GROUPS = 20

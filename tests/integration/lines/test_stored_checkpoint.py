@@ -14,16 +14,16 @@ from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.kafka.output_topics import ensure_topics
-from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.platforms import LINES
-from support.job.jobs import PATIENCE_SECONDS, Json, comparable, read_events, topic_names, write_log
+from support.job.jobs import Json, comparable, read_events, topic_names, write_log
 from support.job.own_process import keep_session, run_until
 from support.job.replays import replayed_topics
+from support.kafka.blank_brokers import blank_broker
 from support.kafka.clients import produce
 from support.kafka.waiting import wait_until
 from support.stored.checkpoints import StoredLog, of_line, offsets_of, unpack
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 KINDS = {"classic", "simple", "consumer", "share", "streams"}
 #: As when the checkpoint was made.
@@ -62,7 +62,7 @@ def stored(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 def test_todays_job_starts_on_it(stored: StoredLog, tmp_path: Path) -> None:
     """Every event of the second half, as if the job had never been another one: nothing began again."""
     checkpoint = tmp_path / "checkpoint"
-    with EmbeddedBroker(offsets_partitions=stored.partitions) as broker:
+    with blank_broker(stored.partitions) as broker:
         server = broker.bootstrap_servers
         write_log(server, [*stored.before, *stored.after], stored.partitions)
         fill_probes(checkpoint, server)
@@ -71,9 +71,7 @@ def test_todays_job_starts_on_it(stored: StoredLog, tmp_path: Path) -> None:
         def wait(done: threading.Event) -> None:
             # The last operation of a log is told a batch later.
             wait_until(
-                lambda: done.is_set() or read_events(server, TOPICS).keys() >= expected.keys(),
-                PATIENCE_SECONDS,
-                pause=1.0,
+                lambda: done.is_set() or read_events(server, TOPICS).keys() >= expected.keys(), pause=1.0
             )
 
         run_until(server, checkpoint, TOPICS, wait, member_events=True)

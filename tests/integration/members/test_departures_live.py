@@ -21,7 +21,7 @@ from support.departures.plan import (
 from support.departures.recorded import SHORTENED, Recording, record
 from support.departures.scores import left_events
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.broker
 
 #: The session is far longer than a machine that is busy delays commits and heartbeats: with one of 6 s the members
 #: that work on are removed as well, or a member that leaves on purpose would have been silent as long.

@@ -18,7 +18,7 @@ from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.job.watched import Heard, producing, watching
 from support.kafka.live_groups import Condition, Story, World
 
-pytestmark = [pytest.mark.broker, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.broker, pytest.mark.long]
 
 TOPIC, WIDE = "orders", "wide"
 PARTITIONS, WIDE_PARTITIONS = 6, 20

@@ -45,7 +45,7 @@ from support.model.kafka_coordinator import GROUP, KafkaCoordinator, kafka_coord
 from support.model.random_scripts import KINDS, RandomScript, make_script
 from support.service.bold_scripts import make_bold_script
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.broker
 
 #: Scripts of each kind that are always run, and those that the long form runs.
 FEW, MANY = range(10), range(10, 400)

@@ -31,7 +31,7 @@ from support.service.kafka_service import KafkaService, kafka_service
 from support.service.service_pair import ServicePair
 from support.service.troubled_scripts import TroubledScript, make_bold_troubled_script, make_troubled_script
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.broker
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from support.kafka.waiting import wait_until
 from support.tools.small_disks import filled, read_only, small_disk
 from support.tools.written_load import compare_with_replay, written_load
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long]
 
 PARTITIONS = 4
 DISK_MEBIBYTES = 24
@@ -95,6 +95,6 @@ def test_a_first_start_without_a_disk(tmp_path: Path) -> None:
         filled(disk),
         running_job(broker.bootstrap_servers, disk, topic_names("disk")) as job,
     ):
-        wait_until(lambda: job.process.exit_code is not None, 240)
+        wait_until(lambda: job.process.exit_code is not None)
         assert job.process.exit_code == 2
         assert f"cannot be written: No space left on device (file:{disk})" in job.process.tail(100)

@@ -28,7 +28,6 @@ def survives(folder: Path, kills: Sequence[str], seed: int) -> None:
         Ordeal(job, [broker], seed).undergo(kills)
 
 
-@pytest.mark.timeout(900)
 def test_one_kill_of_each_kind(tmp_path: Path) -> None:
     """A worker, the prober, the driver, the broker: no event is lost, none is wrong."""
     survives(tmp_path, ["worker", "prober", "driver", "broker"], random.randrange(1_000_000))
@@ -44,7 +43,6 @@ def test_many_kills(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(900)
 def test_an_outage_of_a_minute(tmp_path: Path) -> None:
     """The same process goes on as soon as the broker is back; how soon is printed."""
     with besieged(tmp_path, random.randrange(1_000_000), "kills") as (job, broker):

@@ -78,7 +78,6 @@ def test_an_hour_without_the_sink(tmp_path: Path) -> None:
             print(f"caught up {time.monotonic() - back:.1f} s after the sink was back")  # noqa: T201
 
 
-@pytest.mark.timeout(900)
 def test_a_sink_that_takes_no_messages(tmp_path: Path) -> None:
     """Too few replicas are in sync for an hour or a minute: the brokers answer everything but writes."""
     with (
@@ -94,7 +93,6 @@ def test_a_sink_that_takes_no_messages(tmp_path: Path) -> None:
         job.wait_caught_up()
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("kinds", [("states", "dead_letters", "job", "events"), ("probes",)], ids=", ".join)
 def test_output_topics_that_are_deleted(tmp_path: Path, kinds: Sequence[str]) -> None:
     """They are created again, and everything from then on is in them; documents are all written again."""
@@ -139,7 +137,6 @@ def letters(server: str, topics: TopicNames) -> set[str]:
     return {str(letter["kind"]) for letter in read_json(server, topics.dead_letters)}
 
 
-@pytest.mark.timeout(900)
 def test_messages_that_the_sink_refuses_as_too_large(tmp_path: Path) -> None:
     """They are shortened, also when the limit falls while the job runs; what cannot be shortened is a dead letter."""
     with EmbeddedBroker(offsets_partitions=PARTITIONS) as broker:

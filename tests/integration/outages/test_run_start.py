@@ -11,7 +11,7 @@ from support.job.jobs import RunningJob, last_batch, running_job, topic_names
 from support.kafka.waiting import wait_until
 from support.tools.written_load import compare_with_replay, written_load
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 PARTITIONS = 4
 WAITING = "waiting to start, because cannot reach the cluster"
@@ -19,7 +19,7 @@ WAITING = "waiting to start, because cannot reach the cluster"
 
 def ended(job: RunningJob) -> int | None:
     """The exit code, as soon as there is one."""
-    wait_until(lambda: job.process.exit_code is not None, 240)
+    wait_until(lambda: job.process.exit_code is not None)
     return job.process.exit_code
 
 

@@ -20,7 +20,7 @@ from support.kafka.waiting import wait_until
 from support.pages.page_shell import HOOK, blocks_of, terminal
 from support.paths import ROOT
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.broker
 
 PAGE = (ROOT / "docs" / "quickstart.md").read_text(encoding="utf-8")
 #: As unpleasant as a group's name can make a line of JSON.

@@ -55,7 +55,6 @@ def users(guarded: SecuredBroker) -> set[str]:
 
 
 @pytest.mark.broker
-@pytest.mark.timeout(900)
 def test_nothing_is_left(guarded: SecuredBroker, tmp_path: Path) -> None:
     """Rights, login, topics and files of the quick start go; those of others stay, and so does the offsets topic."""
     topics = lambda: {*guarded.admin.list_topics(timeout=10).topics}  # noqa: E731

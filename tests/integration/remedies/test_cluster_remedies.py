@@ -35,7 +35,7 @@ from support.kafka.waiting import wait_until
 from support.remedies import read_remedy
 from support.tools.job_observations import fed, fix_of, taken
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.broker
 Unique = Callable[[str], str]
 CHECK_INTERVAL = "offsets.retention.check.interval.ms"
 MESSAGE = [(b"key", b"value")]

@@ -16,7 +16,7 @@ from support.job.watched import Heard, Watch, watching
 from support.kafka.live_groups import CLASSIC, Story, World
 from support.kafka.waiting import seldom
 
-pytestmark = [pytest.mark.broker, pytest.mark.long, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.broker, pytest.mark.long]
 
 TOPIC = "orders"
 WINDOW_MS = 20_000

@@ -28,7 +28,6 @@ from support.kafka.waiting import wait_until
 from support.tools.monitoring_files import ALERTMANAGER, PROMETHEUS, RULES
 from support.tools.prometheus_tools import alertmanager, prometheus_tool
 
-pytestmark = pytest.mark.timeout(240)
 Json = dict[str, Any]
 SECONDS = 60
 SLOW, STUCK, WEDGED = (f"ConsumerGroupRebalance{name}" for name in ("Slow", "Stuck", "Wedged"))

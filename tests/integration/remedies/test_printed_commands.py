@@ -19,7 +19,7 @@ from support.kafka.secured import SecuredBroker
 from support.kafka.waiting import wait_until
 from support.remedies import read_remedy
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.broker
 
 TOPICS = TopicNames()
 Answers = dict[str, dict[str, str | None]]

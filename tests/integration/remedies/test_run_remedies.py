@@ -42,7 +42,6 @@ from support.tools.small_disks import filled, small_disk
 pytestmark = [
     pytest.mark.broker,
     pytest.mark.spark,
-    pytest.mark.timeout(600),
     pytest.mark.usefixtures("one_session"),
 ]
 

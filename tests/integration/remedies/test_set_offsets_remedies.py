@@ -11,14 +11,14 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from groupreplay.state.replay.offset_sets import OCCASION_MS
-from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.captures import invoke
 from support.job.replays import Json, event_name, named
+from support.kafka.blank_brokers import blank_broker
 from support.kafka.clients import commit_once, make_topics, new_consumer, produce
 from support.kafka.runbook_commands import remedies, run_remedy
 from support.kafka.waiting import wait_until
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(400)]
+pytestmark = pytest.mark.broker
 
 TOPIC = "remedied"
 READ, RECORDS = 4, 10
@@ -31,7 +31,7 @@ RULES = "[partition.poison]\nleast_ms = 1000\n"
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     """A broker of its own: the runbook's commands read the job's topics by their default names."""
-    with EmbeddedBroker(offsets_partitions=2) as broker:
+    with blank_broker() as broker:
         make_topics(broker.bootstrap_servers, {TOPIC: 2, "group-events": 1})
         yield broker.bootstrap_servers
 

@@ -27,8 +27,6 @@ from support.pictures.timelines import BEGIN, MINUTE, SOURCE, bodies, history, t
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = pytest.mark.timeout(600)
-
 
 @pytest.fixture(scope="module")
 def document() -> TimelineDocument:

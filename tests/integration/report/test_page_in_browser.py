@@ -17,7 +17,6 @@ from support.pictures.timelines import BEGIN, MINUTE, SECOND, history, timeline_
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = pytest.mark.timeout(600)
 
 HOSTILE = (
     "</script><script>window.hacked=1</script>",

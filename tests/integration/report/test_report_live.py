@@ -56,14 +56,14 @@ def test_owners_of_real_groups(
                 member.poll(0.1)
             return owned(wanted, topic)
 
-        wait_until(lambda: len(polled(members)) == 4 and set(polled(members).values()) == {"a", "b"}, 120)
+        wait_until(lambda: len(polled(members)) == 4 and set(polled(members).values()) == {"a", "b"})
         both = owned(members, topic)
         for name, member in members.items():
             places = [TopicPartition(topic, one, 3) for one, owner in both.items() if owner == name]
             member.commit(offsets=places, asynchronous=False)
         members["b"].close()
         left = {"a": members["a"]}
-        wait_until(lambda: len(polled(left)) == 4, 120)
+        wait_until(lambda: len(polled(left)) == 4)
 
         page, picture, data = (tmp_path / f"live{kind}" for kind in (".html", ".svg", ".json"))
         for path in (page, picture, data):

@@ -28,10 +28,10 @@ def test_a_slow_leader(broker: EmbeddedBroker, unique: Callable[[str], str], tmp
     with Jvm(jar_paths("broker-4.3.1")) as jvm:
         leader = jvm.make(SLEEPY_LEADER, "SleepyLeader")
         leader.join(server, group, "sleepy-a", topic, 60_000)
-        wait_until(lambda: leader.owned("sleepy-a") == 4, 120)
+        wait_until(lambda: leader.owned("sleepy-a") == 4)
         leader.sleep(SLEPT_MS)
         leader.join(server, group, "sleepy-b", topic, 60_000)
-        wait_until(lambda: (leader.owned("sleepy-a"), leader.owned("sleepy-b")) == (2, 2), 120)
+        wait_until(lambda: (leader.owned("sleepy-a"), leader.owned("sleepy-b")) == (2, 2))
         where = ("--bootstrap-server", server, "--group", group)
         path = tmp_path / "slow.json"
         assert invoke("report", *where, "-o", path).exit_code == 0

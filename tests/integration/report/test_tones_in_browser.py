@@ -15,7 +15,6 @@ from support.pictures.timelines import BEGIN, MINUTE, SECOND, timeline_of
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = pytest.mark.timeout(600)
 
 RED = "rgb(196, 38, 46)"
 

@@ -28,20 +28,14 @@ from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.engine.wire import BAD_RECORDS_TAG, GROUP_TAG
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.spark.checkpoint import Checkpoint
-from support.job.jobs import PATIENCE_SECONDS, has_caught_up, last_batch, read_events, topic_names
+from support.job.jobs import has_caught_up, last_batch, read_events, topic_names
 from support.job.own_process import run_until
 from support.job.replays import named
 from support.job.spark_sessions import small_session
 from support.kafka.clients import commit_once, make_topics
 from support.kafka.waiting import wait_until
 
-pytestmark = [
-    pytest.mark.broker,
-    pytest.mark.spark,
-    pytest.mark.long,
-    pytest.mark.timeout(900),
-    pytest.mark.usefixtures("one_session"),
-]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.usefixtures("one_session")]
 
 ORDERS = "damaged-orders"
 GROUPS = ("damaged-a", "damaged-b", "damaged-c")
@@ -71,7 +65,7 @@ def goes_on(stored: Stored, checkpoint: Path, until: Callable[[], bool] = lambda
 
     def commit_and_wait(done: threading.Event) -> None:
         # A job that was refused finishes no batch: the deadline is somebody else's then.
-        wait_until(lambda: done.is_set() or last_batch(checkpoint) > before, PATIENCE_SECONDS)
+        wait_until(lambda: done.is_set() or last_batch(checkpoint) > before)
         if done.is_set():
             return
         for group in GROUPS:
@@ -79,7 +73,6 @@ def goes_on(stored: Stored, checkpoint: Path, until: Callable[[], bool] = lambda
         committed_ms = now_ms()
         wait_until(
             lambda: done.is_set() or (has_caught_up(stored.server, stored.topics, committed_ms) and until()),
-            PATIENCE_SECONDS,
             pause=1.0,
         )
 

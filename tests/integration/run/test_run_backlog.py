@@ -17,7 +17,7 @@ from support.histories.simulated import MINUTE, rolling_restart, simulated
 from support.job.jobs import Json, interleaved, running_job, topic_names, write_log
 from support.job.replays import named, replayed_log
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long]
 
 PARTITIONS = 4
 BACKLOG_MS = 30 * MINUTE

@@ -23,14 +23,14 @@ from groupreplay.streaming.contract.probe_messages import (
     decode_message,
     encode_message,
 )
-from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.histories.raw_records import commit
 from support.job.jobs import JobTopics, Json, RunningJob, read_json, running_job, topic_names, write_log
 from support.job.own_process import OwnJob, keep_session, run_until
 from support.job.replays import event_name
+from support.kafka.blank_brokers import blank_broker
 from support.kafka.clients import commit_once, make_topics
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 PARTITIONS = 4
 MINUTE_MS = 60_000
@@ -182,7 +182,7 @@ def test_a_machine_that_is_an_hour_fast(tmp_path: Path, monkeypatch: pytest.Monk
 
     One story, because a running job takes its time to start.
     """
-    with EmbeddedBroker(offsets_partitions=PARTITIONS) as broker:
+    with blank_broker(PARTITIONS) as broker:
         server = broker.bootstrap_servers
         make_topics(server, {"orders": 1})
         commit_once(server, "early")
@@ -281,7 +281,7 @@ def test_a_topic_that_clients_date(
 ) -> None:
     """The job goes on and warns; a round from next year is one round, and the next one counts."""
     keep_session(monkeypatch)
-    with EmbeddedBroker(offsets_partitions=PARTITIONS) as broker:
+    with blank_broker(PARTITIONS) as broker:
         server = broker.bootstrap_servers
         topics = topic_names(unique("dated"))
         make_topics(server, {"orders": 1, topics.probes: 1})

@@ -15,17 +15,17 @@ import pyspark
 import pytest
 
 from groupreplay.app.bundle.archive import package_files
-from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.platforms import connector_coordinate, java_environment
 from support import class_archives
 from support.histories.raw_records import generation
 from support.job.jobs import PATIENCE_SECONDS, read_json, topic_flags, topic_names, write_log
 from support.job.watched import Watch
+from support.kafka.blank_brokers import blank_broker
 from support.kafka.waiting import wait_until
 from support.spark_cluster.submitted_job import bare_python
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
 EXECUTOR_OPTIONS = (*class_archives.SHORT_LIVED, *class_archives.options(class_archives.SPARK))
@@ -56,7 +56,7 @@ def test_submitted_to_workers_without_groupreplay(tmp_path: Path, shipped: Path)
     missing = subprocess.run([python, "-c", "import groupreplay"], capture_output=True, check=False)
     assert b"No module named 'groupreplay'" in missing.stderr
     topics = topic_names("cluster")
-    with EmbeddedBroker(offsets_partitions=2) as broker, (tmp_path / "submit.log").open("wb") as log:
+    with blank_broker() as broker, (tmp_path / "submit.log").open("wb") as log:
         server = broker.bootstrap_servers
         write_log(server, [(0, *generation("g", 0), 1_000)], 2)
         command = submit(
@@ -77,23 +77,15 @@ def test_submitted_to_workers_without_groupreplay(tmp_path: Path, shipped: Path)
             stderr=log,
             start_new_session=True,
             cwd=tmp_path,
-            env={
-                **java_environment(),
-                "PYSPARK_PYTHON": str(python),
-                "PYSPARK_DRIVER_PYTHON": str(python),
-            },
+            env={**java_environment(), "PYSPARK_PYTHON": str(python), "PYSPARK_DRIVER_PYTHON": str(python)},
         )
         try:
-            wait_until(
-                lambda: process.poll() is not None or read_json(server, topics.events),
-                PATIENCE_SECONDS,
-                pause=1.0,
-            )
+            wait_until(lambda: process.poll() is not None or read_json(server, topics.events), pause=1.0)
             said = read_json(server, topics.events)
             assert [event["type"] for event in said] == ["groupreplay.group.created.v1"], tail(tmp_path)
             # The prober, a process of its own, finds the package, too.
             prober = Watch(server, server, topics.probes)
-            wait_until(lambda: process.poll() is not None or prober.rounds(), PATIENCE_SECONDS, pause=1.0)
+            wait_until(lambda: process.poll() is not None or prober.rounds(), pause=1.0)
             assert process.poll() is None, tail(tmp_path)
             driver(process).send_signal(signal.SIGTERM)
             assert process.wait(PATIENCE_SECONDS) == 143, tail(tmp_path)
@@ -104,7 +96,7 @@ def test_submitted_to_workers_without_groupreplay(tmp_path: Path, shipped: Path)
 @pytest.mark.long
 def test_a_spark_without_the_connector_says_what_to_add(tmp_path: Path) -> None:
     """Under spark-submit the JVM runs already and nothing can be fetched: the exact option is printed."""
-    with EmbeddedBroker(offsets_partitions=2) as broker:
+    with blank_broker() as broker:
         server = broker.bootstrap_servers
         command = submit(
             tmp_path,

@@ -42,7 +42,7 @@ from support.kafka.three_brokers import ThreeBrokers, three_brokers
 from support.kafka.waiting import wait_until
 from support.tools.written_load import moment_ms
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 
 def own_events(server: str, topics: TopicNames) -> list[Json]:
@@ -100,7 +100,7 @@ def await_other_leaders(cluster: ThreeBrokers, topics: TopicNames, lost: int) ->
         leaders = {one.leader for name in names for one in known[name].partitions.values()}
         return not leaders & {lost, -1}
 
-    wait_until(moved, 240)
+    wait_until(moved)
 
 
 @pytest.mark.long
@@ -140,7 +140,7 @@ def test_a_partition_without_a_leader(tmp_path: Path) -> None:
             assert took_ms <= 60_000
 
             cluster.start(lost)
-            wait_until(lambda: cluster.leader(OFFSETS_TOPIC, 0) == lost, 240)
+            wait_until(lambda: cluster.leader(OFFSETS_TOPIC, 0) == lost)
             job.wait_caught_up()
             job.wait_until(lambda: ready() == "ok")
             job.wait_until(lambda: held(server, topics) == set())
@@ -210,7 +210,7 @@ def test_a_source_that_is_away(
 
         def story(done: threading.Event) -> None:
             def until(condition: Callable[[], object]) -> None:
-                wait_until(lambda: done.is_set() or condition(), 240)
+                wait_until(lambda: done.is_set() or condition())
 
             with exported(server, topics) as ready:
                 until(lambda: has_caught_up(server, topics, 1))

@@ -19,13 +19,13 @@ from groupreplay.streaming.contract.messages import CONDITIONS_KEY, bad_records_
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from support.job.jobs import PATIENCE_SECONDS, Json, has_caught_up, read_topic, remove_log, topic_names
+from support.job.jobs import Json, has_caught_up, read_topic, remove_log, topic_names
 from support.job.own_process import keep_session, run_until
 from support.job.replays import replayed_log
 from support.kafka.clients import commit_once, make_topics, new_consumer, produce
 from support.kafka.waiting import wait_until
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 OTHERS = json.dumps({"cluster_id": "another", "group_id": "theirs"}).encode()
 
@@ -100,16 +100,10 @@ class Story:
 
         def wait(done: threading.Event) -> None:
             wait_until(
-                lambda: done.is_set() or has_caught_up(self.server, self.topics, started_ms),
-                PATIENCE_SECONDS,
-                pause=0.5,
+                lambda: done.is_set() or has_caught_up(self.server, self.topics, started_ms), pause=0.5
             )
             meanwhile()
-            wait_until(
-                lambda: done.is_set() or (self.is_synced(place) and self.is_equal()),
-                PATIENCE_SECONDS,
-                pause=0.5,
-            )
+            wait_until(lambda: done.is_set() or (self.is_synced(place) and self.is_equal()), pause=0.5)
 
         run_until(self.server, place, self.topics, wait, trigger_seconds=1.0)
         assert documents(self.server, self.topics.states).keys() == listed(self.server)

@@ -20,7 +20,7 @@ from support.job.jobs import RunningJob, last_batch, read_topic, topic_flags, to
 from support.ordeals.siege import besieged
 from support.ordeals.terminal import WAYS, Terminal, Way, ends_as_documented, on_terminal
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 MOMENTS = 30
 LAST_SECOND = 30.0

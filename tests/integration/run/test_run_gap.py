@@ -16,7 +16,7 @@ from support.job.jobs import RunningJob, read_topic, remove_log, running_job, to
 from support.job.replays import named
 from support.kafka.clients import commit_once, make_topics
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long]
 
 
 def events(job: RunningJob, name: str) -> list[dict[str, Any]]:

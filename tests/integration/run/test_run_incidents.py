@@ -13,7 +13,7 @@ from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import Json, RunningJob, running_job, topic_names
 from support.kafka.clients import make_topics, new_consumer
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long]
 
 ORDERS = [f"orders-reader-{number}" for number in range(12)]
 OTHERS = [f"billing-reader-{number}" for number in range(12)]

@@ -19,10 +19,11 @@ from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import RunningJob, comparable, read_topic, running_job, topic_names
 from support.job.replays import event_name, replayed_log
+from support.kafka.blank_brokers import blank_broker
 from support.kafka.clients import make_topics, new_consumer, produce
 from support.kafka.waiting import is_alive, wait_until
 
-pytestmark = [pytest.mark.line, pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.line, pytest.mark.broker, pytest.mark.spark]
 
 ORDERS = "orders"
 
@@ -57,7 +58,7 @@ def test_a_life_of_the_job(tmp_path: Path) -> None:
 
     One story, because each chapter needs a running job, and a running job takes its time to start.
     """
-    with EmbeddedBroker(offsets_partitions=4) as broker:
+    with blank_broker() as broker:
         server = broker.bootstrap_servers
         make_topics(server, {ORDERS: 2})
         produce(server, ORDERS, [(None, b"x")] * 10)
@@ -106,7 +107,7 @@ def test_a_life_of_the_job(tmp_path: Path) -> None:
 
             # A second job on the same checkpoint does not start.
             with running_job(server, tmp_path / "checkpoint", topics) as second:
-                wait_until(lambda: second.process.exit_code is not None, 240)
+                wait_until(lambda: second.process.exit_code is not None)
                 assert second.process.exit_code == 2
                 assert "another job is using this checkpoint" in second.process.tail(200)
                 # Spark was not started for that: the log of both has only the first start.
@@ -142,6 +143,6 @@ def test_a_missing_offsets_topic_is_told(tmp_path: Path) -> None:
         EmbeddedBroker(wait_for_coordinator=False) as broker,
         running_job(broker.bootstrap_servers, tmp_path / "checkpoint", topic_names("none")) as job,
     ):
-        wait_until(lambda: job.process.exit_code is not None, 120)
+        wait_until(lambda: job.process.exit_code is not None)
         assert job.process.exit_code == 5
         assert "the topic does not exist" in job.process.tail()

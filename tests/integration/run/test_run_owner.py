@@ -20,18 +20,19 @@ from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.run.topic_owner import TopicOwner
 from groupreplay.streaming.sinks.job_topic import JobTopic
-from support.job.jobs import PATIENCE_SECONDS, Json, RunningJob, running_job, topic_names
+from support.job.jobs import Json, RunningJob, running_job, topic_names
 from support.job.own_process import OwnJob, keep_session, run_until
+from support.kafka.blank_brokers import blank_broker
 from support.kafka.clients import commit_once, make_topics, produce
 from support.kafka.waiting import wait_until
 from support.remedies import read_remedy
 
-pytestmark = [pytest.mark.broker, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.broker
 
 
 def exit_code(job: RunningJob) -> int | None:
     """The exit code of a job that ends by itself."""
-    wait_until(lambda: job.process.exit_code is not None, PATIENCE_SECONDS, pause=0.5)
+    wait_until(lambda: job.process.exit_code is not None, pause=0.5)
     return job.process.exit_code
 
 
@@ -58,7 +59,7 @@ class Jobs:
 @pytest.fixture
 def jobs(tmp_path: Path, unique: Callable[[str], str]) -> Iterator[Jobs]:
     """The broker, and no job yet."""
-    with EmbeddedBroker(offsets_partitions=2) as broker, ExitStack() as stack:
+    with blank_broker() as broker, ExitStack() as stack:
         server = broker.bootstrap_servers
         make_topics(server, {"orders": 1})
         commit_once(server, "g")
@@ -93,7 +94,7 @@ def test_one_job_a_set_of_topics(tmp_path: Path, jobs: Jobs, monkeypatch: pytest
 
         # A third one takes over: the first ends and names it, and nothing of it is written behind.
         others.append(jobs.start("third", "--take-over"))
-        wait_until(lambda: done.is_set() or others[0].process.exit_code is not None, PATIENCE_SECONDS)
+        wait_until(lambda: done.is_set() or others[0].process.exit_code is not None)
         assert others[0].process.exit_code is None, others[0].process.tail()
 
     with pytest.raises(GroupReplayError) as ended:

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from confluent_kafka import TopicPartition
 
-from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import JobTopics, read_json, running_job, topic_names
 from support.job.own_process import OwnJob, keep_session, run_here, run_until
 from support.job.replays import event_name
+from support.kafka.blank_brokers import blank_broker
 from support.kafka.clients import commit_once, make_topics
 from support.remedies import read_remedy
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 #: Imported by every Python process that has its folder on the path: the driver, and Spark's workers.
 DEFECT = """
@@ -57,7 +57,7 @@ def test_one_group_that_fails_stops_no_other(tmp_path: Path, monkeypatch: pytest
     (tmp_path / "defect" / "sitecustomize.py").write_text(DEFECT)
     path = os.environ.get("PYTHONPATH", "")
     topics, checkpoint = topic_names("quarantine"), tmp_path / "checkpoint"
-    with EmbeddedBroker(offsets_partitions=1) as broker:
+    with blank_broker(1) as broker:
         server = broker.bootstrap_servers
         make_topics(server, {"t": 3})
         commit_once(server, "poison", TopicPartition("t", 0, 5))
@@ -120,7 +120,7 @@ def test_one_damaged_state_ends_no_job(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "damage" / "sitecustomize.py").write_text(DAMAGE)
     path = os.environ.get("PYTHONPATH", "")
     topics, checkpoint = topic_names("state-damaged"), tmp_path / "checkpoint"
-    with EmbeddedBroker(offsets_partitions=1) as broker:
+    with blank_broker(1) as broker:
         server = broker.bootstrap_servers
         make_topics(server, {"t": 3})
         for group in ("unlucky", "well"):

@@ -14,7 +14,7 @@ from support.kafka.clients import make_topics, new_consumer
 from support.kafka.waiting import wait_until
 from support.tools.hidden_names import recognised
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long]
 
 KEY = b"a key of sixteen bytes and more"
 CLIENT, INSTANCE, HOST = "accounting-laptop", "till-17", "/127.0.0.1"

@@ -30,10 +30,10 @@ from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, deco
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.topic_reader import read_messages
-from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.job.jobs import RunningJob, has_caught_up, read_events, topic_names
 from support.job.own_process import keep_session, run_until
+from support.kafka.blank_brokers import blank_broker
 from support.kafka.clients import commit_once, make_topics, produce
 from support.kafka.waiting import wait_until
 from support.ordeals.churn import ORDERS, PARTITIONS, churning
@@ -44,7 +44,6 @@ pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 #: GROUPREPLAY_KILLS makes it fewer.
 KILLS = int(os.environ.get("GROUPREPLAY_KILLS", "20"))
-PATIENCE_SECONDS = 300.0
 
 
 class Stamped(NamedTuple):
@@ -96,7 +95,7 @@ class Twin(RunningJob):
         at_ms = time.time_ns() // 1_000_000
         for pid in victims:
             os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: self.process.exit_code is not None, PATIENCE_SECONDS)
+        wait_until(lambda: self.process.exit_code is not None)
         return at_ms
 
 
@@ -217,7 +216,6 @@ class OtherJob:
         return [one for one in found if isinstance(one, OwnerClaim) and one.job_id != "elsewhere"]
 
 
-@pytest.mark.timeout(300)
 def test_two_turns_of_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It waits, goes on where the other job ends, waits again when that has claimed the topics, and goes on again.
 
@@ -225,7 +223,7 @@ def test_two_turns_of_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     """
     keep_session(monkeypatch)
     topics = topic_names("turns")
-    with EmbeddedBroker(offsets_partitions=2) as broker:
+    with blank_broker() as broker:
         server = broker.bootstrap_servers
         make_topics(server, {"orders": 1})
         other = OtherJob(server, topics)
@@ -239,9 +237,9 @@ def test_two_turns_of_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             return times[-1]
 
         def turn(done: threading.Event, number: int) -> None:
-            wait_until(lambda: done.is_set() or len(other.own_claims()) == number, PATIENCE_SECONDS)
+            wait_until(lambda: done.is_set() or len(other.own_claims()) == number)
             after_ms = now_ms()
-            wait_until(lambda: done.is_set() or has_caught_up(server, topics, after_ms), PATIENCE_SECONDS)
+            wait_until(lambda: done.is_set() or has_caught_up(server, topics, after_ms))
 
         def story(done: threading.Event) -> None:
             for _ in range(6):
@@ -253,7 +251,7 @@ def test_two_turns_of_one_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
             turn(done, 1)
             other.claim("r2")
             # What it wrote until it had read the claim counts as its own.
-            wait_until(lambda: done.is_set() or other.has_ended(), PATIENCE_SECONDS)
+            wait_until(lambda: done.is_set() or other.has_ended())
             # Its own documents end, and it writes no other claim as long as this one lives.
             for _ in range(6):
                 other.says("r2", told_ms)
@@ -285,7 +283,7 @@ def survives(folder: Path, checkpoints: Sequence[str], kills: Sequence[str], see
     print(f"seed {seed}")  # noqa: T201
     topics = topic_names("standby")
     moments = random.Random(seed)
-    with EmbeddedBroker(offsets_partitions=PARTITIONS) as broker, ExitStack() as stack:
+    with blank_broker(PARTITIONS) as broker, ExitStack() as stack:
         server = broker.bootstrap_servers
         make_topics(server, {ORDERS: 4})
         jobs = []

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from groupreplay.codecs.consumer import ConsumerGroupMetadataKey, ConsumerGroupMetadataValue
-from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.histories.builders import Raw, asked_for, commit, emptied, generation, gone, member, no_offset
 from support.histories.raw_records import commit as commit_bytes
 from support.job.jobs import (
@@ -31,9 +30,10 @@ from support.job.jobs import (
 )
 from support.job.own_process import OwnJob, keep_session, run_until
 from support.job.replays import event_name, replayed_log
+from support.kafka.blank_brokers import blank_broker
 from support.kafka.clients import make_topics, produce
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 PARTITIONS = 4
 LIVES = 12
@@ -112,7 +112,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     histories = {
         f"{name}-{number}": life(37 * number) for name, life in lives.items() for number in range(LIVES)
     }
-    with EmbeddedBroker(offsets_partitions=PARTITIONS) as broker:
+    with blank_broker(PARTITIONS) as broker:
         server = broker.bootstrap_servers
         start_ms = time.time_ns() // 1_000_000 - ANCIENT_MS
         log = interleaved(histories, PARTITIONS, start_ms)

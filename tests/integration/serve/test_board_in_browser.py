@@ -15,7 +15,6 @@ from support.pictures.live_pages import LiveSite, live_page, shown, two_groups_s
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = pytest.mark.timeout(300)
 
 SICK, CALM = "orders-sick", "orders-calm"
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from support.job.jobs import PATIENCE_SECONDS
 from support.kafka.waiting import wait_until
 from support.pictures.live_pages import live_page
 from support.pictures.report_pages import OpenedPage
@@ -18,12 +17,7 @@ from support.serve.live_job import PARTITIONS, LiveJob
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = [
-    pytest.mark.broker,
-    pytest.mark.spark,
-    pytest.mark.long,
-    pytest.mark.timeout(900),
-]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long]
 
 #: How old the newest commit was when the log was read; null while that is not shown.
 AGE_MS: Final = (
@@ -53,16 +47,16 @@ def test_a_broker_that_is_stopped(tmp_path: Path, browser: Browser) -> None:
     with EmbeddedBroker() as broker, ExitStack() as exit_:
         live = LiveJob(broker, tmp_path, exit_, "away")
         live.members.join("checkout-1", live.group, live.topic)
-        live.members.wait_until(lambda: live.members.owned("checkout-1") == [PARTITIONS], PATIENCE_SECONDS)
+        live.members.wait_until(lambda: live.members.owned("checkout-1") == [PARTITIONS])
         board = exit_.enter_context(live_page(browser, f"{live.address}/"))
         live.wait(board, f"document.querySelector('#group-rows').textContent.includes('{live.group}')")
         group = exit_.enter_context(live_page(browser, f"{live.address}/groups/{live.group}"))
         commits_go_on(live, group)
         # The quickest sign is the watch of the site: nobody waits for the timeout of a heartbeat.
         broker.stop()
-        wait_until(lambda: "Kafka cannot be reached" in board.page.inner_text("#headline"), 60)
-        wait_until(lambda: "Kafka cannot be reached" in group.page.inner_text("#stale"), 60)
-        wait_until(lambda: "then could not be read" in group.page.inner_text("#badges"), 60)
+        wait_until(lambda: "Kafka cannot be reached" in board.page.inner_text("#headline"))
+        wait_until(lambda: "Kafka cannot be reached" in group.page.inner_text("#stale"))
+        wait_until(lambda: "then could not be read" in group.page.inner_text("#badges"))
         stands_still(board, group)
         broker.start()
         live.wait(board, "!document.querySelector('#headline').textContent.includes('Kafka')")
@@ -96,7 +90,7 @@ def stands_still(board: OpenedPage, group: OpenedPage) -> None:
     """The knowledge ends, and with it every age and lane; the axis goes on."""
     known, axis = group.value(KNOWN), group.value("GroupView.state.view.until")
     ages = board.value(AGES), group.value(AGES)
-    wait_until(lambda: group.value("GroupView.state.view.until") > axis + 20_000, 90)
+    wait_until(lambda: group.value("GroupView.state.view.until") > axis + 20_000)
     assert (board.value(AGES), group.value(AGES)) == ages
     assert (group.value(KNOWN), group.value(ENDS)) == (known, [known])
     words = group.value(WORDS)

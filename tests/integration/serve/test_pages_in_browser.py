@@ -16,7 +16,6 @@ from support.pictures.live_pages import STUCK_MS, LiveSite, live_page, live_site
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = pytest.mark.timeout(300)
 
 TOKEN = "a-token-of-the-tests"
 SICK, CALM = "orders-sick", "orders-calm"

@@ -20,7 +20,6 @@ from support.kafka.waiting import wait_until
 
 pytestmark = [pytest.mark.broker, pytest.mark.long]
 
-PATIENCE_SECONDS = 120.0
 TOPICS = {name: f"exported-{name}" for name in ("events", "states", "job")}
 
 
@@ -56,8 +55,8 @@ def test_reading_is_enough(tmp_path: Path, flags: list[str]) -> None:
             command += [f"--{name}-topic", topic]
         grant(guarded, "events", "job")
         with GuardedProcess(command, tmp_path / "exporter.log") as exporter:
-            wait_until(lambda: TOPICS["states"] in readiness(exporter)[1], PATIENCE_SECONDS)
+            wait_until(lambda: TOPICS["states"] in readiness(exporter)[1])
             assert readiness(exporter)[0] == 503
             grant(guarded, *TOPICS)
-            wait_until(lambda: readiness(exporter) == (200, "ok\n"), PATIENCE_SECONDS)
+            wait_until(lambda: readiness(exporter) == (200, "ok\n"))
             assert PASSWORD not in exporter.log.read_text()

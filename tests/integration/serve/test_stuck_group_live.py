@@ -11,19 +11,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from support.job.jobs import PATIENCE_SECONDS
 from support.pictures.live_pages import live_page
 from support.serve.live_job import PARTITIONS, LiveJob
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = [
-    pytest.mark.broker,
-    pytest.mark.spark,
-    pytest.mark.long,
-    pytest.mark.timeout(600),
-]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long]
 
 #: The commits that the page shows.
 COMMITS = "GroupView.state.doc.topics[0].commits.reduce((sum, one) => sum + one, 0)"
@@ -56,7 +50,7 @@ def test_a_stuck_rebalance_appears_and_resolves(watched: LiveJob, browser: Brows
     members, group, topic = watched.members, watched.group, watched.topic
     members.join("checkout-1", group, topic)
     members.join("checkout-2", group, topic)
-    members.wait_until(lambda: members.owned("checkout-1", "checkout-2") == [2, 2], PATIENCE_SECONDS)
+    members.wait_until(lambda: members.owned("checkout-1", "checkout-2") == [2, 2])
     with (
         live_page(browser, f"{watched.address}/") as board,
         live_page(browser, f"{watched.address}/groups/{group}") as page,

@@ -16,7 +16,6 @@ from support.pictures.report_pages import OpenedPage
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-pytestmark = pytest.mark.timeout(300)
 
 SICK: Final = "orders-sick"
 #: Three minutes and 20 s after the begin of the condition.

@@ -16,7 +16,6 @@ from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.job.jobs import (
-    PATIENCE_SECONDS,
     RunningJob,
     comparable,
     has_caught_up,
@@ -59,7 +58,7 @@ class SingleRuns(RunningJob):
 
     def end_of_run(self) -> None:
         """Waits for the end of the run, which ends by itself and has read what was there when it began."""
-        wait_until(lambda: self.process.exit_code is not None, PATIENCE_SECONDS, pause=0.2)
+        wait_until(lambda: self.process.exit_code is not None, pause=0.2)
         assert self.process.exit_code == 0, self.process.tail(40)
         assert LAST_LINE.search(self.process.tail()), self.process.tail()
         assert has_caught_up(self.server, self.topics, self.started_ms)
@@ -85,7 +84,6 @@ class SingleRuns(RunningJob):
 
 
 @pytest.mark.line
-@pytest.mark.timeout(600)
 def test_three_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first run builds the state, the second one reports what came after it, the third one has nothing to do.
 
@@ -162,7 +160,6 @@ def limited(job: SingleRuns, trigger_seconds: int) -> Iterator[RunningJob]:
         yield run
 
 
-@pytest.mark.timeout(900)
 def test_a_run_that_is_terminated(tmp_path: Path) -> None:
     """A scheduler's limit (SIGTERM) ends it with 143 before it is done, and the next run continues: nothing is lost."""
     with between_two_groups(tmp_path) as (_, job), limited(job, 600) as run:
@@ -171,7 +168,6 @@ def test_a_run_that_is_terminated(tmp_path: Path) -> None:
         assert run.log.read_text().count("single run:") == 1
 
 
-@pytest.mark.timeout(900)
 def test_a_run_whose_broker_goes_away(tmp_path: Path) -> None:
     """It waits for the broker and says so, then does the rest and ends with 0; stopped while it waits, with 143."""
     with between_two_groups(tmp_path) as (broker, job):
@@ -182,7 +178,7 @@ def test_a_run_whose_broker_goes_away(tmp_path: Path) -> None:
                 run.wait_until(lambda run=run, said=said: run.log.read_text().count(AWAY) > said)
                 if ends_by_itself:
                     broker.start()
-                    wait_until(lambda run=run: run.process.exit_code is not None, PATIENCE_SECONDS, pause=0.2)
+                    wait_until(lambda run=run: run.process.exit_code is not None, pause=0.2)
                     assert run.process.exit_code == 0, run.process.tail(40)
                     assert LAST_LINE.search(run.process.tail())
                     status = run.status()

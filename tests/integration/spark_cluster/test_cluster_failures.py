@@ -18,7 +18,7 @@ import pytest
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.spark.session import PLAIN_FILES
-from support.job.jobs import PATIENCE_SECONDS, last_batch, topic_names
+from support.job.jobs import last_batch, topic_names
 from support.kafka.clients import make_topics
 from support.kafka.waiting import is_alive, wait_until
 from support.ordeals.churn import ORDERS, PARTITIONS, churning
@@ -76,7 +76,7 @@ def kill_executor(worker: ClusterWorker) -> None:
     victim = worker.executors()[-1]
     os.kill(victim, signal.SIGKILL)
     wait_until(lambda: not is_alive(victim))
-    wait_until(worker.executors, PATIENCE_SECONDS)
+    wait_until(worker.executors)
 
 
 def test_executors_workers_and_the_driver_are_killed(cluster: StandaloneCluster, tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_executors_workers_and_the_driver_are_killed(cluster: StandaloneCluster,
         wait_for_batches(job)
         lost.restart()
         cluster.wait_whole()
-        wait_until(lost.executors, PATIENCE_SECONDS)
+        wait_until(lost.executors)
         wait_for_batches(job)
 
         # The same line submits it again, and it goes on from the checkpoint.
@@ -142,7 +142,7 @@ def test_a_cluster_that_grows_and_shrinks(tmp_path: Path) -> None:
             wait_for_batches(job)
             lost.restart()
             cluster.wait_whole()
-            wait_until(lost.executors, PATIENCE_SECONDS)
+            wait_until(lost.executors)
             wait_for_work(job, events, set(hosts))
 
 
@@ -175,7 +175,7 @@ def test_copies_of_tasks(cluster: StandaloneCluster, tmp_path: Path) -> None:
                 with standstill([*worker.executors(), *worker.python_workers()]):
                     time.sleep(choice.uniform(2, 5))  # what is random is how far a copy comes
             else:
-                wait_until(worker.python_workers, PATIENCE_SECONDS)
+                wait_until(worker.python_workers)
                 with standstill(worker.python_workers()):
                     wait_for_batches(job)
         print(f"{turn} turns, {len(finished_copies(events))} of {len(task_copies(events))} copies")  # noqa: T201

@@ -19,7 +19,7 @@ from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.process_guard import GuardedProcess
-from support.job.jobs import PATIENCE_SECONDS, RunningJob, topic_flags, topic_names
+from support.job.jobs import RunningJob, topic_flags, topic_names
 from support.kafka.clients import commit_once, make_topics
 from support.kafka.waiting import wait_until
 from support.ordeals.churn import ORDERS, PARTITIONS, churning
@@ -70,11 +70,11 @@ class S3Job(RunningJob):
         """Python and the JVM at once, as when the machine fails."""
         for pid in [self.process.pid, *in_session(self, "java")]:
             os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: self.process.exit_code is not None, PATIENCE_SECONDS)
+        wait_until(lambda: self.process.exit_code is not None)
 
     def ended(self) -> int | None:
         """The exit code of a job that ends by itself."""
-        wait_until(lambda: self.process.exit_code is not None, PATIENCE_SECONDS, pause=0.5)
+        wait_until(lambda: self.process.exit_code is not None, pause=0.5)
         return self.process.exit_code
 
 

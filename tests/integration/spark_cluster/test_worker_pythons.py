@@ -8,7 +8,7 @@ import pytest
 
 from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from support.job.jobs import PATIENCE_SECONDS, last_batch, topic_names
+from support.job.jobs import last_batch, topic_names
 from support.kafka.waiting import wait_until
 from support.other_python import DRIVER_VERSION, another_python
 from support.spark_cluster.standalone import StandaloneCluster
@@ -23,7 +23,7 @@ NO_ARCHIVE = {"spark.executorEnv.PYTHONPATH": "./elsewhere"}
 def said(cluster: StandaloneCluster, server: str, checkpoint: Path, conf: dict[str, str]) -> str:
     """The error of a job that is refused; it has started no batch, and Spark has written no stack trace."""
     with submitted_job(cluster, server, checkpoint, topic_names(checkpoint.name), conf=conf) as job:
-        wait_until(lambda: job.process.exit_code is not None, PATIENCE_SECONDS, pause=1.0)
+        wait_until(lambda: job.process.exit_code is not None, pause=1.0)
         log = job.log.read_text()
         assert job.process.exit_code == ExitCode.USAGE, log[-4_000:]
         assert last_batch(checkpoint) == -1

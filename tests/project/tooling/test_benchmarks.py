@@ -65,7 +65,6 @@ def test_every_benchmark_has_a_small_form(tmp_path: Path) -> None:
 
 @pytest.mark.broker
 @pytest.mark.spark
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize(("name", "form"), [one for one in FORMS if one[0] not in LONG])
 def test_a_benchmark_runs(name: str, form: str) -> None:
     """It ends without a failure and prints figures."""
@@ -74,7 +73,6 @@ def test_a_benchmark_runs(name: str, form: str) -> None:
 
 @pytest.mark.broker
 @pytest.mark.spark
-@pytest.mark.timeout(900)
 @pytest.mark.long
 @pytest.mark.parametrize(("name", "form"), [one for one in FORMS if one[0] in LONG])
 def test_a_long_benchmark_runs(name: str, form: str) -> None:

@@ -67,7 +67,7 @@ def all_renderings(folder: Path, log: SimulatedLog) -> list[GroupRenderings]:
 @pytest.mark.parametrize("scenario", [one for one in SCENARIOS if "-50-" not in one])
 def test_no_contradiction(tmp_path: Path, scenario: str) -> None:
     """One group of each scenario for half an hour or longer: as it is, and after each change of its log."""
-    log = simulated_log(tmp_path, scenario, 1, duration_ms(scenario, HOUR_MS // 2), seed=1)
+    log = simulated_log(scenario, 1, duration_ms(scenario, HOUR_MS // 2), seed=1)
     groups = all_renderings(tmp_path, log)
     assert len(groups) >= len(VARIANTS)
     assert [text for group in groups for text in contradictions(group)] == []
@@ -78,7 +78,7 @@ def test_no_contradiction(tmp_path: Path, scenario: str) -> None:
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_no_contradiction_in_many(tmp_path: Path, scenario: str) -> None:
     """Six groups of each of the 42 scenarios, as they are and after each change of the log: 1 008 histories."""
-    log = simulated_log(tmp_path, scenario, 6, duration_ms(scenario, HOUR_MS // 2), seed=2)
+    log = simulated_log(scenario, 6, duration_ms(scenario, HOUR_MS // 2), seed=2)
     groups = all_renderings(tmp_path, log)
     assert len(groups) >= len(VARIANTS) * 6
     assert [text for group in groups for text in contradictions(group)] == []
@@ -130,7 +130,7 @@ FAULTS: dict[str, tuple[str, Variant | None, object, str, Callable[..., object]]
 def test_a_fault_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str) -> None:
     """No comparison passes by comparing nothing."""
     scenario, variant, place, name, faulty = FAULTS[fault]
-    log = simulated_log(tmp_path, scenario, 1, 3 * HOUR_MS, seed=1)
+    log = simulated_log(scenario, 1, 3 * HOUR_MS, seed=1)
     log = log if variant is None else changed(log, variant)
     assert [text for group in renderings(tmp_path, log) for text in contradictions(group)] == []
     monkeypatch.setattr(place, name, faulty)
@@ -139,11 +139,11 @@ def test_a_fault_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault
 
 def test_the_changed_logs_have_what_they_are_for(tmp_path: Path) -> None:
     """A cleaned log has gaps, a slowly led one names its leader, static members that flap repeat their event."""
-    log = simulated_log(tmp_path, "deployment", 1, 3 * HOUR_MS, seed=1)
+    log = simulated_log("deployment", 1, 3 * HOUR_MS, seed=1)
     (cleaned,) = renderings(tmp_path, changed(log, compacted))
     (led,) = renderings(tmp_path, changed(log, slowly_led))
     assert cleaned.report.holes
     assert any(flag.slow_leader for flag in led.report.generations)
-    looping = simulated_log(tmp_path, "crash-loop", 1, 30 * MINUTE_MS, seed=1)
+    looping = simulated_log("crash-loop", 1, 30 * MINUTE_MS, seed=1)
     (replaced,) = renderings(tmp_path, changed(looping, replaced_again))
     assert any(row.repeats for row in replaced.report.events)

@@ -27,7 +27,7 @@ from groupreplay.streaming.contract.log import EpochEnd, PartitionMark, RecordMa
 from groupreplay.streaming.kafka import log_check
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.log_check import TopicEnds, cut_partitions, last_records, present_ends
-from groupreplay.streaming.local.broker import EmbeddedBroker
+from support.kafka.blank_brokers import blank_broker
 from support.kafka.clients import make_topics, produce
 from support.kafka.lost_records import cut_log, log_size
 
@@ -123,10 +123,9 @@ def write_transactions(server: str) -> None:
 
 
 @pytest.mark.broker
-@pytest.mark.timeout(300)
 def test_a_log_that_lost_its_end() -> None:
     """The epoch shows it and so does the record, whether the log has grown again or not; other partitions are whole."""
-    with EmbeddedBroker(offsets_partitions=2) as broker:
+    with blank_broker() as broker:
         server, place = broker.bootstrap_servers, TopicPartition(TOPIC, CUT)
         make_topics(server, {TOPIC: 4})
         write_transactions(server)

@@ -393,5 +393,5 @@ def test_the_thread_survives_whatever_happens() -> None:
         driver.now_ms += 1_000
         return len(driver.published) == 2
 
-    wait_until(told, 30)
+    wait_until(told)
     thread.close()

@@ -107,7 +107,7 @@ def _zookeeper(broker: EmbeddedBroker, port: int) -> Iterator[None]:
             assert process.exit_code is None, f"ZooKeeper of {broker.version} has ended:\n{process.tail(30)}"
             return _listens(port)
 
-        wait_until(ready, 120)
+        wait_until(ready)
         yield
 
 

@@ -26,10 +26,7 @@ from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.histories.builders import Raw
 from support.job.captures import in_bytes
 from support.kafka.clients import set_configs
-from support.kafka.waiting import wait_until
-
-#: Generous, because a machine may run several brokers at once; nothing waits longer than it must.
-PATIENCE_SECONDS = 240.0
+from support.kafka.waiting import PATIENCE_SECONDS, wait_until
 
 #: The kinds of the output topics, as ``TopicNames`` has them.
 KINDS = ("events", "states", "dead_letters", "job", "probes")
@@ -147,7 +144,7 @@ class RunningJob(JobTopics):
     def stop(self) -> int:
         """SIGTERM; the exit code."""
         self.process.ask_to_end()
-        wait_until(lambda: self.process.exit_code is not None, PATIENCE_SECONDS)
+        wait_until(lambda: self.process.exit_code is not None)
         assert self.process.exit_code is not None
         return self.process.exit_code
 

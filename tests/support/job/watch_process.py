@@ -37,7 +37,7 @@ class WatchProcess:
         command = [sys.executable, "-m", "groupreplay", "watch", "--bootstrap-server", self.servers]
         command += ["-o", "jsonl", "--listen", f"127.0.0.1:{self.port}", *self.flags]
         self.process = GuardedProcess(command, self.outputs[-1])
-        wait_until(self._is_ready, 90, pause=0.2)
+        wait_until(self._is_ready, pause=0.2)
 
     def kill(self) -> None:
         """SIGKILL: it can do nothing any more."""

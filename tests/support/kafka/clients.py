@@ -66,7 +66,7 @@ def commit_surely(servers: str, group: str, *places: TopicPartition) -> None:
             return False
         return True
 
-    wait_until(committed, 120)
+    wait_until(committed)
 
 
 def produce(

@@ -37,6 +37,7 @@ from support.kafka.kafka_admin import KafkaAdmin
 from support.kafka.kafka_classes import Jvm
 from support.kafka.kafka_members import SOURCE as MEMBERS_SOURCE
 from support.kafka.stubborn_member import stubborn_command
+from support.kafka.waiting import PATIENCE_SECONDS
 
 Condition = Callable[[], object]
 Story = Iterator[Condition]
@@ -49,7 +50,7 @@ CLASSIC = {
     "auto_offset_reset": "earliest",
 }
 #: For all stories together; the longest ones wait for a session timeout.
-DEADLINE_SECONDS = 240.0
+DEADLINE_SECONDS = PATIENCE_SECONDS
 CLOSING_SECONDS = 15.0
 _TURN_SECONDS = 0.1
 

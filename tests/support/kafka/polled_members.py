@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from confluent_kafka import Consumer
 
 from support.kafka.clients import new_consumer
-from support.kafka.waiting import seldom, wait_until
+from support.kafka.waiting import PATIENCE_SECONDS, seldom, wait_until
 
 
 def ignore(*_: object) -> None:
@@ -49,7 +49,7 @@ class PolledMembers:
                 member.poll(0)
         time.sleep(0.005)
 
-    def wait_until(self, condition: Callable[[], object], seconds: float) -> None:
+    def wait_until(self, condition: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
         """Polls the members meanwhile, and evaluates the condition twice a second."""
         held = seldom(condition, 0.5)
 

@@ -70,7 +70,7 @@ class ThreeBrokers:
     def make_offsets_topic(self, partitions: int, replicas: int) -> None:
         """As a broker makes it; the first replica of a partition, which leads it, is on node ``partition % 3 + 1``."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
-        wait_until(lambda: len(admin.list_topics(timeout=20).brokers) == len(NODES), 240)
+        wait_until(lambda: len(admin.list_topics(timeout=20).brokers) == len(NODES))
         topic = NewTopic(
             OFFSETS_TOPIC,
             num_partitions=partitions,
@@ -113,7 +113,7 @@ class ThreeBrokers:
             found[:] = [self.leader(topic, partition)]
             return wanted(found[0])
 
-        wait_until(look, 240)
+        wait_until(look)
         return found[0]
 
     def in_sync(self, place: TopicPartition) -> list[int]:

@@ -23,7 +23,6 @@ ORDERS = "orders"
 GROUPS = {"classic-0": "classic", "classic-1": "classic", "modern-0": "consumer", "modern-1": "consumer"}
 MOST_MEMBERS = 6
 TURN_SECONDS = 0.3
-PATIENCE_SECONDS = 300.0
 
 
 class Churn:
@@ -82,5 +81,5 @@ def churning(server: str, seed: int) -> Iterator[None]:
             churn.turn()
         churn.end()
 
-    with in_background(run, PATIENCE_SECONDS):
+    with in_background(run):
         yield

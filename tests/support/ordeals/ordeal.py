@@ -14,7 +14,6 @@ import psutil
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import RunningJob, last_batch
 from support.kafka.waiting import wait_until
-from support.ordeals.churn import PATIENCE_SECONDS
 from support.remedies import read_remedy
 
 
@@ -47,7 +46,7 @@ class Ordeal:
             assert self._job.process.exit_code is None, f"the job has ended:\n{self._job.process.tail(40)}"
             return last_batch(self._job.checkpoint) > before
 
-        wait_until(finished, PATIENCE_SECONDS)
+        wait_until(finished)
 
     def _kill_driver(self) -> None:
         """Python and JVM at once, or one of them: the other has to end by itself."""
@@ -55,12 +54,12 @@ class Ordeal:
         victims = self._random.choice([[self._job.process.pid], jvm, [self._job.process.pid, *jvm]])
         for pid in victims:
             os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: self._job.process.exit_code is not None, PATIENCE_SECONDS)
+        wait_until(lambda: self._job.process.exit_code is not None)
         assert self._job.process.exit_code == (1 if victims == jvm else -signal.SIGKILL)
         if victims == jvm:
             assert "the JVM of Spark has ended" in self._job.process.tail()
             read_remedy("streaming.spark.job: start again:", self._job.process.tail())
-        wait_until(lambda: not psutil.pid_exists(prober), PATIENCE_SECONDS)
+        wait_until(lambda: not psutil.pid_exists(prober))
         self._job.restart()
 
     def _kill_prober(self) -> None:
@@ -71,7 +70,7 @@ class Ordeal:
     def _kill_worker(self) -> None:
         """One of Spark's Python processes: a worker, or the one that they are forked from."""
         workers: list[int] = []
-        wait_until(lambda: workers.extend(in_session(self._job, "python")) or workers, PATIENCE_SECONDS)
+        wait_until(lambda: workers.extend(in_session(self._job, "python")) or workers)
         with suppress(ProcessLookupError):  # it may have ended by itself meanwhile
             os.kill(self._random.choice(workers), signal.SIGKILL)
 

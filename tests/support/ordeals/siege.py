@@ -13,6 +13,7 @@ from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import RunningJob, last_batch, running_job, topic_names
+from support.kafka.blank_brokers import blank_broker
 from support.kafka.clients import make_topics
 from support.kafka.three_brokers import NODES, ThreeBrokers, three_brokers
 from support.kafka.waiting import wait_until
@@ -68,7 +69,7 @@ def among_groups(
 def besieged(folder: Path, seed: int, name: str) -> Iterator[tuple[RunningJob, EmbeddedBroker]]:
     """The same with a broker of its own."""
     with (
-        EmbeddedBroker(offsets_partitions=PARTITIONS) as broker,
+        blank_broker(PARTITIONS) as broker,
         among_groups(broker.bootstrap_servers, folder, seed, name) as job,
     ):
         yield job, broker

@@ -16,10 +16,9 @@ from typing import Final
 
 import psutil
 
-from support.kafka.waiting import is_alive, wait_until
+from support.kafka.waiting import PATIENCE_SECONDS, is_alive, wait_until
 
 #: Far above the three seconds of docs/cli.md: tests do not depend on speed.
-PATIENCE_SECONDS: Final = 60.0
 _SETTLE_SECONDS: Final = 0.05
 _TERM_BIT: Final = 1 << (signal.SIGTERM - 1)
 
@@ -83,7 +82,7 @@ class Terminal:
             assert is_alive(self.pid), self.printed.decode(errors="replace")
             return condition()
 
-        wait_until(checked, 240.0, pause=pause)
+        wait_until(checked, pause=pause)
 
     def end(self, way: Way) -> Ended:
         """Sends the signal, and waits for the end."""
@@ -163,7 +162,7 @@ def ends_as_documented(terminal: Terminal, way: Way) -> Ended:
     )
     said = "".join(line for line in ended.said.splitlines(keepends=True) if not line.startswith(progress))
     assert (ended.exit_code, said) == WAYS[way], terminal.printed.decode(errors="replace")
-    wait_until(lambda: not terminal.left(), 30.0)
+    wait_until(lambda: not terminal.left())
     return ended
 
 

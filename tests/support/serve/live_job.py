@@ -11,7 +11,7 @@ from typing import Final
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.process_guard import GuardedProcess
-from support.job.jobs import PATIENCE_SECONDS, RunningJob, running_job, topic_flags, topic_names
+from support.job.jobs import RunningJob, running_job, topic_flags, topic_names
 from support.kafka.clients import make_topics, produce
 from support.kafka.polled_members import PolledMembers
 from support.kafka.waiting import wait_until
@@ -56,7 +56,7 @@ class LiveJob:
             assert self.server.exit_code is None, self.server.tail()
             return bool(condition())
 
-        self.members.wait_until(checked, PATIENCE_SECONDS)
+        self.members.wait_until(checked)
 
 
 def _site_flags(flags: list[str]) -> list[str]:

@@ -70,12 +70,11 @@ def _events(group_id: str, life: Life, *, probed: bool) -> list[Event]:
     return group.apply(Observations(items=seen.items, seen_to=seen.seen_to, probes=probes), 0)
 
 
-def leave_scores(
-    scenarios: Iterable[str], hours: float, groups: int = 2, *, probed: bool = True
-) -> LeaveScores:
-    """The departures of simulated groups."""
-    scores = LeaveScores()
+def leave_scores(scenarios: Iterable[str], hours: float, groups: int = 2) -> tuple[LeaveScores, LeaveScores]:
+    """The departures of simulated groups, with the answers of a prober and without."""
+    probed, alone = LeaveScores(), LeaveScores()
     for scenario in scenarios:
         for group_id, life in lives.__wrapped__(scenario, hours, groups, traced=True).items():
-            scores.add(group_id, life, probed=probed)
-    return scores
+            probed.add(group_id, life, probed=True)
+            alone.add(group_id, life, probed=False)
+    return probed, alone

@@ -6,8 +6,9 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
 import msgspec
@@ -116,14 +117,15 @@ def probed_context(plan: SimulationPlan, **settings: Any) -> Context:
     )
 
 
-def simulated_log(folder: Path, scenario: str, groups: int, duration_ms: int, seed: int) -> SimulatedLog:
+@lru_cache(maxsize=4)
+def simulated_log(scenario: str, groups: int, duration_ms: int, seed: int) -> SimulatedLog:
     """The log of a scenario, with the answers of a prober."""
-    path = folder / f"{scenario}-{seed}.parquet"
     plan = plan_of(SCENARIOS[scenario], groups, duration_ms, seed)
-    write_simulation(plan, path)
-    rows = read_captures([path])
-    context = probed_context(plan)
-    return SimulatedLog(scenario, rows, list(rows.batches), list(rows.probes), context)
+    with TemporaryDirectory() as folder:
+        write_simulation(plan, Path(folder, "log.parquet"))
+        rows = read_captures([Path(folder, "log.parquet")])
+        batches, probes = list(rows.batches), list(rows.probes)
+    return SimulatedLog(scenario, rows, batches, probes, probed_context(plan))
 
 
 def changed(log: SimulatedLog, variant: Variant) -> SimulatedLog:

@@ -35,7 +35,6 @@ _SDK = {"3.4.1": "2.24.6", "3.4.2": "2.29.52", "3.5.0": "2.35.4"}
 _JAR = re.compile(r"(?:hadoop-client-api-|spark-core_(?P<scala>[\d.]+)-)(?P<release>[\d.]+)\.jar")
 _BUCKET = "groupreplay"
 _KEY, _SECRET = "groupreplay", "groupreplay-secret"
-_PATIENCE_SECONDS = 120.0
 
 
 class S3Server:
@@ -59,7 +58,7 @@ class S3Server:
                 return True
             return False
 
-        wait_until(answers, _PATIENCE_SECONDS, pause=0.2)
+        wait_until(answers, pause=0.2)
         if self._kind == "in-memory":  # for the gateway a bucket is a folder
             made = urllib.request.Request(f"{self._address}/{_BUCKET}", method="PUT")
             urllib.request.urlopen(made, timeout=60).close()

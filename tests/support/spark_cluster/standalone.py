@@ -24,7 +24,6 @@ SPARK_HOME = Path(pyspark.__file__).parent
 MASTER_HOST = "127.0.0.1"
 WORKER_HOSTS = ("127.0.0.1", "127.0.0.2")
 #: For the start of a JVM on a machine that runs several brokers at once.
-PATIENCE_SECONDS = 240.0
 _WORKER_CLASS = "org.apache.spark.deploy.worker.Worker"
 _EXECUTOR_CLASS = "CoarseGrainedExecutorBackend"
 #: Settings of the test's own Python must not reach executors: they have what the job sends them.
@@ -107,7 +106,7 @@ class StandaloneCluster:
     def wait_whole(self) -> None:
         """Waits until all workers are registered and no dead one is left in the list of those alive."""
         hosts = sorted(one.host for one in self.workers)
-        wait_until(lambda: self.alive() == hosts, PATIENCE_SECONDS, pause=0.5)
+        wait_until(lambda: self.alive() == hosts, pause=0.5)
 
     def executors(self) -> dict[str, list[int]]:
         """The process ids of the executors by the address of their worker."""
@@ -116,9 +115,7 @@ class StandaloneCluster:
     def wait_executors(self) -> None:
         """Waits until each worker runs one executor which has a process for Python workers."""
         wait_until(
-            lambda: all(len(one.executors()) == 1 == len(one.daemons()) for one in self.workers),
-            PATIENCE_SECONDS,
-            pause=0.5,
+            lambda: all(len(one.executors()) == 1 == len(one.daemons()) for one in self.workers), pause=0.5
         )
 
     def leaders(self) -> list[int]:
@@ -166,7 +163,7 @@ def _printed(process: GuardedProcess, pattern: str) -> str:
         found.extend(re.findall(pattern, process.log.read_text("utf-8", "replace")))
         return bool(found)
 
-    wait_until(printed, PATIENCE_SECONDS, pause=0.2)
+    wait_until(printed, pause=0.2)
     return found[0]
 
 

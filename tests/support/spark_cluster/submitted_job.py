@@ -19,7 +19,7 @@ from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from groupreplay.streaming.spark.session import DAEMON
-from support.job.jobs import PATIENCE_SECONDS, RunningJob, topic_flags
+from support.job.jobs import RunningJob, topic_flags
 from support.kafka.waiting import is_alive, wait_until
 from support.spark_cluster.standalone import MASTER_HOST, SPARK_HOME, StandaloneCluster, daemon_environment
 
@@ -143,7 +143,7 @@ class SubmittedJob(RunningJob):
     def stop(self) -> int:
         """SIGTERM to Python, which ends the query between two batches; the exit code of spark-submit."""
         self.driver().send_signal(signal.SIGTERM)
-        wait_until(lambda: self.process.exit_code is not None, PATIENCE_SECONDS)
+        wait_until(lambda: self.process.exit_code is not None)
         assert self.process.exit_code is not None
         return self.process.exit_code
 
@@ -152,7 +152,7 @@ class SubmittedJob(RunningJob):
         driver = self.driver().pid
         for pid in [driver] * python + [self.process.pid] * jvm:
             os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not is_alive(driver) and self.process.exit_code is not None, PATIENCE_SECONDS)
+        wait_until(lambda: not is_alive(driver) and self.process.exit_code is not None)
 
 
 @contextmanager

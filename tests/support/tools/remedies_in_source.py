@@ -22,6 +22,8 @@ _DEEPEST: Final = 8
 _TAKE_ONE: Final = {"UsageError": 0, "BadParameter": 0, "fail": 0}
 _WARNINGS: Final = ("log.warning", "log.error")
 _Texts: TypeAlias = list[str]
+#: A call, the name that it has in the source, and the function around it.
+_Call: TypeAlias = tuple[ast.Call, str, ast.FunctionDef | None]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -52,56 +54,67 @@ class SourceRemedy:
 def remedies(root: Path = PACKAGE) -> tuple[SourceRemedy, ...]:
     """All of them, in the order of the modules."""
     trees = {path.relative_to(root): ast.parse(path.read_text()) for path in sorted(root.rglob("*.py"))}
-    package = _Scope.of(node for tree in trees.values() for node in tree.body)
+    modules = {
+        ".".join(path.with_suffix("").parts): (_Scope.of(tree.body), _calls(tree))
+        for path, tree in trees.items()
+    }
+    package = _Scope.of_all(own for own, _ in modules.values())
     takers = dict(_TAKE_ONE)
     while True:
         size, lines = len(takers), dict[tuple[str, str], list[int]]()
-        for path, tree in trees.items():
-            module = ".".join(path.with_suffix("").parts)
-            for line, text in _of_module(tree, package, takers):
+        for module, (own, calls) in modules.items():
+            for line, text in _of_module([own, package], calls, takers):
                 lines.setdefault((module, text), []).append(line)
         if len(takers) == size:
             return tuple(SourceRemedy(*key, tuple(numbers)) for key, numbers in lines.items())
 
 
-def _of_module(tree: ast.Module, package: _Scope, takers: dict[str, int]) -> Iterator[tuple[int, str]]:
+def _of_module(scopes: list[_Scope], calls: list[_Call], takers: dict[str, int]) -> Iterator[tuple[int, str]]:
     """Line and template of each remedy; ``takers`` gets the functions that pass on an argument as a remedy."""
-    own = _Scope.of(tree.body)
-    for call, function in _calls(tree):
-        argument = _argument(call, takers)
+    for call, name, function in calls:
+        argument = _argument(call, name, takers)
         if argument is None:
             continue
         parameters = [] if function is None else [one.arg for one in function.args.args if one.arg != "self"]
         if isinstance(argument, ast.Name) and function is not None and argument.id in parameters:
             takers.setdefault(function.name, parameters.index(argument.id))
             continue
-        scopes = [own, package] if function is None else [_Scope.of(ast.walk(function)), own, package]
-        for text in _Reader(scopes).texts(argument):
-            if ast.unparse(call.func) in _WARNINGS:
+        inner = [] if function is None else [_inside(function)]
+        for text in _Reader([*inner, *scopes]).texts(argument):
+            if name in _WARNINGS:
                 text = "".join(re.split("[;:] ", text, maxsplit=1)[1:])  # noqa: PLW2901
             if re.search(r"[a-z]{3}", text):
                 text = re.sub(f"%[.0-9]*[a-z]|{HOLE}{HOLE}+", HOLE, text)  # noqa: PLW2901
                 yield call.lineno, " ".join(text.split()).removeprefix("; ")
 
 
-def _calls(
-    node: ast.AST, function: ast.FunctionDef | None = None
-) -> Iterator[tuple[ast.Call, ast.FunctionDef | None]]:
-    """Every call with the function around it."""
+def _calls(node: ast.AST, function: ast.FunctionDef | None = None) -> list[_Call]:
+    """Every call with the name that it has in the source, if that is short, and the function around it."""
+    calls: list[_Call] = []
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.Call):
-            yield child, function
-        yield from _calls(child, child if isinstance(child, ast.FunctionDef) else function)
+            calls.append((child, _name(child.func), function))
+        calls += _calls(child, child if isinstance(child, ast.FunctionDef) else function)
+    return calls
 
 
-def _argument(call: ast.Call, takers: dict[str, int]) -> ast.expr | None:
+def _name(node: ast.expr) -> str:
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=ast.Name(id=name), attr=attribute):
+            return f"{name}.{attribute}"
+    return ""
+
+
+def _argument(call: ast.Call, name: str, takers: dict[str, int]) -> ast.expr | None:
     """The argument of a call that has a remedy."""
     for keyword in call.keywords:
         if keyword.arg == "fix":
             return keyword.value
-    if ast.unparse(call.func) in _WARNINGS:
+    if name in _WARNINGS:
         return call.args[0]
-    place = takers.get(call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func))
+    place = takers.get(call.func.attr if isinstance(call.func, ast.Attribute) else name)
     return call.args[place] if place is not None and place < len(call.args) else None
 
 
@@ -127,6 +140,15 @@ class _Scope:
                 scope.values.setdefault(node.name, []).extend(results)
         return scope
 
+    @classmethod
+    def of_all(cls, scopes: Iterable[_Scope]) -> _Scope:
+        """One scope with what all of these have."""
+        joined = cls()
+        for scope in scopes:
+            for name, values in scope.values.items():
+                joined.values.setdefault(name, []).extend(values)
+        return joined
+
     def _bind(self, target: ast.expr, value: ast.expr) -> None:
         if isinstance(target, ast.Name):
             self.values.setdefault(target.id, []).append(value)
@@ -134,6 +156,11 @@ class _Scope:
             is_row = isinstance(value, ast.Tuple) and len(value.elts) == len(target.elts)
             for place, part in enumerate(target.elts):
                 self._bind(part, value.elts[place] if is_row else value)  # type: ignore[attr-defined]
+
+
+@cache
+def _inside(function: ast.FunctionDef) -> _Scope:
+    return _Scope.of(ast.walk(function))
 
 
 @dataclass(frozen=True, slots=True)
