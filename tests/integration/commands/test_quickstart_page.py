@@ -151,7 +151,7 @@ def test_the_right_to_create_is_needed_for_each_topic(guarded: SecuredBroker, lo
 
 
 def test_no_other_right_is_too_much(guarded: SecuredBroker, login: Path) -> None:
-    """Any one right less, and `check` names it: it fails, or warns of the three that the page calls optional."""
+    """Any one right less, and `check` names it: it fails, or warns of those that the page calls optional."""
     make_topics(guarded.broker.bootstrap_servers, dict.fromkeys(OUTPUT_TOPICS, 1))
     rights = [one for one in granted(guarded) if one.operation != AclOperation.CREATE]
     for right in rights:

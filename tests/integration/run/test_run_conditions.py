@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -33,6 +35,7 @@ from support.job.jobs import (
     read_json,
     read_topic,
     running_job,
+    topic_flags,
     topic_names,
 )
 from support.job.own_process import keep_session, run_until
@@ -40,6 +43,7 @@ from support.job.replays import event_name
 from support.kafka.clients import commit_once, make_topics
 from support.kafka.three_brokers import ThreeBrokers, three_brokers
 from support.kafka.waiting import wait_until
+from support.remedies import read_remedy
 from support.tools.written_load import moment_ms
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
@@ -208,6 +212,16 @@ def test_a_source_that_is_away(
         make_topics(source.bootstrap_servers, {"orders": 1})
         commit_once(source.bootstrap_servers, "g")
 
+        fixes, failed = list[str](), list[str]()
+
+        def lacking() -> list[str]:
+            """What the flags of the job lack, by ``check``, as the event says."""
+            words = ["--bootstrap-server", source.bootstrap_servers, "--sink-bootstrap-server", server]
+            command = [sys.executable, "-m", "groupreplay", "check", "-o", "json", "--timeout", "60"]
+            command += [*words, *topic_flags(topics)]
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=240)
+            return [one["check"] for one in json.loads(done.stdout) if one["status"] == "failed"]
+
         def story(done: threading.Event) -> None:
             def until(condition: Callable[[], object]) -> None:
                 wait_until(lambda: done.is_set() or condition())
@@ -219,10 +233,14 @@ def test_a_source_that_is_away(
                 until(lambda: statuses(server, topics, "brokers_silent") == ["firing"])
                 until(lambda: held(server, topics) == {"brokers_silent", "query_stopped"})
                 until(lambda: ready().startswith("the query has been stopped since 2"))
+                until(lambda: blind(server, topics, "query_stopped"))
+                fixes.extend(one["fix"] for one in blind(server, topics, "query_stopped"))
+                failed.extend(lacking())
                 source.start()
                 until(lambda: ready() == "ok")
                 until(lambda: held(server, topics) == set())
                 until(lambda: has_repeats(server, topics))
+                assert done.is_set() or lacking() == []
 
         run_until(
             source.bootstrap_servers,
@@ -234,4 +252,8 @@ def test_a_source_that_is_away(
         )
     for what in ("brokers_silent", "query_stopped"):
         assert statuses(server, topics, what) == ["firing", "resolved"]
-    assert {one["data"]["catch_up"] for one in own_events(server, topics)} == {False}
+    read_remedy("state.conditions.job_blind: groupreplay check,", fixes[0])
+    assert failed == ["cluster"]
+    # What the query repeats later may be late.
+    told = {one["id"]: one for one in reversed(own_events(server, topics))}
+    assert {one["data"]["catch_up"] for one in told.values()} == {False}

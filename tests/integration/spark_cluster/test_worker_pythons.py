@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import pytest
 
+from groupreplay.app.bundle.archive import package_files
 from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import last_batch, topic_names
 from support.kafka.waiting import wait_until
 from support.other_python import DRIVER_VERSION, another_python
+from support.remedies import read_remedy
 from support.spark_cluster.standalone import StandaloneCluster
 from support.spark_cluster.submitted_job import DAEMON_SETTING, FAST_DAEMON, STOCK_DAEMON, submitted_job
 
@@ -49,3 +52,21 @@ def test_each_wrong_python_is_named(cluster: StandaloneCluster, tmp_path: Path) 
             f"Spark's workers run Python {version}, and the driver runs Python {DRIVER_VERSION}: both must "
             f"have the same (spark.pyspark.python={other}) set spark.pyspark.python"
         )
+
+
+def test_files_that_come_too_late(cluster: StandaloneCluster, tmp_path: Path) -> None:
+    """What --py-files sends is not there when Spark starts the daemon; without that setting, as said, the job runs."""
+    package = tmp_path / "groupreplay.zip"
+    with zipfile.ZipFile(package, "w") as files:
+        for place, content in package_files():
+            files.writestr(place, content.read())
+    # As --py-files.
+    sent = {**NO_ARCHIVE, "spark.submit.pyFiles": str(package)}
+    with EmbeddedBroker(offsets_partitions=2) as broker:
+        server = broker.bootstrap_servers
+        line = said(cluster, server, tmp_path / "late", sent)
+        read_remedy("streaming.spark.worker_check: what --py-files", line)
+        conf, checkpoint = {**sent, DAEMON_SETTING: ""}, tmp_path / "stock"
+        with submitted_job(cluster, server, checkpoint, topic_names("stock"), "--once", conf=conf) as job:
+            wait_until(lambda: job.process.exit_code is not None, 2 * PATIENCE_SECONDS, pause=1.0)
+            assert job.process.exit_code == ExitCode.OK, job.process.tail(60)

@@ -17,7 +17,6 @@ NOT_APPLIED: dict[str, tuple[str, ...]] = {
         "app.cli.program: No such command",
         "app.serve.history.writer: it begins again",
         "app.serve.history.writer: its oldest …",
-        "app.serve.offsets_log.group_logs: ask again",
         "streaming.config.retention: it is not used",
         "streaming.engine.json_messages: … are allowed,",
         "streaming.kafka.broker_config: …, before …",
@@ -77,13 +76,6 @@ NOT_APPLIED: dict[str, tuple[str, ...]] = {
         "streaming.spark.checkpoint_files: check that its",
         "streaming.spark.preflight: check that all",
         "streaming.spark.preflight: check the broker",
-    ),
-    "no test yet": (
-        "state.conditions.job_blind: groupreplay check,",
-        "streaming.kafka.client_errors: check security.protocol and the",
-        "streaming.spark.worker_check: what --py-files",
-        "streaming.watch.follower: grant it: …",
-        "streaming.watch.follower: … records to go;",
     ),
 }
 

@@ -9,7 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 from confluent_kafka import ConsumerGroupState, KafkaError, KafkaException, TopicCollection
-from confluent_kafka.admin import AclOperation
+from confluent_kafka.admin import AclOperation, ConfigResource
 
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
@@ -18,6 +18,7 @@ from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.rights import (
     ALL_TOPICS,
     CREATE,
+    GROUP_SETTINGS,
     Held,
     Right,
     grant_line,
@@ -81,10 +82,11 @@ def test_what_is_not_used_is_not_asked_for(probe: bool, ask: bool) -> None:
     """Without the prober no right to all groups and topics, with a retention that was said none to the settings."""
     rights = source_rights(probe=probe, ask_retention=ask, ends=True)
     spared = [str(right) for right in rights if not right.needed]
-    of_prober = ["Describe on group *", "Describe on topic *"] * probe
+    of_groups = ["Describe on group *", "DescribeConfigs on group *"]
+    of_prober = [*of_groups, "Describe on topic *"] * probe
     assert spared == of_prober + ["DescribeConfigs on cluster"] * ask
     without_ends = source_rights(probe=True, ask_retention=False)
-    assert [str(right) for right in without_ends if not right.needed] == ["Describe on group *"]
+    assert [str(right) for right in without_ends if not right.needed] == of_groups
 
 
 def test_missing_rights_stop_the_job_with_their_commands(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,6 +154,32 @@ def test_the_right_to_all_topics(monkeypatch: pytest.MonkeyPatch, code: int, has
 
     monkeypatch.setattr(connection, "admin", lambda: SimpleNamespace(describe_topics=describe))
     assert held(connection, [ALL_TOPICS]) == {ALL_TOPICS: has}
+
+
+@pytest.mark.parametrize(
+    ("code", "has"),
+    [
+        (None, Held.YES),
+        (KafkaError.GROUP_AUTHORIZATION_FAILED, Held.NO),
+        (KafkaError._TIMED_OUT, Held.NO_ANSWER),
+        # A broker before 3.8.
+        (KafkaError.INVALID_REQUEST, Held.NO_SETTINGS),
+    ],
+)
+def test_the_right_to_the_settings_of_groups(
+    monkeypatch: pytest.MonkeyPatch, code: int | None, has: Held
+) -> None:
+    """It shows in the answer about a group that cannot be, whose settings are those of any group without its own."""
+    answers = {"return_value": {}} if code is None else {"side_effect": KafkaException(KafkaError(code))}
+    connection = Connection(PLAIN)
+
+    def describe(asked: list[ConfigResource], **_: object) -> dict[ConfigResource, SimpleNamespace]:
+        (group,) = asked
+        assert re.fullmatch(r"groupreplay-[0-9a-f-]{36}", group.name)
+        return {group: SimpleNamespace(result=Mock(**answers))}
+
+    monkeypatch.setattr(connection, "admin", lambda: SimpleNamespace(describe_configs=describe))
+    assert held(connection, [GROUP_SETTINGS]) == {GROUP_SETTINGS: has}
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,6 +35,8 @@ from groupreplay.streaming.local.broker import EmbeddedBroker, free_ports
 USER = "replayer"
 #: May do everything, through the address with access control, too; `create_user` makes its login.
 ADMINISTRATOR = "admin"
+#: The name in the client's certificate.
+CERTIFIED = "certified"
 #: A unique text: any output that contains it has leaked the password.
 PASSWORD = "Pa55-of-the-replayer-7f3a9c"
 _LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule required"
@@ -43,11 +45,16 @@ _KINDS = {"topic": ResourceType.TOPIC, "group": ResourceType.GROUP, "cluster": R
 
 @dataclass(frozen=True)
 class SecuredBroker:
-    """The broker: its plain listener is for the administrator, ``checked`` is the address with access control."""
+    """The broker: its plain listener is for the administrator, ``checked`` is the address with access control.
+
+    ``mutual`` is an address that wants a certificate of its clients: that in ``client``, which may do everything.
+    """
 
     broker: EmbeddedBroker
     checked: str
+    mutual: str
     ca: Path
+    client: Path
     #: The administrator's client; the object keeps it, because garbage collection would discard its futures.
     admin: AdminClient
 
@@ -92,34 +99,53 @@ def _binding(right: Right) -> Any:
     )
 
 
+def _write_store(path: Path, certificate: trustme.LeafCert) -> None:
+    """The key and the chain of a certificate, as Java reads them: only PKCS #8 keys."""
+    key = load_pem_private_key(certificate.private_key_pem.bytes(), None).private_bytes(
+        Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
+    )
+    path.write_bytes(b"".join([key, *(one.bytes() for one in certificate.cert_chain_pems)]))
+
+
 @contextmanager
 def secured_broker(folder: Path) -> Iterator[SecuredBroker]:
     """A broker with one user; its certificates are written to the folder."""
     authority = trustme.CA()
     certificate = authority.issue_cert("127.0.0.1")
     authority.cert_pem.write_to_path(str(folder / "ca.pem"))
-    # Java reads only PKCS #8 keys.
-    key = load_pem_private_key(certificate.private_key_pem.bytes(), None).private_bytes(
-        Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()
-    )
-    chain: Sequence[bytes] = [one.bytes() for one in certificate.cert_chain_pems]
-    (folder / "broker.pem").write_bytes(b"".join([key, *chain]))
-    plain, controller, checked = free_ports(3)
-    listeners = f"PLAINTEXT://127.0.0.1:{plain},CHECKED://127.0.0.1:{checked}"
+    _write_store(folder / "broker.pem", certificate)
+    _write_store(folder / "client.pem", authority.issue_cert("client", common_name=CERTIFIED))
+    plain, controller, checked, mutual = free_ports(4)
+    addresses = {"PLAINTEXT": plain, "CHECKED": checked, "MUTUAL": mutual}
+    listeners = ",".join(f"{name}://127.0.0.1:{port}" for name, port in addresses.items())
     overrides = {
         "listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller}",
         "advertised.listeners": listeners,
         "controller.quorum.voters": f"1@127.0.0.1:{controller}",
-        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,CHECKED:SASL_SSL",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,CHECKED:SASL_SSL,MUTUAL:SSL",
         "sasl.enabled.mechanisms": "SCRAM-SHA-512",
         "listener.name.checked.scram-sha-512.sasl.jaas.config": f"{_LOGIN};",
-        "listener.name.checked.ssl.keystore.type": "PEM",
-        "listener.name.checked.ssl.keystore.location": folder / "broker.pem",
+        **{f"listener.name.{name}.ssl.keystore.type": "PEM" for name in ("checked", "mutual")},
+        **{
+            f"listener.name.{name}.ssl.keystore.location": folder / "broker.pem"
+            for name in ("checked", "mutual")
+        },
+        "listener.name.mutual.ssl.client.auth": "required",
+        "listener.name.mutual.ssl.truststore.type": "PEM",
+        "listener.name.mutual.ssl.truststore.location": folder / "ca.pem",
+        "ssl.principal.mapping.rules": "RULE:.*CN=([^,]*).*/$1/",
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-        "super.users": f"User:ANONYMOUS;User:{ADMINISTRATOR}",
+        "super.users": f"User:ANONYMOUS;User:{ADMINISTRATOR};User:{CERTIFIED}",
     }
     with EmbeddedBroker(port=plain, overrides=overrides) as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-        found = SecuredBroker(broker, f"127.0.0.1:{checked}", folder / "ca.pem", admin)
+        found = SecuredBroker(
+            broker,
+            f"127.0.0.1:{checked}",
+            f"127.0.0.1:{mutual}",
+            folder / "ca.pem",
+            folder / "client.pem",
+            admin,
+        )
         found.create_user(USER)
         yield found

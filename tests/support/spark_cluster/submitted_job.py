@@ -63,7 +63,7 @@ class Shipment:
     python: Path
 
     def command(self, cluster: StandaloneCluster, conf: Mapping[str, str]) -> list[str]:
-        """``spark-submit`` and its options, without the program."""
+        """``spark-submit`` and its options, without the program; a setting without a value is left out."""
         all_conf = {
             "spark.pyspark.python": str(self.python),
             "spark.executorEnv.PYTHONPATH": f"./{_UNPACKED}",
@@ -78,7 +78,9 @@ class Shipment:
         command = [str(SPARK_HOME / "bin" / "spark-submit"), "--master", cluster.url]
         command += ["--archives", f"{self.archive}#{_UNPACKED}"]
         command += ["--jars", ",".join(map(str, jar_paths("spark-connector")))]
-        return command + [word for name, value in all_conf.items() for word in ("--conf", f"{name}={value}")]
+        for name, value in all_conf.items():
+            command += ["--conf", f"{name}={value}"] if value else []
+        return command
 
     def environment(self) -> dict[str, str]:
         """The environment of ``spark-submit``: in client mode Spark unpacks no archive for the driver."""

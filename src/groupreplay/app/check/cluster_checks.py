@@ -183,7 +183,7 @@ def _rights(connection: Connection, wanted: Sequence[Right]) -> Iterator[CheckRe
             yield failed(str(right), error)
         elif has is Held.NO:
             yield warning(str(right), f"missing: {right.why}", line)
-        elif has is Held.YES:
+        elif has in (Held.YES, Held.NO_SETTINGS):
             yield ok(str(right), has.value)
         else:
             yield unknown(str(right), has.value)

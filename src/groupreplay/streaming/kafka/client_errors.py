@@ -70,6 +70,8 @@ PARTITION_AWAY: Final = frozenset(
 _REFUSED: Final = frozenset(
     {KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError._SSL}
 )
+#: With TLS 1.3 a broker that refuses the client's certificate, or misses one, says so behind the handshake.
+_OF_TLS: Final = re.compile(r"in state SSL_HANDSHAKE|SSL alert number \d+")
 #: librdkafka's words about a refused connection -> our sentence, and what to change in the file that the user wrote.
 _REFUSALS: Final = (
     (
@@ -161,9 +163,9 @@ def ends_reading(error: KafkaError) -> bool:
 
 
 def is_refused(error: KafkaError) -> bool:
-    """Whether the connection itself is refused: by the login, the certificate, or because only one side speaks TLS."""
+    """Whether the connection itself is refused: by the login, a certificate, or because only one side speaks TLS."""
     return error.code() in _REFUSED or (
-        error.code() == KafkaError._TRANSPORT and "in state SSL_HANDSHAKE" in error.str()
+        error.code() == KafkaError._TRANSPORT and _OF_TLS.search(error.str()) is not None
     )
 
 
@@ -270,7 +272,7 @@ def explained(cause: Any, where: str, servers: str) -> GroupReplayError:
     code, text = cause.code() if is_known else None, first_line(cause.str() if is_known else str(cause))
     if is_known and is_refused(cause):
         refusals = ((what, fix) for words, what, fix in _REFUSALS if words.search(text))
-        what, fix = next(refusals, _LOGIN if code != KafkaError._SSL else _TLS)
+        what, fix = next(refusals, _TLS if code in (KafkaError._SSL, KafkaError._TRANSPORT) else _LOGIN)
         # librdkafka's advice names its own settings, not those of the file.
         text = re.sub(
             r": broker certificate could not be verified, verify that ssl\.ca\.location.*?package\)", "", text

@@ -315,6 +315,13 @@ class GroupAdmin:
                     own[resource.name] = _own(settings)
         return own
 
+    def refusal_of_settings(self, group: str) -> int | None:
+        """The code of the error with which brokers refuse the settings of a group; None: they answer."""
+        resource = ConfigResource(ConfigResource.Type.GROUP, group)
+        answers = self._connection.admin().describe_configs([resource], request_timeout=self._seconds)
+        settings = self._answer(answers[resource])
+        return settings.args[0].code() if isinstance(settings, KafkaException) else None
+
 
 def _own(settings: Mapping[str, ConfigEntry]) -> dict[str, int]:
     return {

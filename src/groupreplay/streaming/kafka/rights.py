@@ -19,6 +19,7 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.properties import ClientProperties
 from groupreplay.streaming.config.retention import CHECK_INTERVAL, RETENTION
 from groupreplay.streaming.config.settings import Cluster, TopicNames
+from groupreplay.streaming.kafka.client_errors import UNREACHABLE
 from groupreplay.streaming.kafka.clients import ANSWER_SECONDS, REQUEST_SECONDS, Connection
 from groupreplay.streaming.kafka.group_admin import GroupAdmin, GroupDescription, Refusal
 
@@ -55,6 +56,7 @@ class Held(Enum):
     NO_TOPIC = "unknown until the topic exists"
     NOT_TOLD = "unknown: brokers before Kafka 2.3 do not report what a login may do with a topic"
     NO_ANSWER = "unknown: no broker has answered"
+    NO_SETTINGS = "not needed: the brokers have no settings of groups (before Kafka 3.8)"
 
 
 _GROUPS_OF_SPARK: Final = Right(
@@ -82,13 +84,22 @@ SETTINGS: Final = Right(
     "the brokers' offsets.retention.minutes: without it 7 days are assumed, unless --retention-minutes is given",
     needed=False,
 )
+#: Without it what rests on the sessions of such groups is worded as assumed.
+GROUP_SETTINGS: Final = Right(
+    "DescribeConfigs",
+    "group",
+    "*",
+    "the prober: without it the sessions that groups have set for themselves are not known, and those of the brokers "
+    "are assumed, which the events say (assumed)",
+    needed=False,
+)
 _READERS: Final = "for groupreplay events and serve, unless they have another login; the job does not need it"
 CREATE: Final = Right("Create", "cluster", "", "to create output topics that are missing")
 
 
 def source_rights(*, probe: bool, ask_retention: bool, ends: bool = False) -> list[Right]:
     """The rights on the source cluster."""
-    of_prober = [_ALL_GROUPS, *([ALL_TOPICS] if ends else [])] if probe else []
+    of_prober = [_ALL_GROUPS, GROUP_SETTINGS, *([ALL_TOPICS] if ends else [])] if probe else []
     spared = [*of_prober, *([SETTINGS] if ask_retention else [])]
     return [*_READ_LOG, _GROUPS_OF_SPARK, *spared]
 
@@ -134,7 +145,7 @@ def held(connection: Connection, rights: Sequence[Right]) -> dict[Right, Held]:
         GroupReplayError: the cluster cannot be asked.
     """
     topics = _topic_operations(connection, sorted({right.name for right in rights if right.kind == "topic"}))
-    about_groups = [right for right in rights if right.kind == "group"]
+    about_groups = [right for right in rights if right.kind == "group" and right != GROUP_SETTINGS]
     # Describing a group makes brokers create the offsets topic, so it is not done while that topic is missing.
     without_log = topics.get(OFFSETS_TOPIC) is Held.NO_TOPIC
     groups = (
@@ -144,6 +155,8 @@ def held(connection: Connection, rights: Sequence[Right]) -> dict[Right, Held]:
     )
 
     def holds(right: Right) -> Held:
+        if right == GROUP_SETTINGS:
+            return _tells_group_settings(connection)
         if right.kind == "group":
             return groups[right]
         if right.kind == "cluster":
@@ -220,6 +233,16 @@ def _seen(answer: GroupDescription | Refusal) -> Held:
     if isinstance(answer, GroupDescription):
         return Held.YES
     return Held.NO if answer.unauthorised else Held.NO_ANSWER
+
+
+def _tells_group_settings(connection: Connection) -> Held:
+    # Only who may see the settings of all groups gets those of a name that no right can have been granted for.
+    code = GroupAdmin(connection).refusal_of_settings(f"groupreplay-{uuid.uuid4()}")
+    if code in UNREACHABLE:
+        return Held.NO_ANSWER
+    if code is not None:
+        return Held.NO if code == KafkaError.GROUP_AUTHORIZATION_FAILED else Held.NO_SETTINGS
+    return Held.YES
 
 
 def _tells_settings(connection: Connection) -> Held:
