@@ -1,8 +1,9 @@
-"""Compiled readers accept what the declared fields accept, and read the same."""
+"""Compiled readers and writers accept what the declared fields accept, and read and write the same."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -17,9 +18,10 @@ from groupreplay.codecs import (
     encode_value,
 )
 from groupreplay.codecs.compiled import IRREGULAR, compiled
+from groupreplay.codecs.compiled_writers import UNWRITABLE, compiled_writer
 from groupreplay.codecs.errors import Budget, DecodeError
 from groupreplay.codecs.primitives import Form
-from groupreplay.codecs.schema import Key, Value, form_of, plan, read_fields
+from groupreplay.codecs.schema import Key, Value, form_of, plan, read_fields, write_fields
 from support.histories.record_samples import random_blob, random_record, random_value, with_unknown_tags
 from support.tools.fuzz_target import NULL_LENGTHS
 
@@ -104,3 +106,32 @@ def test_leftover_bytes_are_kept() -> None:
     """Keys are equal without them, so they are compared here."""
     key = REGISTRY[2][0](group="g", leftover=b"more")
     assert _compiled(type(key), Form(0, False), encode_key(key), Budget(100))[0].leftover == b"more"
+
+
+def test_what_they_write_is_what_the_fields_write() -> None:
+    """Of messages of every version, also in the layout of other versions: the same bytes, or none of the two."""
+    random = Random(21)
+    written = refused = 0
+    for _ in range(60):
+        for message, form, data in _samples(random):
+            read = _by_fields(message, form, data, Budget(1_000_000))
+            for layout in (form, Form(0, form.flexible), Form(form.version, False)) if read else ():
+                expected, found = (
+                    _written(write, read[0])
+                    for write in (
+                        partial(write_fields, plan(message, layout)),
+                        compiled_writer(message, layout),
+                    )
+                )
+                assert found == expected
+                written, refused = written + (found is not None), refused + (found is None)
+    assert min(written, refused) > 400
+
+
+def _written(write: Callable[[bytearray, Any], None], message: Any) -> bytes | None:
+    out = bytearray()
+    try:
+        write(out, message)
+    except UNWRITABLE:
+        return None
+    return bytes(out)

@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 from groupreplay.codecs import classic, consumer, offsets, share, streams
 from groupreplay.codecs.classic import GroupMetadataValue
 from groupreplay.codecs.compiled import IRREGULAR, compiled
+from groupreplay.codecs.compiled_writers import UNWRITABLE, compiled_writer
 from groupreplay.codecs.errors import NO_LIMIT, Budget, DecodeError, EncodeError, Malformed, Skipped
 from groupreplay.codecs.offsets import OffsetCommitValue
 from groupreplay.codecs.primitives import Form
@@ -133,7 +134,11 @@ def _irregular_key(message: type[Key], data: bytes) -> Key | Malformed:
 def encode_key(key: Key) -> bytes:
     """The inverse of `decode_key`; raises `EncodeError`."""
     out = bytearray(_INT16.pack(key.KEY_TYPE))
-    write_fields(plan(type(key), _KEY_FORM), out, key)
+    try:
+        compiled_writer(type(key), _KEY_FORM)(out, key)
+    except UNWRITABLE:
+        del out[2:]
+        write_fields(plan(type(key), _KEY_FORM), out, key)
     return bytes(out + key.leftover)
 
 
@@ -215,5 +220,9 @@ def encode_value(value: Value) -> bytes:
     if value.version not in value.VERSIONS:
         raise EncodeError(f"{type(value).__name__} has no version {value.version}")
     out = bytearray(_INT16.pack(value.version))
-    write_fields(plan_of(type(value), value.version, value.early), out, value)
+    try:
+        compiled_writer(type(value), form_of(type(value), value.version, value.early))(out, value)
+    except UNWRITABLE:
+        del out[2:]
+        write_fields(plan_of(type(value), value.version, value.early), out, value)
     return bytes(out + value.leftover)

@@ -301,7 +301,7 @@ def write_fields(plan: Plan, out: bytearray, value: Struct) -> None:
             write(out, getattr(value, name))
         name = "tags"
         if plan.flexible:
-            _write_tags(plan, out, value)
+            write_tags(plan, out, value)
         elif value.unknown_tags:
             raise EncodeError("are set, but this version has no tags")
     except CodecError as error:
@@ -309,7 +309,8 @@ def write_fields(plan: Plan, out: bytearray, value: Struct) -> None:
         raise
 
 
-def _write_tags(plan: Plan, out: bytearray, value: Struct) -> None:
+def write_tags(plan: Plan, out: bytearray, value: Struct) -> None:
+    """Append the tagged section; raises `EncodeError`."""
     tags = dict(value.unknown_tags)
     for tag, known in plan.tagged.items():
         content = getattr(value, known.name)
