@@ -4,6 +4,7 @@ Loading the program takes a moment, in which a signal would end in a traceback o
 up yet, so that a sentence and the exit code are enough.
 """
 
+import gc
 import os
 import signal
 import sys
@@ -14,6 +15,9 @@ _WORDS = {
     signal.SIGTERM: "terminated (SIGTERM)",
     signal.SIGHUP: "ended, because the terminal was closed (SIGHUP)",
 }
+
+#: New objects after which garbage is collected.
+_OBJECTS = 50_000
 
 
 def _leave(number: int, _frame: object) -> None:
@@ -48,6 +52,8 @@ def main() -> None:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _leave)
     _open_missing_streams()
+    # A replay makes millions of objects that no cycle keeps: by default the collector looks at them after each 700.
+    gc.set_threshold(_OBJECTS)
     from groupreplay.app.cli.program import main as program
 
     program()

@@ -116,7 +116,7 @@ class Array:
     def reader(self, form: Form, nullable: bool) -> Reader:
         """Reads a tuple, or None when nullable."""
         count_of = length_reader(form)
-        cost, smallest = _element_cost(self.element), self.element.smallest(form)
+        cost, smallest = element_cost(self.element), self.element.smallest(form)
         read_elements = _elements_reader(self.element, form)
 
         def read(data: bytes, at: int, budget: Budget) -> tuple[tuple[Any, ...] | None, int]:
@@ -154,7 +154,7 @@ class Array:
         return write
 
 
-def _element_cost(element: WireType) -> int:
+def element_cost(element: WireType) -> int:
     """The charge for one element in advance; a string is charged when it is read and new."""
     if isinstance(element, Number):
         return SLOT_COST + element.cost  # unpacked into a tuple at once, without a list in between

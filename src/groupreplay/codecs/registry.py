@@ -9,6 +9,8 @@ from typing import Any, Final, TypeVar
 
 from groupreplay.codecs import classic, consumer, offsets, share, streams
 from groupreplay.codecs.classic import GroupMetadataValue
+from groupreplay.codecs.compiled import IRREGULAR, compiled
+from groupreplay.codecs.compiled_writers import UNWRITABLE, compiled_writer
 from groupreplay.codecs.errors import NO_LIMIT, Budget, DecodeError, EncodeError, Malformed, Skipped
 from groupreplay.codecs.offsets import OffsetCommitValue
 from groupreplay.codecs.primitives import Form
@@ -17,6 +19,7 @@ from groupreplay.codecs.schema import (
     Struct,
     Value,
     Versioned,
+    form_of,
     plan,
     plan_of,
     read_fields,
@@ -113,16 +116,29 @@ def decode_key(data: bytes | None) -> Key | Skipped | Malformed:
     if known is None:
         return Skipped(key_type, None, f"record type {key_type} is not known")
     try:
-        values, at = read_fields(plan(known[0], _KEY_FORM), data, 2, NO_LIMIT)
+        key: Key = compiled(known[0], _KEY_FORM)(data, 2, NO_LIMIT)[0]
+    except IRREGULAR:
+        return _irregular_key(known[0], data)
+    return key
+
+
+def _irregular_key(message: type[Key], data: bytes) -> Key | Malformed:
+    key_type = message.KEY_TYPE
+    try:
+        values, at = read_fields(plan(message, _KEY_FORM), data, 2, NO_LIMIT)
     except DecodeError as error:
         return Malformed(key_type, None, error.field, error.at, error.reason)
-    return known[0](leftover=data[at:], **values)
+    return message(leftover=data[at:], **values)
 
 
 def encode_key(key: Key) -> bytes:
     """The inverse of `decode_key`; raises `EncodeError`."""
     out = bytearray(_INT16.pack(key.KEY_TYPE))
-    write_fields(plan(type(key), _KEY_FORM), out, key)
+    try:
+        compiled_writer(type(key), _KEY_FORM)(out, key)
+    except UNWRITABLE:
+        del out[2:]
+        write_fields(plan(type(key), _KEY_FORM), out, key)
     return bytes(out + key.leftover)
 
 
@@ -146,6 +162,18 @@ def _read_body(
     message: type[Value], key_type: int, version: int, data: bytes, early: bool = False
 ) -> Value | Malformed:
     try:
+        value: Value = compiled(message, form_of(message, version, early))(
+            data, 2, Budget(len(data)), version
+        )[0]
+    except IRREGULAR:
+        return _irregular_body(message, key_type, version, data, early)
+    return value
+
+
+def _irregular_body(
+    message: type[Value], key_type: int, version: int, data: bytes, early: bool
+) -> Value | Malformed:
+    try:
         values, at = read_fields(plan_of(message, version, early), data, 2, Budget(len(data)))
     except DecodeError as error:
         return Malformed(key_type, version, error.field, error.at, error.reason)
@@ -162,7 +190,7 @@ def _read_unambiguous(
     Elsewhere bytes that are left over are kept; here they are a sign of the other layout.
     """
     # The early value is not kept: two whole values would take twice the memory.
-    early_fits = _fits(_read_body(message, key_type, version, data, early=True))
+    early_fits = _fits_early(message, version, data)
     value = _read_body(message, key_type, version, data)
     if _fits(value) and not early_fits:
         return value
@@ -174,6 +202,15 @@ def _read_unambiguous(
     return Skipped(key_type, version, f"{doubt}: today's or that of Kafka {message.EARLY_RELEASES}")
 
 
+def _fits_early(message: type[Value], version: int, data: bytes) -> bool:
+    """Nearly always not: why is of no interest, and would be searched for in most records of newer groups."""
+    try:
+        read = compiled(message, form_of(message, version, True))
+        return not read(data, 2, Budget(len(data)), version)[0].leftover
+    except IRREGULAR:
+        return False
+
+
 def _fits(body: Value | Malformed) -> bool:
     return isinstance(body, Value) and not body.leftover
 
@@ -183,5 +220,9 @@ def encode_value(value: Value) -> bytes:
     if value.version not in value.VERSIONS:
         raise EncodeError(f"{type(value).__name__} has no version {value.version}")
     out = bytearray(_INT16.pack(value.version))
-    write_fields(plan_of(type(value), value.version, value.early), out, value)
+    try:
+        compiled_writer(type(value), form_of(type(value), value.version, value.early))(out, value)
+    except UNWRITABLE:
+        del out[2:]
+        write_fields(plan_of(type(value), value.version, value.early), out, value)
     return bytes(out + value.leftover)

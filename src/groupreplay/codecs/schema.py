@@ -36,7 +36,7 @@ _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 
-def _once(function: Callable[_P, _T]) -> Callable[_P, _T]:
+def once(function: Callable[_P, _T]) -> Callable[_P, _T]:
     """`functools.cache` with the function's signature; mypy treats classes as unhashable arguments."""
     return cast("Callable[_P, _T]", cache(function))
 
@@ -88,7 +88,7 @@ def wire(
     return field(default=default, metadata={_METADATA: (kind, since, until, nullable, tag, omitted, kafka)})
 
 
-@_once
+@once
 def wires(message: type) -> tuple[Wire, ...]:
     """The declared fields of a message in wire order."""
     declared = []
@@ -193,7 +193,7 @@ class Plan:
     absent: tuple[tuple[str, Any], ...]
 
 
-@_once
+@once
 def plan(message: type, form: Form) -> Plan:
     """The plan of `message` laid out in `form`."""
     present = [each for each in wires(message) if each.exists_in(form.version)]
@@ -220,12 +220,18 @@ def plan(message: type, form: Form) -> Plan:
     )
 
 
-@_once
+@once
 def plan_of(message: type[Versioned], version: int, early: bool = False) -> Plan:
     """The plan of a versioned message at this version, or of the early body under this version."""
+    return plan(message, form_of(message, version, early))
+
+
+@once
+def form_of(message: type[Versioned], version: int, early: bool = False) -> Form:
+    """The layout of a versioned message at this version, or of the early body under this version."""
     flexible_since = message.FLEXIBLE_SINCE
     flexible = flexible_since is not None and version >= flexible_since
-    return plan(message, Form(EARLY if early else version, flexible))
+    return Form(EARLY if early else version, flexible)
 
 
 def read_fields(plan: Plan, data: bytes, at: int, budget: Budget) -> tuple[dict[str, Any], int]:
@@ -238,14 +244,15 @@ def read_fields(plan: Plan, data: bytes, at: int, budget: Budget) -> tuple[dict[
         if plan.flexible:
             name = "tags"
             # Most messages have no tags, and this code runs for every record.
-            at = at + 1 if data[at : at + 1] == b"\x00" else _read_tags(plan, values, data, at, budget)
+            at = at + 1 if data[at : at + 1] == b"\x00" else read_tags(plan, values, data, at, budget)
     except DecodeError as error:
         error.inside(name)
         raise
     return values, at
 
 
-def _read_tags(plan: Plan, values: dict[str, Any], data: bytes, at: int, budget: Budget) -> int:
+def read_tags(plan: Plan, values: dict[str, Any], data: bytes, at: int, budget: Budget) -> int:
+    """Read the tagged section into ``values``: the position behind it; raises `DecodeError`."""
     if plan.early:
         # The previews defined no tags; with them many more bytes would fit both layouts.
         raise DecodeError(at, "has tags, which no preview wrote")
@@ -294,7 +301,7 @@ def write_fields(plan: Plan, out: bytearray, value: Struct) -> None:
             write(out, getattr(value, name))
         name = "tags"
         if plan.flexible:
-            _write_tags(plan, out, value)
+            write_tags(plan, out, value)
         elif value.unknown_tags:
             raise EncodeError("are set, but this version has no tags")
     except CodecError as error:
@@ -302,7 +309,8 @@ def write_fields(plan: Plan, out: bytearray, value: Struct) -> None:
         raise
 
 
-def _write_tags(plan: Plan, out: bytearray, value: Struct) -> None:
+def write_tags(plan: Plan, out: bytearray, value: Struct) -> None:
+    """Append the tagged section; raises `EncodeError`."""
     tags = dict(value.unknown_tags)
     for tag, known in plan.tagged.items():
         content = getattr(value, known.name)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
+from groupreplay.codecs.compiled import IRREGULAR, compiled
 from groupreplay.codecs.composites import Array, Nested
 from groupreplay.codecs.errors import NO_LIMIT, Budget, DecodeError, Malformed
 from groupreplay.codecs.primitives import BYTES, CLIENT_STRING, INT16, INT32, INT64, Form
-from groupreplay.codecs.schema import Struct, Versioned, plan_of, read_fields, wire, write_fields
+from groupreplay.codecs.schema import Struct, Versioned, form_of, plan_of, read_fields, wire, write_fields
 
 _FORM = Form(0, False)
 _read_version = INT16.reader(_FORM, False)
@@ -87,6 +88,11 @@ def decode_blob(message: type[Blob], data: bytes, as_version: int | None = None)
         if version < 0:
             raise DecodeError(0, f"is the negative version {version}")
         known = min(version, message.VERSIONS[-1]) if as_version is None else as_version
+        try:
+            blob: Blob = compiled(message, form_of(message, known))(data, at, Budget(len(data)), version)[0]
+            return blob
+        except IRREGULAR:
+            pass
         values, at = read_fields(plan_of(message, known), data, at, Budget(len(data)))
     except DecodeError as error:
         return Malformed(None, version, error.field or "version", error.at, error.reason)

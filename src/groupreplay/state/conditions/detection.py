@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from groupreplay.state.policy.context import Context, SessionSettings
     from groupreplay.state.snapshot.group_snapshot import ActiveCondition, GroupSnapshot
     from groupreplay.state.snapshot.group_state import BeginBounds, GroupState
+    from groupreplay.state.snapshot.members import Slot
     from groupreplay.state.snapshot.offsets import Offsets
 
 
@@ -92,6 +93,17 @@ class GroupView(msgspec.Struct, frozen=True):
     offsets: Offsets
     context: Context
     now_ms: int
+    _recurring: Sequence[tuple[str, Slot]] | None = None
+
+    @property
+    def recurring(self) -> Sequence[tuple[str, Slot]]:
+        """The slots, by name, where anything is remembered that can recur: a storm has hundreds of others."""
+        if self._recurring is None:
+            known = self.snapshot.slot_history.slots.items() if self.snapshot.slot_history else ()
+            recurring = [one for one in known if one[1].returned_ms or one[1].dropped_ms or one[1].takeovers]
+            msgspec.structs.force_setattr(self, "_recurring", recurring)
+            return recurring
+        return self._recurring
 
     @property
     def group(self) -> GroupState:

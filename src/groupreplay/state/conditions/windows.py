@@ -75,7 +75,7 @@ def evaluate_slots(
     It is asked about slots that remember at least ``least`` times, which few do.
     """
     detections, ends = [], []
-    for name, slot in slots(view):
+    for name, slot in view.recurring:
         if len(times_of(slot)) < least:
             continue
         recurring = recurrence_of(slot)
