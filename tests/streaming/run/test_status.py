@@ -123,7 +123,7 @@ def test_every_batch_is_counted_once() -> None:
         "probes_misdated": 0,
     }
     assert document["record_types"] == {"GroupMetadata": 2, "OffsetCommit": 10}
-    assert document["batch"] == {"id": 4, "seconds": 1.5, "rows": 5}
+    assert document["batch"] == {"id": 4, "seconds": 1.5, "rows": 5, "phases": {}, "state": None}
     assert document["state_rows"] == 7
     assert report.read() == {0: 9}
 

@@ -147,12 +147,31 @@ class Lag(msgspec.Struct, frozen=True):
     partitions: dict[str, Integer] = {}
 
 
+class StateCost(msgspec.Struct, frozen=True, kw_only=True):
+    """What a batch did with the groups' states, summed over their partitions; null: this release of Spark has no count.
+
+    The times are those of tasks: calls of groups with rows (``update_seconds``) and of those whose timer was due
+    (``timer_seconds``), writing the states (``commit_seconds``), fetching them (``load_seconds``). ``loaded``
+    partitions came from the checkpoint: their task ran elsewhere before.
+    """
+
+    written: Integer = 0
+    memory_bytes: Integer = 0
+    update_seconds: float = 0.0
+    timer_seconds: float = 0.0
+    commit_seconds: float = 0.0
+    load_seconds: float | None = None
+    loaded: Integer | None = None
+
+
 class LastBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """The job's last finished batch."""
+    """The job's last finished batch; ``phases`` are its seconds by the names of Spark's report."""
 
     id: Integer = -1
     seconds: float
     rows: Integer
+    phases: dict[str, float] = {}
+    state: StateCost | None = None
 
 
 class RulesStatus(msgspec.Struct, frozen=True):

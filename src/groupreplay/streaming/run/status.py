@@ -296,7 +296,15 @@ class JobReport:
 
 
 def _last_batch(batch: Batch | None) -> LastBatch | None:
-    return None if batch is None else LastBatch(id=batch.number, seconds=batch.seconds, rows=batch.rows)
+    if batch is None:
+        return None
+    return LastBatch(
+        id=batch.number,
+        seconds=batch.seconds,
+        rows=batch.rows,
+        phases=dict(batch.phases),
+        state=batch.state,
+    )
 
 
 def _last_probe(last: RoundSummary | None) -> LastProbe | None:
