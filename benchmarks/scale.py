@@ -2,7 +2,7 @@
 
     python benchmarks/scale.py 200000 [--trigger 10] [--batches 8] [--json FILE] [--page]
     make bench ARGS="--scale 200000"      the same, and puts the figures into docs/scaling.md
-    small: 200 --trigger 1 --batches 2
+    small: 20000 --trigger 5 --batches 2
 
 Each group has two members and five partitions with an offset. A template of these six records, with the name of each
 group in it, is written into the offsets topic itself: a coordinator takes longer for a million groups than the job. The
@@ -43,8 +43,6 @@ from support.job.captures import in_bytes
 from support.job.jobs import has_caught_up, read_json, topic_names
 
 SCALING: Final = Path(__file__).parents[1] / "docs" / "scaling.md"
-#: Its groups are inside of these marks, one line of the table for each number of groups.
-_PLACE: Final = "scale"
 _PARTITIONS: Final = 5
 _NAME: Final = "group-{:07}"
 _ACTIVE: Final = 100  # one group of so many
@@ -279,7 +277,7 @@ class Measurement:
 
 def _is_told(job: Job) -> bool:
     """Whether the live group has an event. Before the topic is made there is none."""
-    return any(one.get("groupid") == _LIVE for one in read_json(job.server, job.topics.events))
+    return any(one.get("subject") == _LIVE for one in read_json(job.server, job.topics.events))
 
 
 def measure(groups: int, batches: int, trigger: float, flags: Sequence[str]) -> dict[str, Any]:
@@ -370,11 +368,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     for groups in asked.groups:
         results.append(measure(groups, asked.batches, asked.trigger, of_run))
         print(table(results[-1:]), end="\n\n", flush=True)
+        if asked.page:
+            put(f"scale {groups}", table(results[-1:]), SCALING)
         if asked.json is not None:
             with asked.json.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(results[-1]) + "\n")
-    if asked.page:
-        put(_PLACE, table(results), SCALING)
 
 
 if __name__ == "__main__":
