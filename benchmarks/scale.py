@@ -14,6 +14,7 @@ CPU time is that of all processes of the job, by kind: on a machine with other w
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -364,6 +365,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--page", action="store_true", help="put the table into docs/scaling.md")
     asked = parser.parse_args(own)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     results = []
     for groups in asked.groups:
         results.append(measure(groups, asked.batches, asked.trigger, of_run))

@@ -203,7 +203,8 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
 
     ``clock_off_ms``: by how much the clock of the job's machine is ahead of the brokers' (null: unknown); the other
     times are corrected by it if it is more than 5 seconds. ``checkpoint`` is the folder on ``host`` or the URI that the
-    settings name. ``once``: the run ends when it has read what is there (``run --once``).
+    settings name. ``once``: the run ends when it has read what is there (``run --once``). ``settled``: events of
+    deadlines that passed before the query began are emitted, too.
     """
 
     cluster_id: str = ""
@@ -233,6 +234,7 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint: str = ""
     query: QueryStatus = QueryStatus()
     once: bool = False
+    settled: bool = True
 
 
 class OwnerClaim(msgspec.Struct, frozen=True, kw_only=True):
