@@ -35,7 +35,7 @@ help:
 	@echo 'make test-lines  a live run, a restart and a stored checkpoint on each other line of Spark (LINES="3.5 4.1")'
 	@echo 'make test-long   the long tests'
 	@echo 'make lint        ruff, mypy and the layer contracts'
-	@echo 'make bench       compares the speed with the bare Kafka connector and other tools (ARGS="--shape many")'
+	@echo 'make bench       compares the speed with the bare Kafka connector and other tools (ARGS="--shape many"); ARGS="--scale 200000": the job at this size'
 	@echo 'make bench-page  runs all benchmarks and writes the figures into docs/performance.md'
 	@echo 'make docs        writes the generated pages again'
 	@echo 'make site        builds the docs as a static site in site/, with every link checked'

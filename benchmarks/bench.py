@@ -1,8 +1,9 @@
 """Speed of the job compared with other readers of the same topic, in one run.
 
-    python benchmarks/bench.py [--shape steady] [--scale 1] [--repeat 3] [--json FILE]
-    small: --scale 0.002 --repeat 1 --warm-up 0 --log-partitions 2
-    small: --shape wide --shape many --shape churn --only job --scale 0.002 --repeat 1 --warm-up 0
+    python benchmarks/bench.py [--shape steady] [--factor 1] [--repeat 3] [--json FILE]
+    python benchmarks/bench.py --scale 200000       the job at this number of groups instead: ``scale.py``, with --page
+    small: --factor 0.002 --repeat 1 --warm-up 0 --log-partitions 2
+    small: --shape wide --shape many --shape churn --only job --factor 0.002 --repeat 1 --warm-up 0
 
 Starts a broker and lets its group coordinator write the topic: every commit is a request. Then each reader reads the
 whole topic, in turn, ``--repeat`` times; unmeasured rounds before (``--warm-up``) warm up the JVM. The readers in Spark
@@ -27,6 +28,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+import scale
 from page import flag_parser, put, show_progress
 from processes import FULL_SPEED, KINDS, Cost, Finished
 from queries import Queries, Session, session, settings_for
@@ -242,7 +244,13 @@ def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
     parser = flag_parser(__doc__)
     names: Callable[[str], list[str]] = partial(str.split, sep=",")
     parser.add_argument("--shape", choices=SHAPES, action="append", help="may be repeated; default: steady")
-    parser.add_argument("--scale", type=float, default=1.0, help="so many times the groups")
+    parser.add_argument("--factor", type=float, default=1.0, help="so many times the groups of a shape")
+    parser.add_argument(
+        "--scale",
+        type=int,
+        metavar="GROUPS",
+        help="measure the running job at this size, for docs/scaling.md",
+    )
     parser.add_argument("--groups", type=int)
     parser.add_argument("--partitions", type=int)
     parser.add_argument("--commits", type=int)
@@ -263,12 +271,15 @@ def shape_of(asked: argparse.Namespace, name: str) -> Shape:
     """A shape with the changes from the command line."""
     given = {key: getattr(asked, key) for key in ("groups", "partitions", "commits")}
     changed = {key: value for key, value in given.items() if value}
-    return replace(SHAPES[name].scaled(asked.scale), **changed)
+    return replace(SHAPES[name].scaled(asked.factor), **changed)
 
 
 def main() -> None:
     """Measures the shapes from the command line."""
     asked = arguments()
+    if asked.scale is not None:
+        scale.main([str(asked.scale), "--page"])
+        return
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     results = []
     stack = ExitStack()

@@ -40,7 +40,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from support.job.jobs import RunningJob, read_json, topic_flags, topic_names
 
-_LOG_PARTITIONS: Final = 50
+LOG_PARTITIONS: Final = 50
 _PARTITIONS: Final = 5
 #: The first batch after the catch-up calls every group once.
 _SETTLING_BATCHES: Final = 5
@@ -52,9 +52,14 @@ class Job(RunningJob):
     """``groupreplay run`` with its default settings, which prints when its Spark session is up."""
 
     def _start(self) -> GuardedProcess:
-        command = [sys.executable, __file__, _AS_A_CHILD, "run"]
+        command = [sys.executable, __file__, _AS_A_CHILD, str(self.progress), "run"]
         command += ["--bootstrap-server", self.server, "--checkpoint", str(self.checkpoint)]
         return GuardedProcess([*command, *topic_flags(self.topics), *self._flags], self.log)
+
+    @property
+    def progress(self) -> Path:
+        """Spark's JSON of each finished batch, one line each."""
+        return self.checkpoint.with_suffix(".progress")
 
     def session_up(self) -> float:
         """Unix seconds of the last start."""
@@ -70,17 +75,25 @@ class Job(RunningJob):
 def run_command() -> None:
     """Runs the command line of groupreplay, in a child process."""
     from groupreplay.app.cli.program import main as command_line
-    from groupreplay.streaming.spark import job
+    from groupreplay.streaming.spark import engine, job
 
-    start = job.spark_session
+    file_of_progress = Path(sys.argv[2])
+    start, finished, known = job.spark_session, engine.finished_batch, set[int]()
 
     def made(*settings: Any) -> Any:
         spark = start(*settings)
         print(f"{_SESSION_IS_UP} {time.time()}", flush=True)
         return spark
 
-    job.spark_session = made
-    sys.argv = ["groupreplay", *sys.argv[2:]]
+    def noted(progress: Mapping[str, Any]) -> Any:
+        if progress["batchId"] not in known:
+            known.add(progress["batchId"])
+            with file_of_progress.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(progress) + "\n")
+        return finished(progress)
+
+    job.spark_session, engine.finished_batch = made, noted
+    sys.argv = ["groupreplay", *sys.argv[3:]]
     command_line()
 
 
@@ -109,7 +122,7 @@ def running(groups: int, flags: Sequence[str]) -> Iterator[Running]:
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="groupreplay-bench-")))
         broker = stack.enter_context(
-            EmbeddedBroker(offsets_partitions=_LOG_PARTITIONS, jvm_options=["-Xmx2g", FULL_SPEED])
+            EmbeddedBroker(offsets_partitions=LOG_PARTITIONS, jvm_options=["-Xmx2g", FULL_SPEED])
         )
         server = broker.bootstrap_servers
         write(server, Shape("groups", groups, _PARTITIONS, commits=1))

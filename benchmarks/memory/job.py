@@ -53,7 +53,7 @@ def pss_mib(job: GuardedProcess) -> dict[str, float]:
     count, parts = 0, dict[str, float]()
     for process in [psutil.Process(job.pid), *psutil.Process(job.pid).children(recursive=True)]:
         with suppress(psutil.Error):
-            kind = _kind(process, job.pid)
+            kind = kind_of(process, job.pid)
             sizes[kind] += process.memory_full_info().pss / _MIB
             count += kind == "workers"
         if kind == "jvm":
@@ -81,7 +81,8 @@ def jvm_parts_mib(pid: int) -> dict[str, float]:
     return parts
 
 
-def _kind(process: psutil.Process, driver: int) -> str:
+def kind_of(process: psutil.Process, driver: int) -> str:
+    """Which of ``KINDS`` a process of the job is."""
     if process.pid == driver:
         return "driver"
     if process.name().startswith("java"):

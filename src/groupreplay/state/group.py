@@ -78,6 +78,23 @@ class Group:
             group.changed = True
         return group
 
+    @classmethod
+    def from_log(cls, group_id: str, context: Context, records: Observations) -> Group:
+        """The group after all records that the log holds of it, which may have been compacted; no event is emitted."""
+        lost = GroupSnapshot(LogPosition(era=context.era, begun_anew=True))
+        read = cls(group_id, context, lost)
+        read.apply(records, 0)
+        # What waits for the end of the last record's timestamp.
+        read.expire(lost.log.last_timestamp_ms + 1)
+        lost.log.begun_anew = False
+        group = cls.from_snapshot(group_id, context, read.snapshot())
+        group.changed = True
+        return group
+
+    def lacks(self, read_to: int) -> bool:
+        """Whether it has begun anew, and knows no record that is not among those below this offset."""
+        return self._snapshot.log.begun_anew and self._snapshot.log.last_offset < read_to
+
     def snapshot(self) -> bytes:
         """The state as bytes for ``from_snapshot``: about 40 bytes for each partition with an offset."""
         self._snapshot.offsets = self._offsets.snapshot() if len(self._offsets) else None

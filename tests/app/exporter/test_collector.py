@@ -109,6 +109,10 @@ def test_the_job() -> None:
         "groupreplay_lag_offsets": {"0": 2},
         "groupreplay_batch_seconds": {"": 1.5},
         "groupreplay_batch_rows": {"": 5},
+        "groupreplay_batch_phase_seconds": {"addBatch": 1.25},
+        "groupreplay_state_rows_written": {"": 6},
+        "groupreplay_state_memory_bytes": {"": 4096},
+        "groupreplay_state_task_seconds": {"update": 0.5, "timer": 0.25, "commit": 0},
         "groupreplay_batches_total": {"": 1},
         "groupreplay_records_total": {
             **dict.fromkeys(RECORD_TYPES, 0),

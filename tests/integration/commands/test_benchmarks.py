@@ -18,7 +18,7 @@ def test_everything_reads_the_whole_topic(tmp_path: Path) -> None:
     """Commits and rebalances alike: each contender in Spark, and the broker, counts every record there is."""
     result = tmp_path / "result.json"
     command = [sys.executable, ROOT / "benchmarks" / "bench.py", "--shape", "steady", "--shape", "churn"]
-    command += ["--scale", "0.01", "--repeat", "1", "--log-partitions", "4", "--json", result]
+    command += ["--factor", "0.01", "--repeat", "1", "--log-partitions", "4", "--json", result]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     for shape in json.loads(result.read_text()):

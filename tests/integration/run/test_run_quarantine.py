@@ -115,7 +115,10 @@ Group.snapshot = damaged
 
 
 def test_one_damaged_state_ends_no_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A start whose checkpoint has it names the group in event and log, begins it anew, and goes on with all others."""
+    """A start whose checkpoint has it names the group in event and log, and goes on with all others.
+
+    The group begins anew, and gets what the log holds of it while the job runs.
+    """
     (tmp_path / "damage").mkdir()
     (tmp_path / "damage" / "sitecustomize.py").write_text(DAMAGE)
     path = os.environ.get("PYTHONPATH", "")
@@ -135,14 +138,16 @@ def test_one_damaged_state_ends_no_job(tmp_path: Path, monkeypatch: pytest.Monke
             commit_once(server, group, TopicPartition("t", 1, 5))
         with running_job(server, checkpoint, topics) as job:
             job.wait_until(lambda: committed(job, "well") == 2)
-            # What it knew of the first partition is lost.
-            job.wait_until(lambda: job.documents()["unlucky"]["history"] == "partial")
+            job.wait_until(lambda: events_named(job, "group.state_damaged"))
             (event,) = events_named(job, "group.state_damaged")
             assert (event["group_id"], event["history"]) == ("unlucky", "partial")
             assert event["damage"] == "snapshot of version 1 is damaged: its bytes do not have its checksum"
             assert "the stored state of group 'unlucky' is damaged" in job.log.read_text()
-            commit_once(server, "unlucky", TopicPartition("t", 2, 5))
+            # What it knew of the first partition was lost, and is known again without a new commit of it.
             job.wait_until(lambda: committed(job, "unlucky") == 2)
+            assert "the state of group 'unlucky', which was damaged, is built anew" in job.log.read_text()
+            commit_once(server, "unlucky", TopicPartition("t", 2, 5))
+            job.wait_until(lambda: committed(job, "unlucky") == 3)
             assert len(events_named(job, "group.state_damaged")) == 1
             assert (job.status()["restarts"], job.status()["counters"]["quarantined"]) == (0, 0)
             assert (blind(job), job.stop()) == ([], 143)
@@ -151,5 +156,4 @@ def test_one_damaged_state_ends_no_job(tmp_path: Path, monkeypatch: pytest.Monke
         keep_session(monkeypatch)
         anew = topic_names("state-anew")
         assert run_here(server, tmp_path / "new", anew, once=True) == 0
-        # Also the first partition, of which the state that began anew knows nothing.
         assert committed(JobTopics(server, anew), "unlucky") == 3

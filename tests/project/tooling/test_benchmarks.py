@@ -23,6 +23,7 @@ LONG = {
     "bench.py": "every form starts the job several times: more than a minute of CPU time",
     "growth.py": "it starts a broker for each topic and reads them with Spark: 18 s of CPU time",
     "live.py": "it starts the job for each figure",
+    "scale.py": "it starts the job twice with 20 000 groups",
     "soak.py": "it starts the job three times and lets groups live beside it",
     "members/departures.py": "sessions of a broker with Kafka's defaults last for minutes",
     "memory/job.py": "a broker and a job with all its processes take half a minute for one figure",

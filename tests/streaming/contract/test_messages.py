@@ -71,11 +71,11 @@ def test_the_order_of_the_fields() -> None:
     assert msgspec.json.encode(document).decode() == (
         '{"cluster_id":"","topic":"","era":"","job_id":"","run_id":"","version":"","first_start_ms":0,'
         '"started_ms":0,"heartbeat_ms":5,"phase":"","caught_up_ms":null,"trigger_seconds":10,'
-        '"lag":{"offsets":0,"partitions":{}},"batch":{"id":1,"seconds":0.5,"rows":2},"state_rows":0,'
+        '"lag":{"offsets":0,"partitions":{}},"batch":{"id":1,"seconds":0.5,"rows":2,"phases":{},"state":null},"state_rows":0,'
         '"counters":{},"record_types":{},"restarts":0,"last_error":null,"rules":{"changes":0,"error":null},'
         '"prober_restarts":0,"prober":{"round_ms":3,"rights":"ok","brokers":{"1":null},"groups":4},'
         '"clock_off_ms":null,"host":"","checkpoint":"",'
-        '"query":{"running":true,"since_ms":null,"error":null},"once":false}'
+        '"query":{"running":true,"since_ms":null,"error":null},"once":false,"settled":true}'
     )
 
 

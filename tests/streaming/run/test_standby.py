@@ -108,6 +108,14 @@ def test_what_a_job_may_not_have_said_yet(trigger_seconds: float, unsaid_ms: int
     assert owner.emitted_to_ms == 10**9 - unsaid_ms
 
 
+def test_a_job_that_has_only_just_come_back() -> None:
+    """It may emit deadlines of its absence later: what was said before counts until it is settled."""
+    history = JobHistory([claims("a", 7), says("a", 50), says("a", 90, settled=False)])
+    assert history.owner == job("a", 50, is_reported=True)
+    history.take(says("a", 95))
+    assert history.owner == job("a", 95, is_reported=True)
+
+
 def test_documents_of_ever_new_jobs() -> None:
     """Anybody may write them: they neither fill the memory nor hide the owner."""
     history = JobHistory([claims("a", 7), says("a", 50)])

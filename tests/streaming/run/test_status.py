@@ -59,6 +59,21 @@ def test_the_document_before_the_first_batch() -> None:
     }
 
 
+def test_a_query_settles_some_time_after_it_has_caught_up() -> None:
+    """By then it has also called groups whose deadline passed before it began: three times as long as it was behind.
+
+    Another query of the same run begins anew.
+    """
+    report = JobReport(IDENTITY)
+    settled = []
+    # Begun at 100 s; caught up, to a time behind that, by 120 s; so settled from 120 + 30 + 3 * 20 on.
+    for number, (at_s, evaluated_s) in enumerate([(100, 50), (120, 100), (150, 140), (209, 200), (210, 205)]):
+        report.take([batch(number, {}, started_ms=1_000 * at_s, evaluated_to_ms=1_000 * evaluated_s)])
+        settled.append(report.document(0).settled)
+    report.query_started()
+    assert (settled, report.document(0).settled) == ([False] * 4 + [True], False)
+
+
 def test_a_single_run_is_told_of_queries_and_batches() -> None:
     """Each batch once, and the document says that this run ends by itself."""
     told: list[object] = []
@@ -123,7 +138,7 @@ def test_every_batch_is_counted_once() -> None:
         "probes_misdated": 0,
     }
     assert document["record_types"] == {"GroupMetadata": 2, "OffsetCommit": 10}
-    assert document["batch"] == {"id": 4, "seconds": 1.5, "rows": 5}
+    assert document["batch"] == {"id": 4, "seconds": 1.5, "rows": 5, "phases": {}, "state": None}
     assert document["state_rows"] == 7
     assert report.read() == {0: 9}
 

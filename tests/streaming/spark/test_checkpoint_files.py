@@ -17,7 +17,7 @@ from groupreplay.streaming.base.errors import GroupReplayError, UnwritableError
 from groupreplay.streaming.spark import checkpoint as checkpoint_module
 from groupreplay.streaming.spark.checkpoint import Checkpoint
 from groupreplay.streaming.spark.checkpoint_files import damage, has_run, in_folder
-from groupreplay.streaming.spark.query import offsets_in
+from groupreplay.streaming.spark.query import offsets_in, state_partitions_in
 from support.job.spark_notes import spark_files
 from support.job.spark_sessions import small_session
 from support.reachable import other_umask, reachable_folder
@@ -77,7 +77,7 @@ def test_without_the_state(tmp_path: Path) -> None:
 #: As Spark 4.2 writes it with ``spark.sql.streaming.offsetLog.formatVersion=2``; the sources have no order.
 VERSION_2 = """\
 v2
-{"batchWatermarkMs":0,"conf":{"a":"b:{c"}}
+{"batchWatermarkMs":0,"conf":{"a":"b:{c","spark.sql.shuffle.partitions":"16"}}
 1:{"group-probes":{"0":5}}
 0:{"__consumer_offsets":{"1":7}}
 """
@@ -95,6 +95,7 @@ def test_offset_logs_of_version_2(tmp_path: Path) -> None:
         found = damage(in_folder(tmp_path))
         assert (found.name if found else None) == name
     assert offsets_in(VERSION_2.splitlines()) == {1: 7}
+    assert (state_partitions_in(VERSION_2.splitlines()), state_partitions_in([])) == (16, None)
 
 
 pytestmark = pytest.mark.spark

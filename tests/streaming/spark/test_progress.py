@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 
+from groupreplay.streaming.contract.messages import StateCost
 from groupreplay.streaming.run.interface import Batch
 from groupreplay.streaming.spark.progress import batch_progress, finished_batch
 from groupreplay.streaming.spark.query import OBSERVED, OBSERVED_PROBES, OBSERVED_READ
@@ -21,14 +22,28 @@ PROGRESS: Final[Mapping[str, Any]] = {
     "batchId": 3,
     "timestamp": "2027-01-15T08:00:00.250Z",
     "batchDuration": 1_500,
-    "durationMs": {"triggerExecution": 1_250},
+    "durationMs": {"triggerExecution": 1_250, "addBatch": 1_000, "walCommit": 125},
     "numInputRows": 5,
     "eventTime": {"watermark": "1970-01-01T00:00:00.000Z", "max": "2027-01-15T08:00:00.000Z"},
     "sources": [
         {"endOffset": {"group-probes": {"0": 3}}, "numInputRows": 1},
         {"endOffset": {"__consumer_offsets": {"0": 7, "1": 0}}, "numInputRows": 4},
     ],
-    "stateOperators": [{"numRowsTotal": 7}],
+    "stateOperators": [
+        {
+            "numRowsTotal": 7,
+            "numRowsUpdated": 3,
+            "memoryUsedBytes": 4_096,
+            "allUpdatesTimeMs": 500,
+            "allRemovalsTimeMs": 250,
+            "commitTimeMs": 125,
+            "customMetrics": {
+                "rocksdbLoadLatencyMs": 1_500,
+                "rocksdbNumLoadedFromDfs": 2,
+                "rocksdbGetCount": 9,
+            },
+        }
+    ],
     # Spark's sums are null where no row had a number.
     "observedMetrics": {
         OBSERVED: {"events": 2, "unmissed_expired": 3},
@@ -48,6 +63,16 @@ BATCH = Batch(
     groups=7,
     evaluated_to_ms=0,
     caught_up_ms=1_800_000_000_000,
+    phases={"addBatch": 1.0, "walCommit": 0.125},
+    state=StateCost(
+        written=3,
+        memory_bytes=4_096,
+        update_seconds=0.5,
+        timer_seconds=0.25,
+        commit_seconds=0.125,
+        load_seconds=1.5,
+        loaded=2,
+    ),
 )
 
 
@@ -58,15 +83,23 @@ def test_what_a_run_takes_from_sparks_report() -> None:
 
 @pytest.mark.parametrize("event_time", [{}, None])
 def test_a_report_of_little(event_time: dict[str, str] | None) -> None:
-    """Before the first batch with data a source has no offsets; Spark 3.5 has no ``batchDuration``."""
+    """Before the first batch with data a source has no offsets; Spark 3.5 has no ``batchDuration`` and no loads."""
     bare = {
         **PROGRESS,
         "sources": [{"endOffset": None, "numInputRows": 0}],
         "eventTime": event_time,
         "durationMs": {},
         "observedMetrics": {},
+        "stateOperators": [{"numRowsTotal": 7, "customMetrics": {}}],
     }
-    fields = {"records": 0, "read_to": {}, "counts": {}, "record_types": {}}
+    fields = {
+        "records": 0,
+        "read_to": {},
+        "counts": {},
+        "record_types": {},
+        "phases": {},
+        "state": StateCost(),
+    }
     expected = replace(BATCH, seconds=1.5, evaluated_to_ms=-1, caught_up_ms=-1, **fields)
     assert finished_batch(bare) == expected
     assert (expected.read(), BATCH.read(), BATCH.read("group-probes")) == ({}, {0: 7, 1: 0}, {0: 3})

@@ -14,6 +14,7 @@ from groupreplay.state.events.event import Severity
 from groupreplay.state.events.offset_events import OffsetsExpired
 from groupreplay.state.output.document import encode_document
 from groupreplay.state.output.envelope import cloud_event
+from groupreplay.streaming.contract.messages import StateCost
 from groupreplay.streaming.run.status import JobReport
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from support.histories.builders import GROUP, generation, member
@@ -109,7 +110,8 @@ def job_document(at_ms: int, **changes: Any) -> bytes:
     """The job's own document, written at this moment."""
     report = JobReport(replace(IDENTITY, cluster_id=CLUSTER))
     types = {"OffsetCommit": 4, "GroupMetadata": 1}
-    report.take([batch(3, {0: 5}, record_types=types)])
+    state = StateCost(written=6, memory_bytes=4_096, update_seconds=0.5, timer_seconds=0.25)
+    report.take([batch(3, {0: 5}, record_types=types, phases={"addBatch": 1.25}, state=state)])
     report.ends = {0: 7}
     report.caught_up_ms = at_ms - 1_000
     summary = summed_up(at=at_ms - 2_000, brokers={1: None, 2: "timed out"}, partitions={}, count=None)

@@ -19,7 +19,7 @@ from groupreplay.state.events.event import Severity
 from groupreplay.state.job.bad_records import CORRECTED
 from groupreplay.state.output.envelope import EVENTS
 from groupreplay.state.phrases import safe_text
-from groupreplay.streaming.contract.messages import JobDocument
+from groupreplay.streaming.contract.messages import JobDocument, LastBatch
 from groupreplay.streaming.engine.packing.key_columns import RECORD_TYPES
 from groupreplay.streaming.sinks.known_groups import Holding, KnownGroup
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
@@ -271,8 +271,7 @@ def _measure_job(
     for partition, lag in job.lag.partitions.items():
         add("lag_offsets", lag, partition=partition)
     if job.batch is not None:
-        add("batch_seconds", job.batch.seconds)
-        add("batch_rows", job.batch.rows)
+        _measure_batch(sheet, job.batch, cluster)
     add("state_rows", job.state_rows)
     add("clock_off_seconds", None if job.clock_off_ms is None else job.clock_off_ms / 1000)
     add("restarts_total", job.restarts)
@@ -286,6 +285,25 @@ def _measure_job(
         add("prober_brokers", answered[True], answered="yes")
         add("prober_brokers", answered[False], answered="no")
         add("prober_groups", job.prober.groups)
+
+
+def _measure_batch(sheet: Sheet, batch: LastBatch, cluster: str) -> None:
+    def add(name: str, value: float | None, **labels: str) -> None:
+        if value is not None:
+            sheet.add(f"{PREFIX_JOB}{name}", value, cluster=cluster, **labels)
+
+    add("batch_seconds", batch.seconds)
+    add("batch_rows", batch.rows)
+    for phase, seconds in batch.phases.items():
+        add("batch_phase_seconds", seconds, phase=phase)
+    if (state := batch.state) is not None:
+        add("state_rows_written", state.written)
+        add("state_memory_bytes", state.memory_bytes)
+        add("state_partitions_loaded", state.loaded)
+        add("state_task_seconds", state.update_seconds, work="update")
+        add("state_task_seconds", state.timer_seconds, work="timer")
+        add("state_task_seconds", state.commit_seconds, work="commit")
+        add("state_task_seconds", state.load_seconds, work="load")
 
 
 def _measure_counters(sheet: Sheet, snapshot: TopicsSnapshot, job: JobDocument) -> None:

@@ -179,6 +179,26 @@ METERS: Final = (
     _of_job("lag_offsets", "Offsets that the job has not read yet.", "partition"),
     _of_job("batch_seconds", "Length of the last batch."),
     _of_job("batch_rows", "Rows of the last batch."),
+    _of_job(
+        "batch_phase_seconds",
+        "Length of a part of the last batch, by the name in Spark's report of it (`addBatch` is the work itself).",
+        "phase",
+    ),
+    _of_job(
+        "state_rows_written", "States that the last batch wrote: of groups with records, or a due timer."
+    ),
+    _of_job("state_memory_bytes", "Memory that the state stores held after the last batch."),
+    _of_job(
+        "state_partitions_loaded",
+        "Partitions of the state that the last batch fetched from the checkpoint: after a start, and when their task "
+        "moved to another executor. Not with Spark 3.5.",
+    ),
+    _of_job(
+        "state_task_seconds",
+        "Time of the last batch's tasks for the state, together: calls of groups with records (update), with a due "
+        "timer (timer), writing (commit), fetching (load, not with Spark 3.5).",
+        "work",
+    ),
     _of_job("batches_total", "Batches since the start of the job's process."),
     _of_job("records_total", "Records read since the start of the job's process, by record type.", "type"),
     _of_job("written_total", "Messages written since the start of the job's process, by topic.", "topic"),

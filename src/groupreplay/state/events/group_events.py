@@ -353,9 +353,9 @@ class GroupStateDamaged(Fact):
     SEVERITY: ClassVar[Severity] = Severity.ERROR
     DOC: ClassVar[str] = (
         "The bytes of the group's state in the checkpoint are damaged. The group's next records begin a new state, "
-        "and its history is partial: what the job knew of its members and offsets is unknown until their next "
-        "records. Conditions that were active are not resolved by an event. All other groups are processed as "
-        "before. A start with a new `--checkpoint` builds all states anew from the log. For the job's own state, "
+        "and its history is partial. Within seconds the job gives the group what the log still holds of its members "
+        "and offsets, if that fits into a message and names are not redacted. Conditions that were active are "
+        "perhaps not resolved by an event. All other groups are processed as before. For the job's own state, "
         "and for the counts of bad records, `group_id` is null."
     )
     what: Annotated[QuarantinedState, Meta(description="Whose state was damaged.")]

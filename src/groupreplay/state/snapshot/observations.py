@@ -342,7 +342,8 @@ class Observations:
     ``seen_to`` is the last offset that was read from the group's partition, of any group: a record behind the
     group's last one proves that the group's last operation is complete. ``caught_up_ms`` is a time by which the first
     item was written, for a group that has no time yet (0: not known). ``in_topic`` is set when the group's document is
-    asked for: whether the topic of documents holds one, with unknown content.
+    asked for: whether the topic of documents holds one, with unknown content. ``whole`` is what the log holds of a
+    group whose state was lost, behind the offset below which that is everything.
     """
 
     items: Sequence[GroupRecord | CommitRun] = ()
@@ -350,3 +351,4 @@ class Observations:
     probes: Sequence[ProbeAnswer] = ()
     caught_up_ms: int = 0
     in_topic: bool | None = None
+    whole: tuple[int, Observations] | None = None

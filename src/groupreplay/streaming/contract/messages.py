@@ -147,12 +147,31 @@ class Lag(msgspec.Struct, frozen=True):
     partitions: dict[str, Integer] = {}
 
 
+class StateCost(msgspec.Struct, frozen=True, kw_only=True):
+    """What a batch did with the groups' states, summed over their partitions; null: this release of Spark has no count.
+
+    The times are those of tasks: calls of groups with rows (``update_seconds``) and of those whose timer was due
+    (``timer_seconds``), writing the states (``commit_seconds``), fetching them (``load_seconds``). ``loaded``
+    partitions came from the checkpoint: their task ran elsewhere before.
+    """
+
+    written: Integer = 0
+    memory_bytes: Integer = 0
+    update_seconds: float = 0.0
+    timer_seconds: float = 0.0
+    commit_seconds: float = 0.0
+    load_seconds: float | None = None
+    loaded: Integer | None = None
+
+
 class LastBatch(msgspec.Struct, frozen=True, kw_only=True):
-    """The job's last finished batch."""
+    """The job's last finished batch; ``phases`` are its seconds by the names of Spark's report."""
 
     id: Integer = -1
     seconds: float
     rows: Integer
+    phases: dict[str, float] = {}
+    state: StateCost | None = None
 
 
 class RulesStatus(msgspec.Struct, frozen=True):
@@ -184,7 +203,8 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
 
     ``clock_off_ms``: by how much the clock of the job's machine is ahead of the brokers' (null: unknown); the other
     times are corrected by it if it is more than 5 seconds. ``checkpoint`` is the folder on ``host`` or the URI that the
-    settings name. ``once``: the run ends when it has read what is there (``run --once``).
+    settings name. ``once``: the run ends when it has read what is there (``run --once``). ``settled``: events of
+    deadlines that passed before the query began are emitted, too.
     """
 
     cluster_id: str = ""
@@ -214,6 +234,7 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
     checkpoint: str = ""
     query: QueryStatus = QueryStatus()
     once: bool = False
+    settled: bool = True
 
 
 class OwnerClaim(msgspec.Struct, frozen=True, kw_only=True):

@@ -263,6 +263,18 @@ class DocumentRequest(_AboutGroup, frozen=True, kw_only=True, tag="document"):
     in_topic: bool
 
 
+class GroupRecords(_AboutGroup, frozen=True, kw_only=True, tag="records"):
+    """What the log holds of a group whose stored state was damaged, read by the driver of ``run_id``.
+
+    The query has applied all records of the group below ``read_to``, and what they made known is published.
+    ``packed`` is the output of ``pack`` for the group, as bytes of ``wire.PackedRecords``.
+    """
+
+    run_id: str
+    read_to: Offset
+    packed: bytes
+
+
 class JobDocumentsRequest(Message, frozen=True, kw_only=True, tag="job_documents"):
     """The driver of ``run_id`` asks for the job's active conditions and the counts of bad records.
 
@@ -287,6 +299,7 @@ ProbeMessage: TypeAlias = (
     | HeartbeatMessage
     | ClockReading
     | DocumentRequest
+    | GroupRecords
     | JobDocumentsRequest
     | TopicEnds
     | EndsRound

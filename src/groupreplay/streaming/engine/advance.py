@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -34,6 +35,8 @@ from groupreplay.streaming.engine.wire import (
     unpack_group,
     unpack_job,
 )
+
+log = logging.getLogger(__name__)
 
 #: The driver gets the job's state with every change of a condition, and at least once in this time of heartbeats.
 _JOB_STATE_MS: Final = 600_000
@@ -157,6 +160,11 @@ def _advance_group(
     events: list[Event] = []
     if packed:
         observations = unpack_group(packed)
+        if observations.whole is not None and group.lacks(observations.whole[0]):
+            group = Group.from_log(group.group_id, context, observations.whole[1])
+            log.warning(
+                "the state of group %r, which was damaged, is built anew from the log", group.group_id[:100]
+            )
         events = group.apply(observations, now_ms, recorded_ms)
         # The driver asks only when the log has been read to its end once: before, a group may merely be unread.
         if observations.in_topic is not None and now_ms > 0:

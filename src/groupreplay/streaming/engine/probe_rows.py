@@ -22,6 +22,7 @@ from groupreplay.state.snapshot.observations import Probe, ProbeAnswer
 from groupreplay.streaming.contract.probe_messages import (
     DocumentRequest,
     GroupAnswer,
+    GroupRecords,
     HeartbeatMessage,
     JobDocumentsRequest,
     ProbeMessage,
@@ -36,6 +37,7 @@ from groupreplay.streaming.engine.wire import (
     JOB_TAG,
     PackedDocumentRequest,
     PackedProbe,
+    are_records,
     to_wire,
 )
 
@@ -148,7 +150,7 @@ def _log_counts(counts: Mapping[str, int], topic: str) -> None:
 def _rows(
     message: ProbeMessage, place: ObservationPlace, append_ms: int | None, probe_filter: ProbeFilter
 ) -> list[_Row]:
-    if isinstance(message, DocumentRequest | JobDocumentsRequest):
+    if isinstance(message, DocumentRequest | GroupRecords | JobDocumentsRequest):
         return _request_rows(message) if message.run_id == probe_filter.run_id else []
     rows: list[_Row] = []
     seen = _observation(message, place, append_ms, probe_filter)
@@ -199,7 +201,9 @@ def _observation(
     return message.observation(place, append_ms)
 
 
-def _request_rows(message: DocumentRequest | JobDocumentsRequest) -> list[_Row]:
+def _request_rows(message: DocumentRequest | GroupRecords | JobDocumentsRequest) -> list[_Row]:
+    if isinstance(message, GroupRecords):
+        return [(GROUP_TAG + message.key, message.packed, None)] if are_records(message.packed) else []
     if isinstance(message, DocumentRequest):
         packed = to_wire(PackedDocumentRequest(message.in_topic))
         return [(GROUP_TAG + message.key, packed, None)]

@@ -1,13 +1,15 @@
 """The wire format between ``pack`` and the function of a group.
 
-It lives for one shuffle inside one job, never in a checkpoint or a topic, so it has no version. Records travel as raw
-bytes, which ``pack`` has found decodable; commits as NumPy rows.
+It lives for one shuffle inside one job, never in a checkpoint, so it has no version. ``PackedRecords`` alone are in a
+topic, for the run that has written them. Records travel as raw bytes, which ``pack`` has found decodable; commits as
+NumPy rows.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 import msgspec
@@ -115,6 +117,13 @@ class PackedDocumentRequest(msgspec.Struct, array_like=True, frozen=True, tag=2)
     in_topic: bool
 
 
+class PackedRecords(msgspec.Struct, array_like=True, frozen=True, tag=3):
+    """Everything below ``read_to`` that the log holds of a group whose state was lost, from its beginning."""
+
+    read_to: int
+    groups: list[PackedGroup]
+
+
 class BadRecordBytes(msgspec.Struct, array_like=True, frozen=True):
     """A record that could not be used, with the part of its bytes that a dead letter carries.
 
@@ -146,7 +155,10 @@ def _excerpt(data: bytes | None, kept: int) -> tuple[bytes, int, str] | tuple[No
 
 
 _encoder: Final = msgspec.msgpack.Encoder()
-_group_decoder: Final = msgspec.msgpack.Decoder(PackedGroup | PackedProbe | PackedDocumentRequest)
+_group_decoder: Final = msgspec.msgpack.Decoder(
+    PackedGroup | PackedProbe | PackedDocumentRequest | PackedRecords
+)
+_records_decoder: Final = msgspec.msgpack.Decoder(PackedRecords)
 _job_decoder: Final = msgspec.msgpack.Decoder(JobObservation | LogObservation)
 _bad_decoder: Final = msgspec.msgpack.Decoder(list[BadRecordBytes])
 
@@ -155,6 +167,7 @@ def to_wire(
     value: PackedGroup
     | PackedProbe
     | PackedDocumentRequest
+    | PackedRecords
     | JobObservation
     | LogObservation
     | Sequence[BadRecordBytes],
@@ -173,9 +186,23 @@ def unpack_group(packed: Iterable[bytes]) -> Observations:
     """The input of one call for a group: records in the order of the log, probes by when they were known."""
     decoded = [_group_decoder.decode(one) for one in packed]
     groups = [one for one in decoded if isinstance(one, PackedGroup)]
+    whole = max((one for one in decoded if isinstance(one, PackedRecords)), key=_read_to, default=None)
     probes = [one.probe for one in decoded if isinstance(one, PackedProbe)]
     requests = [one.in_topic for one in decoded if isinstance(one, PackedDocumentRequest)]
     probes.sort(key=lambda probe: (probe.heard_ms, probe.partition, probe.offset))
+    return replace(
+        _of_records(groups),
+        probes=probes,
+        in_topic=any(requests) if requests else None,
+        whole=None if whole is None else (whole.read_to, _of_records(whole.groups)),
+    )
+
+
+def _read_to(records: PackedRecords) -> int:
+    return records.read_to
+
+
+def _of_records(groups: Sequence[PackedGroup]) -> Observations:
     items = [_observation(item, group.partition) for group in groups for item in group.items]
     if len(items) > 1:
         items.sort(key=lambda item: (item.partition, item.first_offset))
@@ -186,9 +213,7 @@ def unpack_group(packed: Iterable[bytes]) -> Observations:
     return Observations(
         items=items,
         seen_to=min(seen_to.values(), default=-1),
-        probes=probes,
         caught_up_ms=max((group.caught_up_ms for group in groups), default=0),
-        in_topic=any(requests) if requests else None,
     )
 
 
@@ -196,6 +221,15 @@ def packed_groups(packed: Iterable[bytes]) -> list[PackedGroup]:
     """The packed groups among the rows of one key, with the bytes of their records. Raises msgspec.MsgspecError."""
     decoded = (_group_decoder.decode(one) for one in packed)
     return [one for one in decoded if isinstance(one, PackedGroup)]
+
+
+def are_records(blob: bytes) -> bool:
+    """Whether the bytes are those of ``PackedRecords``: any program may have written them."""
+    try:
+        _of_records(_records_decoder.decode(blob).groups)
+    except (ValueError, TypeError):
+        return False
+    return True
 
 
 def unpack_job(packed: Iterable[bytes]) -> list[JobObservation | LogObservation]:

@@ -7,10 +7,12 @@ under the same ids.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
+from groupreplay.state.events.group_events import GroupStateDamaged
+from groupreplay.state.output.envelope import event_type
 from groupreplay.state.policy.context import Context
 from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.config.settings import Cluster, TopicNames
@@ -21,6 +23,7 @@ from groupreplay.streaming.engine.json_messages import event_row
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.kafka.topic_reader import read_messages
+from groupreplay.streaming.run.state_rebuild import StateRebuild
 from groupreplay.timeline.incident_signals import Item, LeaderSeen, document_items, event_items
 from groupreplay.timeline.incidents import IncidentFinder
 
@@ -33,6 +36,7 @@ _LEAST_LATE_MS: Final = 15_000
 _TRIGGERS: Final = 3
 #: The finder is stored after each event, and so often.
 _STORE_MS: Final = 60_000
+_STATE_DAMAGED: Final = event_type(GroupStateDamaged.NAME)
 
 
 @dataclass(slots=True)
@@ -92,7 +96,7 @@ class IncidentWatch:
     """The finder of a run; ``tick`` is called every few seconds. ``context`` returns that of the present query.
 
     ``store`` keeps the state in the checkpoint. ``publish`` raises when the broker has not taken a row;
-    ``clock`` is the brokers' time.
+    ``clock`` is the brokers' time. ``rebuild`` is told of groups whose state was damaged.
     """
 
     messages: Messages
@@ -101,6 +105,7 @@ class IncidentWatch:
     publish: Callable[[str, OutputRow], object]
     clock: Callable[[], int]
     store: FinderStore
+    rebuild: StateRebuild | None = None
     _state: _Reading | None = field(default=None, init=False)
     _stored_ms: int = field(default=0, init=False)
 
@@ -133,6 +138,13 @@ class IncidentWatch:
             self._stored_ms = now_ms
         # After a failure everything is read again from the stored state.
         self._state = state
+        if self.rebuild is not None:
+            self.rebuild.tick()
+
+    def _note_damage(self, body: Mapping[str, Any]) -> None:
+        group_id = body.get("data", {}).get("group_id")
+        if self.rebuild is not None and body.get("type") == _STATE_DAMAGED and isinstance(group_id, str):
+            self.rebuild.note(group_id)
 
     def _loaded(self) -> _Reading:
         stored = self.store.incidents()
@@ -156,6 +168,7 @@ class IncidentWatch:
                 is_event = topic == self.messages.topics.events
                 about = body.get("data", {}) if is_event else body
                 if about.get("cluster_id") == cluster_id:
+                    self._note_damage(body)
                     yield from event_items(body) if is_event else document_items(body)
 
 
@@ -178,11 +191,18 @@ class WrittenTopics:
         context: Callable[[], Context],
         clock: Callable[[], int],
         store: FinderStore,
+        rebuild: StateRebuild | None = None,
     ) -> IncidentWatch:
         """The watch that reads these messages and writes to the same cluster."""
         publish = Publisher(self.cluster).publish_row
         return IncidentWatch(
-            messages=self, progress=progress, context=context, publish=publish, clock=clock, store=store
+            messages=self,
+            progress=progress,
+            context=context,
+            publish=publish,
+            clock=clock,
+            store=store,
+            rebuild=rebuild,
         )
 
     def begin(self, since_ms: int) -> Places:

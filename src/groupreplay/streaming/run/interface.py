@@ -13,7 +13,7 @@ from typing import Final, Protocol, TypeVar
 from groupreplay.state.events.event import JobGap
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.contract.log import IncidentState, LogMarks
-from groupreplay.streaming.contract.messages import Output
+from groupreplay.streaming.contract.messages import Output, StateCost
 from groupreplay.streaming.engine.probe_rows import COUNTS
 from groupreplay.streaming.run.document_sync import SyncRecord
 from groupreplay.streaming.run.identity import Identity
@@ -37,7 +37,8 @@ class Batch:
     ``started_ms`` is by the clock of the machine. ``rows`` of all sources were read, ``records`` of them of the log;
     ``read_to`` has the next offset of each partition, by topic. ``counts`` are by ``COUNTERS``, ``record_types`` by
     name. ``groups`` have a state. Deadlines up to ``evaluated_to_ms`` were evaluated; ``caught_up_ms`` is the latest
-    caught-up time that the batch has read, up to which the batches after it evaluate.
+    caught-up time that the batch has read, up to which the batches after it evaluate. ``phases`` are seconds by the
+    engine's own names, ``state`` is what it did with the states; an engine may have neither.
     """
 
     number: int
@@ -51,6 +52,8 @@ class Batch:
     groups: int = 0
     evaluated_to_ms: int = -1
     caught_up_ms: int = -1
+    phases: Mapping[str, float] = field(default_factory=dict)
+    state: StateCost | None = None
 
     def read(self, topic: str = OFFSETS_TOPIC) -> dict[int, int]:
         """The next offset of each partition of a topic; nothing for one that was not read."""

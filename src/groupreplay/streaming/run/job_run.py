@@ -32,10 +32,11 @@ from groupreplay.streaming.run.heartbeat import HeartbeatWriter
 from groupreplay.streaming.run.identity import Identity, first_identity
 from groupreplay.streaming.run.incident_watch import IncidentWatch, WrittenTopics
 from groupreplay.streaming.run.interface import Engine, Store
-from groupreplay.streaming.run.log_watch import LogLostError, LogWatch, lost_log
+from groupreplay.streaming.run.log_watch import LogLostError, LogWatch, first_read, lost_log
 from groupreplay.streaming.run.outage import Outage
 from groupreplay.streaming.run.own_conditions import OwnConditions
 from groupreplay.streaming.run.single_run import SingleRun
+from groupreplay.streaming.run.state_rebuild import state_rebuild
 from groupreplay.streaming.run.status import JobIdentity, JobReport
 from groupreplay.streaming.run.topic_owner import TopicOwner
 from groupreplay.streaming.sinks.job_topic import OwnTopics
@@ -317,8 +318,15 @@ class JobRun:
         )
 
     def _incidents(self) -> IncidentWatch:
-        messages = WrittenTopics.of(self._settings.sink_cluster, self._settings.topics)
-        return messages.watch(self.report, self._present.present, self.clock.now_ms, self._store)
+        settings, partitions, read_to = self._settings, self._parts.partitions, self.report.read
+        messages = WrittenTopics.of(settings.sink_cluster, settings.topics)
+        # The topic of probes may be read by those from whom names are hidden.
+        rebuild = None
+        if settings.redaction is None:
+            rebuild = state_rebuild(
+                settings.source, settings.sink_cluster, self.probe_filter, partitions, read_to
+            )
+        return messages.watch(self.report, self._present.present, self.clock.now_ms, self._store, rebuild)
 
     def _document_sync(self) -> DocumentSync:
         settings, identity = self._settings, self._identity
@@ -375,7 +383,8 @@ def run_until_stopped(parts: RunParts, store: Store, wanted: Identity, stop: Sto
     while not stop.made:
         place = store.latest()
         if not place.started():
-            _show_first_read(parts)
+            source = Connection(parts.settings.source)
+            report_progress(first_read(source, parts.partitions, parts.settings.max_offsets_per_trigger))
         identity = place.claim(wanted)
         try:
             JobRun(parts, place, identity, stop).supervise()
@@ -386,15 +395,3 @@ def run_until_stopped(parts: RunParts, store: Store, wanted: Identity, stop: Sto
             wanted = first_identity(lost.topic, wanted.probes, parts.clock.now_ms())
             parts = replace(parts, partitions=lost.topic.partitions)
             store.begin_anew(identity, lost.gap, wanted)
-
-
-def _show_first_read(parts: RunParts) -> None:
-    """Says how much an engine without a state has to read."""
-    source = Connection(parts.settings.source)
-    ends = source.end_offsets(OFFSETS_TOPIC, parts.partitions)
-    firsts = source.first_offsets(OFFSETS_TOPIC, parts.partitions)
-    offsets = sum(end - firsts[number] for number, end in ends.items())
-    report_progress(
-        f"a first start: reads all of {OFFSETS_TOPIC}, {offsets:,} offsets in {parts.partitions} partitions, "
-        f"at most {parts.settings.max_offsets_per_trigger:,} in a batch"
-    )

@@ -98,7 +98,8 @@ def _updated(known: FormerJob | None, message: RunMessage, owner: FormerJob | No
     emitted_to_ms = max(first_start_ms, before_ms) or (owner.emitted_to_ms if owner else 0)
     is_reported, batch = (False, None) if is_new or known is None else (known.is_reported, known.batch)
     if isinstance(message, JobDocument):
-        if message.caught_up_ms is not None:
+        # Before that, a deadline that passed while no query ran may not have had its event.
+        if message.caught_up_ms is not None and message.settled:
             emitted_to_ms, is_reported = max(first_start_ms, message.caught_up_ms - _unsaid_ms(message)), True
         batch = batch if message.batch is None else message.batch.id
     return FormerJob(

@@ -114,6 +114,34 @@ class QueryHealth:
         return now - quiet if quiet >= allowed else None
 
 
+#: A query may set a timer that it finds due ahead by ten seconds, or by three times as long as it has run (see
+#: ``operator._trail_ms``); some more, because its first batch begins after it.
+_LEAST_SETTLING_MS: Final = 30_000
+_SETTLING: Final = 3
+
+
+@dataclass(slots=True)
+class Settling:
+    """Whether a query has emitted what was due before it began, which it finds late: it is behind at first."""
+
+    _begun_ms: int | None = None
+    _settled_ms: int | None = None
+    is_settled: bool = False
+
+    def started(self) -> None:
+        """A query was started."""
+        self._begun_ms, self._settled_ms, self.is_settled = None, None, False
+
+    def batch_finished(self, batch: Batch) -> None:
+        """A batch of that query."""
+        if self._begun_ms is None:
+            self._begun_ms = batch.started_ms
+        if self._settled_ms is None and batch.evaluated_to_ms >= self._begun_ms:
+            behind_ms = batch.started_ms - self._begun_ms
+            self._settled_ms = batch.started_ms + _LEAST_SETTLING_MS + _SETTLING * behind_ms
+        self.is_settled |= self._settled_ms is not None and batch.started_ms >= self._settled_ms
+
+
 @dataclass(slots=True)
 class JobReport:
     """The job as its driver sees it. Counters start at 0 with the process.
@@ -144,6 +172,7 @@ class JobReport:
     seconds: Callable[[], float] = time.monotonic
     tasks: Callable[[], tuple[int, int] | None] = lambda: None
     query: QueryHealth = field(init=False)
+    settling: Settling = field(default_factory=Settling)
     _last_batch: Batch | None = None
     _counters: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(("batches", "records", *COUNTERS), 0)
@@ -157,6 +186,7 @@ class JobReport:
     def query_started(self) -> None:
         """A query was started."""
         self.query.started()
+        self.settling.started()
         if self.single_run is not None:
             self.single_run.query_started()
 
@@ -203,6 +233,7 @@ class JobReport:
             if self.single_run is not None:
                 self.single_run.take(batch)
             self.query.batch_finished(batch.seconds)
+            self.settling.batch_finished(batch)
             self._counters["batches"] += 1
             self._counters["records"] += batch.records
             self._record_types.update(batch.record_types)
@@ -258,6 +289,7 @@ class JobReport:
             clock_off_ms=clock_off_ms,
             query=self.query.status(now_ms),
             once=self.single_run is not None,
+            settled=self.settling.is_settled,
         )
 
     def step(self, now_ms: int) -> str:
@@ -296,7 +328,15 @@ class JobReport:
 
 
 def _last_batch(batch: Batch | None) -> LastBatch | None:
-    return None if batch is None else LastBatch(id=batch.number, seconds=batch.seconds, rows=batch.rows)
+    if batch is None:
+        return None
+    return LastBatch(
+        id=batch.number,
+        seconds=batch.seconds,
+        rows=batch.rows,
+        phases=dict(batch.phases),
+        state=batch.state,
+    )
 
 
 def _last_probe(last: RoundSummary | None) -> LastProbe | None:

@@ -41,7 +41,7 @@ from groupreplay.streaming.spark.checkpoint_files import (
     writing,
 )
 from groupreplay.streaming.spark.internals.jvm import hadoop_configuration, jvm_of
-from groupreplay.streaming.spark.query import offsets_in
+from groupreplay.streaming.spark.query import offsets_in, state_partitions_in
 from groupreplay.streaming.spark.session import PLAIN_FILES, jvm_runs_already
 
 if TYPE_CHECKING:
@@ -266,10 +266,18 @@ class Checkpoint:
         """The same after the last batch that was begun: Spark reads exactly that part of the log again."""
         return self._offsets_of(self._numbers("offsets"))
 
+    def state_partitions(self) -> int | None:
+        """How many partitions the groups' state has, which the first batch decides; None before it."""
+        return state_partitions_in(self._last_of(self._numbers("offsets")))
+
     def _offsets_of(self, batches: list[int]) -> dict[int, int]:
+        return offsets_in(self._last_of(batches))
+
+    def _last_of(self, batches: list[int]) -> list[str]:
+        """The lines of the ``offsets`` file of the last of these batches."""
         if not batches or not self._exists(f"offsets/{batches[-1]}"):
-            return {}
-        return offsets_in(self._text(f"offsets/{batches[-1]}").splitlines())
+            return []
+        return self._text(f"offsets/{batches[-1]}").splitlines()
 
     def _record(self, name: str, kind: type[_Record]) -> _Record | None:
         """The content of a file that is written often and may be missing or torn."""

@@ -215,6 +215,14 @@ class _Process:
     def engine(self, store: Store, partitions: int) -> SparkEngine:
         """Spark's query on a checkpoint, for an offsets topic with so many partitions."""
         settings, probes = self.settings, self.settings.topics.probes
+        held = Checkpoint(self.spark, store.location).state_partitions()
+        if held not in (None, settings.shuffle_partitions):
+            log.warning(
+                "the checkpoint keeps %d partitions of the state, --shuffle-partitions %d is without effect; a job "
+                "with --standby on a new --checkpoint has that number and goes on where this one ends",
+                held,
+                settings.shuffle_partitions,
+            )
         return SparkEngine(
             spark=self.spark,
             settings=settings,

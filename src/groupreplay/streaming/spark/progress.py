@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from groupreplay.state.phrases import timestamp_ms
 from groupreplay.state.policy.context import OFFSETS_TOPIC
+from groupreplay.streaming.contract.messages import StateCost
 from groupreplay.streaming.engine.packing.key_columns import as_counts
 from groupreplay.streaming.run.interface import Batch
 from groupreplay.streaming.spark.internals import has_known_internals
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 #: As many batches as Spark itself remembers.
 _REMEMBERED: Final = 100
+#: The phase that all others are parts of.
+_WHOLE: Final = "triggerExecution"
 
 
 class BatchProgress(Protocol):
@@ -49,7 +52,7 @@ def finished_batch(progress: Mapping[str, Any]) -> Batch:
     """What a run needs of Spark's report of a batch."""
     event_time, sources = progress.get("eventTime") or {}, progress["sources"]
     # Spark 3.5 has no ``batchDuration``.
-    took_ms = progress["durationMs"].get("triggerExecution", progress.get("batchDuration", 0))
+    took_ms = progress["durationMs"].get(_WHOLE, progress.get("batchDuration", 0))
     observed = progress.get("observedMetrics", {})
     counts = Counter(observed.get(OBSERVED, {}))
     counts.update({name: count or 0 for name, count in observed.get(OBSERVED_PROBES, {}).items()})
@@ -65,6 +68,26 @@ def finished_batch(progress: Mapping[str, Any]) -> Batch:
         groups=sum(int(operator["numRowsTotal"]) for operator in progress["stateOperators"]),
         evaluated_to_ms=_milliseconds(event_time.get("watermark")),
         caught_up_ms=_milliseconds(event_time.get("max")),
+        phases={name: took / 1_000 for name, took in progress["durationMs"].items() if name != _WHOLE},
+        state=_state_cost(progress["stateOperators"]),
+    )
+
+
+def _state_cost(operators: Sequence[Mapping[str, Any]]) -> StateCost | None:
+    """The job has one operator with a state; Spark counts calls for timers as removals."""
+    if len(operators) != 1:
+        return None
+    (one,) = operators
+    of_store = one.get("customMetrics", {})
+    load_ms = of_store.get("rocksdbLoadLatencyMs")
+    return StateCost(
+        written=one.get("numRowsUpdated", 0),
+        memory_bytes=one.get("memoryUsedBytes", 0),
+        update_seconds=one.get("allUpdatesTimeMs", 0) / 1_000,
+        timer_seconds=one.get("allRemovalsTimeMs", 0) / 1_000,
+        commit_seconds=one.get("commitTimeMs", 0) / 1_000,
+        load_seconds=None if load_ms is None else load_ms / 1_000,
+        loaded=of_store.get("rocksdbNumLoadedFromDfs"),
     )
 
 

@@ -137,6 +137,14 @@ def offsets_in(lines: Iterable[str]) -> dict[int, int]:
     return {}
 
 
+def state_partitions_in(lines: Iterable[str]) -> int | None:
+    """How many partitions the state has, by the same file: those of the first batch; None without one."""
+    for text in map(source_line, lines):
+        if text.startswith("{") and (conf := json.loads(text).get("conf")):
+            return int(conf["spark.sql.shuffle.partitions"])
+    return None
+
+
 def _stream(spark: SparkSession, options: Mapping[str, Any]) -> DataFrame:
     return spark.readStream.format("kafka").options(**options).load()
 
