@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-_Ints = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int64]
 _Span = tuple[int, int]
 
 #: Widths of a bucket, in milliseconds.
@@ -29,14 +29,16 @@ class CommitLog:
     """All commits of a group in log order: ``places`` (topic, partition), indexes of it, and record timestamps.
 
     ``gaps`` are the times, in order, of which the group's partition of the log lacks records: perhaps commits.
-    ``repeats``: so many commits at least have the offset of the one before.
+    ``repeats``: so many commits at least have the offset of the one before. ``moves``: place, time and offset of the
+    commits and of the tombstones of offsets (-1), in log order; empty: they were not kept.
     """
 
     places: tuple[tuple[str, int], ...] = ()
-    place: _Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    at_ms: _Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    place: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    at_ms: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     gaps: tuple[_Span, ...] = ()
     repeats: int = 0
+    moves: tuple[Ints, Ints, Ints] = field(default_factory=lambda: (np.zeros(0, np.int64),) * 3)
 
     def within(self, since_ms: int, until_ms: int) -> CommitLog:
         """Those at or after ``since_ms`` and before ``until_ms``."""

@@ -20,6 +20,7 @@ from groupreplay.streaming.base.clock import TimeZone
 from groupreplay.timeline.diagnosis import LINK_LABELS, Link, Statement
 from groupreplay.timeline.document import GenerationFlag, TimelineDocument
 from groupreplay.timeline.incidents import SevereIncident
+from groupreplay.timeline.stop_cost import StopCost
 
 _NAME_WIDTH: Final = max(map(len, LINK_LABELS.values())) + 2
 _TONES: Final = {"ok": "OK", "info": "INFO", "warn": "WARN", "error": "ERROR"}
@@ -54,7 +55,7 @@ class ProtocolChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RebalanceRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A rebalance and why it began; ``took`` is its length in words."""
+    """A rebalance and why it began; ``took`` is its length in words, ``cost`` None: not known."""
 
     at_ms: int
     generation: int
@@ -65,6 +66,7 @@ class RebalanceRow(msgspec.Struct, frozen=True, kw_only=True):
     moved: int | None
     never_completed: int
     took: str
+    cost: StopCost | None
 
 
 class OffsetsRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,6 +174,7 @@ def _rebalance(flag: GenerationFlag) -> RebalanceRow:
         moved=flag.moved,
         never_completed=flag.skipped,
         took=flag.took,
+        cost=flag.cost,
     )
 
 
@@ -347,6 +350,7 @@ def _rebalances_table(told: Explanation) -> Table:
         "MOVED",
         "FAILED",
         "LENGTH",
+        "COST",
     )
     rows: list[tuple[Cell, ...]] = [
         (
@@ -360,6 +364,7 @@ def _rebalances_table(told: Explanation) -> Table:
             row.moved,
             row.never_completed,
             row.took.removeprefix("took ") or None,
+            row.cost and row.cost.text,
         )
         for row in told.rebalances
     ]
