@@ -62,8 +62,8 @@ class HistoryRow(msgspec.Struct, frozen=True, kw_only=True):
     """One row of ``describe --history``; members by name.
 
     ``time``: RFC 3339, None for a gap. ``generation``: that, or the group epoch of the newer types. ``severity``: None
-    for a gap. ``members``: all of them, if the event has them. ``cost`` of a rebalance or of a time without commits:
-    None where it is not known, as without recorded ends of topics.
+    for a gap. ``members``: all of them, if the event has them. ``cost`` of a rebalance or a time without commits:
+    None where it is not known, without recorded ends.
     """
 
     group_id: str
