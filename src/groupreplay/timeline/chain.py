@@ -255,9 +255,9 @@ def _cost(episode: Episode, members: Sequence[BlamedMember], facts: VerdictFacts
         quiet_partitions(episode.since_ms, episode.end_ms(facts), facts),
     )
     lasted = milliseconds(episode.end_ms(facts) - episode.since_ms)
-    backlog = facts.backlog and facts.backlog.cost(episode.began_ms, episode.end_ms(facts))
-    is_behind = backlog is not None and backlog.added > 0
-    parts = [backlog.text] if backlog is not None and is_behind else []
+    cost = facts.backlog.cost(episode.began_ms, episode.end_ms(facts)) if facts.backlog else None
+    is_behind = cost is not None and cost.added > 0
+    parts = [cost.text] if cost is not None and is_behind else []
     if quiet is not None and quiet[0]:
         parts.append(f"{lasted} without a commit on {counted(quiet[0], 'partition')}")
     if event is not None and (moved := event.number("partitions_moved")):

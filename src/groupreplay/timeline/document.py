@@ -14,10 +14,11 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from groupreplay.state.events.lag_events import StopCost
 from groupreplay.timeline.diagnosis import Statement
 from groupreplay.timeline.event_folds import EventFold
 from groupreplay.timeline.present import Present
-from groupreplay.timeline.stop_cost import QuietTime, StopCost
+from groupreplay.timeline.stop_cost import QuietTime
 
 #: The version of the document's form; it changes when a field changes its meaning or disappears.
 TIMELINE_FORM: Final = "groupreplay.timeline.v1"

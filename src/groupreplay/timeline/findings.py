@@ -79,7 +79,7 @@ def _flag(
         slow_leader=None if leader is None else phrases.member(leader),
         leader_slot=None if leader is None else slot_of(words(leader.get("member_id"))),
         event=row_of(event),
-        cost=backlog and rebalance_cost(backlog, event.time_ms, event.data),
+        cost=rebalance_cost(backlog, event.time_ms, event.data) if backlog else None,
     )
 
 

@@ -7,19 +7,23 @@ where no ends were recorded the cost is not known, never 0.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
-from msgspec import Meta
 
+from groupreplay.codecs.kafka_terms import GroupType
+from groupreplay.state.events.event import Cause, Event, Evidence, History
+from groupreplay.state.events.lag_events import RebalanceCost, StopCost
 from groupreplay.state.phrases import Data, counted, milliseconds, rebalance_length
 from groupreplay.timeline.commit_rates import CommitLog, Ints, pauses
 from groupreplay.timeline.lag import Committed, EndSpan, Lag, lag_at, log_begins, total
 
 #: A topic and the number of a partition.
 Place: TypeAlias = tuple[str, int]
+#: From when to when.
+Span: TypeAlias = tuple[int, int]
 #: The recorded ends of a partition, in the order of ``first_ms``.
 EndsOf: TypeAlias = Callable[[str, int], Sequence[EndSpan]]
 #: Spans beside a moment that a lag needs; more than one, because two probers may answer in turn.
@@ -28,38 +32,6 @@ _NEAR: Final = 6
 _UNITS: Final = ((10**9, "G"), (10**6, "M"), (10**3, "k"))
 #: Moments at which the highest backlog is sought.
 _MOMENTS: Final = 2_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StopCost:
-    """What a stop cost. Records are summed over the partitions whose lag is known, each between its bounds.
-
-    ``lag_unknown`` partitions had commits and no known lag. A ``_most`` of null: no bound is known.
-    """
-
-    since_ms: Annotated[int, Meta(description="The begin of the stop, at the earliest that is known.")]
-    until_ms: int
-    partitions: Annotated[int, Meta(description="Partitions whose backlog grew.")]
-    added: Annotated[
-        int, Meta(description="Records by which their backlog grew from the begin to the end: an estimate.")
-    ]
-    added_least: int
-    added_most: int | None
-    lag_begin: Annotated[int, Meta(description="Backlog of all partitions at the begin: an estimate.")]
-    lag_end: Annotated[int, Meta(description="The same at the end.")]
-    lag_peak: Annotated[
-        int,
-        Meta(description="The highest backlog until it was caught up, at the moments of recorded ends."),
-    ]
-    caught_up_ms: Annotated[
-        int | None,
-        Meta(
-            description="The first commit after which no partition was further behind than at the begin, as far as the "
-            "ends recorded before it show; null: not yet."
-        ),
-    ]
-    lag_unknown: int
-    text: Annotated[str, Meta(description="The cost in words.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,24 +107,29 @@ class Backlog:
     def __bool__(self) -> bool:
         return any(partition.spans for partition in self._partitions.values())
 
-    def cost(
-        self, since_ms: int, until_ms: int, *, is_whole: bool = True, places: Collection[Place] | None = None
-    ) -> StopCost | None:
-        """What a stop cost on some partitions (None: all of the group); None: that is not known.
+    def cost(self, since_ms: int, until_ms: int, *, is_whole: bool = True) -> StopCost | None:
+        """What a stop of all partitions cost; None: that is not known.
 
         ``is_whole`` false: it may have begun before ``since_ms``.
         """
-        chosen = [part for place, part in self._partitions.items() if places is None or place in places]
-        chosen = [part for part in chosen if part.committed(until_ms) is not None]
-        pairs = [(part, part.lag(since_ms), part.lag(until_ms)) for part in chosen]
-        known = [_Grown.of(*pair) for pair in pairs if all(lag.records is not None for lag in pair[1:])]
+        return self._cost(dict.fromkeys(self._partitions, (since_ms, until_ms)), is_whole=is_whole)
+
+    def _cost(self, spans: Mapping[Place, Span], *, is_whole: bool = True) -> StopCost | None:
+        """The same of partitions that stopped each for a time of its own."""
+        pairs = [
+            (part, part.lag(begin_ms), part.lag(end_ms), end_ms)
+            for place, (begin_ms, end_ms) in spans.items()
+            if (part := self._partitions[place]).committed(end_ms) is not None
+        ]
+        known = [_Grown.of(*pair) for pair in pairs if all(lag.records is not None for lag in pair[1:3])]
         if not known:
             return None
         least, added, most = (sum(column) for column in zip(*(grown.bounds for grown in known), strict=True))
         begin, end = (total(getattr(grown, name) for grown in known)[0] for name in ("begin", "end"))
         assert begin is not None
         assert end is not None
-        times = [grown.caught_up_ms(until_ms) for grown in known]
+        since_ms, until_ms = min(span[0] for span in spans.values()), max(span[1] for span in spans.values())
+        times = [grown.caught_up_ms() for grown in known]
         caught_up_ms = None if None in times else max(time for time in times if time is not None)
         count = sum(grown.bounds[1] > 0 for grown in known)
         has_most = is_whole and all(grown.has_most for grown in known)
@@ -180,20 +157,22 @@ class Backlog:
         if until_ms is None:
             until_ms = int(self._commits.at_ms.max(initial=0))
         spans = pauses(self._commits, since_ms, until_ms) if self else {}
-        stops = list[tuple[int, int, set[Place]]]()
+        stops = list[tuple[int, dict[Place, Span]]]()
         for begin_ms, end_ms, place in sorted(
-            (begin_ms, end_ms, place) for place, parts in spans.items() for begin_ms, end_ms in parts
+            # The commit that ends a stop is of records that were read after it.
+            (begin_ms, end_ms - 1, place)
+            for place, parts in spans.items()
+            for begin_ms, end_ms in parts
         ):
-            if stops and begin_ms < stops[-1][1]:
-                last = stops[-1]
-                stops[-1] = last[0], max(last[1], end_ms), last[2] | {place}
-            else:
-                stops.append((begin_ms, end_ms, {place}))
-        # The commit that ends a stop is of records that were read after it.
-        made = [(self.cost(begin, end - 1, places=places), places) for begin, end, places in stops]
+            if not stops or begin_ms >= stops[-1][0] or place in stops[-1][1]:
+                stops.append((end_ms, {}))
+            last_ms, of_stop = stops[-1]
+            of_stop[place] = begin_ms, end_ms
+            stops[-1] = max(last_ms, end_ms), of_stop
+        made = [(self._cost(of_stop), of_stop) for _, of_stop in stops]
         return [
-            QuietTime(topics=tuple(sorted({topic for topic, _ in places})), cost=cost)
-            for cost, places in made
+            QuietTime(topics=tuple(sorted({topic for topic, _ in of_stop})), cost=cost)
+            for cost, of_stop in made
             if cost is not None and cost.added
         ]
 
@@ -217,9 +196,10 @@ class _Grown:
     end: Lag
     bounds: tuple[int, int, int]
     has_most: bool
+    end_ms: int
 
     @classmethod
-    def of(cls, partition: _Partition, begin: Lag, end: Lag) -> _Grown:
+    def of(cls, partition: _Partition, begin: Lag, end: Lag, end_ms: int) -> _Grown:
         """Both lags are known."""
         before, after = begin.records, end.records
         assert before is not None
@@ -228,13 +208,15 @@ class _Grown:
         least = 0 if before.most is None else max(0, after.least - before.most)
         estimate = max(least, after.estimate - before.estimate)
         bounds = least, estimate, max(estimate, most - before.least)
-        return cls(partition, begin, end, bounds, after.most is not None)
+        return cls(partition, begin, end, bounds, after.most is not None, end_ms)
 
-    def caught_up_ms(self, until_ms: int) -> int | None:
+    def caught_up_ms(self) -> int | None:
         """When the partition was no further behind than at the begin."""
         before = self.begin.records
         assert before is not None
-        return self.partition.caught_up_ms(until_ms, before.estimate if before.most is None else before.most)
+        return self.partition.caught_up_ms(
+            self.end_ms, before.estimate if before.most is None else before.most
+        )
 
 
 def rebalance_cost(backlog: Backlog, at_ms: int, data: Data) -> StopCost | None:
@@ -242,6 +224,32 @@ def rebalance_cost(backlog: Backlog, at_ms: int, data: Data) -> StopCost | None:
     length = rebalance_length(data)
     longest_ms = length.least_ms if length.most_ms is None else length.most_ms
     return backlog.cost(at_ms - longest_ms, at_ms, is_whole=length.most_ms is not None)
+
+
+def cost_event(completed: Mapping[str, Any], cost: StopCost, known_ms: int) -> Event:
+    """The event ``rebalance.cost`` for the CloudEvent of a ``rebalance.completed``; its id follows from that one.
+
+    ``known_ms``: when the cost was known, if it was not caught up by then.
+    """
+    data = completed["data"]
+    cause = data["cause"] and Cause(**data["cause"])
+    fact = RebalanceCost(
+        rebalance_id=data["rebalance_id"],
+        generation=data["generation"],
+        completed_event=completed["id"],
+        cost=cost,
+    )
+    return Event(
+        fact=fact,
+        group_id=data["group_id"],
+        group_type=GroupType(data["group_type"]),
+        simple=data["simple"],
+        time_ms=known_ms if cost.caught_up_ms is None else cost.caught_up_ms,
+        evidence=Evidence.INFERRED,
+        history=History(data["history"]),
+        cause=cause or None,
+        labels=data["labels"],
+    )
 
 
 def _partitions(commits: CommitLog, ends_of: EndsOf) -> Iterator[tuple[Place, _Partition]]:

@@ -14,13 +14,13 @@ from groupreplay.app.text.tables import Cell, Moment, Table, moment
 from groupreplay.app.text.times import in_zone
 from groupreplay.codecs.kafka_terms import VALID_PREVIOUS_STATES, GroupType, Phase
 from groupreplay.state import phrases
+from groupreplay.state.events.lag_events import StopCost
 from groupreplay.state.phrases import counted, milliseconds, safe_text
 from groupreplay.state.snapshot.partitions import to_ranges
 from groupreplay.streaming.base.clock import TimeZone
 from groupreplay.timeline.diagnosis import LINK_LABELS, Link, Statement
 from groupreplay.timeline.document import GenerationFlag, TimelineDocument
 from groupreplay.timeline.incidents import SevereIncident
-from groupreplay.timeline.stop_cost import StopCost
 
 _NAME_WIDTH: Final = max(map(len, LINK_LABELS.values())) + 2
 _TONES: Final = {"ok": "OK", "info": "INFO", "warn": "WARN", "error": "ERROR"}
@@ -364,7 +364,7 @@ def _rebalances_table(told: Explanation) -> Table:
             row.moved,
             row.never_completed,
             row.took.removeprefix("took ") or None,
-            row.cost and row.cost.text,
+            None if row.cost is None else row.cost.text,
         )
         for row in told.rebalances
     ]

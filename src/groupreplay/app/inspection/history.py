@@ -18,13 +18,14 @@ from groupreplay.app.text.event_text import event_name, text_of
 from groupreplay.app.text.tables import Cell, Moment, Table
 from groupreplay.state.events.event import Severity
 from groupreplay.state.events.group_events import RebalanceCompleted
+from groupreplay.state.events.lag_events import StopCost
 from groupreplay.state.phrases import milliseconds, rebalance_length, timestamp, timestamp_ms
 from groupreplay.streaming.engine.group_log import GroupLogs
 from groupreplay.streaming.engine.replay import EventHead, Filter, Replay, events_in_order
 from groupreplay.streaming.sources.recorded_ends import recorded_ends
 from groupreplay.streaming.sources.source import Rows
 from groupreplay.timeline.facts import EVERYTHING_BEFORE, GapFinder
-from groupreplay.timeline.stop_cost import Backlog, StopCost, rebalance_cost
+from groupreplay.timeline.stop_cost import Backlog, rebalance_cost
 
 Data = Mapping[str, Any]
 

@@ -103,7 +103,7 @@ class GroupLog:
                 np.int64,
             )
             parts.append(renumbered[place])
-        columns = [parts, *([part[number] for part in self._commits] for number in (2, 3))]
+        columns = [parts, [part[2] for part in self._commits], [part[3] for part in self._commits]]
         place, at_ms, offset = (np.concatenate([np.zeros(0, np.int64), *column]) for column in columns)
         is_commit = offset >= 0
         return CommitLog(

@@ -11,6 +11,7 @@ from socket import gethostname
 from groupreplay.state.conditions.job_blind import GRANT_DESCRIBE
 from groupreplay.state.events.event import gap_event
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
+from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.base.clock import BrokerClock
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.base.process import StopRequest
@@ -23,20 +24,21 @@ from groupreplay.streaming.engine.json_messages import claim_row, event_row
 from groupreplay.streaming.engine.probe_rows import ProbeFilter
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.log_check import TopicEnds, last_records
+from groupreplay.streaming.kafka.log_watch import LogLostError, LogWatch, lost_log
 from groupreplay.streaming.kafka.output_topics import create_missing
 from groupreplay.streaming.kafka.publisher import MessageLimits, Publisher
 from groupreplay.streaming.prober.service import ProberProcess, ProberTask
 from groupreplay.streaming.run.context import QuerySettings
+from groupreplay.streaming.run.cost_watch import CostWatch
 from groupreplay.streaming.run.document_sync import DocumentSync, KafkaDocuments, SyncedRun
 from groupreplay.streaming.run.heartbeat import HeartbeatWriter
 from groupreplay.streaming.run.identity import Identity, first_identity
 from groupreplay.streaming.run.incident_watch import IncidentWatch, WrittenTopics
 from groupreplay.streaming.run.interface import Engine, Store
-from groupreplay.streaming.run.log_watch import LogLostError, LogWatch, lost_log
 from groupreplay.streaming.run.outage import Outage
 from groupreplay.streaming.run.own_conditions import OwnConditions
 from groupreplay.streaming.run.single_run import SingleRun
-from groupreplay.streaming.run.status import JobIdentity, JobReport
+from groupreplay.streaming.run.status import JobIdentity, JobReport, show_first_read
 from groupreplay.streaming.run.topic_owner import TopicOwner
 from groupreplay.streaming.sinks.job_topic import OwnTopics
 
@@ -144,6 +146,7 @@ class JobRun:
             self._conditions.background(),
             self._log_watch.background(),
             self._incidents().background(),
+            *self._costs(),
         ]
         for thread in threads:
             thread.start(at_once=thread is self._documents_thread)
@@ -320,6 +323,11 @@ class JobRun:
         messages = WrittenTopics.of(self._settings.sink_cluster, self._settings.topics)
         return messages.watch(self.report, self._present.present, self.clock.now_ms, self._store)
 
+    def _costs(self) -> Iterator[Background]:
+        if self._settings.ends and self._prober is not None:
+            parts, present = self._parts, self._present.present
+            yield CostWatch.of(self._settings, parts.partitions, present, self.clock.now_ms).background()
+
     def _document_sync(self) -> DocumentSync:
         settings, identity = self._settings, self._identity
         writers = (None, identity.job_id)
@@ -375,7 +383,8 @@ def run_until_stopped(parts: RunParts, store: Store, wanted: Identity, stop: Sto
     while not stop.made:
         place = store.latest()
         if not place.started():
-            _show_first_read(parts)
+            source, most = Connection(parts.settings.source), parts.settings.max_offsets_per_trigger
+            show_first_read(source, parts.partitions, most)
         identity = place.claim(wanted)
         try:
             JobRun(parts, place, identity, stop).supervise()
@@ -386,15 +395,3 @@ def run_until_stopped(parts: RunParts, store: Store, wanted: Identity, stop: Sto
             wanted = first_identity(lost.topic, wanted.probes, parts.clock.now_ms())
             parts = replace(parts, partitions=lost.topic.partitions)
             store.begin_anew(identity, lost.gap, wanted)
-
-
-def _show_first_read(parts: RunParts) -> None:
-    """Says how much an engine without a state has to read."""
-    source = Connection(parts.settings.source)
-    ends = source.end_offsets(OFFSETS_TOPIC, parts.partitions)
-    firsts = source.first_offsets(OFFSETS_TOPIC, parts.partitions)
-    offsets = sum(end - firsts[number] for number, end in ends.items())
-    report_progress(
-        f"a first start: reads all of {OFFSETS_TOPIC}, {offsets:,} offsets in {parts.partitions} partitions, "
-        f"at most {parts.settings.max_offsets_per_trigger:,} in a batch"
-    )

@@ -32,11 +32,11 @@ from groupreplay.streaming.contract.probe_messages import ProbeMessage, RoundSum
 from groupreplay.streaming.kafka.broker_config import RetentionWatch
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.kafka.log_check import TopicEnds, last_records
+from groupreplay.streaming.kafka.log_watch import LogWatch, lost_log
 from groupreplay.streaming.prober.service import ProberProcess, ProberTask
 from groupreplay.streaming.run.heartbeat import HeartbeatWriter
 from groupreplay.streaming.run.identity import Identity
 from groupreplay.streaming.run.interface import Batch
-from groupreplay.streaming.run.log_watch import LogWatch, lost_log
 from groupreplay.streaming.run.status import JobIdentity, JobReport
 from groupreplay.streaming.watch.log_reader import Arrived, LogReader
 from groupreplay.streaming.watch.own_messages import OWN_TOPIC
