@@ -15,12 +15,14 @@ from groupreplay.app.serve.offsets_log.group_logs import (
     LiveLogs,
     LogUnreadError,
 )
+from groupreplay.app.serve.offsets_log.live_ends import LiveEnds
 from groupreplay.app.serve.watched_cluster import WatchedCluster
 from groupreplay.app.text.event_text import text_of
 from groupreplay.state.phrases import safe_text, timestamp, timestamp_ms
 from groupreplay.state.policy.context import MARK, Redaction
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.contract.messages import OBJECTS
+from groupreplay.timeline.commit_rates import CommitLog
 from groupreplay.timeline.document import (
     Remark,
     TimelineDocument,
@@ -30,6 +32,7 @@ from groupreplay.timeline.document import (
 )
 from groupreplay.timeline.group_timeline import timeline_document
 from groupreplay.timeline.states import TimelineInput
+from groupreplay.timeline.stop_cost import EndsOf
 from groupreplay.version import __version__
 
 #: Events of one timeline: the newest ones before its end, and their bytes.
@@ -67,10 +70,13 @@ class LiveTimelines:
     cluster: WatchedCluster
     _logs: LiveLogs = field(init=False)
     _answers: AnswersOfGroups = field(init=False)
+    #: Where no topic has answers, none has ends.
+    _ends: LiveEnds | None = field(init=False)
 
     def __post_init__(self) -> None:
         served, cluster = self.cluster.served, self.cluster
         self._logs = LiveLogs(served.source, cluster.redaction, lambda: cluster.log_watch.answers.error)
+        self._ends = None if cluster.answers else LiveEnds(served.sink, served.topics.probes)
         self._answers = cluster.answers or LiveAnswers(
             served.sink, served.topics.probes, lambda: cluster.watch.answers.error
         )
@@ -140,8 +146,16 @@ class LiveTimelines:
                 undated=log.undated,
                 known_until_ms=group_log.known_ms,
                 unread=unread,
+                ends_of=self._ends_of(log.commits(), context.cluster_id, now_ms),
             )
             return _remarked(timeline_document(whole, text_of), history)
+
+    def _ends_of(self, commits: CommitLog, cluster_id: str, now_ms: int) -> EndsOf | None:
+        """The recorded ends of the topics of these commits; None: there are none."""
+        if self._ends is None or not commits.places:
+            return None
+        ends = self._ends.of_topics({topic for topic, _ in commits.places}, cluster_id, now_ms)
+        return ends.spans if ends else None
 
 
 def _unread(what: Literal["log", "probes"], error: GroupReplayError, known_ms: int | None) -> Unread:
