@@ -26,38 +26,19 @@ _TURN_SECONDS = 0.25
 
 
 @dataclass
-class Feed:
-    """Writes ``rate`` records a second, in a thread; ``kind``: plain, transactional, compacted, recreated."""
+class Written:
+    """What was written to one incarnation of a topic: by partition the times and offsets, in order."""
 
-    servers: str
-    topic: str
-    kind: str
-    rate: int
-    #: By partition: the times and offsets of what was written, in order.
     times_ms: dict[int, list[int]] = field(default_factory=dict)
     offsets: dict[int, list[int]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _end: threading.Event = field(default_factory=threading.Event)
 
-    def __post_init__(self) -> None:
-        self._admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
-        self._create()
-        self._thread = threading.Thread(target=self._write, name=self.topic)
-        self._thread.start()
-
-    def close(self) -> None:
-        """Ends writing."""
-        self._end.set()
-        self._thread.join()
-
-    def create_again(self) -> None:
-        """Deletes the topic and creates it anew; what was written before is forgotten."""
-        self.close()
-        self._admin.delete_topics([self.topic])[self.topic].result(60)
-        wait_until(lambda: self.topic not in self._admin.list_topics(timeout=10).topics, 60)
-        self.times_ms, self.offsets = {}, {}
-        self._end = threading.Event()
-        self.__post_init__()
+    def note(self, message: Message) -> None:
+        """A record that the broker has appended."""
+        with self._lock:
+            partition = message.partition() or 0
+            self.times_ms.setdefault(partition, []).append(message.timestamp()[1])
+            self.offsets.setdefault(partition, []).append(message.offset() or 0)
 
     def count(self, since_ms: int, until_ms: int) -> int:
         """Offsets that were taken by records and markers after one time, up to another."""
@@ -75,6 +56,38 @@ class Feed:
             offsets = self.offsets.get(partition, ())
             number = bisect_right(offsets, offset - 1)
             return self.times_ms[partition][number] if number < len(offsets) else None
+
+
+@dataclass
+class Feed:
+    """Writes ``rate`` records a second, in a thread; ``kind``: plain, transactional, compacted, recreated."""
+
+    servers: str
+    topic: str
+    kind: str
+    rate: int
+    written: Written = field(default_factory=Written)
+    _end: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self._admin = AdminClient({"bootstrap.servers": self.servers, "log_level": 0})
+        self._create()
+        self._thread = threading.Thread(target=self._write, name=self.topic)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Ends writing."""
+        self._end.set()
+        self._thread.join()
+
+    def create_again(self) -> None:
+        """Deletes the topic and creates it anew; what is written then is another log."""
+        self.close()
+        self._admin.delete_topics([self.topic])[self.topic].result(60)
+        wait_until(lambda: self.topic not in self._admin.list_topics(timeout=10).topics, 60)
+        self.written = Written()
+        self._end = threading.Event()
+        self.__post_init__()
 
     def _create(self) -> None:
         config = COMPACTED if self.kind == "compacted" else SETTINGS
@@ -121,7 +134,4 @@ class Feed:
     def _delivered(self, error: object, message: Message) -> None:
         if error is not None:
             raise AssertionError(str(error))
-        with self._lock:
-            partition = message.partition() or 0
-            self.times_ms.setdefault(partition, []).append(message.timestamp()[1])
-            self.offsets.setdefault(partition, []).append(message.offset() or 0)
+        self.written.note(message)

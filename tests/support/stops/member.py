@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, KafkaException
 
 from groupreplay.streaming.base.clock import now_ms
 from support.kafka.clients import new_consumer
-from support.stops.feed import Feed
+from support.stops.feed import Feed, Written
 
 _TURN_SECONDS = 0.25
 _COMMIT_SECONDS = 1.0
@@ -21,11 +21,11 @@ _COMMIT_SECONDS = 1.0
 _SPEED = 4
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Stop:
     """What was done: from the last commit before to the first one after, by the client's clock.
 
-    ``offsets``: what was committed meanwhile. ``caught_up_ms``: the member had consumed all there was.
+    ``offsets``: what was committed meanwhile; ``written``: to the log, about ``rate`` records a second. ``caught_up_ms``: the member had consumed all there was.
     """
 
     group: str
@@ -35,6 +35,8 @@ class Stop:
     ended_ms: int
     caught_up_ms: int
     offsets: dict[int, int]
+    written: Written = field(repr=False)
+    rate: int
 
 
 @dataclass
@@ -70,7 +72,17 @@ class PlayedGroup:
             ended_ms = self._first_ms
             self.show(f"{self.group}: {kind} for {(ended_ms - began_ms) / 1000:.0f} s")
             self.stops.append(
-                Stop(self.group, self.feed.topic, kind, began_ms, ended_ms, self._caught_up_ms, offsets)
+                Stop(
+                    group=self.group,
+                    topic=self.feed.topic,
+                    kind=kind,
+                    began_ms=began_ms,
+                    ended_ms=ended_ms,
+                    caught_up_ms=self._caught_up_ms,
+                    offsets=offsets,
+                    written=self.feed.written,
+                    rate=self.feed.rate,
+                )
             )
             self._consume_until_caught_up(member, pause_seconds)
         member.close()

@@ -66,7 +66,7 @@ def played(
         copied = [*_GROUPREPLAY, "capture", "--bootstrap-server", servers, "-o", str(capture)]
         subprocess.run(copied, check=True, capture_output=True)
     all_stops = [stop for group in groups for stop in group.stops]
-    return score(capture, all_stops, feeds, 1_000 * INTERVAL_SECONDS), tally
+    return score(capture, all_stops, 1_000 * INTERVAL_SECONDS), tally
 
 
 def _compare(tool: object, servers: str, tally: Tally) -> None:

@@ -12,7 +12,6 @@ from groupreplay.streaming.sources.capture import CaptureSource
 from groupreplay.streaming.sources.recorded_ends import RecordedEnds, recorded_ends
 from groupreplay.timeline.lag import Committed, Range, lag_at
 from support.job.captures import invoke
-from support.stops.feed import Feed
 from support.stops.member import Stop
 
 #: Between the append of a record and the answer to the client that has noted it.
@@ -73,7 +72,7 @@ class Score:
             yield from tally.wrong
 
 
-def score(capture: Path, stops: Sequence[Stop], feeds: Mapping[str, Feed], interval_ms: int) -> Score:
+def score(capture: Path, stops: Sequence[Stop], interval_ms: int) -> Score:
     """The stops of a run, of which everything is in a capture; the ends were recorded at the interval."""
     rows = _history(capture)
     ends, read = recorded_ends(CaptureSource([capture]).open())
@@ -81,14 +80,13 @@ def score(capture: Path, stops: Sequence[Stop], feeds: Mapping[str, Feed], inter
         pass
     total = Score(stops=len(stops))
     for stop in stops:
-        feed = feeds[stop.topic]
-        _score_moments(total, stop, feed, ends, interval_ms)
+        _score_moments(total, stop, ends, interval_ms)
         mine = [row for row in rows if row["group_id"] == stop.group and row["cost"] is not None]
-        _score_cost(total, stop, feed, mine, interval_ms)
+        _score_cost(total, stop, mine, interval_ms)
     return total
 
 
-def _score_moments(score: Score, stop: Stop, feed: Feed, ends: RecordedEnds, interval_ms: int) -> None:
+def _score_moments(score: Score, stop: Stop, ends: RecordedEnds, interval_ms: int) -> None:
     """The lag in the stop, in records and in time."""
     for share in (0.3, 0.6, 0.9):
         at_ms = round(stop.began_ms + share * (stop.ended_ms - stop.began_ms))
@@ -96,10 +94,11 @@ def _score_moments(score: Score, stop: Stop, feed: Feed, ends: RecordedEnds, int
             lag = lag_at(ends.spans(stop.topic, partition), Committed(offset, stop.began_ms), at_ms)
             words = f"{stop.group} {stop.topic}-{partition} at {at_ms}: {lag}"
             truth = [
-                max(0, feed.end(partition, at_ms + slack) - offset) for slack in (-_ANSWER_MS, _ANSWER_MS)
+                max(0, stop.written.end(partition, at_ms + slack) - offset)
+                for slack in (-_ANSWER_MS, _ANSWER_MS)
             ]
             score.lag.see(_holds(lag.records, *truth), f"{words}; records {truth}")
-            written_ms = feed.written_ms(partition, offset)
+            written_ms = stop.written.written_ms(partition, offset)
             if written_ms is not None and written_ms <= at_ms:
                 late_ms = at_ms - written_ms
                 score.time.see(
@@ -110,11 +109,9 @@ def _score_moments(score: Score, stop: Stop, feed: Feed, ends: RecordedEnds, int
                 score.estimate.see(near, f"{words}; time {late_ms}")
 
 
-def _score_cost(
-    score: Score, stop: Stop, feed: Feed, rows: Sequence[Mapping[str, Any]], interval_ms: int
-) -> None:
-    truth = feed.count(stop.began_ms, stop.ended_ms)
-    slack = feed.rate * (interval_ms + _COMMIT_MS) / 1000
+def _score_cost(score: Score, stop: Stop, rows: Sequence[Mapping[str, Any]], interval_ms: int) -> None:
+    truth = stop.written.count(stop.began_ms, stop.ended_ms)
+    slack = stop.rate * (interval_ms + _COMMIT_MS) / 1000
     quiet = [row["cost"] for row in rows if row["event"] == "no commits" and _overlaps(row["cost"], stop)]
     words = f"{stop}: {truth} records; {quiet}"
     score.cost.see(len(quiet) == 1 and abs(quiet[0]["added"] - truth) <= slack, words)
@@ -125,7 +122,7 @@ def _score_cost(
         score.caught_up.see(is_near, words)
     for row in rows:
         if row["event"] == "rebalance.completed" and _overlaps(row["cost"], stop):
-            within = feed.count(row["cost"]["since_ms"], row["cost"]["until_ms"]) + slack
+            within = stop.written.count(row["cost"]["since_ms"], row["cost"]["until_ms"]) + slack
             score.rebalance.see(row["cost"]["added_least"] <= within, f"{stop}: {row['cost']}; {within}")
 
 

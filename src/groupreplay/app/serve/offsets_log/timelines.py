@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
@@ -22,7 +22,6 @@ from groupreplay.state.phrases import safe_text, timestamp, timestamp_ms
 from groupreplay.state.policy.context import MARK, Redaction
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.contract.messages import OBJECTS
-from groupreplay.timeline.commit_rates import CommitLog
 from groupreplay.timeline.document import (
     Remark,
     TimelineDocument,
@@ -125,6 +124,10 @@ class LiveTimelines:
         if answers.error is not None:
             unread.append(_unread("probes", answers.error, answers.known_ms))
         with group_log.lock:
+            topics = {topic for topic, _ in group_log.log.commits().places}
+        # Without the lock: whoever holds it may wait for brokers that are gone.
+        ends_of = self._ends_of(topics, context.cluster_id, now_ms)
+        with group_log.lock:
             log = group_log.log
             if not (history.events or log.records or group_log.rows or history.group_id):
                 return None
@@ -146,15 +149,15 @@ class LiveTimelines:
                 undated=log.undated,
                 known_until_ms=group_log.known_ms,
                 unread=unread,
-                ends_of=self._ends_of(log.commits(), context.cluster_id, now_ms),
+                ends_of=ends_of,
             )
             return _remarked(timeline_document(whole, text_of), history)
 
-    def _ends_of(self, commits: CommitLog, cluster_id: str, now_ms: int) -> EndsOf | None:
-        """The recorded ends of the topics of these commits; None: there are none."""
-        if self._ends is None or not commits.places:
+    def _ends_of(self, topics: Collection[str], cluster_id: str, now_ms: int) -> EndsOf | None:
+        """The recorded ends of these topics; None: there are none."""
+        if self._ends is None or not topics:
             return None
-        ends = self._ends.of_topics({topic for topic, _ in commits.places}, cluster_id, now_ms)
+        ends = self._ends.of_topics(topics, cluster_id, now_ms)
         return ends.spans if ends else None
 
 
