@@ -89,11 +89,15 @@ class _Partition:
             self._answers = table[:, 0], table[:, 1]
         return self._answers
 
-    def caught_up_ms(self, since_ms: int, backlog: int) -> int | None:
-        """The first moment from ``since_ms`` on at which the backlog may be this again: then, or at a commit."""
+    def caught_up_ms(self, since_ms: int, backlog: int, offset: int) -> int | None:
+        """The first moment from ``since_ms`` on, then or at a commit, at which all below an offset is consumed.
+
+        And the last recorded end is no further away than ``backlog``.
+        """
         first = int(np.searchsorted(self.at_ms, since_ms, side="right"))
         moments = np.concatenate([np.array([since_ms], np.int64), self.at_ms[first:]])
-        caught_up = np.flatnonzero(self.backlog(moments) <= backlog)
+        commits = self.offset[max(first - 1, 0) :]
+        caught_up = np.flatnonzero((commits >= offset) & (self.backlog(moments) <= backlog))
         return int(moments[caught_up[0]]) if len(caught_up) else None
 
 
@@ -212,11 +216,14 @@ class _Grown:
 
     def caught_up_ms(self) -> int | None:
         """When the partition was no further behind than at the begin."""
-        before = self.begin.records
+        before, after, committed = self.begin.records, self.end.records, self.partition.committed(self.end_ms)
         assert before is not None
-        return self.partition.caught_up_ms(
-            self.end_ms, before.estimate if before.most is None else before.most
-        )
+        assert after is not None
+        assert committed is not None
+        # Ends that were recorded before the stop show none of what came in it.
+        made_up = committed.offset + after.estimate - before.estimate
+        backlog = before.estimate if before.most is None else before.most
+        return self.partition.caught_up_ms(self.end_ms, backlog, made_up)
 
 
 def rebalance_cost(backlog: Backlog, at_ms: int, data: Data) -> StopCost | None:

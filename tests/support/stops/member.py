@@ -25,7 +25,8 @@ _SPEED = 4
 class Stop:
     """What was done: from the last commit before to the first one after, by the client's clock.
 
-    ``offsets``: what was committed meanwhile; ``written``: to the log, about ``rate`` records a second. ``caught_up_ms``: the member had consumed all there was.
+    ``offsets``: what was committed meanwhile; ``written``: to the log, about ``rate`` records a second.
+    ``caught_up_ms``: the member had consumed all there was.
     """
 
     group: str
