@@ -9,6 +9,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from groupreplay.timeline.lag import Committed
+
 Ints = npt.NDArray[np.int64]
 _Span = tuple[int, int]
 
@@ -61,6 +63,32 @@ class CommitLog:
     def partitions_committed(self, since_ms: int, until_ms: int) -> set[tuple[str, int]]:
         """The partitions with a commit in this time."""
         return {self.places[number] for number in np.unique(self.within(since_ms, until_ms).place).tolist()}
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffsets:
+    """The offsets of one partition over time, in log order; -1: none, it was removed."""
+
+    at_ms: Ints
+    offset: Ints
+
+    def at(self, at_ms: int) -> Committed | None:
+        """What is committed at a moment; None: nothing."""
+        number = int(np.searchsorted(self.at_ms, at_ms, side="right"))
+        if not number or self.offset[number - 1] < 0:
+            return None
+        return Committed(int(self.offset[number - 1]), int(self.at_ms[number - 1]))
+
+
+def committed_offsets(log: CommitLog) -> Iterator[tuple[tuple[str, int], CommittedOffsets]]:
+    """Those of each topic and partition."""
+    numbers, at_ms, offset = log.moves
+    order = np.argsort(numbers, kind="stable")
+    bounds = np.searchsorted(numbers[order], np.arange(len(log.places) + 1))
+    for number, place in enumerate(log.places):
+        mine = order[bounds[number] : bounds[number + 1]]
+        # A clock that was set back: what is later in the log counts.
+        yield place, CommittedOffsets(np.maximum.accumulate(at_ms[mine]), offset[mine])
 
 
 def bucket_width_ms(span_ms: int, most: int, least_ms: int = 0) -> int:

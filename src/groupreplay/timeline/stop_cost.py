@@ -7,7 +7,7 @@ where no ends were recorded the cost is not known, never 0.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -17,8 +17,8 @@ from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state.events.event import Cause, Event, Evidence, History
 from groupreplay.state.events.lag_events import RebalanceCost, StopCost
 from groupreplay.state.phrases import Data, counted, milliseconds, rebalance_length
-from groupreplay.timeline.commit_rates import CommitLog, Ints, pauses
-from groupreplay.timeline.lag import Committed, EndSpan, Lag, lag_at, log_begins, total
+from groupreplay.timeline.commit_rates import CommitLog, CommittedOffsets, Ints, committed_offsets, pauses
+from groupreplay.timeline.lag import EndSpan, Lag, lag_at, log_begins, total
 
 #: A topic and the number of a partition.
 Place: TypeAlias = tuple[str, int]
@@ -44,10 +44,9 @@ class QuietTime:
 
 @dataclass(slots=True)
 class _Partition:
-    """One partition: its commits in log order (offset -1: removed), and its recorded ends."""
+    """One partition: its committed offsets, and its recorded ends."""
 
-    at_ms: Ints
-    offset: Ints
+    commits: CommittedOffsets
     spans: Sequence[EndSpan]
     begins: Sequence[int] = field(default_factory=list)
     _firsts: list[int] = field(default_factory=list)
@@ -57,29 +56,22 @@ class _Partition:
         self.begins = log_begins(self.spans)
         self._firsts = [span.first_ms for span in self.spans]
 
-    def committed(self, at_ms: int) -> Committed | None:
-        """The commit that counts at a moment."""
-        number = int(np.searchsorted(self.at_ms, at_ms, side="right"))
-        if not number or self.offset[number - 1] < 0:
-            return None
-        return Committed(int(self.offset[number - 1]), int(self.at_ms[number - 1]))
-
     def lag(self, at_ms: int) -> Lag:
         """The lag at a moment, from the spans near it and those that show another log before."""
         here = bisect_right(self._firsts, at_ms)
         begin = self.begins[here - 1] if here else 0
         near = self.spans[max(begin + 1, here - _NEAR) : here + _NEAR]
-        return lag_at([*self.spans[max(begin - 1, 0) : begin + 1], *near], self.committed(at_ms), at_ms)
+        return lag_at([*self.spans[max(begin - 1, 0) : begin + 1], *near], self.commits.at(at_ms), at_ms)
 
     def backlog(self, moments: Ints) -> Ints:
         """The last recorded end minus the committed offset, at least, at these moments; 0 where one is not known."""
         first_ms, end = self.answers()
         place = np.searchsorted(first_ms, moments, side="right") - 1
-        commit = np.searchsorted(self.at_ms, moments, side="right") - 1
+        commit = np.searchsorted(self.commits.at_ms, moments, side="right") - 1
         is_known = (place >= 0) & (commit >= 0)
-        if not len(first_ms) or not len(self.at_ms):
+        if not len(first_ms) or not len(self.commits.at_ms):
             return np.zeros(len(moments), np.int64)
-        return np.where(is_known, np.maximum(end[place] - self.offset[commit], 0), 0)
+        return np.where(is_known, np.maximum(end[place] - self.commits.offset[commit], 0), 0)
 
     def answers(self) -> tuple[Ints, Ints]:
         """When each recorded end was answered, and the end."""
@@ -94,9 +86,9 @@ class _Partition:
 
         And the last recorded end is no further away than ``backlog``.
         """
-        first = int(np.searchsorted(self.at_ms, since_ms, side="right"))
-        moments = np.concatenate([np.array([since_ms], np.int64), self.at_ms[first:]])
-        commits = self.offset[max(first - 1, 0) :]
+        first = int(np.searchsorted(self.commits.at_ms, since_ms, side="right"))
+        moments = np.concatenate([np.array([since_ms], np.int64), self.commits.at_ms[first:]])
+        commits = self.commits.offset[max(first - 1, 0) :]
         caught_up = np.flatnonzero((commits >= offset) & (self.backlog(moments) <= backlog))
         return int(moments[caught_up[0]]) if len(caught_up) else None
 
@@ -106,7 +98,9 @@ class Backlog:
 
     def __init__(self, commits: CommitLog, ends_of: EndsOf) -> None:
         self._commits = commits
-        self._partitions = dict(_partitions(commits, ends_of))
+        self._partitions = {
+            place: _Partition(committed, ends_of(*place)) for place, committed in committed_offsets(commits)
+        }
 
     def __bool__(self) -> bool:
         return any(partition.spans for partition in self._partitions.values())
@@ -123,7 +117,7 @@ class Backlog:
         pairs = [
             (part, part.lag(begin_ms), part.lag(end_ms), end_ms)
             for place, (begin_ms, end_ms) in spans.items()
-            if (part := self._partitions[place]).committed(end_ms) is not None
+            if (part := self._partitions[place]).commits.at(end_ms) is not None
         ]
         known = [_Grown.of(*pair) for pair in pairs if all(lag.records is not None for lag in pair[1:3])]
         if not known:
@@ -216,7 +210,11 @@ class _Grown:
 
     def caught_up_ms(self) -> int | None:
         """When the partition was no further behind than at the begin."""
-        before, after, committed = self.begin.records, self.end.records, self.partition.committed(self.end_ms)
+        before, after, committed = (
+            self.begin.records,
+            self.end.records,
+            self.partition.commits.at(self.end_ms),
+        )
         assert before is not None
         assert after is not None
         assert committed is not None
@@ -257,17 +255,6 @@ def cost_event(completed: Mapping[str, Any], cost: StopCost, known_ms: int) -> E
         cause=cause or None,
         labels=data["labels"],
     )
-
-
-def _partitions(commits: CommitLog, ends_of: EndsOf) -> Iterator[tuple[Place, _Partition]]:
-    numbers, at_ms, offset = commits.moves
-    order = np.argsort(numbers, kind="stable")
-    bounds = np.searchsorted(numbers[order], np.arange(len(commits.places) + 1))
-    for number, place in enumerate(commits.places):
-        mine = order[bounds[number] : bounds[number + 1]]
-        # A clock that was set back: what is later in the log counts.
-        times = np.maximum.accumulate(at_ms[mine]) if len(mine) else at_ms[mine]
-        yield place, _Partition(times, offset[mine], ends_of(*place))
 
 
 def _text(added: int, partitions: int, unknown: int, later_ms: int | None) -> str:

@@ -40,8 +40,8 @@ def test_they_are_no_input_of_the_operator(message: TopicEnds | EndsRound) -> No
     assert message.dated_ms == 7
 
 
-@pytest.mark.parametrize("ends", ["[0,-1,0,1]", "[0,9,9]x", '["0",1,1,1]', "[0,99999999999999999999,0,1]"])
+@pytest.mark.parametrize("ends", ["[0,-1,0]", "[0,9,9]x", '["0",1,1]', "[0,99999999999999999999,0]"])
 def test_other_numbers_are_no_message(ends: str) -> None:
     """What other programs write is left out, and never raises."""
     key, value = encode_message(TOPIC)
-    assert decode_message(key, value.replace(b"[1,9,8,2]", ends.encode())) is None
+    assert decode_message(key, value.replace(b"[1,9,8]", ends.encode())) is None

@@ -79,7 +79,7 @@ class HistoryRow(msgspec.Struct, frozen=True, kw_only=True):
     members: list[str]
     why: str | None
     assumed: dict[str, int]
-    cost: StopCost | None
+    cost: StopCost | None = None
 
 
 class _GroupHistory:

@@ -23,7 +23,7 @@ from groupreplay.streaming.contract.probe_messages import Rights, RoundSummary
 from groupreplay.streaming.engine.json_messages import claim_row, event_row
 from groupreplay.streaming.engine.probe_rows import ProbeFilter
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.log_check import TopicEnds, last_records
+from groupreplay.streaming.kafka.log_check import LogEnds, last_records
 from groupreplay.streaming.kafka.log_watch import LogLostError, LogWatch, lost_log
 from groupreplay.streaming.kafka.output_topics import create_missing
 from groupreplay.streaming.kafka.publisher import MessageLimits, Publisher
@@ -286,7 +286,7 @@ class JobRun:
         # Connections of its own, because it runs in another thread.
         source, publisher = Connection(self._settings.source), Publisher(self._settings.sink_cluster)
         probes, clock, partitions = self._settings.topics.probes, self.clock, self._parts.partitions
-        ends = TopicEnds(source, OFFSETS_TOPIC, partitions)
+        ends = LogEnds(source, OFFSETS_TOPIC, partitions)
 
         def publish(topic: str, key: bytes, value: bytes) -> None:
             appended = publisher.publish(topic, [(key, value)])
