@@ -128,6 +128,7 @@ def main() -> None:
         asking = f"asking a broker for {asked.partitions:,} partitions, scaled"
         lines.append(f"| {asking} | {share:.1%} | |")
         show_progress(lines[-1])
+    with EmbeddedBroker() as broker:
         for changing in (0.0, 0.01, 0.1, 1.0):
             name = f"probes-{round(100 * changing)}"
             with probes_topic(broker, name) as (take, folder):

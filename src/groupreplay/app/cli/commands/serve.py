@@ -154,8 +154,9 @@ class _Site(NamedTuple):
 def command(settings: ServeSettings) -> int:
     """Serve a page of all groups and a page of each group, an API, /metrics, /healthz and /readyz.
 
-    Reads group-states, group-events and group-job, and __consumer_offsets for the page of a group, without joining a
-    consumer group; writes nothing to Kafka. With --metrics-only it reads those three topics alone and stores nothing.
+    Reads group-states, group-events and group-job, for lag also group-probes and the committed offsets of the groups,
+    and __consumer_offsets for the page of a group, without joining a consumer group; writes nothing to Kafka. With
+    --metrics-only it has no pages, and stores nothing.
     docs/serve.md has the pages, the API, and who may read them; docs/monitoring.md lists the metrics.
     """
     from groupreplay.app.exporter.http_server import open_server
