@@ -21,6 +21,7 @@ from groupreplay.streaming.contract.messages import CONDITIONS_KEY, JOB_KEY
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from support.histories.probed import START
 from support.incident_stories import incident_events
+from support.job.measured import measured_lags
 from support.job.sink_messages import SINCE_MS, document, events, job_document, stable, stuck
 from support.paths import ROOT
 from support.tools.monitoring_files import (
@@ -44,7 +45,11 @@ def exported() -> dict[str, set[str]]:
     """The exporter's output for a job that has a value for every metric: labels by metric."""
     picture = TopicsSnapshot()
     (calm, calm_report), (sick, sick_report) = stable(), stuck(for_ms=700_000)
-    expiring = {**msgspec.json.decode(document(calm, "calm")), "offsets": {"next_expiry_ms": START}}
+    expiring = {
+        **msgspec.json.decode(document(calm, "calm")),
+        "offsets": {"next_expiry_ms": START},
+        "labels": {"lag_objective": "5m"},
+    }
     picture.take_state(b"calm", msgspec.json.encode(expiring))
     picture.take_state(b"sick", document(sick, "sick"))
     for value in [*events(calm_report, "calm"), *events(sick_report, "sick")]:
@@ -53,9 +58,10 @@ def exported() -> dict[str, set[str]]:
     picture.take_job(JOB_KEY, job_document(SINCE_MS))
     blind = [{"condition": "job.blind", "severity": "ERROR", "what": "no_rights", "condition_id": "b"}]
     picture.take_job(CONDITIONS_KEY, msgspec.json.encode({"conditions": blind}))
+    limits = Limits(public_url="https://groups.example.com", kafka_exporter_names=True)
     return {
         sample.name: set(sample.labels)
-        for metric in measure(picture, SINCE_MS, Limits(public_url="https://groups.example.com"))
+        for metric in measure(picture, SINCE_MS, limits, lags=measured_lags(SINCE_MS))
         for sample in metric.samples
     }
 
@@ -243,5 +249,6 @@ def test_the_dashboard_leads_to_the_page_of_a_group() -> None:
         "States over time": [series],
         "Rebalances per hour, top 20 groups": [series],
         "Rebalances in progress": [series],
+        "Time lag beside rebalances, top 10 groups": [series],
         "Conditions over time": [series],
     }

@@ -53,7 +53,7 @@ class World:
     def end(self) -> PartitionEnds:
         """The end at this moment."""
         end = sum(at_ms <= self.now_ms for at_ms in self.appended_ms)
-        return PartitionEnds(0, end, end, 1)
+        return PartitionEnds(0, end, end)
 
     def round(self, fate: str, pause_ms: int, appended: list[int]) -> None:
         """The log grows during a pause, and the prober asks."""

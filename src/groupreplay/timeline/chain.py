@@ -16,6 +16,7 @@ from groupreplay.timeline.causes import Cause
 from groupreplay.timeline.conclusions import Conclusion, who
 from groupreplay.timeline.diagnosis import (
     BlamedMember,
+    Certainty,
     FirstStep,
     Link,
     blamed_member,
@@ -43,6 +44,9 @@ _STILL_GAPS: Final = 5
 _LEAST_STILL_MS: Final = 30_000
 #: Signs of a rebalance that lasted.
 REBALANCES: Final = frozenset({"rebalance.stuck", "rebalance.slow", SLOW_LEADER, FAILED_SYNCS})
+_ESTIMATE: Final = (
+    "the recorded ends of the partitions minus the committed offsets, between two answers an estimate"
+)
 _TRIGGERS: Final = {
     "first_join": "the first members joined",
     "member_joined": "{joined} joined",
@@ -251,7 +255,9 @@ def _cost(episode: Episode, members: Sequence[BlamedMember], facts: VerdictFacts
         quiet_partitions(episode.since_ms, episode.end_ms(facts), facts),
     )
     lasted = milliseconds(episode.end_ms(facts) - episode.since_ms)
-    parts = []
+    cost = facts.backlog.cost(episode.began_ms, episode.end_ms(facts)) if facts.backlog else None
+    is_behind = cost is not None and cost.added > 0
+    parts = [cost.text] if cost is not None and is_behind else []
     if quiet is not None and quiet[0]:
         parts.append(f"{lasted} without a commit on {counted(quiet[0], 'partition')}")
     if event is not None and (moved := event.number("partitions_moved")):
@@ -263,7 +269,10 @@ def _cost(episode: Episode, members: Sequence[BlamedMember], facts: VerdictFacts
     if not parts:
         return None
     evidence = evidence_of([event or episode.event, episode.event])
-    return link("cost", [f"{', '.join(parts)}."], facts.window, evidence)
+    certainty: Certainty = "inferred" if is_behind else "proven"
+    return link(
+        "cost", [f"{', '.join(parts)}."], facts.window, evidence, certainty, _ESTIMATE if is_behind else ""
+    )
 
 
 def _records_moved(episode: Episode, facts: VerdictFacts) -> Link | None:

@@ -9,7 +9,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-_Ints = npt.NDArray[np.int64]
+from groupreplay.timeline.lag import Committed
+
+Ints = npt.NDArray[np.int64]
 _Span = tuple[int, int]
 
 #: Widths of a bucket, in milliseconds.
@@ -29,14 +31,16 @@ class CommitLog:
     """All commits of a group in log order: ``places`` (topic, partition), indexes of it, and record timestamps.
 
     ``gaps`` are the times, in order, of which the group's partition of the log lacks records: perhaps commits.
-    ``repeats``: so many commits at least have the offset of the one before.
+    ``repeats``: so many commits at least have the offset of the one before. ``moves``: place, time and offset of the
+    commits and of the tombstones of offsets (-1), in log order; empty: they were not kept.
     """
 
     places: tuple[tuple[str, int], ...] = ()
-    place: _Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    at_ms: _Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    place: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    at_ms: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     gaps: tuple[_Span, ...] = ()
     repeats: int = 0
+    moves: tuple[Ints, Ints, Ints] = field(default_factory=lambda: (np.zeros(0, np.int64),) * 3)
 
     def within(self, since_ms: int, until_ms: int) -> CommitLog:
         """Those at or after ``since_ms`` and before ``until_ms``."""
@@ -59,6 +63,32 @@ class CommitLog:
     def partitions_committed(self, since_ms: int, until_ms: int) -> set[tuple[str, int]]:
         """The partitions with a commit in this time."""
         return {self.places[number] for number in np.unique(self.within(since_ms, until_ms).place).tolist()}
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffsets:
+    """The offsets of one partition over time, in log order; -1: none, it was removed."""
+
+    at_ms: Ints
+    offset: Ints
+
+    def at(self, at_ms: int) -> Committed | None:
+        """What is committed at a moment; None: nothing."""
+        number = int(np.searchsorted(self.at_ms, at_ms, side="right"))
+        if not number or self.offset[number - 1] < 0:
+            return None
+        return Committed(int(self.offset[number - 1]), int(self.at_ms[number - 1]))
+
+
+def committed_offsets(log: CommitLog) -> Iterator[tuple[tuple[str, int], CommittedOffsets]]:
+    """Those of each topic and partition."""
+    numbers, at_ms, offset = log.moves
+    order = np.argsort(numbers, kind="stable")
+    bounds = np.searchsorted(numbers[order], np.arange(len(log.places) + 1))
+    for number, place in enumerate(log.places):
+        mine = order[bounds[number] : bounds[number + 1]]
+        # A clock that was set back: what is later in the log counts.
+        yield place, CommittedOffsets(np.maximum.accumulate(at_ms[mine]), offset[mine])
 
 
 def bucket_width_ms(span_ms: int, most: int, least_ms: int = 0) -> int:

@@ -14,9 +14,11 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from groupreplay.state.events.lag_events import StopCost
 from groupreplay.timeline.diagnosis import Statement
 from groupreplay.timeline.event_folds import EventFold
 from groupreplay.timeline.present import Present
+from groupreplay.timeline.stop_cost import QuietTime
 
 #: The version of the document's form; it changes when a field changes its meaning or disappears.
 TIMELINE_FORM: Final = "groupreplay.timeline.v1"
@@ -152,6 +154,10 @@ class GenerationFlag:
     ]
     leader_slot: int | None
     event: int | None
+    cost: Annotated[
+        StopCost | None,
+        Meta(description="What it cost; null: not known, as without recorded ends of topics."),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -350,6 +356,12 @@ class TimelineDocument:
         ),
     ] = None
     unread: tuple[Unread, ...] = ()
+    quiet_times: Annotated[
+        tuple[QuietTime, ...],
+        Meta(
+            description="Times without commits in which records came; empty also where no ends of topics were recorded."
+        ),
+    ] = ()
     commit_gaps: Annotated[
         tuple[Span, ...],
         Meta(

@@ -15,6 +15,7 @@ from groupreplay.timeline.document import ConditionBar, GenerationFlag, OffsetCh
 from groupreplay.timeline.event_reading import ReadEvent, whole, words
 from groupreplay.timeline.facts import SAME_MOMENT_MS, is_failed_sync, is_slow_leader, worst
 from groupreplay.timeline.states import CoordinatorSeen, ProbedState
+from groupreplay.timeline.stop_cost import Backlog
 
 MEMBER_LEFT: Final = "member.left"
 COMPLETED: Final = "rebalance.completed"
@@ -36,7 +37,7 @@ class VerdictFacts:
     """What a verdict is made from.
 
     ``condition_events`` has for each condition the event that says most. ``answers`` and ``coordinators`` are those of
-    a prober. ``begins_inside``: what was before ``since_ms`` is not known.
+    a prober. ``begins_inside``: what was before ``since_ms`` is not known. ``backlog`` None: no ends were recorded.
     """
 
     since_ms: int
@@ -57,6 +58,7 @@ class VerdictFacts:
     coordinators: Sequence[CoordinatorSeen] = ()
     probed: bool = True
     begins_inside: bool = False
+    backlog: Backlog | None = None
     runbook: str = Policy().runbook
 
     @property

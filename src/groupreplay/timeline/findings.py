@@ -21,6 +21,7 @@ from groupreplay.timeline.document import (
 from groupreplay.timeline.event_reading import ReadEvent, whole, words
 from groupreplay.timeline.facts import SAME_MOMENT_MS, GapFinder, worst
 from groupreplay.timeline.lanes import Lanes
+from groupreplay.timeline.stop_cost import Backlog, rebalance_cost
 
 #: The index of an event's row, None if it has none.
 RowOf = Callable[[ReadEvent], "int | None"]
@@ -33,12 +34,14 @@ _OLD: Final = ("old_offset", "lost_offset", "from_offset", "previous_offset")
 _NEW: Final = ("new_offset", "to_offset")
 
 
-def generation_flags(events: Sequence[ReadEvent], row_of: RowOf, slot_of: SlotOf) -> list[GenerationFlag]:
-    """The completed rebalances, in order."""
+def generation_flags(
+    events: Sequence[ReadEvent], row_of: RowOf, slot_of: SlotOf, backlog: Backlog | None = None
+) -> list[GenerationFlag]:
+    """The completed rebalances, in order; each with its cost where the ``backlog`` is known."""
     flags, before_ms = list[GenerationFlag](), None
     for event in events:
         if event.name == "rebalance.completed":
-            flags.append(_flag(event, before_ms, row_of, slot_of))
+            flags.append(_flag(event, before_ms, row_of, slot_of, backlog))
         if event.name == "rebalance.started":
             # Of a classic group it is that of the first one, whose number nothing shows.
             earliest_ms = event.number("since_ms_earliest")
@@ -48,7 +51,9 @@ def generation_flags(events: Sequence[ReadEvent], row_of: RowOf, slot_of: SlotOf
     return flags
 
 
-def _flag(event: ReadEvent, before_ms: int | None, row_of: RowOf, slot_of: SlotOf) -> GenerationFlag:
+def _flag(
+    event: ReadEvent, before_ms: int | None, row_of: RowOf, slot_of: SlotOf, backlog: Backlog | None
+) -> GenerationFlag:
     length = rebalance_length(event.data)
     leader, skipped = length.slow_leader, event.number("skipped_generations") or 0
     begun_ms = event.time_ms - (length.sync_ms or 0)
@@ -74,6 +79,7 @@ def _flag(event: ReadEvent, before_ms: int | None, row_of: RowOf, slot_of: SlotO
         slow_leader=None if leader is None else phrases.member(leader),
         leader_slot=None if leader is None else slot_of(words(leader.get("member_id"))),
         event=row_of(event),
+        cost=rebalance_cost(backlog, event.time_ms, event.data) if backlog else None,
     )
 
 

@@ -41,6 +41,7 @@ from groupreplay.timeline.present import Present, present
 from groupreplay.timeline.remarks import DocumentSums, remarks
 from groupreplay.timeline.rows import RowSums, SlotSums, Window, event_lanes, slot_lanes, topic_rows
 from groupreplay.timeline.states import TimelineInput, state_spans
+from groupreplay.timeline.stop_cost import Backlog
 from groupreplay.timeline.trace_marks import trace_marks
 from groupreplay.timeline.verdict import verdict
 
@@ -67,7 +68,9 @@ def timeline_document(
         told.kept, whole_bodies, members.lanes, members.slots, members.sums.renumbered, text_of
     )
     changes = findings.offset_changes(told.here, told.row_of)
-    flags = findings.generation_flags(told.here, told.row_of, members.slot_of)
+    backlog = None if given.ends_of is None else Backlog(given.commits, given.ends_of) or None
+    flags = findings.generation_flags(told.here, told.row_of, members.slot_of, backlog)
+    quiet_times = backlog.quiet_times(*_known(window, given.known_until_ms)) if backlog else []
     shown_flags = kept_generations(flags, limits.generations)
     sums = replace(
         sums,
@@ -78,10 +81,13 @@ def timeline_document(
     return replace(
         document,
         verdict=tuple(
-            verdict(_verdict_facts(document, given, members, flags, changes, told.here), document.unread)
+            verdict(
+                _verdict_facts(document, given, members, flags, changes, told.here, backlog), document.unread
+            )
         ),
         remarks=tuple(remarks(given, told.here, document, sums, unread=members.lanes.unread)),
         generations=tuple(shown_flags),
+        quiet_times=tuple(quiet_times[: limits.generations]),
         present=_present(document, given, members, told, limits),
         offset_changes=tuple(changes[: limits.offset_changes]),
         events=tuple(rows),
@@ -234,6 +240,7 @@ def _verdict_facts(
     flags: Sequence[GenerationFlag],
     changes: Sequence[OffsetChange],
     events: Sequence[ReadEvent],
+    backlog: Backlog | None,
 ) -> VerdictFacts:
     holding = [lane for lane in document.slots if lane.tenures and lane.tenures[-1].until_ms is None]
     return VerdictFacts(
@@ -244,6 +251,7 @@ def _verdict_facts(
         slots=document.slots,
         changes=changes,
         commits=given.commits,
+        backlog=backlog,
         state=document.states[-1].state if document.states else None,
         members=len(holding),
         events=events,

@@ -138,6 +138,14 @@ def _log_of(spans: Sequence[EndSpan], at_ms: int) -> tuple[Sequence[EndSpan], bo
     return spans[first : last + 1], first > 0 and spans[first - 1].topic_id != spans[first].topic_id
 
 
+def log_begins(spans: Sequence[EndSpan]) -> list[int]:
+    """For each span the index of the first one of the same log."""
+    begins = list[int]()
+    for place, span in enumerate(spans):
+        begins.append(begins[-1] if place and _goes_on(spans[place - 1], span) else place)
+    return begins
+
+
 def _goes_on(before: EndSpan, after: EndSpan) -> bool:
     if before.topic_id != after.topic_id:
         return False

@@ -26,6 +26,7 @@ from groupreplay.state.snapshot.modern import Modern
 from groupreplay.state.snapshot.observations import GroupRecord
 from groupreplay.timeline.commit_rates import CommitLog
 from groupreplay.timeline.document import TimelineSource, Unread
+from groupreplay.timeline.stop_cost import EndsOf
 
 _DEAD: Final = Phase.DEAD.value
 _EMPTY: Final = Phase.EMPTY.value
@@ -284,7 +285,8 @@ class TimelineInput:
     ``assumed`` are the numbers that ``offsets`` rest on and that no broker has given. The log is known up to
     ``known_until_ms``, the events up to ``events_until_ms`` (None: the end of the document); ``unread`` is what
     could not be read. ``asked``: the prober's first and last round that are known; ``misdated`` counts answers that
-    are not used for the sake of their times. ``runbook`` is the page of the runbook.
+    are not used for the sake of their times. ``runbook`` is the page of the runbook. ``ends_of``: the recorded ends of
+    partitions; None: there are none.
     """
 
     group_id: str
@@ -311,3 +313,4 @@ class TimelineInput:
     misdated: int = 0
     assumed: Mapping[str, int] = field(default_factory=dict)
     runbook: str = Policy().runbook
+    ends_of: EndsOf | None = None

@@ -95,6 +95,7 @@ def test_a_classic_life(tmp_path: Path) -> None:
         "members": [a],
         "why": f"member_left, took at most 6.0 s, {b}: left",
         "assumed": {},
+        "cost": None,
     }
 
 

@@ -2,38 +2,50 @@
 
 from __future__ import annotations
 
-from groupreplay.app.inspection.lag_history import CommitHistory, moments
+from groupreplay.app.inspection.lag_history import moments
+from groupreplay.state.snapshot.observations import GroupRecord
 from groupreplay.streaming.engine.group_choice import GroupChoice
+from groupreplay.streaming.engine.group_log import GroupLogs
+from groupreplay.timeline.commit_rates import CommittedOffsets, committed_offsets
 from groupreplay.timeline.lag import Committed
 from support.histories.builders import commit, no_offset
 from support.job.captures import raw, rows_batch
 
-PLACE = ("g", "t", 0)
+
+def committed(
+    *log: GroupRecord, groups: GroupChoice | None = None
+) -> dict[tuple[str, int], CommittedOffsets]:
+    """What the group of a log has committed over time, by partition."""
+    logs = GroupLogs(groups or GroupChoice())
+    for _ in logs.reading(iter([rows_batch(raw(log))])):
+        pass
+    return dict(committed_offsets(logs.logs["g"].commits()))
 
 
 def test_the_commit_that_counts() -> None:
     """The last one before the moment; none before the first one, and none after the offset was removed."""
-    commits = CommitHistory(GroupChoice())
-    log = [commit("t", 0, 5, at=10), commit("t", 0, 9, at=20), no_offset("t", 0, at=30)]
-    commits.read([rows_batch(raw(log))])
-    counted = [commits.at(PLACE, at_ms) for at_ms in (9, 10, 19, 20, 29, 30)]
+    log = (commit("t", 0, 5, at=10), commit("t", 0, 9, at=20), no_offset("t", 0, at=30))
+    commits = committed(*log)["t", 0]
     first, second = Committed(5, 10), Committed(9, 20)
-    assert counted == [None, first, first, second, second, None]
-    assert commits.latest_ms == 30
+    assert [commits.at(at_ms) for at_ms in (9, 10, 19, 20, 29, 30)] == [
+        None,
+        first,
+        first,
+        second,
+        second,
+        None,
+    ]
 
 
 def test_a_clock_that_was_set_back() -> None:
     """What is later in the log counts, whatever its time."""
-    commits = CommitHistory(GroupChoice())
-    commits.read([rows_batch(raw([commit("t", 0, 5, at=10), commit("t", 0, 9, at=3)]))])
-    assert commits.at(PLACE, 10) == Committed(9, 10)
+    commits = committed(commit("t", 0, 5, at=10), commit("t", 0, 9, at=3))["t", 0]
+    assert commits.at(10) == Committed(9, 10)
 
 
 def test_other_groups_are_left_out() -> None:
     """Only the groups that are asked for are kept in memory."""
-    commits = CommitHistory(GroupChoice(["h"]))
-    commits.read([rows_batch(raw([commit("t", 0, 5, at=10)]))])
-    assert commits.times_ms == {}
+    assert committed(commit("t", 0, 5, at=10), groups=GroupChoice(["h"])) == {}
 
 
 def test_moments() -> None:

@@ -15,33 +15,13 @@ from groupreplay.streaming.local.jars import jar_paths
 from support.job.captures import invoke
 from support.kafka.clients import commit_once, make_topics, new_consumer, produce
 from support.kafka.kafka_classes import Jvm
+from support.kafka.kafka_tool import TOOL
 from support.kafka.waiting import wait_until
 
 pytestmark = pytest.mark.broker
 
 TOPIC = "beside-kafka"
 CLASSIC, STATIC, NEW, EMPTY = "beside-classic", "beside-static", "beside-kip848", "beside-without-members"
-#: Kafka's tool in a JVM that stays: its start takes longer than the tool does.
-TOOL = """
-import java.io.ByteArrayOutputStream;
-import java.io.PrintStream;
-import org.apache.kafka.tools.consumer.group.ConsumerGroupCommand;
-
-public class Tool {
-    public String run(String words) throws Exception {
-        PrintStream before = System.out;
-        ByteArrayOutputStream bytes = new ByteArrayOutputStream();
-        System.setOut(new PrintStream(bytes, true, "UTF-8"));
-        try {
-            ConsumerGroupCommand.main(words.split(" "));
-        } finally {
-            System.setOut(before);
-        }
-        return bytes.toString("UTF-8");
-    }
-}
-"""
-
 #: Rows as a group, and for each a dict from Kafka's heading to the cell.
 Rows = list[dict[str, str]]
 

@@ -13,6 +13,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from groupreplay.app.exporter.lag_watch import LagWatch
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.partition_ends import EndsRound
@@ -211,3 +212,37 @@ def test_a_topic_that_is_deleted_and_created_again(
         new = recorded.offset(recorded.captured(), group)
     assert recorded.offset(old, group, "--at", old_ms)["lag"] == 4
     assert (new["lag"], new["log_end_offset"], new["lag_notes"]) == (18, 20, [])
+
+
+def test_the_metrics_measure_what_the_brokers_return(broker: EmbeddedBroker, tmp_path: Path) -> None:
+    """Committed offsets of the brokers beside recorded ends: the lag of Kafka's tools, and 0 of a group in step."""
+    servers, topic = broker.bootstrap_servers, "lag-metrics"
+    make_topics(servers, {topic: 1})
+    produce(servers, topic, [(None, b"x")] * 9)
+    commit_once(servers, "measured-behind", TopicPartition(topic, 0, 4))
+    commit_once(servers, "measured-in-step", TopicPartition(topic, 0, 9))
+    cluster = Cluster(bootstrap_servers=servers)
+    with recording(broker, "probes-metrics", tmp_path) as recorded:
+        recorded.settled()
+        watch = LagWatch(cluster, cluster, "probes-metrics", now_ms, 5_000)
+        watch.measure()
+        assert lags_of(watch) == {"measured-behind": 5, "measured-in-step": 0}
+        # A commit that is newer than the recorded ends is in step, too.
+        produce(servers, topic, [(None, b"x")] * 3)
+        commit_once(servers, "measured-in-step", TopicPartition(topic, 0, 12))
+        watch.measure()
+        assert lags_of(watch)["measured-in-step"] == 0
+        recorded.settled()
+        watch.measure()
+        assert lags_of(watch) == {"measured-behind": 8, "measured-in-step": 0}
+        assert watch.measured.is_fresh(now_ms())
+
+
+def lags_of(watch: LagWatch) -> dict[str, int | None]:
+    """The lag of each group of the test."""
+    return {
+        group: partition.lag.records and partition.lag.records.estimate
+        for group, partitions in watch.measured.groups.items()
+        if group.startswith("measured-")
+        for partition in partitions
+    }

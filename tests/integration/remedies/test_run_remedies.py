@@ -19,9 +19,9 @@ from confluent_kafka import TopicPartition
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster, TopicNames
+from groupreplay.streaming.kafka.log_watch import LogLostError, lost_log
 from groupreplay.streaming.kafka.rights import SPARK_GROUPS, source_rights
 from groupreplay.streaming.run import job_run
-from groupreplay.streaming.run.log_watch import LogLostError, lost_log
 from groupreplay.streaming.spark.checkpoint_files import DRIVER_FILE
 from groupreplay.streaming.spark.event_frame import event_frame
 from groupreplay.streaming.spark.faults import failure_text, known_fault
@@ -150,7 +150,7 @@ def test_a_log_that_is_another_one(stored: Stored, tmp_path: Path, monkeypatch: 
     with monkeypatch.context() as patch:
         patch.setattr(job_run, "lost_log", lost_twice)
         told = stored.refused(checkpoint)
-    read_remedy("streaming.run.log_watch: start again:", told)
+    read_remedy("streaming.kafka.log_watch: start again:", told)
     stored.runs(checkpoint)
     assert answer()["status"] == "ok"
     assert len(named(list(read_events(stored.server, topics).values()), "job.gap")) == 1

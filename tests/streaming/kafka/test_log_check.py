@@ -26,7 +26,7 @@ from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.log import EpochEnd, PartitionMark, RecordMark, record_digest
 from groupreplay.streaming.kafka import log_check
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.log_check import TopicEnds, cut_partitions, last_records, present_ends
+from groupreplay.streaming.kafka.log_check import LogEnds, cut_partitions, last_records, present_ends
 from support.kafka.blank_brokers import blank_broker
 from support.kafka.clients import make_topics, produce
 from support.kafka.lost_records import cut_log, log_size
@@ -212,11 +212,11 @@ class Admin:
         """Nothing to call back."""
 
 
-def ends_of(admin: Admin, partitions: int = 4) -> TopicEnds:
+def ends_of(admin: Admin, partitions: int = 4) -> LogEnds:
     """The topic on this cluster."""
     connection = Connection(Cluster(bootstrap_servers="h:1"))
     connection._admin = cast("AdminClient", admin)
-    return TopicEnds(connection, "t", partitions)
+    return LogEnds(connection, "t", partitions)
 
 
 def test_all_answer() -> None:

@@ -11,7 +11,7 @@ from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.log_ends import ReadableTopics, TopicLayout, read_ends, readable_topics
 from support.kafka.answered_ends import AnsweredEnds
 
-FIVE = PartitionEnds(1, 5, 4, 2)
+FIVE = PartitionEnds(1, 5, 4)
 CLUSTER = AnsweredEnds(
     {("t", 0): FIVE, ("t", 1): FIVE, ("__internal", 0): FIVE},
     leaderless={("t", 2)},
@@ -42,15 +42,15 @@ def test_a_partition_without_an_answer_has_no_ends() -> None:
 
 def test_answers_of_different_moments_do_not_contradict_each_other() -> None:
     """Three requests are three moments: the log start and the last stable offset are never behind the end."""
-    later = AnsweredEnds({("t", 0): PartitionEnds(9, 5, 7, 2)})
-    assert read_ends(cast(Connection, later), [("t", 0)]) == {("t", 0): PartitionEnds(5, 5, 5, 2)}
+    later = AnsweredEnds({("t", 0): PartitionEnds(9, 5, 7)})
+    assert read_ends(cast(Connection, later), [("t", 0)]) == {("t", 0): PartitionEnds(5, 5, 5)}
 
 
 def test_a_known_log_start_is_not_asked_for() -> None:
     """It is taken as it is."""
     cluster = AnsweredEnds({("t", 0): FIVE, ("t", 1): FIVE})
     ends = read_ends(cast(Connection, cluster), list(cluster.ends), {("t", 0): 3})
-    assert ends == {("t", 0): PartitionEnds(3, 5, 4, 2), ("t", 1): FIVE}
+    assert ends == {("t", 0): PartitionEnds(3, 5, 4), ("t", 1): FIVE}
     assert cluster.asked == [[("t", 1)]]
 
 

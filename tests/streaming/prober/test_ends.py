@@ -10,7 +10,7 @@ from groupreplay.streaming.kafka.log_ends import Place, ReadableTopics, TopicLay
 from groupreplay.streaming.prober.ends import EndsRecorder, EndsTaken, ends_thread
 from support.kafka.waiting import wait_until
 
-FIVE, NINE = PartitionEnds(0, 5, 5, 1), PartitionEnds(0, 9, 8, 1)
+FIVE, NINE = PartitionEnds(0, 5, 5), PartitionEnds(0, 9, 8)
 
 
 class Brokers:

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 from unittest.mock import Mock, call
@@ -20,15 +21,25 @@ import psutil
 import pytest
 
 from groupreplay.state.conditions.job_blind import GRANT_DESCRIBE
+from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.base.clock import AppendedMessage
 from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.probe_messages import GroupAnswer, RoundSummary, decode_message
 from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.log_ends import ReadableTopics
 from groupreplay.streaming.kafka.publisher import MessageTooLargeError
 from groupreplay.streaming.prober import service
+from groupreplay.streaming.prober.ends import EndsRecorder
 from groupreplay.streaming.prober.prober import ProbeRound
-from groupreplay.streaming.prober.service import LastRounds, ProberProcess, ProberTask, last_rounds
+from groupreplay.streaming.prober.service import (
+    LastRounds,
+    ProberProcess,
+    ProberTask,
+    ProbeTarget,
+    keep_probing,
+    last_rounds,
+)
 from support.job.captures import CLUSTER_ID, invoke
 from support.job.probes import PROBES, asked, beat, summed_up
 from support.kafka.probes_topic import ProbesTopic
@@ -274,3 +285,46 @@ def test_the_last_rounds(topic: ProbesTopic) -> None:
     assert last_rounds(Connection(CLUSTER), PROBES, "another", 2) == LastRounds()
     topic.partitions = 0
     assert last_rounds(Connection(CLUSTER), PROBES, CLUSTER_ID, 2) == LastRounds()
+
+
+def test_rounds_for_stuck_groups_never_wait_for_the_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a question about the ends of partitions has no answer, the rounds of the prober go on."""
+    asked, answered, stop = threading.Event(), threading.Event(), StopRequest()
+    rounds: list[str] = []
+
+    def asks(*_: object, **__: object) -> EndsRecorder:
+        def topics() -> ReadableTopics:
+            asked.set()
+            answered.wait(60)
+            return ReadableTopics()
+
+        return EndsRecorder(
+            topics=topics, ends=lambda *_: {}, cluster_id="c", clock=lambda: 1, interval_ms=1_000
+        )
+
+    monkeypatch.setattr(service, "ends_recorder", asks)
+    monkeypatch.setattr(service, "Publisher", lambda _: None)
+    monkeypatch.setattr(
+        service,
+        "prober_thread",
+        lambda *_, **__: Background(name="rounds", tick=lambda: rounds.append("round"), pause_seconds=0.01),
+    )
+    target = ProbeTarget(
+        source=Cluster(bootstrap_servers="h:1"),
+        sink=Cluster(bootstrap_servers="h:1"),
+        topic="probes",
+        cluster_id="c",
+        interval_seconds=1.0,
+        ends_interval_seconds=1.0,
+    )
+    thread = threading.Thread(target=keep_probing, args=(target, lambda _: None, stop))
+    thread.start()
+    try:
+        assert asked.wait(60)
+        before = len(rounds)
+        wait_until(lambda: len(rounds) >= before + 5)
+        assert not answered.is_set()
+    finally:
+        answered.set()
+        stop.make()
+        thread.join(60)

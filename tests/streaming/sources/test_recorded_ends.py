@@ -16,7 +16,7 @@ from groupreplay.timeline.lag import EndSpan
 from support.job.captures import CLUSTER_ID
 from support.job.probes import beat, ends_round, probes_batch, topic_ends
 
-FIVE, NINE = PartitionEnds(1, 5, 4, 0), PartitionEnds(1, 9, 9, 0)
+FIVE, NINE = PartitionEnds(1, 5, 4), PartitionEnds(1, 9, 9)
 SECOND = 1_000
 
 

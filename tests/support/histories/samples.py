@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,9 +14,11 @@ from groupreplay.state.events.event import Fact, JobGap, UnreadRange, gap_event
 from groupreplay.state.events.group_events import (
     GroupQuarantined,
     GroupStateDamaged,
+    RebalanceCompleted,
     RecordMalformed,
     RecordSkipped,
 )
+from groupreplay.state.events.lag_events import StopCost
 from groupreplay.state.events.offset_events import (
     OffsetRewound,
     OffsetsDeleted,
@@ -27,6 +29,7 @@ from groupreplay.state.events.offset_events import (
 )
 from groupreplay.state.output.envelope import cloud_event
 from groupreplay.state.policy.context import DEFAULT_RETENTION_MS
+from groupreplay.timeline.stop_cost import cost_event
 from support.histories.builders import (
     CONTEXT,
     asked_for,
@@ -166,6 +169,26 @@ def of_offsets() -> list[Event]:
     ]
 
 
+def cost(events: Iterable[Event]) -> Event:
+    """What the first completed rebalance of these events cost."""
+    completed = next(event for event in events if isinstance(event.fact, RebalanceCompleted))
+    stop = StopCost(
+        since_ms=1_000,
+        until_ms=completed.time_ms,
+        partitions=6,
+        added=1_234_000,
+        added_least=1_100_000,
+        added_most=1_300_000,
+        lag_begin=12,
+        lag_end=1_234_012,
+        lag_peak=1_300_000,
+        caught_up_ms=completed.time_ms + 720_000,
+        lag_unknown=0,
+        text="+ 1.2 M records on 6 partitions, caught up 12 min 0 s later",
+    )
+    return cost_event(written(completed), stop, 0)
+
+
 def one_of_each() -> list[Event]:
     """Every fact there is, told by a history, and every condition, firing and resolved, made by hand."""
     _, events = replay(
@@ -191,6 +214,7 @@ def one_of_each() -> list[Event]:
         quarantined(),
         state_damaged(),
         *told_incident(),
+        cost(events),
         *condition_events(),
     ]
 

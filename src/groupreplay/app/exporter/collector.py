@@ -13,6 +13,8 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, Final
 
 from groupreplay.app.exporter.feed import Limits, heartbeat_age, is_fresh, is_up
+from groupreplay.app.exporter.lag_metrics import measure_lags
+from groupreplay.app.exporter.lag_watch import MeasuredLags
 from groupreplay.app.exporter.metric_catalog import PREFIX_GROUP, PREFIX_JOB, STATES, Sheet
 from groupreplay.state.conditions.rebalance_stuck import WEDGED
 from groupreplay.state.events.event import Severity
@@ -55,11 +57,16 @@ class ShownGroups:
 
 
 def measure(
-    snapshot: TopicsSnapshot | None, now_ms: int, limits: Limits, *, topics_up: bool = True
+    snapshot: TopicsSnapshot | None,
+    now_ms: int,
+    limits: Limits,
+    *,
+    topics_up: bool = True,
+    lags: MeasuredLags | None = None,
 ) -> list[Metric]:
     """All metrics at this moment; without a snapshot only those about the exporter.
 
-    ``topics_up``: whether the exporter can read the topics now.
+    ``topics_up``: whether the exporter can read the topics now. ``lags`` None: they are not measured.
     """
     sheet = Sheet(
         blind=snapshot is None or not is_fresh(snapshot, now_ms, limits),
@@ -76,6 +83,8 @@ def measure(
         _measure_groups(sheet, snapshot, now_ms, limits)
         _measure_job_conditions(sheet, snapshot)
         _measure_incidents(sheet, snapshot)
+        if lags is not None and lags.answered_ms:
+            measure_lags(sheet, snapshot, lags, now_ms, limits)
         if snapshot.job is not None:
             _measure_job(sheet, snapshot, snapshot.job, now_ms, limits)
     return list(sheet.metrics())

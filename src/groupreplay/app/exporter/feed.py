@@ -237,12 +237,15 @@ class Limits:
     """``max_groups`` have series. Without a heartbeat for ``timeout_seconds`` the job is down; None: 3 triggers.
 
     With single runs (``run --once``) the time counts from the last caught-up time; None: two hours. ``public_url`` is
-    the address of the pages as others reach them; empty: it is not known.
+    the address of the pages as others reach them; empty: it is not known. ``by_partition``: lag has a series for each
+    partition; ``kafka_exporter_names``: it has those of kafka_exporter, too.
     """
 
     max_groups: int = 5_000
     public_url: str = ""
     timeout_seconds: float | None = None
+    by_partition: bool = False
+    kafka_exporter_names: bool = False
 
 
 def heartbeat_age(snapshot: TopicsSnapshot, now_ms: int) -> float:

@@ -70,6 +70,19 @@ def _of_program(name: str, text: str, *labels: str) -> Meter:
     return _meter(PREFIX_JOB + name, text, labels, always=True)
 
 
+def _of_lag(name: str, text: str, *labels: str) -> Meter:
+    # It does not depend on the job: without recorded ends it has no samples.
+    return _meter(name, text, ("cluster", "consumergroup", "topic", *labels), always=True)
+
+
+#: Names and texts of danielqsj/kafka_exporter; ``members`` is a metric in any case.
+_OF_KAFKA_EXPORTER: Final = (
+    ("current_offset", "The committed offset.", "partition"),
+    ("current_offset_sum", "The committed offsets of a topic."),
+    ("lag", "Records that the group has not consumed.", "partition"),
+    ("lag_sum", "The same of a topic."),
+)
+
 METERS: Final = (
     _of_group("group_state", f"State of the group: 0 unknown, {_NUMBERS}."),
     _of_group("members", "Members of the group."),
@@ -136,6 +149,35 @@ METERS: Final = (
         "text",
         "first",
         "runbook",
+    ),
+    _of_lag(
+        "groupreplay_group_lag",
+        "Records that the group has not consumed of a topic, by the ends that were recorded last; with "
+        "`--partition-metrics` for each `partition`. Partitions of unknown lag are left out.",
+    ),
+    _of_lag(
+        "groupreplay_group_lag_seconds",
+        "How long ago the end of the topic passed the committed offset: the age of the first record that is not "
+        "consumed, of the partition that is furthest behind.",
+    ),
+    _of_lag(
+        "groupreplay_group_committed_offset", "Committed offsets, summed up: it moves when the group commits."
+    ),
+    _of_lag(
+        "groupreplay_group_lag_unknown_partitions", "Partitions with a committed offset and no known lag."
+    ),
+    _meter(
+        "groupreplay_group_lag_objective_seconds",
+        "The longest time lag that the rules allow the group: their label `lag_objective`, such as `5m`.",
+        ("cluster", "consumergroup"),
+        always=True,
+    ),
+    _of_job("ends_timestamp_seconds", "When the ends of partitions were recorded last.", always=True),
+    *(
+        _of_lag(
+            PREFIX_GROUP + name, f"{text} With `--kafka-exporter-names`, as kafka_exporter names it.", *more
+        )
+        for name, text, *more in _OF_KAFKA_EXPORTER
     ),
     _of_job("groups", "Groups by type and state, all of them.", "type", "state"),
     _of_job("events_total", "Events since midnight UTC, without late ones (catch_up).", "event", "severity"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from groupreplay.app.exporter.collector import measure
 from groupreplay.app.exporter.feed import Feed, Limits, is_fresh
 from groupreplay.app.exporter.http_server import Rates, client_network
+from groupreplay.app.exporter.lag_watch import MeasuredLags
 from groupreplay.state.phrases import safe_text, timestamp
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 
@@ -52,7 +53,7 @@ class Exporter:
     """The pages by path; they do not depend on the HTTP server.
 
     ``unanswered``: why Kafka does not answer now, None when it does. The feed itself may wait for minutes, as if nobody
-    wrote anything.
+    wrote anything. ``lags``: the lag of the groups as it was measured last, None: it is not measured.
     """
 
     def __init__(
@@ -61,7 +62,9 @@ class Exporter:
         limits: Limits,
         clock: Callable[[], int],
         unanswered: Callable[[], str | None] = lambda: None,
+        lags: Callable[[], MeasuredLags | None] = lambda: None,
     ) -> None:
+        self._lags = lags
         self._feed = feed
         self._limits = limits
         self._clock = clock
@@ -71,7 +74,9 @@ class Exporter:
         """All metrics at one moment: the method that ``prometheus_client`` calls on a collector."""
         topics_up = not self._trouble()
         return self._feed.evaluate(
-            lambda snapshot: measure(snapshot, self._clock(), self._limits, topics_up=topics_up)
+            lambda snapshot: measure(
+                snapshot, self._clock(), self._limits, topics_up=topics_up, lags=self._lags()
+            )
         )
 
     def _trouble(self) -> str:

@@ -14,6 +14,7 @@ from groupreplay.app.text.tables import Cell, Moment, Table, moment
 from groupreplay.app.text.times import in_zone
 from groupreplay.codecs.kafka_terms import VALID_PREVIOUS_STATES, GroupType, Phase
 from groupreplay.state import phrases
+from groupreplay.state.events.lag_events import StopCost
 from groupreplay.state.phrases import counted, milliseconds, safe_text
 from groupreplay.state.snapshot.partitions import to_ranges
 from groupreplay.streaming.base.clock import TimeZone
@@ -54,7 +55,7 @@ class ProtocolChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RebalanceRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A rebalance and why it began; ``took`` is its length in words."""
+    """A rebalance and why it began; ``took`` is its length in words, ``cost`` None: not known."""
 
     at_ms: int
     generation: int
@@ -65,6 +66,7 @@ class RebalanceRow(msgspec.Struct, frozen=True, kw_only=True):
     moved: int | None
     never_completed: int
     took: str
+    cost: StopCost | None
 
 
 class OffsetsRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -172,6 +174,7 @@ def _rebalance(flag: GenerationFlag) -> RebalanceRow:
         moved=flag.moved,
         never_completed=flag.skipped,
         took=flag.took,
+        cost=flag.cost,
     )
 
 
@@ -347,6 +350,7 @@ def _rebalances_table(told: Explanation) -> Table:
         "MOVED",
         "FAILED",
         "LENGTH",
+        "COST",
     )
     rows: list[tuple[Cell, ...]] = [
         (
@@ -360,6 +364,7 @@ def _rebalances_table(told: Explanation) -> Table:
             row.moved,
             row.never_completed,
             row.took.removeprefix("took ") or None,
+            None if row.cost is None else row.cost.text,
         )
         for row in told.rebalances
     ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import msgspec
@@ -18,16 +18,22 @@ from groupreplay.app.text.event_text import event_name, text_of
 from groupreplay.app.text.tables import Cell, Moment, Table
 from groupreplay.state.events.event import Severity
 from groupreplay.state.events.group_events import RebalanceCompleted
-from groupreplay.state.phrases import rebalance_length, timestamp, timestamp_ms
+from groupreplay.state.events.lag_events import StopCost
+from groupreplay.state.phrases import milliseconds, rebalance_length, timestamp, timestamp_ms
+from groupreplay.streaming.engine.group_log import GroupLogs
 from groupreplay.streaming.engine.replay import EventHead, Filter, Replay, events_in_order
+from groupreplay.streaming.sources.recorded_ends import recorded_ends
 from groupreplay.streaming.sources.source import Rows
 from groupreplay.timeline.facts import EVERYTHING_BEFORE, GapFinder
+from groupreplay.timeline.stop_cost import Backlog, rebalance_cost
 
 Data = Mapping[str, Any]
 
 COMPACTED_AWAY: Final = "compacted away"
 #: A group whose first records were compacted away, and without events since then.
 FIRST_SEEN: Final = "first seen"
+#: A time without commits in which records came.
+NO_COMMITS: Final = "no commits"
 
 _NAMES_SHOWN: Final = 8
 #: Events whose rows include the members that joined and left in the same broker operation.
@@ -50,13 +56,15 @@ class _OpenRow:
     why: list[str] = field(default_factory=list)
     reasons: dict[str, str] = field(default_factory=dict)
     assumed: dict[str, int] = field(default_factory=dict)
+    cost: StopCost | None = None
 
 
 class HistoryRow(msgspec.Struct, frozen=True, kw_only=True):
     """One row of ``describe --history``; members by name.
 
     ``time``: RFC 3339, None for a gap. ``generation``: that, or the group epoch of the newer types. ``severity``: None
-    for a gap. ``members``: all of them, if the event contains them.
+    for a gap. ``members``: all of them, if the event has them. ``cost`` of a rebalance or a time without commits:
+    None where it is not known, without recorded ends.
     """
 
     group_id: str
@@ -71,13 +79,15 @@ class HistoryRow(msgspec.Struct, frozen=True, kw_only=True):
     members: list[str]
     why: str | None
     assumed: dict[str, int]
+    cost: StopCost | None = None
 
 
 class _GroupHistory:
-    """The rows of one group, in order."""
+    """The rows of one group, in order; ``backlog`` None: no ends of topics were recorded."""
 
-    def __init__(self) -> None:
+    def __init__(self, backlog: Backlog | None = None) -> None:
         self.rows: list[_OpenRow] = []
+        self._backlog = backlog
         self._names: dict[str, str] = {}
         self._generation: int | None = None
         self._gaps = GapFinder()
@@ -99,6 +109,9 @@ class _GroupHistory:
             self._generation = data["generation"]
         row = _OpenRow(name, data["group_type"], event["severitytext"], event["time"], self._generation)
         row.why = _why(event)
+        at_ms = timestamp_ms(event["time"])
+        if name == RebalanceCompleted.NAME and self._backlog is not None and at_ms is not None:
+            row.cost = rebalance_cost(self._backlog, at_ms, data)
         row.assumed = dict(data.get("assumed", {}))
         row.joined, row.left, row.kept = (list(data.get(part) or ()) for part in ("joined", "left", "kept"))
         row.members = _ids(data)
@@ -109,6 +122,20 @@ class _GroupHistory:
         self.rows.append(row)
         if name in _HAS_MEMBERS:
             self._open = cause, row
+
+    def add_quiet_times(self) -> None:
+        """Add the times without commits, each before what came after its begin."""
+        for quiet in self._backlog.quiet_times() if self._backlog is not None else ():
+            cost = quiet.cost
+            place = next(
+                (n for n, row in enumerate(self.rows) if (timestamp_ms(row.time) or 0) > cost.since_ms),
+                len(self.rows),
+            )
+            before = self.rows[max(place - 1, 0)]
+            lasted = f"for {milliseconds(cost.until_ms - cost.since_ms)} of {', '.join(quiet.topics)}"
+            row = _OpenRow(NO_COMMITS, before.group_type, None, timestamp(cost.since_ms), before.generation)
+            row.why, row.cost = [lasted], cost
+            self.rows.insert(place, row)
 
     def end(self, group: Data) -> None:
         """Add the state of an existing group without events."""
@@ -140,7 +167,8 @@ class _GroupHistory:
                 kept=[*map(self._named, row.kept)],
                 members=[*map(self._named, row.members)],
                 assumed=row.assumed,
-                why=", ".join([*row.why, *left_why]) or None,
+                why=", ".join([*row.why, *left_why, *([row.cost.text] if row.cost else [])]) or None,
+                cost=row.cost,
             )
 
     def _named(self, member_id: str) -> str:
@@ -203,14 +231,28 @@ def history(replay: Replay, rows: Rows) -> list[HistoryRow]:
 
     The replay's context must enable member events.
     """
+    ends, rows = recorded_ends(rows)
+    rows = replace(rows, probes=list(rows.probes))
+    logs = GroupLogs(replay.only)
+    if ends:
+        rows = replace(rows, batches=logs.reading(rows.batches))
+    events = list(events_in_order(replay.feed(rows), Filter()))
     histories: dict[str, _GroupHistory] = {}
-    for text in events_in_order(replay.feed(rows), Filter()):
-        event = json.loads(text)
+
+    def history_of(group_id: str) -> _GroupHistory:
+        if group_id not in histories:
+            backlog = Backlog(logs.logs[group_id].commits(), ends.spans) if ends else None
+            histories[group_id] = _GroupHistory(backlog or None)
+        return histories[group_id]
+
+    for event in map(json.loads, events):
         group_id = event["data"]["group_id"]
         if group_id is not None and replay.wants(group_id):
-            histories.setdefault(group_id, _GroupHistory()).add(event)
+            history_of(group_id).add(event)
     for group in existing(replay):
-        histories.setdefault(group["group_id"], _GroupHistory()).end(group)
+        history_of(group["group_id"]).end(group)
+    for group_history in histories.values():
+        group_history.add_quiet_times()
     return [row for group_id in sorted(histories) for row in histories[group_id].named(group_id)]
 
 

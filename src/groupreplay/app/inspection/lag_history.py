@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
 from typing import Final
-
-import pyarrow as pa
 
 from groupreplay.app.inspection.group_lag import (
     Description,
@@ -16,11 +14,10 @@ from groupreplay.app.inspection.group_lag import (
     partitions_of,
     time_lag_text,
 )
-from groupreplay.app.inspection.records import rows_of_groups
 from groupreplay.app.text.tables import Moment, Table
-from groupreplay.codecs import OffsetCommitKey, OffsetCommitValue, decode_key, decode_value
 from groupreplay.streaming.sources.recorded_ends import RecordedEnds
-from groupreplay.timeline.lag import Committed, Lag, lag_at, total
+from groupreplay.timeline.commit_rates import CommitLog, CommittedOffsets, committed_offsets
+from groupreplay.timeline.lag import EndSpan, Lag, lag_at, total
 
 #: Steps of a history, unless a length was chosen.
 _STEPS: Final = 30
@@ -64,60 +61,24 @@ def current_rows(groups: Sequence[Description], lags: GroupLags, topics: Contain
     return rows
 
 
-@dataclass(slots=True)
-class CommitHistory:
-    """All commits of some groups: by group, topic and partition their times, and the offsets (None: removed)."""
-
-    groups: Container[str]
-    times_ms: dict[tuple[str, str, int], list[int]] = field(default_factory=dict)
-    offsets: dict[tuple[str, str, int], list[int | None]] = field(default_factory=dict)
-    latest_ms: int = 0
-
-    def read(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Note the commits of a log; each partition of it in its order."""
-        for whole in batches:
-            batch = rows_of_groups(whole, self.groups)
-            columns = (batch[name].to_pylist() for name in ("key", "value", "timestamp"))
-            for key, value, at_ms in zip(*columns, strict=True):
-                self.latest_ms = max(self.latest_ms, at_ms)
-                named = decode_key(key or b"")
-                if isinstance(named, OffsetCommitKey):
-                    self._note((named.group, named.topic, named.partition), decode_value(named, value), at_ms)
-
-    def at(self, place: tuple[str, str, int], at_ms: int) -> Committed | None:
-        """The commit that counts at a moment; None: there is none."""
-        number = bisect_right(self.times_ms[place], at_ms)
-        offset = self.offsets[place][number - 1] if number else None
-        return None if offset is None else Committed(offset, self.times_ms[place][number - 1])
-
-    def _note(self, place: tuple[str, str, int], commit: object, at_ms: int) -> None:
-        if commit is not None and not isinstance(commit, OffsetCommitValue):
-            return
-        times_ms = self.times_ms.setdefault(place, [])
-        # A clock that was set back: what is later in the log counts.
-        times_ms.append(max(at_ms, times_ms[-1]) if times_ms else at_ms)
-        self.offsets.setdefault(place, []).append(None if commit is None else commit.offset)
-
-
 def history_rows(
-    commits: CommitHistory, ends: RecordedEnds, topics: Container[str], moments_ms: Sequence[int]
+    logs: Mapping[str, CommitLog], ends: RecordedEnds, topics: Container[str], moments_ms: Sequence[int]
 ) -> Iterator[LagRow]:
-    """A row for each group, topic and moment at which the group has committed offsets of the topic."""
-    places: dict[tuple[str, str], list[int]] = {}
-    for group_id, topic, partition in sorted(commits.times_ms):
-        if topic in topics:
-            places.setdefault((group_id, topic), []).append(partition)
-    for (group_id, topic), partitions in places.items():
-        spans = {partition: ends.spans(topic, partition) for partition in partitions}
-        for at_ms in moments_ms:
-            committed = {
-                partition: commit
-                for partition in partitions
-                if (commit := commits.at((group_id, topic, partition), at_ms)) is not None
-            }
-            lags = [lag_at(spans[partition], commit, at_ms) for partition, commit in committed.items()]
-            if lags:
-                yield _row(at_ms, group_id, topic, lags)
+    """A row for each group, topic and moment at which the group has committed offsets of the topic.
+
+    ``logs``: all commits by group.
+    """
+    for group_id in sorted(logs):
+        of_topics: dict[str, list[tuple[CommittedOffsets, Sequence[EndSpan]]]] = {}
+        for (topic, partition), commits in sorted(committed_offsets(logs[group_id]), key=itemgetter(0)):
+            if topic in topics:
+                of_topics.setdefault(topic, []).append((commits, ends.spans(topic, partition)))
+        for topic, partitions in of_topics.items():
+            for at_ms in moments_ms:
+                committed = ((commits.at(at_ms), spans) for commits, spans in partitions)
+                lags = [lag_at(spans, commit, at_ms) for commit, spans in committed if commit is not None]
+                if lags:
+                    yield _row(at_ms, group_id, topic, lags)
 
 
 def moments(since_ms: int, until_ms: int, step_ms: int | None) -> list[int]:

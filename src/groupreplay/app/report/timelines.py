@@ -14,7 +14,6 @@ import msgspec
 
 from groupreplay.app.inspection.incidents import IncidentLog
 from groupreplay.app.inspection.state_history import coordinators, group_answers
-from groupreplay.app.report.group_log import GroupLogs
 from groupreplay.app.report.page import fitted, island_bytes
 from groupreplay.app.text.event_text import text_of
 from groupreplay.state import Context
@@ -22,7 +21,9 @@ from groupreplay.state.phrases import counted
 from groupreplay.state.policy.context import Redaction
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.contract.messages import Output
+from groupreplay.streaming.engine.group_log import GroupLogs
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
+from groupreplay.streaming.sources.recorded_ends import recorded_ends
 from groupreplay.streaming.sources.source import RecordSource, Rows
 from groupreplay.timeline.diagnosis import Statement
 from groupreplay.timeline.document import Remark, TimelineDocument, TimelineSource
@@ -98,6 +99,7 @@ def group_timelines(
     a page; the largest ones are summed up further until they fit.
     """
     logs = GroupLogs(query.groups, query.until_ms)
+    ends, rows = recorded_ends(rows)
     rows = replace(rows, batches=logs.reading(rows.batches), probes=list(rows.probes))
     replay = Replay(context, query.groups, until_ms=query.until_ms, now_ms=query.end_ms)
     events: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -106,7 +108,10 @@ def group_timelines(
         events[event["data"]["group_id"]].append(event)
     answers = group_answers(rows, query.groups, query.until_ms)
     leaders = coordinators(rows, query.until_ms)
-    inputs = list(_inputs(context, query, logs, replay, events, answers, leaders))
+    inputs = [
+        replace(timeline, ends_of=ends.spans if ends else None)
+        for timeline in _inputs(context, query, logs, replay, events, answers, leaders)
+    ]
 
     def make(number: int, within: TimelineLimits) -> TimelineDocument:
         return timeline_document(inputs[number], text_of, within)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from groupreplay.app.exporter.feed import Feed, Limits, SinkFeed, TopicIds
+from groupreplay.app.exporter.lag_watch import LagWatch
 from groupreplay.app.exporter.server import Exporter
 from groupreplay.app.serve.broker_watch import BrokerWatch
 from groupreplay.app.serve.event_streams import EventStreams
@@ -131,7 +132,7 @@ class WatchedCluster:
     """A cluster while it is served. ``start`` begins to read, ``close`` ends it.
 
     ``feed_of`` makes the feed that hands its messages to the recorder; by default it reads the job's topics.
-    ``answers``: the prober's answers, where they are in no topic.
+    ``answers``: the prober's answers, where they are in no topic. ``lag_watch`` None: lag is not measured.
 
     Raises:
         GroupReplayError: the history's file cannot be used.
@@ -148,6 +149,7 @@ class WatchedCluster:
         redaction: Redaction | None = None,
         feed_of: Callable[[TopicRecorder], Feed] | None = None,
         answers: KeptAnswers | None = None,
+        lag_watch: LagWatch | None = None,
     ) -> None:
         self.served = served
         self.name = served.name
@@ -162,7 +164,14 @@ class WatchedCluster:
         self.answers = answers
         self.feed: Feed = (feed_of or self._sink_feed)(recorder)
         self.watch = BrokerWatch(served.sink, lambda: self.feed.places, self.clock)
-        self.exporter = Exporter(self.feed, limits, self.clock, lambda: self.watch.answers.error)
+        self.lag_watch = lag_watch
+        self.exporter = Exporter(
+            self.feed,
+            limits,
+            self.clock,
+            lambda: self.watch.answers.error,
+            lambda: None if lag_watch is None else lag_watch.measured,
+        )
         #: Of the offsets topic, where it is in another cluster.
         self.log_watch = self.watch
         if served.source != served.sink:
@@ -179,11 +188,15 @@ class WatchedCluster:
         self.feed.start()
         for watch in {self.watch, self.log_watch}:
             watch.start()
+        if self.lag_watch is not None:
+            self.lag_watch.start()
 
     def close(self) -> None:
         """Ends reading, streams and the history."""
         self.streams.close()
         self.watch.close()
+        if self.lag_watch is not None:
+            self.lag_watch.close()
         self.log_watch.close()
         self.feed.close()
         if self.feed.alive:

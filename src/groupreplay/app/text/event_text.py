@@ -15,6 +15,7 @@ from groupreplay.state import phrases
 from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.state.events.event import name_of
 from groupreplay.state.events.incident_events import Incident, IncidentOpened, IncidentResolved
+from groupreplay.state.events.lag_events import RebalanceCost
 from groupreplay.state.events.offset_events import OffsetsExpired
 from groupreplay.state.phrases import (
     NAMES_SHOWN,
@@ -347,6 +348,7 @@ TEXTS: Final[Mapping[str, Callable[[Data], str]]] = {
     "offsets.summary": _summary,
     IncidentOpened.NAME: Incident.line,
     IncidentResolved.NAME: Incident.line,
+    RebalanceCost.NAME: RebalanceCost.line,
     "job.gap": _gap,
     "record.malformed": _bad_record,
     "record.skipped": _bad_record,

@@ -15,7 +15,7 @@ import msgspec
 from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.state.conditions.tracker import group_hash
-from groupreplay.state.events import group_events, incident_events, offset_events
+from groupreplay.state.events import group_events, incident_events, lag_events, offset_events
 from groupreplay.state.events.event import (
     TYPE_PREFIX,
     Cause,
@@ -246,6 +246,7 @@ FACTS: Final[tuple[type[Fact], ...]] = (
     group_events.GroupConverted,
     group_events.RebalanceStarted,
     group_events.RebalanceCompleted,
+    lag_events.RebalanceCost,
     group_events.MemberLeft,
     group_events.MemberJoined,
     group_events.MemberUpdated,

@@ -18,15 +18,14 @@ RoundNumber: TypeAlias = Annotated[int, Meta(ge=0, le=10**12)]
 
 
 class PartitionEnds(msgspec.Struct, frozen=True, array_like=True):
-    """Log start offset, high watermark, last stable offset, and the epoch of the leader that answered.
+    """Log start offset, high watermark and last stable offset.
 
-    ``epoch`` None: the broker does not number epochs.
+    The leader's epoch is not written: a new one alone is no cut, and a log that is cut below its last end shows it.
     """
 
     start: Offset
     end: Offset
     stable: Offset
-    epoch: Id | None = None
 
 
 class _OfRound(Message, frozen=True, kw_only=True):

@@ -70,7 +70,8 @@ class Live:
         #: The time of the last record, or message, that can be; 0 before the first one.
         self.latest_ms = 0
         self._until_ms = until_ms
-        self._only = groups
+        #: The ids of the selected groups; None: all.
+        self.only = groups
         self._wanted_keys: dict[bytes, bool] = {}
         self._horizons = Horizons(otherwise_ms)
         self._blobs: dict[bytes, bytes] = {}
@@ -160,12 +161,12 @@ class Live:
 
     def wants(self, group_id: str) -> bool:
         """Whether this group is selected; events about bad records may name others."""
-        return self._only is None or group_id in self._only
+        return self.only is None or group_id in self.only
 
     def _wanted(self, rows: Iterable[tuple[list[bytes], list[bytes]]]) -> Iterator[tuple[bytes, bytes]]:
         """(key, packed) of the selected groups and of bad records."""
         for pair in chain.from_iterable(zip(*columns, strict=True) for columns in rows):
-            if self._only is None or self._wants_key(pair[0]):
+            if self.only is None or self._wants_key(pair[0]):
                 yield pair
 
     def _wants_key(self, key: bytes) -> bool:

@@ -122,6 +122,8 @@ class Connection:
                 "message.timeout.ms": 30_000,
                 # The brokers decide what is too large.
                 "message.max.bytes": 8 << 20,
+                # A third to a tenth of a round of the prober is left. Every broker knows gzip.
+                "compression.type": self._settings.get("compression.type", "gzip"),
             },
         )
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from confluent_kafka import (
     ConsumerGroupState,
+    ConsumerGroupTopicPartitions,
     ConsumerGroupType,
     IsolationLevel,
     KafkaError,
@@ -342,6 +343,21 @@ def group_names(connection: Connection) -> list[str]:
         log.debug("no list of groups: %s", error)
         return []
     return sorted(group.group_id for group in listed.valid)
+
+
+def committed_offsets(connection: Connection, group: str) -> dict[tuple[str, int], int]:
+    """The committed offsets of a group now, by topic and partition; without those of open transactions.
+
+    Raises:
+        GroupReplayError: the coordinator does not answer, or this login may not describe the group.
+    """
+    asked = ConsumerGroupTopicPartitions(group)
+    try:
+        answers = connection.admin().list_consumer_group_offsets([asked], request_timeout=REQUEST_SECONDS)
+        places = answers[group].result(2 * REQUEST_SECONDS).topic_partitions
+    except KafkaException as error:
+        raise connection.explain(error, f"group {group}") from None
+    return {(at.topic, at.partition): at.offset for at in places if at.error is None and at.offset >= 0}
 
 
 def own_settings_now(connection: Connection) -> OwnSettings | None:

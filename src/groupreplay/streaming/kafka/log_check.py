@@ -228,8 +228,8 @@ _SECONDS: Final = 4.0
 
 
 @dataclass(frozen=True, slots=True)
-class TopicEnds:
-    """A topic on one cluster. Not thread-safe."""
+class LogEnds:
+    """The ends of one topic, as its brokers answer now. Not thread-safe."""
 
     connection: Connection
     topic: str

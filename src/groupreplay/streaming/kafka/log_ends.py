@@ -100,7 +100,7 @@ def _chunk_ends(
     stable = connection.partition_ends(places, IsolationLevel.READ_COMMITTED, REQUEST_SECONDS)
     return {
         place: PartitionEnds(
-            min(starts[place], end.offset), end.offset, min(stable[place].offset, end.offset), end.epoch
+            min(starts[place], end.offset), end.offset, min(stable[place].offset, end.offset)
         )
         for place, end in high.items()
         if place in starts and place in stable

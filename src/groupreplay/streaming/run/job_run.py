@@ -11,6 +11,7 @@ from socket import gethostname
 from groupreplay.state.conditions.job_blind import GRANT_DESCRIBE
 from groupreplay.state.events.event import gap_event
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
+from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.base.clock import BrokerClock
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.base.process import StopRequest
@@ -22,22 +23,23 @@ from groupreplay.streaming.contract.probe_messages import Rights, RoundSummary
 from groupreplay.streaming.engine.json_messages import claim_row, event_row
 from groupreplay.streaming.engine.probe_rows import ProbeFilter
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.log_check import TopicEnds, last_records
+from groupreplay.streaming.kafka.log_check import LogEnds, last_records
+from groupreplay.streaming.kafka.log_watch import LogLostError, LogWatch, lost_log
 from groupreplay.streaming.kafka.output_topics import create_missing
 from groupreplay.streaming.kafka.publisher import MessageLimits, Publisher
 from groupreplay.streaming.prober.service import ProberProcess, ProberTask
 from groupreplay.streaming.run.context import QuerySettings
+from groupreplay.streaming.run.cost_watch import CostWatch
 from groupreplay.streaming.run.document_sync import DocumentSync, KafkaDocuments, SyncedRun
 from groupreplay.streaming.run.heartbeat import HeartbeatWriter
 from groupreplay.streaming.run.identity import Identity, first_identity
 from groupreplay.streaming.run.incident_watch import IncidentWatch, WrittenTopics
 from groupreplay.streaming.run.interface import Engine, Store
-from groupreplay.streaming.run.log_watch import LogLostError, LogWatch, first_read, lost_log
 from groupreplay.streaming.run.outage import Outage
 from groupreplay.streaming.run.own_conditions import OwnConditions
 from groupreplay.streaming.run.single_run import SingleRun
 from groupreplay.streaming.run.state_rebuild import state_rebuild
-from groupreplay.streaming.run.status import JobIdentity, JobReport
+from groupreplay.streaming.run.status import JobIdentity, JobReport, show_first_read
 from groupreplay.streaming.run.topic_owner import TopicOwner
 from groupreplay.streaming.sinks.job_topic import OwnTopics
 
@@ -145,6 +147,7 @@ class JobRun:
             self._conditions.background(),
             self._log_watch.background(),
             self._incidents().background(),
+            *self._costs(),
         ]
         for thread in threads:
             thread.start(at_once=thread is self._documents_thread)
@@ -284,7 +287,7 @@ class JobRun:
         # Connections of its own, because it runs in another thread.
         source, publisher = Connection(self._settings.source), Publisher(self._settings.sink_cluster)
         probes, clock, partitions = self._settings.topics.probes, self.clock, self._parts.partitions
-        ends = TopicEnds(source, OFFSETS_TOPIC, partitions)
+        ends = LogEnds(source, OFFSETS_TOPIC, partitions)
 
         def publish(topic: str, key: bytes, value: bytes) -> None:
             appended = publisher.publish(topic, [(key, value)])
@@ -327,6 +330,11 @@ class JobRun:
                 settings.source, settings.sink_cluster, self.probe_filter, partitions, read_to
             )
         return messages.watch(self.report, self._present.present, self.clock.now_ms, self._store, rebuild)
+
+    def _costs(self) -> Iterator[Background]:
+        if self._settings.ends and self._prober is not None:
+            parts, present = self._parts, self._present.present
+            yield CostWatch.of(self._settings, parts.partitions, present, self.clock.now_ms).background()
 
     def _document_sync(self) -> DocumentSync:
         settings, identity = self._settings, self._identity
@@ -383,8 +391,8 @@ def run_until_stopped(parts: RunParts, store: Store, wanted: Identity, stop: Sto
     while not stop.made:
         place = store.latest()
         if not place.started():
-            source = Connection(parts.settings.source)
-            report_progress(first_read(source, parts.partitions, parts.settings.max_offsets_per_trigger))
+            source, most = Connection(parts.settings.source), parts.settings.max_offsets_per_trigger
+            show_first_read(source, parts.partitions, most)
         identity = place.claim(wanted)
         try:
             JobRun(parts, place, identity, stop).supervise()

@@ -10,6 +10,7 @@ from typing import Final
 
 from groupreplay.state.phrases import safe_text, timestamp
 from groupreplay.state.policy.context import OFFSETS_TOPIC
+from groupreplay.streaming.config.logs import report_progress
 from groupreplay.streaming.contract.messages import (
     STOPPED,
     WAITING,
@@ -22,6 +23,7 @@ from groupreplay.streaming.contract.messages import (
     RulesStatus,
 )
 from groupreplay.streaming.contract.probe_messages import ERROR_LIMIT, RoundSummary
+from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.run.interface import COUNTERS, QUARANTINED, UNMISSED, Batch
 from groupreplay.streaming.run.single_run import SingleRun
 from groupreplay.version import __version__
@@ -344,3 +346,14 @@ def _last_probe(last: RoundSummary | None) -> LastProbe | None:
         return None
     brokers = {str(number): error for number, error in last.brokers.items()}
     return LastProbe(round_ms=last.taken_ms, rights=last.rights, brokers=brokers, groups=last.groups)
+
+
+def show_first_read(source: Connection, partitions: int, most: int) -> None:
+    """Says how much an engine without a state has to read, ``most`` offsets at a time."""
+    ends = source.end_offsets(OFFSETS_TOPIC, partitions)
+    firsts = source.first_offsets(OFFSETS_TOPIC, partitions)
+    offsets = sum(end - firsts[number] for number, end in ends.items())
+    report_progress(
+        f"a first start: reads all of {OFFSETS_TOPIC}, {offsets:,} offsets in {partitions} partitions, "
+        f"at most {most:,} in a batch"
+    )

@@ -31,12 +31,12 @@ from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.contract.probe_messages import ProbeMessage, RoundSummary, encode_message
 from groupreplay.streaming.kafka.broker_config import RetentionWatch
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
-from groupreplay.streaming.kafka.log_check import TopicEnds, last_records
+from groupreplay.streaming.kafka.log_check import LogEnds, last_records
+from groupreplay.streaming.kafka.log_watch import LogWatch, lost_log
 from groupreplay.streaming.prober.service import ProberProcess, ProberTask
 from groupreplay.streaming.run.heartbeat import HeartbeatWriter
 from groupreplay.streaming.run.identity import Identity
 from groupreplay.streaming.run.interface import Batch
-from groupreplay.streaming.run.log_watch import LogWatch, lost_log
 from groupreplay.streaming.run.status import JobIdentity, JobReport
 from groupreplay.streaming.watch.log_reader import Arrived, LogReader
 from groupreplay.streaming.watch.own_messages import OWN_TOPIC
@@ -187,7 +187,7 @@ class Follower:
             self._job_rows.append(OutputRow(Output.JOB, key, value))
 
     def _heartbeat(self, log_watch: LogWatch) -> HeartbeatWriter:
-        ends = TopicEnds(Connection(self.settings.source), OFFSETS_TOPIC, self.identity.partitions)
+        ends = LogEnds(Connection(self.settings.source), OFFSETS_TOPIC, self.identity.partitions)
         return HeartbeatWriter(
             report=self.report,
             topics=TopicNames(probes=OWN_TOPIC),

@@ -19,7 +19,7 @@ MINUTE = 60_000
 
 def ends(number: int, end: int) -> TopicEnds:
     """The end of orders-0 in a round, one a minute."""
-    partitions = {0: PartitionEnds(0, end, end, 0)}
+    partitions = {0: PartitionEnds(0, end, end)}
     return topic_ends(number, partitions, taken_ms=AT + number * MINUTE, took_ms=10, topic="orders")
 
 

@@ -139,17 +139,21 @@ def _current(settings: LagSettings, times: TimeRange, choice: GroupChoice) -> _A
 
 def _history(settings: LagSettings, times: TimeRange, choice: GroupChoice) -> _Answer:
     """The rows of many moments, what was read, and whether any ends are known."""
-    from groupreplay.app.inspection.lag_history import CommitHistory, history_rows, moments
+    from groupreplay.app.inspection.lag_history import history_rows, moments
+    from groupreplay.streaming.contract.log import LogExtent
     from groupreplay.streaming.engine.group_choice import GroupChoice
+    from groupreplay.streaming.engine.group_log import GroupLogs
     from groupreplay.streaming.sources.recorded_ends import recorded_ends
 
     with reading(settings.log) as read:
         ends, rows = recorded_ends(read)
         for _ in rows.probes:
             pass
-        commits = CommitHistory(choice)
-        commits.read(rows.batches)
-    until_ms = times.until_ms or rows.complete_ms or commits.latest_ms
+        extent, group_logs = LogExtent(), GroupLogs(choice)
+        for _ in group_logs.reading(extent.reading(rows.batches)):
+            pass
+    logs = {group: log.commits() for group, log in group_logs.logs.items()}
+    until_ms = times.until_ms or rows.complete_ms or extent.last_ms or 0
     assert times.since_ms is not None
     at = moments(times.since_ms, max(times.since_ms, until_ms), settings.step)
-    return list(history_rows(commits, ends, GroupChoice(settings.topics), at)), rows, bool(ends)
+    return list(history_rows(logs, ends, GroupChoice(settings.topics), at)), rows, bool(ends)

@@ -33,6 +33,7 @@ from groupreplay.app.cli.options import (
 
 if TYPE_CHECKING:
     from groupreplay.app.exporter.feed import Limits
+    from groupreplay.app.exporter.lag_watch import LagWatch
     from groupreplay.app.exporter.server import Exporter
     from groupreplay.app.serve.watched_cluster import ClusterToServe, WatchedCluster
     from groupreplay.state.policy.context import Redaction
@@ -112,6 +113,16 @@ class ServeSettings:
         type=duration,
         metavar="DURATION",
     )
+    lag: bool = flag(
+        "Measure the lag of all groups twice a minute, by the ends that the prober records and the committed offsets "
+        "that the brokers return.",
+        "--lag/--no-lag",
+        default=True,
+    )
+    partition_metrics: bool = switch("Series of lag for each partition in place of each topic.")
+    kafka_exporter_names: bool = switch(
+        "Lag also under the names of kafka_exporter, for dashboards that use them; a series for each partition."
+    )
     public_url: str | None = public_url_flag(
         "Address by which people reach these pages; alerts then link to the page of their group."
     )
@@ -122,7 +133,13 @@ class ServeSettings:
         from groupreplay.app.exporter.feed import Limits
 
         timeout = None if self.heartbeat_timeout is None else self.heartbeat_timeout / 1000
-        return Limits(max_groups=self.max_groups, timeout_seconds=timeout, public_url=self.public_url or "")
+        return Limits(
+            max_groups=self.max_groups,
+            timeout_seconds=timeout,
+            public_url=self.public_url or "",
+            by_partition=self.partition_metrics,
+            kafka_exporter_names=self.kafka_exporter_names,
+        )
 
 
 class _Site(NamedTuple):
@@ -137,8 +154,9 @@ class _Site(NamedTuple):
 def command(settings: ServeSettings) -> int:
     """Serve a page of all groups and a page of each group, an API, /metrics, /healthz and /readyz.
 
-    Reads group-states, group-events and group-job, and __consumer_offsets for the page of a group, without joining a
-    consumer group; writes nothing to Kafka. With --metrics-only it reads those three topics alone and stores nothing.
+    Reads group-states, group-events and group-job, for lag also group-probes and the committed offsets of the groups,
+    and __consumer_offsets for the page of a group, without joining a consumer group; writes nothing to Kafka. With
+    --metrics-only it has no pages, and stores nothing.
     docs/serve.md has the pages, the API, and who may read them; docs/monitoring.md lists the metrics.
     """
     from groupreplay.app.exporter.http_server import open_server
@@ -215,8 +233,23 @@ def _exporter(
     watch = BrokerWatch(cluster.sink, lambda: feed.places, now_ms)
     parts.callback(feed.close)
     parts.callback(watch.close)
-    exporter = Exporter(feed, settings.limits(), now_ms, lambda: watch.answers.error)
-    return exporter, (feed.start, watch.start)
+    lag_watch = _lag_watch(settings, cluster)
+    starts = [feed.start, watch.start]
+    if lag_watch is not None:
+        parts.callback(lag_watch.close)
+        starts.append(lag_watch.start)
+    lags = (lambda: None) if lag_watch is None else (lambda: lag_watch.measured)
+    exporter = Exporter(feed, settings.limits(), now_ms, lambda: watch.answers.error, lags)
+    return exporter, starts
+
+
+def _lag_watch(settings: ServeSettings, cluster: ClusterToServe) -> LagWatch | None:
+    from groupreplay.app.exporter.lag_watch import LagWatch
+    from groupreplay.streaming.base.clock import now_ms
+
+    if not settings.lag:
+        return None
+    return LagWatch(cluster.source, cluster.sink, cluster.topics.probes, now_ms, settings.max_groups)
 
 
 def _pages(
@@ -260,6 +293,7 @@ def _watched(
         settings.limits(),
         now_ms,
         redaction=settings.redaction,
+        lag_watch=_lag_watch(settings, cluster),
     )
 
 

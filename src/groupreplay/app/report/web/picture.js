@@ -210,7 +210,7 @@ const Picture = (() => {
       `${counted(flag.members, "member")}${flag.joined ? `, ${flag.joined} joined` : ""}${flag.left ? `, ${flag.left} left` : ""}`,
       flag.moved === null ? "moved partitions not known" : `${counted(flag.moved, "partition")} moved`,
       ...(flag.unassigned ? [`${counted(flag.unassigned, "partition")} without an owner`] : []),
-      ...(flag.skipped ? [`${counted(flag.skipped, "generation")} before it never completed`] : []), took.join(", "), ...leaderTip(flag)];
+      ...(flag.skipped ? [`${counted(flag.skipped, "generation")} before it never completed`] : []), took.join(", "), ...(flag.cost ? [flag.cost.text] : []), ...leaderTip(flag)];
   }
 
   const leaderTip = flag => flag.slow_leader === null ? [] : [`the group waited ${lasted(flag.sync_ms)} for the assignment of the leader, ${safe(flag.slow_leader, 120)}`];
@@ -438,7 +438,8 @@ const Picture = (() => {
       const since = group.spans[0][0], until = group.spans[group.spans.length - 1][1];
       if (group.b - group.a < width) continue;
       drawing.rect(group.a, y, group.b - group.a, h, colours.veil, { act: { go: [since, until] },
-        tip: [name, group.spans.length > 1 ? `${group.spans.length} pauses of commits` : "no commit for unusually long", `${exact(since, view.zone)} to ${exact(until, view.zone)} (${lasted(until - since)})`] });
+        tip: [name, group.spans.length > 1 ? `${group.spans.length} pauses of commits` : "no commit for unusually long", `${exact(since, view.zone)} to ${exact(until, view.zone)} (${lasted(until - since)})`,
+        ...drawing.doc.quiet_times.filter(quiet => quiet.cost.since_ms < until && quiet.cost.until_ms > since).map(quiet => quiet.cost.text)] });
     }
     for (const bar of drawing.about.get(`${topic.topic}-${row.partition}`) || []) {
       const span = drawing.span(bar.since_ms, bar.until_ms, doc.events_until_ms);

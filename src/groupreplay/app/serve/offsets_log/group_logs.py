@@ -16,13 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from confluent_kafka import IsolationLevel
 
-from groupreplay.app.report.group_log import GroupLog, GroupLogs, LogGaps
 from groupreplay.codecs.kafka_terms import partition_for
 from groupreplay.state import OFFSETS_TOPIC, Context
 from groupreplay.state.policy.context import Redaction
 from groupreplay.streaming.base.errors import GroupReplayError, UnreachableError
 from groupreplay.streaming.config.settings import Cluster, RetentionFlags
 from groupreplay.streaming.contract.messages import Output
+from groupreplay.streaming.engine.group_log import GroupLog, GroupLogs, LogGaps
 from groupreplay.streaming.engine.live import Live
 from groupreplay.streaming.kafka.broker_config import effective_retention
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity

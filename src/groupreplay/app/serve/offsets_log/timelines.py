@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal
 
@@ -15,6 +15,7 @@ from groupreplay.app.serve.offsets_log.group_logs import (
     LiveLogs,
     LogUnreadError,
 )
+from groupreplay.app.serve.offsets_log.live_ends import LiveEnds
 from groupreplay.app.serve.watched_cluster import WatchedCluster
 from groupreplay.app.text.event_text import text_of
 from groupreplay.state.phrases import safe_text, timestamp, timestamp_ms
@@ -30,6 +31,7 @@ from groupreplay.timeline.document import (
 )
 from groupreplay.timeline.group_timeline import timeline_document
 from groupreplay.timeline.states import TimelineInput
+from groupreplay.timeline.stop_cost import EndsOf
 from groupreplay.version import __version__
 
 #: Events of one timeline: the newest ones before its end, and their bytes.
@@ -67,10 +69,13 @@ class LiveTimelines:
     cluster: WatchedCluster
     _logs: LiveLogs = field(init=False)
     _answers: AnswersOfGroups = field(init=False)
+    #: Where no topic has answers, none has ends.
+    _ends: LiveEnds | None = field(init=False)
 
     def __post_init__(self) -> None:
         served, cluster = self.cluster.served, self.cluster
         self._logs = LiveLogs(served.source, cluster.redaction, lambda: cluster.log_watch.answers.error)
+        self._ends = None if cluster.answers else LiveEnds(served.sink, served.topics.probes)
         self._answers = cluster.answers or LiveAnswers(
             served.sink, served.topics.probes, lambda: cluster.watch.answers.error
         )
@@ -119,6 +124,10 @@ class LiveTimelines:
         if answers.error is not None:
             unread.append(_unread("probes", answers.error, answers.known_ms))
         with group_log.lock:
+            topics = {topic for topic, _ in group_log.log.commits().places}
+        # Without the lock: whoever holds it may wait for brokers that are gone.
+        ends_of = self._ends_of(topics, context.cluster_id, now_ms)
+        with group_log.lock:
             log = group_log.log
             if not (history.events or log.records or group_log.rows or history.group_id):
                 return None
@@ -140,8 +149,16 @@ class LiveTimelines:
                 undated=log.undated,
                 known_until_ms=group_log.known_ms,
                 unread=unread,
+                ends_of=ends_of,
             )
             return _remarked(timeline_document(whole, text_of), history)
+
+    def _ends_of(self, topics: Collection[str], cluster_id: str, now_ms: int) -> EndsOf | None:
+        """The recorded ends of these topics; None: there are none."""
+        if self._ends is None or not topics:
+            return None
+        ends = self._ends.of_topics(topics, cluster_id, now_ms)
+        return ends.spans if ends else None
 
 
 def _unread(what: Literal["log", "probes"], error: GroupReplayError, known_ms: int | None) -> Unread:

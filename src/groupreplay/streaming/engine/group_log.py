@@ -20,6 +20,8 @@ from groupreplay.timeline.commit_rates import CommitLog
 
 #: Successive offsets without a record that the marker of a transaction explains.
 _MARKER: Final = 1
+#: The end of the offset in the value of a commit.
+_OFFSET_END: Final = 10
 #: Gaps that are closer are one: no bucket of commits is shorter.
 _GAP_APART_MS: Final = 1_000
 
@@ -75,12 +77,12 @@ class GroupLog:
     undated: int = 0
     #: Commits with the offset of the one before, as far as both were in one batch.
     repeats: int = 0
-    _commits: list[tuple[list[tuple[str, int]], Ints, Ints]] = field(default_factory=list)
+    _commits: list[tuple[list[tuple[str, int]], Ints, Ints, Ints]] = field(default_factory=list)
     _after_record: bool = True
 
-    def add_commits(self, places: list[tuple[str, int]], place: Ints, at_ms: Ints) -> None:
-        """Commits of these places (topic, partition), whose indexes ``place`` has."""
-        self._commits.append((places, place, at_ms))
+    def add_commits(self, places: list[tuple[str, int]], place: Ints, at_ms: Ints, offset: Ints) -> None:
+        """Commits of these places (topic, partition), whose indexes ``place`` has; offset -1: a tombstone."""
+        self._commits.append((places, place, at_ms, offset))
 
     def wants_commit(self) -> bool:
         """Whether the next commit is the first one after another record."""
@@ -95,30 +97,33 @@ class GroupLog:
         """All commits."""
         numbers_of: dict[tuple[str, int], int] = {}
         parts = []
-        for places, place, _ in self._commits:
+        for places, place, _, _ in self._commits:
             renumbered = np.array(
                 [numbers_of.setdefault(topic_partition, len(numbers_of)) for topic_partition in places],
                 np.int64,
             )
             parts.append(renumbered[place])
-        empty = np.zeros(0, np.int64)
+        columns = [parts, [part[2] for part in self._commits], [part[3] for part in self._commits]]
+        place, at_ms, offset = (np.concatenate([np.zeros(0, np.int64), *column]) for column in columns)
+        is_commit = offset >= 0
         return CommitLog(
             places=tuple(numbers_of),
-            place=np.concatenate(parts) if parts else empty,
-            at_ms=np.concatenate([at_ms for _, _, at_ms in self._commits]) if parts else empty,
+            place=place[is_commit],
+            at_ms=at_ms[is_commit],
+            moves=(place, at_ms, offset),
             gaps=self.gaps.of(self.records[0].partition) if self.records else (),
             repeats=self.repeats,
         )
 
 
 class GroupLogs:
-    """The logs of the groups that ``groups`` holds, by id; ``reading`` passes all batches on.
+    """The logs of the groups that ``groups`` holds (None: of all), by id; ``reading`` passes all batches on.
 
     ``gaps`` have seen the log already where ``reading`` gets a part of its records.
     """
 
     def __init__(
-        self, groups: Container[str], until_ms: int | None = None, gaps: LogGaps | None = None
+        self, groups: Container[str] | None, until_ms: int | None = None, gaps: LogGaps | None = None
     ) -> None:
         self.gaps = LogGaps() if gaps is None else gaps
         self.logs: dict[str, GroupLog] = defaultdict(lambda: GroupLog(self.gaps))
@@ -136,7 +141,8 @@ class GroupLogs:
 
     def _read(self, batch: pa.RecordBatch) -> None:
         keys, row_key = keys_of_rows(batch["key"])
-        wanted = np.array([name in self._groups for name in keys.groups] + [False], bool)
+        only = self._groups
+        wanted = np.array([only is None or name in only for name in keys.groups] + [False], bool)
         rows = np.flatnonzero(wanted[keys.group[row_key]])
         if len(rows):
             self._read_rows(batch.take(pa.array(rows)), keys, row_key[rows])
@@ -155,7 +161,10 @@ class GroupLogs:
             log, mine = self.logs[keys.groups[number]], group == number
             log.undated += int(((at_ms < 0) | (at_ms > LATEST_MS))[mine].sum())
             commits = np.flatnonzero(mine & is_commit & usable)
-            _add_commits(log, keys, row_key[commits], at_ms[commits])
+            moves = np.flatnonzero(mine & (keys.slot[row_key] >= 0) & usable)
+            _add_commits(
+                log, keys, row_key[moves], at_ms[moves], _offsets(batch["value"].take(pa.array(moves)))
+            )
             log.repeats += _repeats(row_key[commits], batch["value"].take(pa.array(commits)))
             chosen = _one_by_one(mine & usable, is_commit, topic, log)
             _add_records(log, batch, keys, row_key, chosen)
@@ -164,14 +173,24 @@ class GroupLogs:
 _RECORD: Final = ("partition", "offset", "timestamp", "value")
 
 
-def _add_commits(log: GroupLog, keys: KeyColumns, row_key: Ints, at_ms: Ints) -> None:
-    """Commits by topic partition."""
+def _offsets(values: pa.Array) -> Ints:
+    """The committed offsets, bytes 2 to 10 of each version; -1 for a tombstone, and what has none."""
+    offsets = numbers(pc.fill_null(pc.binary_length(values), 0)).astype(np.int64) >= _OFFSET_END
+    committed = np.full(len(values), -1, np.int64)
+    slices = pc.binary_slice(values.filter(pa.array(offsets)), 2, _OFFSET_END)
+    data = b"".join(slices.to_pylist())
+    committed[offsets] = np.frombuffer(data, ">i8")
+    return committed
+
+
+def _add_commits(log: GroupLog, keys: KeyColumns, row_key: Ints, at_ms: Ints, offset: Ints) -> None:
+    """Commits and tombstones by topic partition."""
     if not len(row_key):
         return
     slots, place = np.unique(keys.slot[row_key], return_inverse=True)
     topics, partitions = keys.slot_topic[slots].tolist(), keys.slot_partition[slots].tolist()
     places = [(keys.topics[topic], partition) for topic, partition in zip(topics, partitions, strict=True)]
-    log.add_commits(places, place, at_ms.copy())
+    log.add_commits(places, place, at_ms.copy(), offset)
 
 
 def _repeats(row_key: Ints, values: pa.Array) -> int:

@@ -15,10 +15,10 @@ from groupreplay.state.events.event import GapReason, UnreadRange
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.contract.log import EpochEnd, LogMarks, PartitionMark, RecordMark
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
+from groupreplay.streaming.kafka.log_watch import LogWatch, lost_log
 from groupreplay.streaming.run import log_watch
 from groupreplay.streaming.run import log_watch as module
 from groupreplay.streaming.run.identity import Identity
-from groupreplay.streaming.run.log_watch import LogWatch, lost_log
 from support.kafka.waiting import wait_until
 
 IDENTITY = Identity(cluster_id="c", era="e", partitions=2, probes="p", first_start_ms=0)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from groupreplay.app.report.group_log import GroupLogs, LogGaps
 from groupreplay.codecs import GroupMetadataKey, OffsetCommitKey
+from groupreplay.streaming.engine.group_log import GroupLogs, LogGaps
 from support.histories.builders import GROUP, commit, generation, gone, member, no_offset
 from support.job.captures import raw, rows_batch
 

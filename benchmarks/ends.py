@@ -1,0 +1,149 @@
+"""What the record of ends costs the prober: CPU time and bytes a day for 100 000 partitions, asked each 30 seconds.
+
+    python benchmarks/ends.py [--partitions 1000] [--rounds 12] [--page]
+    small: --partitions 200 --rounds 4
+
+The first row is of questions to a real broker with so many partitions, scaled to 100 000: the cost of the client
+grows with their number. The others are of 100 000 partitions in 1 000 topics with made-up answers, of which a share
+changes in each round: what is written is really written, and its size is that of the broker's log. CPU time is that of
+the whole process, with the threads of librdkafka. ``--page`` writes the table to docs/lag.md.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+ROOT = Path(__file__).parents[1]
+sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests")]
+
+from page import flag_parser, put, show_progress  # noqa: E402
+
+from groupreplay.streaming.base.clock import now_ms  # noqa: E402
+from groupreplay.streaming.config.settings import Cluster, TopicNames  # noqa: E402
+from groupreplay.streaming.contract.partition_ends import PartitionEnds  # noqa: E402
+from groupreplay.streaming.contract.probe_messages import encode_message  # noqa: E402
+from groupreplay.streaming.kafka.clients import Connection  # noqa: E402
+from groupreplay.streaming.kafka.log_ends import Place, ReadableTopics, TopicLayout  # noqa: E402
+from groupreplay.streaming.kafka.output_topics import ensure_topics  # noqa: E402
+from groupreplay.streaming.kafka.publisher import Publisher  # noqa: E402
+from groupreplay.streaming.local.broker import EmbeddedBroker  # noqa: E402
+from groupreplay.streaming.prober.ends import EndsRecorder, ends_recorder  # noqa: E402
+from support.kafka.clients import make_topics  # noqa: E402
+
+INTERVAL_SECONDS: Final = 30
+MANY: Final = 100_000
+TOPICS: Final = 1_000
+ROUNDS_A_DAY: Final = 86_400 // INTERVAL_SECONDS
+
+
+class MadeUpEnds:
+    """Answers about 100 000 partitions, of which a share changes in each round."""
+
+    def __init__(self, share: float) -> None:
+        self._random = random.Random(7)
+        self._share = share
+        layout = TopicLayout("mTIbeXuOSmaqkUYwIp5cAA", tuple(range(MANY // TOPICS)))
+        self._topics = ReadableTopics({f"events.orders-{number:04d}": layout for number in range(TOPICS)})
+        self._places = [(name, number) for name in self._topics.layouts for number in layout.led]
+        self._busy = self._random.sample(self._places, round(share * MANY))
+        self._ends = {place: self._random.randrange(10**9) for place in self._places}
+        # Retention removes whole segments, now and then.
+        self._starts = {place: end // 2 for place, end in self._ends.items()}
+
+    def recorder(self) -> EndsRecorder:
+        """A recorder that gets these answers."""
+        return EndsRecorder(
+            topics=lambda: self._topics,
+            ends=lambda places, starts: self._answers(),
+            cluster_id="mTIbeXuOSmaqkUYwIp5cAA",
+            clock=now_ms,
+            interval_ms=1_000 * INTERVAL_SECONDS,
+        )
+
+    def _answers(self) -> dict[Place, PartitionEnds]:
+        for place in self._busy:
+            self._ends[place] += self._random.randrange(1, 3_000)
+        return {place: PartitionEnds(self._starts[place], end, end) for place, end in self._ends.items()}
+
+
+@contextmanager
+def probes_topic(broker: EmbeddedBroker, name: str) -> Iterator[tuple[Callable[[EndsRecorder], None], Path]]:
+    """What takes and writes a round, and the folder of the topic's log."""
+    cluster = Cluster(bootstrap_servers=broker.bootstrap_servers)
+    ensure_topics(Connection(cluster), TopicNames(probes=name), only=("probes",))
+    publisher = Publisher(cluster)
+
+    def take(recorder: EndsRecorder) -> None:
+        taken = recorder.take()
+        publisher.publish(name, map(encode_message, [*taken.messages, taken.complete]))
+        recorder.remember(taken)
+
+    (folder,) = broker.folder.rglob(f"{name}-0")
+    yield take, folder
+
+
+def measured(
+    take: Callable[[EndsRecorder], None], recorder: EndsRecorder, folder: Path, rounds: int
+) -> tuple[float, float]:
+    """CPU seconds and bytes of a round, of so many after the first one."""
+    take(recorder)
+    before, began = _size(folder), time.process_time()
+    for _ in range(rounds):
+        take(recorder)
+    return (time.process_time() - began) / rounds, (_size(folder) - before) / rounds
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.glob("*.log"))
+
+
+def main() -> None:
+    """Measures and prints."""
+    parser = flag_parser(__doc__)
+    parser.add_argument("--partitions", type=int, default=1_000, help="partitions of the real broker")
+    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--page", action="store_true")
+    asked = parser.parse_args()
+    lines = ["| 100 000 partitions, each 30 s | CPU, of one core | a day |", "| --- | --- | --- |"]
+    with EmbeddedBroker() as broker:
+        connection = Connection(Cluster(bootstrap_servers=broker.bootstrap_servers))
+        recorder = ends_recorder(
+            connection,
+            cluster_id=connection.cluster_id(),
+            clock=now_ms,
+            interval_seconds=INTERVAL_SECONDS,
+            left_out={"probes-real"},
+        )
+        with probes_topic(broker, "probes-real") as (take, folder):
+            # Behind it: the broker is busy with them for a while.
+            make_topics(broker.bootstrap_servers, {f"t-{n}": 100 for n in range(-(-asked.partitions // 100))})
+            seconds, _ = measured(take, recorder, folder, asked.rounds)
+        share = seconds * MANY / asked.partitions / INTERVAL_SECONDS
+        asking = f"asking a broker for {asked.partitions:,} partitions, scaled"
+        lines.append(f"| {asking} | {share:.1%} | |")
+        show_progress(lines[-1])
+    with EmbeddedBroker() as broker:
+        for changing in (0.0, 0.01, 0.1, 1.0):
+            name = f"probes-{round(100 * changing)}"
+            with probes_topic(broker, name) as (take, folder):
+                seconds, size = measured(take, MadeUpEnds(changing).recorder(), folder, asked.rounds)
+            day = size * ROUNDS_A_DAY / 1e6
+            lines.append(
+                f"| comparing and writing, {changing:.0%} change in a round | {seconds / INTERVAL_SECONDS:.1%} "
+                f"| {day:,.0f} MB |"
+            )
+            show_progress(lines[-1])
+    table = "\n".join(lines)
+    print(table)
+    if asked.page:
+        put("ends", table, ROOT / "docs" / "lag.md")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+"""The lag of all groups for the metrics: their committed offsets, asked of the brokers, beside the recorded ends."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from groupreplay.streaming.base.background import Background
+from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.contract.log import keys_and_values
+from groupreplay.streaming.contract.messages import RESERVED
+from groupreplay.streaming.contract.probe_messages import decode_message
+from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.group_admin import committed_offsets, group_names
+from groupreplay.streaming.kafka.topic_reader import read_messages
+from groupreplay.streaming.sinks.known_groups import group_label
+from groupreplay.streaming.sources.latest_ends import LatestEnds
+from groupreplay.timeline.lag import Committed, Lag, lag_at
+
+log = logging.getLogger(__name__)
+
+_PAUSE_SECONDS: Final = 30.0
+#: At the start ends are read so far back; those of topics that do not change are written once an hour.
+_BACK_MS: Final = 2 * 3_600_000
+#: Ends that are older show no lag of now.
+_STALE_MS: Final = 300_000
+
+#: A group, a topic and a partition.
+_Place = tuple[str, str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredPartition:
+    """A partition with a committed offset."""
+
+    topic: str
+    partition: int
+    offset: int
+    lag: Lag
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredLags:
+    """The lags at ``at_ms``, by label of the group; ``answered_ms``: the last recorded ends."""
+
+    at_ms: int = 0
+    answered_ms: int = 0
+    groups: Mapping[str, Sequence[MeasuredPartition]] = field(default_factory=dict)
+
+    def is_fresh(self, now_ms: int) -> bool:
+        """Whether they are those of now."""
+        return now_ms - min(self.at_ms, self.answered_ms) < _STALE_MS
+
+
+@dataclass(slots=True)
+class _Ends:
+    """What was read of one topic of probes."""
+
+    latest: LatestEnds
+    topic_id: str
+    read_to: dict[int, int]
+
+
+class LagWatch:
+    """Measures twice a minute, in a thread: ``source`` has the groups, ``sink`` the topic of probes."""
+
+    def __init__(
+        self, source: Cluster, sink: Cluster, probes: str, clock: Callable[[], int], most_groups: int
+    ) -> None:
+        self.measured = MeasuredLags()
+        self._source, self._sink = Connection(source), Connection(sink)
+        self._probes, self._clock, self._most_groups = probes, clock, most_groups
+        self._ends: _Ends | None = None
+        #: A committed offset, and when it was seen first: it was committed by then.
+        self._seen: dict[_Place, tuple[int, int]] = {}
+        self._thread = Background(
+            name="lag",
+            tick=self.measure,
+            pause_seconds=_PAUSE_SECONDS,
+            failing="the lag of groups is not measured now",
+        )
+
+    def start(self) -> None:
+        """Begins to measure."""
+        self._thread.start(at_once=True)
+
+    def close(self) -> None:
+        """Stops; a question on its way is not waited for."""
+        self._thread.close(0)
+
+    def measure(self) -> None:
+        """Measures once.
+
+        Raises:
+            GroupReplayError: the topic of probes cannot be read.
+        """
+        ends = self._read_ends()
+        if not ends:
+            return
+        groups, seen = dict[str, Sequence[MeasuredPartition]](), dict[_Place, tuple[int, int]]()
+        for group in group_names(self._source)[: self._most_groups]:
+            try:
+                committed = committed_offsets(self._source, group)
+            except GroupReplayError as error:
+                log.debug("no committed offsets of a group: %s", error)
+                continue
+            now_ms = self._clock()
+            for (topic, partition), offset in committed.items():
+                before = self._seen.get((group, topic, partition))
+                is_same = before is not None and before[0] == offset
+                seen[group, topic, partition] = before if is_same and before is not None else (offset, now_ms)
+            groups[group_label(group)] = [
+                MeasuredPartition(
+                    topic, partition, offset, self._lag(ends, topic, partition, seen[group, topic, partition])
+                )
+                for (topic, partition), offset in sorted(committed.items())
+            ]
+        self._seen = seen
+        self.measured = MeasuredLags(self._clock(), ends.answered_ms, groups)
+
+    def _lag(self, ends: LatestEnds, topic: str, partition: int, seen: tuple[int, int]) -> Lag:
+        return lag_at(ends.spans(topic, partition), Committed(*seen), self._clock())
+
+    def _read_ends(self) -> LatestEnds:
+        """All that was recorded up to now."""
+        identity = self._sink.identify(self._probes)
+        until = self._sink.end_offsets(self._probes, identity.partitions)
+        if self._ends is None or self._ends.topic_id != identity.era:
+            since_ms = max(self._clock() - _BACK_MS, 0)
+            since = self._sink.offsets_since(self._probes, identity.partitions, since_ms)
+            starts = {number: end if since[number] < 0 else since[number] for number, end in until.items()}
+            # The cluster of the groups: the topic may be in another one.
+            self._ends = _Ends(LatestEnds(self._source.cluster_id()), identity.era, starts)
+        for batch in read_messages(self._sink, self._probes, self._ends.read_to, until):
+            for key, value in keys_and_values(batch):
+                if key is not None and key.startswith(RESERVED):
+                    self._ends.latest.add(decode_message(key, value))
+        self._ends.read_to = dict(until)
+        return self._ends.latest

@@ -1,0 +1,27 @@
+"""A small form of ``benchmarks/members/stops.py``: groups of both protocols stop, and what that cost is right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from support.stops.run import played
+
+pytestmark = [pytest.mark.broker, pytest.mark.timeout(900)]
+
+
+def test_cost_of_stops(tmp_path: Path) -> None:
+    """A stop of a classic and of a KIP-848 group: all comparisons with the clients and with Kafka's tool hold."""
+    lines: list[str] = []
+    score, tally = played(
+        tmp_path,
+        lines.append,
+        kinds=("transactional",),
+        stops=("away",),
+        seconds=35.0,
+        pause_seconds=15.0,
+    )
+    assert (score.stops, score.cost.count) == (2, 2)
+    assert tally.count > 0
+    assert [*score.wrong(), *tally.wrong] == []

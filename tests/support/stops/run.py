@@ -1,0 +1,78 @@
+"""A run: many groups of one broker stop, while the ends of their topics are recorded and Kafka's tool is asked."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.local.jars import jar_paths
+from groupreplay.streaming.local.process_guard import GuardedProcess
+from support.job.captures import invoke
+from support.kafka.kafka_classes import Jvm
+from support.kafka.kafka_tool import TOOL
+from support.stops.feed import Feed
+from support.stops.member import PlayedGroup
+from support.stops.scores import Score, Tally, beside_tool, score
+
+KINDS = ("plain", "transactional", "compacted", "recreated", "plain", "transactional")
+INTERVAL_SECONDS = 5
+_GROUPREPLAY = (sys.executable, "-m", "groupreplay")
+
+
+def played(
+    folder: Path,
+    show: Callable[[str], None],
+    *,
+    kinds: Sequence[str] = KINDS,
+    stops: Sequence[str] = ("away", "stuck", "away", "stuck", "away"),
+    seconds: float = 40.0,
+    pause_seconds: float = 20.0,
+    rate: int = 20,
+) -> tuple[Score, Tally]:
+    """Plays a classic and a KIP-848 group for each kind of topic; returns how right the reports of them are."""
+    tally = Tally()
+    with EmbeddedBroker(overrides={"log.cleaner.backoff.ms": 1_000}) as broker:
+        servers = broker.bootstrap_servers
+        feeds = {
+            topic: Feed(servers, topic, kind, rate)
+            for number, kind in enumerate(kinds)
+            for topic in (f"{kind}-{number}-classic", f"{kind}-{number}-consumer")
+        }
+        words = [*_GROUPREPLAY, "probe", "--bootstrap-server", servers, "--interval", "2"]
+        words += ["--ends-interval", str(INTERVAL_SECONDS)]
+        with GuardedProcess(words, folder / "prober.log"), Jvm(jar_paths("broker-4.3.1")) as jvm:
+            tool = jvm.make(TOOL, "Tool")
+            groups = [
+                PlayedGroup(feed, f"g-{topic}", topic.rsplit("-", 1)[1], show)
+                for topic, feed in feeds.items()
+            ]
+            with ThreadPoolExecutor(len(groups)) as pool:
+                plays = [pool.submit(group.play, list(stops), seconds, pause_seconds) for group in groups]
+                while not all(play.done() for play in plays):
+                    _compare(tool, servers, tally)
+                    time.sleep(5)
+                for play in plays:
+                    play.result()
+            # What is written last is known after the next round.
+            time.sleep(3 * INTERVAL_SECONDS)
+        for feed in feeds.values():
+            feed.close()
+        capture = folder / "stops.parquet"
+        copied = [*_GROUPREPLAY, "capture", "--bootstrap-server", servers, "-o", str(capture)]
+        subprocess.run(copied, check=True, capture_output=True)
+    all_stops = [stop for group in groups for stop in group.stops]
+    return score(capture, all_stops, 1_000 * INTERVAL_SECONDS), tally
+
+
+def _compare(tool: object, servers: str, tally: Tally) -> None:
+    words = f"--bootstrap-server {servers} --describe --all-groups --timeout 60000"
+    before = tool.run(words)  # type: ignore[attr-defined]
+    result = invoke("lag", "--bootstrap-server", servers, "-o", "json")
+    after = tool.run(words)  # type: ignore[attr-defined]
+    assert result.exit_code == 0, result.stderr
+    beside_tool(before, result.stdout, after, tally)
