@@ -23,6 +23,7 @@ from groupreplay.streaming.contract.log import BATCH_ROWS, ROW_SCHEMA, ProgressC
 from groupreplay.streaming.sources.log_replicas import records_of_partition
 from groupreplay.streaming.sources.log_segments import Replica, properties, unreadable
 from groupreplay.streaming.sources.source import (
+    UNKNOWN_CLUSTER,
     DataEnd,
     Rows,
     agreed,
@@ -78,7 +79,7 @@ class LogFolderSource:
         clusters = [(replica.folder, _cluster_id(replica.folder)) for replica in replicas]
         topic_ids = [(replica.folder, replica.topic_id()) for replica in replicas]
         rows = Rows(
-            agreed(clusters, "folders", "clusters") or "unknown",
+            agreed(clusters, "folders", "clusters") or UNKNOWN_CLUSTER,
             agreed(topic_ids, "folders", "offsets topics (topic ids)") or "0",
             self._batches(OFFSETS_TOPIC, replicas, progress),
             probes=self._batches(self.probes_topic, _replicas(folders, self.probes_topic), no_progress),

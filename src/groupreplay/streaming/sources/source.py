@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
 
+from groupreplay.state.policy.broker_log import BrokerLog
 from groupreplay.state.policy.context import Context
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.retention import Retention, effective
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 
 
+#: The id of a cluster that neither a capture nor a folder names.
+UNKNOWN_CLUSTER: Final = "unknown"
 _BLOCK_BYTES: Final = 1 << 20
 
 
@@ -39,7 +42,7 @@ class Rows:
     was not read) are set, and ``starts``, the log start offsets. A capture has ``topic_names`` (id to name) as they
     were when it was written, and, if its file says so, the brokers' ``retention`` and the ``partitions`` of the topic;
     ``complete_ms`` is the time up to which the log is complete, by the clock of the machine that read it. ``extent``
-    counts the records as the batches are read, once ``counted``.
+    counts the records as the batches are read, once ``counted``. ``broker_log`` is what log files beside them say.
     """
 
     cluster_id: str
@@ -59,6 +62,7 @@ class Rows:
     where: str = ""
     kind: str = "capture"
     extent: LogExtent = field(default_factory=LogExtent)
+    broker_log: BrokerLog = field(default_factory=BrokerLog)
 
     def complete_until(self, until_ms: int | None) -> int | None:
         """The time up to which the log is complete, but not after ``until_ms``; None if that is not known."""
@@ -205,5 +209,5 @@ def context_of(rows: Rows, retention: RetentionFlags, **settings: Any) -> Contex
     if rows.is_probed:
         # A job knew at each moment what the prober had written by then.
         brokers = replace(brokers, own_settings=None)
-    settings = {"probing": rows.is_probed, **settings, **brokers.for_context()}
+    settings = {"probing": rows.is_probed, "broker_log": rows.broker_log, **settings, **brokers.for_context()}
     return Context(cluster_id=rows.cluster_id, era=rows.era, topic_names=names, **settings)
