@@ -39,7 +39,7 @@ _PARTS: Final = re.compile(r"'([^']*)'|([A-Za-z])\2*|[^A-Za-z']+")
 _TEXTS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("m", "msg", "message"), r"(?P<message>.*)"),
     **dict.fromkeys(("c", "logger", "C", "class"), r"\S*"),
-    **dict.fromkeys(("p", "level"), r"\s*[A-Za-z]+\s*"),
+    **dict.fromkeys(("p", "level"), r"\s*(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL)\s*"),
     **dict.fromkeys(("L", "line"), r"(?:\d+|\?)?"),
     "n": "",
 }
@@ -105,7 +105,7 @@ def _date(form: str) -> str:
         elif text in _LETTERS:
             regex += f"(?P<{text}>{_LETTERS[text]})"
         else:
-            raise PatternError(f"%d has {text}, which is not known")
+            raise PatternError(f"in %d{{{form}}} the letters {text} are not known")
     if any(f"(?P<{letters}>" not in regex for letters in ("yyyy", "MM", "dd", "HH", "mm", "ss")):
         raise PatternError("%d needs year, month, day, hour, minute and second, such as yyyy-MM-dd HH:mm:ss")
     return f"(?P<time>{regex})"

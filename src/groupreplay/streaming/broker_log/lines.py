@@ -80,13 +80,13 @@ LINES: Final[tuple[LinePattern, ...]] = (
         "session_timeout",
     ),
     _gone(
-        r"Group (?P<group>.+) removed dynamic members who haven't joined: (?:\[|Set\()(?P<members>.*)[\])]",
+        r"Group (?P<group>.+) removed dynamic members who haven't joined: (?:\[|\w*\()(?P<members>.*)[\])]",
         f"{_BOTH}: onCompleteJoin, completeClassicGroupJoin",
         _NOT_JOINED,
         "rebalance_timeout",
     ),
     _gone(
-        r"Group (?P<group>.+) removed members who haven't sent their sync requests?: (?:\[|Set\()(?P<members>.*)[\])]",
+        r"Group (?P<group>.+) removed members who haven't sent their sync requests?: (?:\[|\w*\()(?P<members>.*)[\])]",
         f"{_BOTH}: onExpirePendingSync, expirePendingSync",
         "the coordinator logged that it did not ask for its assignment in time",
         "rebalance_timeout",
