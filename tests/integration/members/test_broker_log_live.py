@@ -96,10 +96,14 @@ def test_each_departure_is_what_was_done(recording: Recording) -> None:
 def test_the_log_of_another_cluster(recording: Recording) -> None:
     """The line of the broker's start names the cluster; with another one nothing is printed but the reason."""
     other = recording.log.with_name("other.log")
-    text = recording.log.read_text()
-    cluster = re.search(r"in cluster (\S+) is now STARTING", text)
-    assert cluster is not None
-    other.write_text(text.replace(cluster[1], "anotherCluster"))
+    text = re.sub(r"in cluster \S+ is now", "in cluster anotherCluster is now", recording.log.read_text())
+    # Of Kafka 4.3 the embedded broker does not log this class.
+    start = (
+        "[BrokerLifecycleManager id=1] Incarnation W of broker 1 in cluster anotherCluster is now STARTING."
+    )
+    other.write_text(
+        f"2026-11-27T09:00:00.000Z [main] INFO kafka.server.BrokerLifecycleManager - {start}\n{text}"
+    )
     command = [
         sys.executable,
         "-m",
@@ -109,6 +113,6 @@ def test_the_log_of_another_cluster(recording: Recording) -> None:
         str(recording.capture),
         "killed",
     ]
-    run = subprocess.run([*command, "--broker-log", str(other)], capture_output=True, text=True)
+    run = subprocess.run([*command, "--broker-log", str(other)], check=False, capture_output=True, text=True)
     assert (run.returncode, run.stdout) == (5, "")
     assert "the log is of the cluster anotherCluster, the records are of" in run.stderr

@@ -5,7 +5,7 @@ A new kind is one module with a class like ``capture.CaptureSource``, and one li
 
 from __future__ import annotations
 
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice, starmap
@@ -19,6 +19,7 @@ from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue, decode_key,
 from groupreplay.codecs.redpanda import REDPANDA
 from groupreplay.state.policy.broker_log import BrokerLog
 from groupreplay.state.policy.context import Context
+from groupreplay.state.policy.pending import PendingCommit
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.retention import Retention, effective
 from groupreplay.streaming.config.settings import RetentionFlags
@@ -49,6 +50,7 @@ class Rows:
     were when it was written, and, if its file says so, the brokers' ``retention`` and the ``partitions`` of the topic;
     ``complete_ms`` is the time up to which the log is complete, by the clock of the machine that read it. ``extent``
     counts the records as the batches are read, once ``counted``. ``broker_log`` is what log files beside them say.
+    ``pending`` reads the commits of open transactions, which are not among the records.
     """
 
     cluster_id: str
@@ -69,6 +71,7 @@ class Rows:
     kind: str = "capture"
     extent: LogExtent = field(default_factory=LogExtent)
     broker_log: BrokerLog = field(default_factory=BrokerLog)
+    pending: Callable[[], Sequence[PendingCommit]] = tuple
 
     def complete_until(self, until_ms: int | None) -> int | None:
         """The time up to which the log is complete, but not after ``until_ms``; None if that is not known."""
@@ -264,5 +267,13 @@ def context_of(rows: Rows, retention: RetentionFlags, **settings: Any) -> Contex
     if rows.is_probed:
         # A job knew at each moment what the prober had written by then.
         brokers = replace(brokers, own_settings=None)
-    settings = {"probing": rows.is_probed, "broker_log": rows.broker_log, **settings, **brokers.for_context()}
+    read = {"probing": rows.is_probed, "broker_log": rows.broker_log, "pending": _by_group(rows.pending())}
+    settings = {**read, **settings, **brokers.for_context()}
     return Context(cluster_id=rows.cluster_id, era=rows.era, topic_names=names, **settings)
+
+
+def _by_group(pending: Iterable[PendingCommit]) -> dict[str, tuple[PendingCommit, ...]]:
+    groups = defaultdict[str, list[PendingCommit]](list)
+    for commit in pending:
+        groups[commit.group].append(commit)
+    return {group: tuple(commits) for group, commits in groups.items()}

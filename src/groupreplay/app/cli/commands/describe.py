@@ -147,6 +147,9 @@ def _current(settings: DescribeSettings) -> _Shown:
     # A group that has lost its offsets may already be deleted.
     for line in filter(None, map(remains, chosen)):
         click.echo(safe_line(line), err=True)
+    for group in chosen if is_offsets else ():
+        for commit in replay.context.pending.get(group["group_id"], ()):
+            click.echo(safe_line(f"{group['group_id']}: {commit.text()}"), err=True)
     if chosen and is_offsets:
         warn_of_assumptions(replay.context, rows, history=False, groups=chosen)
     missing = absent(choice, {*(group["group_id"] for group in groups), *lines})
