@@ -22,14 +22,19 @@ def to_json(key: Key, value: Value | None) -> dict[str, Any]:
     """``{"key": {"type", "data"}, "value": {"version", "data"}}``; the value of a tombstone is None.
 
     Field names are Kafka's, uuids are in Kafka's text form, bytes in base64. As in Kafka a field is left out
-    where the version does not have it, a tagged field also where the bytes omit it; unknown tags always.
+    where the version does not have it, a tagged field also where the bytes omit it; unknown tags always. A value in
+    another dialect than Kafka's has ``dialect``.
     """
     return {
         "key": {"type": key.KEY_TYPE, "data": _fields(key, 0)},
-        "value": None
-        if value is None
-        else {"version": value.version, "data": _fields(value, EARLY if value.early else value.version)},
+        "value": None if value is None else _value_json(value),
     }
+
+
+def _value_json(value: Value) -> dict[str, Any]:
+    dialect = {"dialect": value.dialect} if value.dialect else {}
+    fields = _fields(value, EARLY if value.early else value.version)
+    return {"version": value.version, **dialect, "data": fields}
 
 
 def blob_json(blob: Versioned) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
-from groupreplay.codecs import classic, consumer, offsets, share, streams
+from groupreplay.codecs import classic, consumer, offsets, redpanda, share, streams
 from groupreplay.codecs.classic import GroupMetadataValue
 from groupreplay.codecs.compiled import IRREGULAR, compiled
 from groupreplay.codecs.compiled_writers import UNWRITABLE, compiled_writer
@@ -109,6 +109,14 @@ _KEY_FORM = Form(0, False)
 
 def decode_key(data: bytes | None) -> Key | Skipped | Malformed:
     """Read a record key; never raises. A record without a key is malformed: Kafka writes none to this topic."""
+    key = _kafka_key(data)
+    if isinstance(key, Key) or data is None or (inner := redpanda.without_length(data)) is None:
+        return key
+    other = _kafka_key(inner)
+    return other if isinstance(other, Key) and not other.leftover else key
+
+
+def _kafka_key(data: bytes | None) -> Key | Skipped | Malformed:
     if data is None or len(data) < 2:
         return Malformed(None, None, "type", 0, f"needs 2 bytes, {len(data or b'')} are left")
     key_type = _INT16.unpack_from(data)[0]
@@ -155,7 +163,19 @@ def decode_value(key: Key, data: bytes | None) -> Value | Skipped | Malformed | 
         return Skipped(key_type, version, f"version {version} of {message.__name__} is not known")
     if message.EARLY_RELEASES:
         return _read_unambiguous(message, key_type, version, data)
-    return _read_body(message, key_type, version, data)
+    value = _read_body(message, key_type, version, data)
+    if isinstance(value, Malformed) and (message, version) == (GroupMetadataValue, redpanda.VALUE_VERSION):
+        return _read_dialect(message, key_type, version, data) or value
+    return value
+
+
+def _read_dialect(message: type[Value], key_type: int, version: int, data: bytes) -> Value | None:
+    """A value that is malformed as Kafka's, if it is Redpanda's to the last byte."""
+    inner = redpanda.as_kafka(data)
+    value = None if inner is None else _read_body(message, key_type, version, inner)
+    if not isinstance(value, Value) or value.leftover:
+        return None
+    return replace(value, dialect=redpanda.REDPANDA)
 
 
 def _read_body(

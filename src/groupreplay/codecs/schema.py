@@ -166,6 +166,8 @@ class Value(Versioned):
 
     #: Whether the bytes have the layout of those releases; fields they lack then hold their defaults.
     early: bool = field(default=False, repr=False)
+    #: Whose dialect the bytes had, empty for Kafka's own; encoded are always Kafka's bytes.
+    dialect: str = field(default="", repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -269,6 +269,24 @@ def rebalance_length(data: Data) -> RebalanceLength:
     )
 
 
+def logged(data: Data) -> str:
+    """`` (the coordinator logged “removing member … on heartbeat expiration”)`` or empty: what began a rebalance."""
+    reasons = data.get("logged")
+    first = reasons[0] if isinstance(reasons, list | tuple) and reasons else None
+    return f" (the coordinator logged “{safe_text(first)}”)" if isinstance(first, str) else ""
+
+
+def requested_by(data: Data) -> str:
+    """``, requested by User:alice at 10.0.0.5`` or empty; several are joined by ``or``."""
+    senders = data.get("requested_by")
+    named = [
+        f"{safe_text(str(sender.get('principal')))} at {safe_text(str(sender.get('client_host')))}"
+        for sender in (senders if isinstance(senders, list | tuple) else ())
+        if isinstance(sender, Mapping)
+    ]
+    return f", requested by {' or '.join(named)}" if named else ""
+
+
 def silence_text(data: Data) -> str:
     """`` (no commits for 5.0 s of them)``: how much of a bound was without a commit; empty where that says nothing."""
     silent_ms = _whole(data, "silent_ms")

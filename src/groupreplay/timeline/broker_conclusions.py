@@ -83,7 +83,10 @@ def says(text: str, how: str = "", certainty: Certainty | None = None) -> Sum:
     def concludes(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
         event = episode.event
         return Conclusion(
-            parts=(text.format(who=who(episode.members), place=phrases.subject(event.data)),),
+            parts=(
+                text.format(who=who(episode.members), place=phrases.subject(event.data))
+                + phrases.requested_by(event.data),
+            ),
             members=episode.members if "{who}" in text else (),
             certainty=certainty or certainty_of(event),
             how=how + (phrases.expiry(event.data).removeprefix("; ") if event.text("rule") else ""),

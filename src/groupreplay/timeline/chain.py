@@ -132,7 +132,7 @@ def _trigger(episode: Episode, members: Sequence[BlamedMember], facts: VerdictFa
     before = "by " if episode.began_ms != episode.since_ms or episode.sign == SLOW_LEADER else "at "
     return link(
         "trigger",
-        [f"The rebalance began {before}", began_ms, f": {text}."],
+        [f"The rebalance began {before}", began_ms, f": {text}{phrases.logged(event.data)}."],
         facts.window,
         evidence_of([event, *started[:1]]),
         certainty_of(event),

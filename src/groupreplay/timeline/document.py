@@ -79,7 +79,7 @@ class Remark:
             description="no_commits, no_probes, no_records, no_assignments, cut_lists, undated_records, history, "
             "expired_offsets, shared_partitions, summed_owners, summed_events, summed_members, summed_pauses, "
             "summed_trace, summed_offsets, summed_states, summed_generations, summed_conditions, summed_partitions, "
-            "unread_log, unread_probes, misdated_probes, removed_commits."
+            "unread_log, unread_probes, misdated_probes, removed_commits, pending_commits."
         ),
     ]
     text: str

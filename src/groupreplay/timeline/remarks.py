@@ -207,6 +207,8 @@ def _missing(
             kind="undated_records",
             text=f"{counted(given.undated, 'record')} without a usable time are left out.",
         )
+    for commit in given.pending:
+        yield Remark(kind="pending_commits", text=f"{commit.text()}.")
 
 
 def _missing_log(given: TimelineInput) -> Iterator[Remark]:

@@ -17,6 +17,7 @@ from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue
 from groupreplay.codecs.kafka_terms import GroupType, Phase
 from groupreplay.state.events.event import History
 from groupreplay.state.policy.context import Redaction
+from groupreplay.state.policy.pending import PendingCommit
 from groupreplay.state.policy.rules import Policy
 from groupreplay.state.replay.classic import step_of
 from groupreplay.state.snapshot import modern
@@ -280,8 +281,9 @@ class TimelineInput:
     ``events`` are the group's CloudEvents, parsed. Where a log or capture was read (``has_log``), ``records`` are the
     group's records in log order without its commits, except the first commit after each of them; ``commits`` are all of
     them, and ``answers`` those of a prober, whose rounds show the ``coordinators``. ``offsets`` are those of
-    ``Group.describe()`` at the end; ``trace`` are lines of ``simulate --trace``. ``end_ms`` is the end of the
-    log; ``undated`` counts records without a usable time. ``redaction`` is the one that the events were made with.
+    ``Group.describe()`` at the end, and ``pending`` the commits of open transactions; ``trace`` are lines of
+    ``simulate --trace``. ``end_ms`` is the end of the log; ``undated`` counts records without a usable time.
+    ``redaction`` is the one that the events were made with.
     ``assumed`` are the numbers that ``offsets`` rest on and that no broker has given. The log is known up to
     ``known_until_ms``, the events up to ``events_until_ms`` (None: the end of the document); ``unread`` is what
     could not be read. ``asked``: the prober's first and last round that are known; ``misdated`` counts answers that
@@ -302,6 +304,7 @@ class TimelineInput:
     answers: Sequence[ProbedState] = ()
     coordinators: Sequence[CoordinatorSeen] = ()
     offsets: Sequence[Mapping[str, Any]] = ()
+    pending: Sequence[PendingCommit] = ()
     topic_names: Mapping[str, str] = field(default_factory=dict)
     trace: Sequence[Mapping[str, Any]] = ()
     undated: int = 0

@@ -15,12 +15,16 @@ import pytest
 from confluent_kafka import ConsumerGroupType
 from confluent_kafka.admin import ConfigResource, ConfigSource
 
+from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue, encode_key
 from groupreplay.state.policy.context import OwnSettings
+from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.retention import Retention
 from groupreplay.streaming.config.settings import RetentionFlags
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.sources.source import Rows, context_of, counted, shows_rounds
-from support.histories.raw_records import Raw
+from groupreplay.streaming.sources.source import Rows, context_of, counted, dialect_of, shows_rounds
+from support.histories.builders import generation, member
+from support.histories.raw_records import Raw, commit
+from support.histories.redpanda import dialect
 from support.job.captures import rows_batch, write_capture
 from support.job.probes import beat, probes_batch, summed_up
 
@@ -141,3 +145,22 @@ def test_rows_count_themselves() -> None:
     assert (rows.extent.records, rows.extent.first_ms) == (0, None)
     assert list(rows.batches) == batches
     assert (rows.extent.records, rows.extent.first_ms, rows.extent.last_ms) == (5, 4_000, 6_000)
+
+
+def test_the_retention_of_redpanda_is_asked_for() -> None:
+    """Its records, behind commits: without a flag an error, with one the context; all rows are still read."""
+    value = generation(7, member("a-1", [0]), at=1_000).value
+    assert isinstance(value, GroupMetadataValue)
+    group = Raw(0, 1, 1_000, encode_key(GroupMetadataKey(group="g")), dialect(value))
+    batches = [rows_batch([Raw(0, 0, 1_000, *commit())]), rows_batch([group])]
+
+    def rows() -> Rows:
+        return counted(Rows("c", "e", iter(batches), where="redpanda.parquet"))
+
+    with pytest.raises(GroupReplayError, match="Redpanda's") as error:
+        context_of(rows(), RetentionFlags())
+    assert "group_offset_retention_sec" in str(error.value.fix)
+    opened = rows()
+    assert context_of(opened, WEEK).retention_ms == 604_800_000
+    assert dialect_of(opened) == "redpanda"
+    assert list(opened.batches) == batches

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.local.broker import DEFAULT_VERSION, EmbeddedBroker
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.departures.broker_words import endings
 from support.departures.plan import Cell
@@ -54,12 +54,13 @@ def record(
     settings: Mapping[str, object],
     show: Callable[[str], None],
     seconds: float | None = None,
+    version: str = DEFAULT_VERSION,
 ) -> Recording:
     """Play the cells on a broker with these settings, with a prober beside it; ``seconds`` is as for ``Player``."""
     # It reports every JVM that is killed.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     capture, log = folder / f"{name}.parquet", folder / f"{name}.log"
-    with EmbeddedBroker(overrides=settings) as broker:
+    with EmbeddedBroker(version, overrides=settings, ready_seconds=180) as broker:
         words = [*_GROUPREPLAY, "probe", "--bootstrap-server", broker.bootstrap_servers]
         with GuardedProcess(words, folder / f"{name}-prober.log"):
             player = Player(broker.bootstrap_servers, cells, lambda line: show(f"{name}: {line}"), seconds)

@@ -19,6 +19,7 @@ from groupreplay.app.cli.options import file_flag, flag, group, pair, pairs_flag
 from groupreplay.streaming.base.errors import did_you_mean
 
 if TYPE_CHECKING:
+    from groupreplay.state.policy.broker_log import BrokerLog
     from groupreplay.state.policy.context import Redaction
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import Cluster, RetentionFlags, TopicNames
@@ -145,6 +146,65 @@ class ProbesFlags:
         from groupreplay.streaming.sources.topic import ProbesPlace
 
         return ProbesPlace(self.sink.find() or source, self.topic, self.asked_for)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLogFlags:
+    """Log files of brokers, as paths or globs; ``pattern`` None: their layout is one of those that are known."""
+
+    paths: Sequence[str] = ()
+    pattern: str | None = None
+
+    def read(self, cluster_id: str) -> BrokerLog:
+        """What they say about the groups of this cluster.
+
+        Raises:
+            UsageError: there is no such file, or the pattern cannot be used.
+            GroupReplayError: a file cannot be read, has no known layout, or is of another cluster.
+        """
+        from groupreplay.state.policy.broker_log import BrokerLog
+
+        if not self.paths:
+            return BrokerLog()
+        from groupreplay.streaming.broker_log.layouts import PatternError, layout
+        from groupreplay.streaming.broker_log.reader import read_broker_logs
+        from groupreplay.streaming.sources.source import UNKNOWN_CLUSTER
+
+        try:
+            given = None if self.pattern is None else layout(self.pattern)
+        except PatternError as error:
+            raise click.UsageError(
+                f"--broker-log-pattern {self.pattern!r} cannot be used: {error}."
+            ) from None
+        files = list(dict.fromkeys(chain.from_iterable(map(_files, self.paths))))
+        return read_broker_logs(files, given, None if cluster_id == UNKNOWN_CLUSTER else cluster_id)
+
+
+def _files(path: str) -> list[Path]:
+    from glob import glob
+
+    files = [Path(name) for name in sorted([path] if Path(path).exists() else glob(path))]
+    if not files:
+        raise click.UsageError(f"--broker-log {path}: there is no such file.")
+    return files
+
+
+def broker_log_flags() -> Any:
+    """A field with the ``BrokerLogFlags``."""
+    return group(
+        BrokerLogFlags,
+        paths=repeated_flag(
+            "Log file of a broker (server.log, kafka-authorizer.log; plain or .gz), or a glob in quotes: it proves why "
+            "rebalances began and members left; may be repeated.",
+            "--broker-log",
+            "FILE",
+        ),
+        pattern=flag(
+            "Conversion pattern of these files in the broker's log4j file, if it is none of the usual ones.",
+            "--broker-log-pattern",
+            metavar="PATTERN",
+        ),
+    )
 
 
 def _probes(prefix: str, topic: str, sink: ClusterFlags) -> ProbesFlags:

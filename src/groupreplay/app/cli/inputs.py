@@ -16,7 +16,9 @@ import click
 
 from groupreplay.app.cli.command import is_typed
 from groupreplay.app.cli.flags import (
+    BrokerLogFlags,
     ProbesFlags,
+    broker_log_flags,
     cluster_flags,
     probes_flags,
     retention_flags,
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from groupreplay.state import Context
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags
+    from groupreplay.streaming.contract.log import ProgressCallback
     from groupreplay.streaming.engine.replay import Replay
     from groupreplay.streaming.kafka.clients import Connection
     from groupreplay.streaming.sources.source import DataEnd, RecordSource, Rows
@@ -69,10 +72,14 @@ class SourceKind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogInput:
-    """The flags that name an input, by the names of ``KINDS``; ``probes`` None: the prober's answers are not read."""
+    """The flags that name an input, by the names of ``KINDS``; ``probes`` None: the prober's answers are not read.
+
+    ``broker_logs`` name the log files of brokers that are read beside it.
+    """
 
     values: Mapping[str, Any] = field(default_factory=dict)
     probes: ProbesFlags | None = None
+    broker_logs: BrokerLogFlags = field(default_factory=BrokerLogFlags)
 
     def source(self) -> RecordSource:
         """The input that the flags name; it is not opened.
@@ -86,6 +93,16 @@ class LogInput:
         raise click.UsageError(
             "Nothing to read: give --from-file FILE, --from-log-dir DIR or --bootstrap-server host:port."
         )
+
+    def open(self, partitions: Sequence[int], progress: ProgressCallback) -> Rows:
+        """The records of the input, with what log files of brokers say about them.
+
+        Raises:
+            UsageError: the flags name no input.
+            GroupReplayError: the input or a log file cannot be read; also while iterating.
+        """
+        rows = self.source().open(partitions, progress=progress)
+        return replace(rows, broker_log=self.broker_logs.read(rows.cluster_id))
 
     def recorded(self) -> RecordSource | None:
         """The input, for commands that do something else with a cluster; None: the flags name a cluster, or nothing."""
@@ -158,8 +175,10 @@ KINDS: Final = [
 def log_flags(**more: Any) -> Any:
     """A field with a ``LogInput`` of the flags of all kinds, and of ``more``."""
 
-    def made(probes: ProbesFlags | None = None, **values: Any) -> LogInput:
-        return LogInput(values=values, probes=probes)
+    def made(
+        probes: ProbesFlags | None = None, broker_logs: BrokerLogFlags | None = None, **values: Any
+    ) -> LogInput:
+        return LogInput(values=values, probes=probes, broker_logs=broker_logs or BrokerLogFlags())
 
     return group(made, **{name: part for kind in KINDS for name, part in kind.flags().items()}, **more)
 
@@ -175,6 +194,11 @@ def columns_flag() -> Any:
 def log_and_probes_flags() -> Any:
     """A field with a ``LogInput`` that includes the probes."""
     return log_flags(probes=probes_flags())
+
+
+def history_flags() -> Any:
+    """The same for commands that show what happened: also the log files of brokers."""
+    return log_flags(probes=probes_flags(), broker_logs=broker_log_flags())
 
 
 def _group_types() -> list[str]:
@@ -249,7 +273,7 @@ def reading(log: LogInput, partitions: Sequence[int] = ()) -> Iterator[Rows]:
     from groupreplay.app.text.terminal import Progress
 
     with Progress("records read") as progress:
-        yield log.source().open(partitions, progress=progress)
+        yield log.open(partitions, progress)
 
 
 def lag_asked_for(query: GroupsQuery, rows: Rows) -> bool:

@@ -16,6 +16,7 @@ import msgspec
 from groupreplay.app.inspection.groups import existing
 from groupreplay.app.text.event_text import event_name, text_of
 from groupreplay.app.text.tables import Cell, Moment, Table
+from groupreplay.state import phrases
 from groupreplay.state.events.event import Severity
 from groupreplay.state.events.group_events import RebalanceCompleted
 from groupreplay.state.events.lag_events import StopCost
@@ -217,7 +218,7 @@ def _why(event: Data) -> list[str]:
         return special()
     if name.startswith("record."):
         return [str(data["reason"])]
-    why = [data["trigger"]] if "trigger" in data else []
+    why = [f"{data['trigger']}{phrases.logged(data)}"] if "trigger" in data else []
     if name == RebalanceCompleted.NAME:
         length = rebalance_length(data)
         why += [text for text in (length.text(), length.leader_text()) if text]

@@ -150,6 +150,7 @@ def _inputs(
             answers=answers.get(group_id, ()),
             coordinators=leaders.get(log.records[0].partition, ()) if log.records else (),
             offsets=offsets.get(group_id, ()),
+            pending=context.pending.get(group_id, ()),
             topic_names=context.topic_names,
             trace=(query.trace or {}).get(group_id, ()),
             undated=log.undated,

@@ -154,7 +154,7 @@ def _emptied(data: Data) -> str:
 def _deleted(data: Data) -> str:
     generation = data.get("generation")
     after = "" if generation is None else f", after generation {generation}"
-    return f"the group is gone{after}{phrases.assumed(data)}"
+    return f"the group is gone{after}{phrases.requested_by(data)}{phrases.assumed(data)}"
 
 
 def _converted(data: Data) -> str:
@@ -173,7 +173,7 @@ def _completed(data: Data) -> str:
     parts = [
         f"generation {data.get('generation')}",
         f"{counted(count, 'member')}{_change(data)}",
-        f"trigger {safe_text(str(data.get('trigger')))}",
+        f"trigger {safe_text(str(data.get('trigger')))}{phrases.logged(data)}",
     ]
     length = rebalance_length(data)
     took = f"{length.text()}{silence_text(data)}" if length.text() else ""
@@ -216,7 +216,7 @@ def _left(data: Data) -> str:
     candidates = data.get("candidates") or ()
     if reason == "unknown" and candidates:
         text += f", one of {', '.join(safe_text(str(candidate.get('reason'))) for candidate in candidates)}"
-    elif candidates and candidates[0].get("timeout_ms") is not None:
+    elif candidates and (candidates[0].get("timeout_ms") is not None or data.get("evidence") == "broker_log"):
         text += f" ({safe_text(str(candidates[0].get('words')))})"
     return text + phrases.assumed(data)
 
@@ -262,7 +262,8 @@ def _expired(data: Data) -> str:
 def _removed(data: Data) -> str:
     """The same for deleted offsets: without the retention or the release that was assumed, they may have expired."""
     assumed = phrases.assumed(data)
-    return f"{_offsets('reason')(data)}{'; or they have expired' if assumed else ''}{assumed}"
+    either = "; or they have expired" if assumed else ""
+    return f"{_offsets('reason')(data)}{phrases.requested_by(data)}{either}{assumed}"
 
 
 def _place(partition: Data) -> str:
@@ -285,7 +286,8 @@ def _set(data: Data) -> str:
     if data.get("interval_ms") is not None:
         parts.append(f"repeated every {milliseconds(data['interval_ms'])} and not reported again")
     places = ", ".join(_place(partition) for partition in (data.get("partitions") or ())[:NAMES_SHOWN])
-    return f"{', '.join(parts)}: {places}" if places else ", ".join(parts)
+    text = f"{', '.join(parts)}{phrases.requested_by(data)}"
+    return f"{text}: {places}" if places else text
 
 
 def _summary(data: Data) -> str:

@@ -24,10 +24,11 @@ class Severity(IntEnum):
 
 
 class Evidence(str, Enum):
-    """The evidence for an event: a record, an answer of the broker, or an inference."""
+    """The evidence for an event: a record, an answer of the broker, a line of its own log, or an inference."""
 
     LOG = "log"
     PROBE = "probe"
+    BROKER_LOG = "broker_log"
     INFERRED = "inferred"
 
 
@@ -87,6 +88,23 @@ AssumedRelease = Annotated[
     Meta(
         description="The releases of Kafka whose rule was applied (`3.2 or later`), because neither a broker nor the "
         "capture nor a flag has given the release, and others have another rule. Null: nothing was assumed."
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Requester:
+    """Who sent a request, as the authorizer of a broker logged it."""
+
+    principal: Annotated[str, Meta(description="Such as `User:alice`.")]
+    client_host: str
+
+
+RequestedBy = Annotated[
+    tuple[Requester, ...],
+    Meta(
+        description="Who sent such requests about the group, as the authorizer logged it. Several: the log does not "
+        "show whose request it was. Empty without that log (`--broker-log`)."
     ),
 ]
 

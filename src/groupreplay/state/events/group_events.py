@@ -20,6 +20,7 @@ from groupreplay.state.events.event import (
     MemberForm,
     MemberIdentity,
     MemberPicture,
+    RequestedBy,
     Severity,
     SinceEarliest,
     Suppressed,
@@ -66,6 +67,7 @@ class GroupDeleted(Fact):
     generation: int | None
     since_ms: Annotated[int, Meta(description="When the group was deleted.")]
     assumed: Assumed = field(default_factory=dict)
+    requested_by: RequestedBy = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,8 +158,8 @@ class RebalanceCompleted(Fact):
     join_ms_min: Annotated[
         int | None,
         Meta(
-            description="Length of the join phase, at least. Only the prober's answers show it; null where it did not "
-            "see this join phase, or cannot distinguish it from another one."
+            description="Length of the join phase, at least. Only the prober's answers or a broker's log show it: null "
+            "where they do not show this join phase, or cannot distinguish it from another one."
         ),
     ]
     join_ms_max: Annotated[
@@ -166,7 +168,9 @@ class RebalanceCompleted(Fact):
             description="Length of the join phase, at most: by the round before the first answer that shows it."
         ),
     ]
-    duration_ms: Annotated[int | None, Meta(description="Exact length; null for classic groups.")]
+    duration_ms: Annotated[
+        int | None, Meta(description="Exact length; null for classic groups without a broker's log.")
+    ]
     duration_upper_bound_ms: Annotated[
         int | None, Meta(description="From the group's previous record to the end of the join phase.")
     ]
@@ -184,6 +188,13 @@ class RebalanceCompleted(Fact):
         int | None, Meta(description="Partitions of subscribed topics with a former owner and none now.")
     ]
     assumed: Assumed = field(default_factory=dict)
+    logged: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="Why each of its join phases began, in the words of the coordinator's own log; the first began "
+            "the rebalance. Empty without that log (`--broker-log`), and for the newer kinds, whose log has no reasons."
+        ),
+    ] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,14 @@ from typing import Annotated, ClassVar, Literal
 
 from msgspec import Meta
 
-from groupreplay.state.events.event import Assumed, AssumedRelease, Fact, Severity, Suppressed
+from groupreplay.state.events.event import (
+    Assumed,
+    AssumedRelease,
+    Fact,
+    RequestedBy,
+    Severity,
+    Suppressed,
+)
 
 #: `retention` is the broker's clean-up, `admin` a request to delete offsets; `unknown`: a request or the deletion of
 #: the topic, which look alike in the log.
@@ -111,6 +118,7 @@ class OffsetsDeleted(Fact):
     assumed: Assumed = field(default_factory=dict)
     assumed_release: AssumedRelease = None
     suppressed: Suppressed = 0
+    requested_by: RequestedBy = ()
 
     def sameness(self) -> tuple[object, ...]:
         """The same partitions, however often they are removed."""
@@ -228,6 +236,7 @@ class OffsetsSet(Fact):
         int | None,
         Meta(description="The pace of sets that are repeated; further sets at this pace are not reported."),
     ]
+    requested_by: RequestedBy = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -168,6 +168,7 @@ def describe(group_id: str, snapshot: GroupSnapshot, offsets: Offsets, context: 
         ],
         "subscribed_topics": _topics(snapshot.group, seen),
         "offsets": _with_deadlines(snapshot.group, offsets, context),
+        "pending_offsets": [commit.document() for commit in context.pending.get(group_id, ())],
         "conditions": active_conditions(snapshot.conditions.active),
         "suppressed": _suppressed(snapshot),
     }

@@ -7,12 +7,14 @@ a secret can be tried out. The state is never redacted: records and answers of b
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from groupreplay.codecs.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS, GroupType
+from groupreplay.state.policy.broker_log import BrokerLog
+from groupreplay.state.policy.pending import PendingCommit
 from groupreplay.state.policy.rules import Policy
 
 #: The prefix of a hidden value: it is no name.
@@ -24,7 +26,8 @@ _BY_NAME: Final = frozenset({"labels", "partitions", "revoking", "tasks"})
 _MEMBER_IDS: Final = frozenset(
     {
         *("member_id", "old_member_id", "new_member_id", "leader", "joined", "left", "kept", "memberId"),
-        *("previous_leader", "rebalance_timeout_member"),
+        # The coordinator's words about a rebalance name the member that began it.
+        *("previous_leader", "rebalance_timeout_member", "logged"),
     }
 )
 #: ``client id@host``.
@@ -213,7 +216,8 @@ class Context:
     ``clock_correction_ms`` is what must be added to the clock of the job's machine to get the brokers' time.
     ``job_id`` names the job in messages about its own state. ``sessions``: by type of group, what the brokers are set
     to for sessions, as far as it is known. ``own_settings`` are those of groups, for a log without a prober's answers
-    (None: nobody asked).
+    (None: nobody asked). ``broker_log`` is what the logs of brokers say, and ``pending`` are the
+    commits of open transactions by group: for commands that read once.
     """
 
     cluster_id: str
@@ -237,6 +241,8 @@ class Context:
     told_until_ms: int = 0
     sessions: Mapping[str, SessionSettings] = field(default_factory=dict)
     own_settings: OwnSettings | None = None
+    broker_log: BrokerLog = field(default_factory=BrokerLog)
+    pending: Mapping[str, Sequence[PendingCommit]] = field(default_factory=dict)
 
     @property
     def own_since_ms(self) -> int:

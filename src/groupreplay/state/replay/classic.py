@@ -15,7 +15,7 @@ from groupreplay.state.events.event import Evidence, Fact, History
 from groupreplay.state.events.group_events import GroupCreated, GroupDeleted, GroupEmptied, RebalanceCompleted
 from groupreplay.state.plausible_times import written_ms
 from groupreplay.state.policy.context import Context
-from groupreplay.state.replay import generation_diff
+from groupreplay.state.replay import generation_diff, logged
 from groupreplay.state.replay.departure_reasons import why
 from groupreplay.state.replay.departures import JoinPhase
 from groupreplay.state.replay.generation_diff import Departure, GenerationDiff, MembershipChange, Moves
@@ -156,9 +156,9 @@ class _Record:
         doubtful = step.is_doubtful(members)
         evidence = Evidence.INFERRED if doubtful else Evidence.LOG
         departures = self._departures(diff.pairing.left) if step.comparable else ()
-        completed = self._completed(diff, moved, doubtful, departures)
+        completed = logged.rebalance(self._completed(diff, moved, doubtful, departures), self.report)
         if completed.join_ms_max is not None:
-            evidence = Evidence.PROBE
+            evidence = Evidence.BROKER_LOG if completed.logged else Evidence.PROBE
         self.emit(completed, evidence)
         lasted_ms = self._lasted_ms()
         change = MembershipChange(completed=members, lasted_ms=lasted_ms)
@@ -250,7 +250,7 @@ class _Record:
         departures = [
             Departure(
                 member,
-                why(one),
+                logged.departure(why(one), member.member_id, self.report),
                 _elapsed_ms(one.heard_ms, self.since_ms),
                 awaited=phase.is_awaited(member),
             )
@@ -332,7 +332,9 @@ def apply_tombstone(snapshot: GroupSnapshot, report: Report) -> None:
     group = snapshot.group
     _, event = NEXT[group.phase][Observed.TOMBSTONE]
     if event is TransitionEvent.DELETED:
-        fact = GroupDeleted(generation=group.classic.generation, since_ms=report.timestamp_ms)
+        asked = logged.requesters(report, logged.REMOVALS["group_deleted"])
+        generation, at_ms = group.classic.generation, report.timestamp_ms
+        fact = GroupDeleted(generation=generation, since_ms=at_ms, requested_by=asked)
         report.emit(fact, group_type=group.group_type, history=group.history, simple=group.simple)
     forget(snapshot)
 

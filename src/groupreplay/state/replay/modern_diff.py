@@ -10,7 +10,7 @@ from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType, Me
 from groupreplay.state.events import group_events
 from groupreplay.state.events.event import Evidence, Fact, GoneMember, Trigger
 from groupreplay.state.policy.context import SessionSettings
-from groupreplay.state.replay import generation_diff
+from groupreplay.state.replay import generation_diff, logged
 from groupreplay.state.replay.departure_reasons import FENCING_SLACK_MS, Leaving, fenced, why
 from groupreplay.state.replay.generation_diff import MOST_GONE, Departure, MembershipChange, judged
 from groupreplay.state.replay.group_summary import GroupSummary, LastSign
@@ -94,7 +94,9 @@ class ModernDiff:
                 # A classic generation is written when it is complete: a higher epoch begins another rebalance.
                 self.group.completed_epoch = before.epoch
         elif before.exists and not after.exists:
-            self._emit(group_events.GroupDeleted(generation=before.epoch, since_ms=at_ms), before.kind)
+            asked = logged.requesters(self.report, logged.REMOVALS["group_deleted"])
+            deleted = group_events.GroupDeleted(generation=before.epoch, since_ms=at_ms, requested_by=asked)
+            self._emit(deleted, before.kind)
         elif not before.exists and after.exists and self.comparable:
             self._emit(group_events.GroupCreated(generation=after.epoch, since_ms=at_ms))
 
@@ -165,6 +167,7 @@ class ModernDiff:
             late_ms = now_ms - since_ms - member.rebalance_timeout_ms
             if 0 <= late_ms <= FENCING_SLACK_MS:
                 finding = fenced(since_ms, member.rebalance_timeout_ms, now_ms)
+                finding = logged.departure(finding, member.member_id, self.report)
                 return Departure(member, finding, now_ms - since_ms)
         commit_ms = self.offsets.last_commit_ms(each(self._named(member).partitions))
         signs = [time for time in (seen_ms, commit_ms) if time is not None]
@@ -190,7 +193,9 @@ class ModernDiff:
                 gives_up_silently=True,
             )
         )
-        return Departure(member, finding, elapsed_ms, session.assumed)
+        finding = logged.departure(finding, member.member_id, self.report)
+        is_logged = finding.evidence is Evidence.BROKER_LOG
+        return Departure(member, finding, elapsed_ms, {} if is_logged else session.assumed)
 
     def _session(self, member: Member) -> SessionSettings:
         if self.before.kind is GroupType.CLASSIC or member.supported_protocols:

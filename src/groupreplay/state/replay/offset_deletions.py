@@ -12,6 +12,7 @@ import msgspec
 
 from groupreplay.state.events.event import Evidence, Severity
 from groupreplay.state.events.offset_events import LossReason, OffsetsDeleted, PartitionOffset
+from groupreplay.state.replay import logged
 from groupreplay.state.snapshot.losses import DeletedOffset, Losses, UnclearDeletion
 
 if TYPE_CHECKING:
@@ -96,6 +97,7 @@ def _report(one: UnclearDeletion, reason: LossReason, report: Report) -> None:
             deadline_ms=one.deadline_ms,
             assumed={} if reason == "topic_deleted" else one.assumed,
             assumed_release=None if reason == "topic_deleted" else one.assumed_release,
+            requested_by=logged.requesters(report, logged.REMOVALS.get(reason, ())),
         ),
         group_type=one.group_type,
         simple=one.simple,

@@ -17,6 +17,7 @@ from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType
 from groupreplay.state.events import offset_events
 from groupreplay.state.events.event import Evidence, Severity
 from groupreplay.state.policy.rules import severity_of_moves
+from groupreplay.state.replay import logged
 from groupreplay.state.replay.group_summary import has_members, is_significant
 from groupreplay.state.replay.offset_deletions import hold_deletion
 from groupreplay.state.replay.retention import (
@@ -87,6 +88,7 @@ def report_tombstones(
             deadline_ms=None if first == NEVER else first,
             assumed=basis.assumed,
             assumed_release=basis.assumed_release,
+            requested_by=logged.requesters(report, logged.REMOVALS.get(reason, ())),
         )
     _remember(snapshot, [Lost(o.topic, o.partition, o.offset, at_ms, fact.reason, mattered) for o in lost])
     if isinstance(fact, offset_events.OffsetsDeleted) and fact.reason == "unknown":

@@ -21,7 +21,7 @@ import numpy as np
 from groupreplay.state.events.event import Evidence, History, Severity
 from groupreplay.state.events.offset_events import OffsetsSet, SetDirection, SetPartition
 from groupreplay.state.policy.rules import severity_of_moves
-from groupreplay.state.replay import offset_deletions, offset_losses
+from groupreplay.state.replay import logged, offset_deletions, offset_losses
 from groupreplay.state.replay.group_summary import has_members, is_significant
 from groupreplay.state.snapshot.losses import OffsetSets, SetOccasion, SetPace, SetRange
 
@@ -203,6 +203,7 @@ def report_sets(snapshot: GroupSnapshot, occasion: SetOccasion, report: Report) 
             direction=direction,
             offsets_moved=sum(moved) if moved else None,
             interval_ms=pace.gap_ms if pace.steady else None,
+            requested_by=logged.requesters(report, logged.SETS),
         ),
         group_type=group.group_type,
         simple=group.simple,

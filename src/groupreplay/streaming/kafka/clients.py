@@ -82,6 +82,10 @@ class Connection:
         }
         self._admin: AdminClient | None = None
 
+    def security(self) -> Mapping[str, Any]:
+        """The settings of the connection by librdkafka's names, for another client."""
+        return self._settings
+
     def admin(self) -> AdminClient:
         """The administration client of this cluster."""
         if self._admin is None:

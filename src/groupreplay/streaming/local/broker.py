@@ -74,6 +74,8 @@ _LOG_OPTIONS: Final = (
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
     "-Dorg.slf4j.simpleLogger.log.kafka.server=info",
     "-Dorg.slf4j.simpleLogger.log.org.apache.kafka.coordinator.group=info",
+    # The coordinator in Scala, to Kafka 3.9.
+    "-Dorg.slf4j.simpleLogger.log.kafka.coordinator.group=info",
     "-Dorg.slf4j.simpleLogger.showDateTime=true",
     "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSXXX",
 )

@@ -12,17 +12,27 @@ import zlib
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 import pyarrow as pa
 
 from groupreplay.state import OFFSETS_TOPIC
+from groupreplay.state.policy.pending import PendingCommit
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.contract.log import BATCH_ROWS, ROW_SCHEMA, ProgressCallback, no_progress
-from groupreplay.streaming.sources.log_replicas import records_of_partition
+from groupreplay.streaming.sources.log_replicas import (
+    MergedLog,
+    Transactions,
+    records_of_partition,
+    transactions_of_partition,
+    unheard,
+)
 from groupreplay.streaming.sources.log_segments import Replica, properties, unreadable
+from groupreplay.streaming.sources.pending_commits import pending_commits
 from groupreplay.streaming.sources.source import (
+    UNKNOWN_CLUSTER,
     DataEnd,
     Rows,
     agreed,
@@ -54,6 +64,7 @@ class LogFolderSource:
     probes_topic: str = "group-probes"
     uncommitted: bool = False
     _unpacked: dict[Path, tempfile.TemporaryDirectory[str]] = field(default_factory=dict, compare=False)
+    _transactions: dict[int, Transactions] = field(default_factory=dict, compare=False)
 
     @property
     def origin(self) -> str:
@@ -78,7 +89,7 @@ class LogFolderSource:
         clusters = [(replica.folder, _cluster_id(replica.folder)) for replica in replicas]
         topic_ids = [(replica.folder, replica.topic_id()) for replica in replicas]
         rows = Rows(
-            agreed(clusters, "folders", "clusters") or "unknown",
+            agreed(clusters, "folders", "clusters") or UNKNOWN_CLUSTER,
             agreed(topic_ids, "folders", "offsets topics (topic ids)") or "0",
             self._batches(OFFSETS_TOPIC, replicas, progress),
             probes=self._batches(self.probes_topic, _replicas(folders, self.probes_topic), no_progress),
@@ -86,6 +97,7 @@ class LogFolderSource:
             topic_names=_topic_names(folders),
             where=self._where(),
             kind="folder",
+            pending=partial(self._pending, replicas),
         )
         return with_rounds(counted(rows)) if self.probes_topic else counted(rows)
 
@@ -142,16 +154,24 @@ class LogFolderSource:
             exit_code=ExitCode.DATA,
         )
 
+    def _pending(self, replicas: Sequence[Replica]) -> list[PendingCommit]:
+        """The pending commits; how transactions ended is kept for the read that follows."""
+        pending = list[PendingCommit]()
+        for partition, copies in _by_partition(replicas):
+            transactions = self._transactions[partition] = transactions_of_partition(copies)
+            pending += pending_commits(partition, MergedLog(copies).batches(unheard), transactions)
+        return pending
+
     def _batches(
         self, topic: str, replicas: Sequence[Replica], progress: ProgressCallback
     ) -> Iterator[pa.RecordBatch]:
-        by_partition = defaultdict[int, list[Replica]](list)
-        for replica in replicas:
-            by_partition[replica.partition].append(replica)
         notes, done = _Notes(), 0
-        for partition, copies in sorted(by_partition.items()):
+        for partition, copies in _by_partition(replicas):
             pending = list[Any]()
-            for records in records_of_partition(copies, uncommitted=self.uncommitted, note=notes.add):
+            known = self._transactions.get(partition) if topic == OFFSETS_TOPIC else None
+            for records in records_of_partition(
+                copies, uncommitted=self.uncommitted, note=notes.add, transactions=known
+            ):
                 pending += records
                 if len(pending) >= BATCH_ROWS:
                     done += len(pending)
@@ -163,6 +183,13 @@ class LogFolderSource:
                 yield _row_batch(topic, partition, pending)
                 progress(done, None)
         notes.close()
+
+
+def _by_partition(replicas: Sequence[Replica]) -> list[tuple[int, list[Replica]]]:
+    copies = defaultdict[int, list[Replica]](list)
+    for replica in replicas:
+        copies[replica.partition].append(replica)
+    return sorted(copies.items())
 
 
 def _row_batch(topic: str, partition: int, records: Sequence[Any]) -> pa.RecordBatch:

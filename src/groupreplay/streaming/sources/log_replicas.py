@@ -30,15 +30,20 @@ _NO_END: Final = 1 << 63
 
 
 def records_of_partition(
-    replicas: Sequence[Replica], *, uncommitted: bool, note: Note
+    replicas: Sequence[Replica], *, uncommitted: bool, note: Note, transactions: Transactions | None = None
 ) -> Iterator[list[Any]]:
     """The records of the partition as lists of aiokafka's, offsets ascending; ``uncommitted``: whatever was written.
+
+    ``transactions`` are ``transactions_of_partition``, if they are known already.
 
     Raises:
         GroupReplayError: a segment cannot be opened.
     """
     log = MergedLog(replicas)
-    transactions = Transactions() if uncommitted else transactions_of(log.batches(_unheard))
+    if uncommitted:
+        transactions = Transactions()
+    elif transactions is None:
+        transactions = transactions_of_partition(replicas)
     end = min(transactions.open.values(), default=_NO_END)
     for producer, offset in sorted(transactions.open.items()):
         note(
@@ -55,7 +60,12 @@ def records_of_partition(
             yield records
 
 
-def _unheard(_: str) -> None:
+def transactions_of_partition(replicas: Sequence[Replica]) -> Transactions:
+    """How the transactions of a partition ended. Raises GroupReplayError."""
+    return transactions_of(MergedLog(replicas).batches(unheard))
+
+
+def unheard(_: str) -> None:
     """For a pass before the one that reports."""
 
 

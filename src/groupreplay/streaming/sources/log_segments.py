@@ -164,6 +164,14 @@ def _batches_of(path: Path, not_read: NotRead) -> Iterator[tuple[int, Batch]]:
             position += batch.size
 
 
+def batches_in(data: bytes) -> Iterator[Batch]:
+    """The whole batches of a fetched part of a log."""
+    position = 0
+    while isinstance(batch := _batch_at(data, position, len(data)), Batch):
+        yield batch
+        position += batch.size
+
+
 def unreadable(path: Path, error: OSError) -> GroupReplayError:
     """A segment that cannot be opened or read."""
     return GroupReplayError(

@@ -5,15 +5,21 @@ A new kind is one module with a class like ``capture.CaptureSource``, and one li
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, starmap
+from itertools import chain, islice, starmap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue, decode_key, decode_value
+from groupreplay.codecs.redpanda import REDPANDA
+from groupreplay.state.policy.broker_log import BrokerLog
 from groupreplay.state.policy.context import Context
+from groupreplay.state.policy.pending import PendingCommit
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.retention import Retention, effective
 from groupreplay.streaming.config.settings import RetentionFlags
@@ -24,7 +30,11 @@ if TYPE_CHECKING:
     from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 
 
+#: The id of a cluster that neither a capture nor a folder names.
+UNKNOWN_CLUSTER: Final = "unknown"
 _BLOCK_BYTES: Final = 1 << 20
+#: Batches that are looked at for a group with members.
+_MOST_AHEAD: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +49,8 @@ class Rows:
     was not read) are set, and ``starts``, the log start offsets. A capture has ``topic_names`` (id to name) as they
     were when it was written, and, if its file says so, the brokers' ``retention`` and the ``partitions`` of the topic;
     ``complete_ms`` is the time up to which the log is complete, by the clock of the machine that read it. ``extent``
-    counts the records as the batches are read, once ``counted``.
+    counts the records as the batches are read, once ``counted``. ``broker_log`` is what log files beside them say.
+    ``pending`` reads the commits of open transactions, which are not among the records.
     """
 
     cluster_id: str
@@ -59,6 +70,8 @@ class Rows:
     where: str = ""
     kind: str = "capture"
     extent: LogExtent = field(default_factory=LogExtent)
+    broker_log: BrokerLog = field(default_factory=BrokerLog)
+    pending: Callable[[], Sequence[PendingCommit]] = tuple
 
     def complete_until(self, until_ms: int | None) -> int | None:
         """The time up to which the log is complete, but not after ``until_ms``; None if that is not known."""
@@ -161,7 +174,46 @@ class RecordSource(Protocol):
 
 def counted(rows: Rows) -> Rows:
     """The same rows, which count themselves in their ``extent`` while they are read."""
-    return replace(rows, batches=rows.extent.reading(rows.batches))
+    return replace(rows, batches=FirstBatches(rows.extent.reading(rows.batches)))
+
+
+class FirstBatches:
+    """Batches that are read once, of which the first ones can be looked at before."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches = batches
+        self._seen = deque[pa.RecordBatch]()
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        return self
+
+    def __next__(self) -> pa.RecordBatch:
+        return self._seen.popleft() if self._seen else next(self._batches)
+
+    def ahead(self) -> Iterator[pa.RecordBatch]:
+        """The first ones, which will be read again."""
+        for batch in islice(self._batches, _MOST_AHEAD):
+            self._seen.append(batch)
+            yield batch
+
+
+def dialect_of(rows: Rows) -> str:
+    """Whose records these are, by the first group with members (``codecs.redpanda``); empty for Kafka's.
+
+    Reads the first batches, which are read again.
+    """
+    batches = rows.batches.ahead() if isinstance(rows.batches, FirstBatches) else iter(())
+    for raw_key, raw_value in chain.from_iterable(map(keys_and_values, map(_group_records, batches))):
+        key = decode_key(raw_key)
+        value = decode_value(key, raw_value) if isinstance(key, GroupMetadataKey) else None
+        if isinstance(value, GroupMetadataValue) and value.members:
+            return value.dialect
+    return ""
+
+
+def _group_records(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The records of classic groups; of a topic there are few beside the commits."""
+    return batch.filter(pc.starts_with(batch["key"], GroupMetadataKey.KEY_TYPE.to_bytes(2, "big")))
 
 
 def with_rounds(rows: Rows) -> Rows:
@@ -190,6 +242,9 @@ def context_of(rows: Rows, retention: RetentionFlags, **settings: Any) -> Contex
     """The context of the groups in these rows, with the names of topics that records hold only by id.
 
     A cluster that can be asked comes before what a capture has recorded, and flags before both.
+
+    Raises:
+        GroupReplayError: the retention is not known, and Kafka's default does not apply to these records.
     """
     if rows.connection is None:
         names, brokers = rows.topic_names, effective(retention, rows.retention or Retention())
@@ -202,8 +257,23 @@ def context_of(rows: Rows, retention: RetentionFlags, **settings: Any) -> Contex
             effective_retention(retention, rows.connection, rows.retention),
             own_settings=own_settings_now(rows.connection),
         )
+    if brokers.retention_ms is None and dialect_of(rows) == REDPANDA:
+        raise GroupReplayError(
+            "the records are Redpanda's, whose retention of offsets no setting with Kafka's name has",
+            where=rows.where,
+            fix="give --retention-minutes: group_offset_retention_sec of the cluster in minutes (10080 by default)",
+            exit_code=ExitCode.USAGE,
+        )
     if rows.is_probed:
         # A job knew at each moment what the prober had written by then.
         brokers = replace(brokers, own_settings=None)
-    settings = {"probing": rows.is_probed, **settings, **brokers.for_context()}
+    read = {"probing": rows.is_probed, "broker_log": rows.broker_log, "pending": _by_group(rows.pending())}
+    settings = {**read, **settings, **brokers.for_context()}
     return Context(cluster_id=rows.cluster_id, era=rows.era, topic_names=names, **settings)
+
+
+def _by_group(pending: Iterable[PendingCommit]) -> dict[str, tuple[PendingCommit, ...]]:
+    groups = defaultdict[str, list[PendingCommit]](list)
+    for commit in pending:
+        groups[commit.group].append(commit)
+    return {group: tuple(commits) for group, commits in groups.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 
 import pyarrow as pa
@@ -12,11 +13,13 @@ from confluent_kafka import KafkaException
 
 from groupreplay.codecs.kafka_terms import partition_for
 from groupreplay.state import OFFSETS_TOPIC
+from groupreplay.state.policy.pending import PendingCommit
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.log import ProgressCallback, no_progress
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
+from groupreplay.streaming.kafka.raw_log import raw_log
 from groupreplay.streaming.kafka.topic_reader import read_messages, read_spans
 from groupreplay.streaming.sources.source import DataEnd, Rows, counted, with_rounds
 
@@ -94,9 +97,32 @@ def read_topic(
         ends,
         starts,
         partitions=identity.partitions,
+        pending=partial(_pending, connection, {number: ends[number] for number in numbers}),
         complete_ms=opened_ms,
         where=f"the live topic of cluster {identity.cluster_id}",
     )
+
+
+def _pending(connection: Connection, stable: Mapping[int, int]) -> Sequence[PendingCommit]:
+    """The pending commits behind the last stable offset of each partition; if they cannot be read, a line says so."""
+    try:
+        ends = connection.high_watermarks(OFFSETS_TOPIC, max(stable, default=-1) + 1)
+        spans = {number: (begin, ends[number]) for number, begin in stable.items() if begin < ends[number]}
+        if not spans:
+            return ()
+        fetched = raw_log(connection, OFFSETS_TOPIC, spans)
+    except GroupReplayError as error:
+        log.warning("%s (%s)", error.what, error.fix)
+        return ()
+    from groupreplay.streaming.sources.log_replicas import transactions_of
+    from groupreplay.streaming.sources.log_segments import batches_in
+    from groupreplay.streaming.sources.pending_commits import pending_commits
+
+    return [
+        commit
+        for number, data in fetched.items()
+        for commit in pending_commits(number, batches_in(data), transactions_of(batches_in(data)))
+    ]
 
 
 def chosen_partitions(asked: Sequence[int] | None, count: int) -> list[int]:

@@ -11,7 +11,9 @@ import click
 from groupreplay.app.cli.command import giving_way, is_typed, with_settings
 from groupreplay.app.cli.inputs import (
     GroupsQuery,
+    LogInput,
     exit_code,
+    history_flags,
     lag_asked_for,
     log_read,
     need_connection,
@@ -54,6 +56,7 @@ def _view(name: str, text: str, **attributes: Any) -> Decorator[Any]:
 class DescribeSettings(GroupsQuery):
     """The flags of ``describe``; ``view`` is offsets, members, state, history or states."""
 
+    log: LogInput = history_flags()
     groups: Sequence[str] = groups_flag("Group to describe")
     all_groups: bool = switch("Describe all groups.")
     view: str = declared_as(
@@ -144,6 +147,9 @@ def _current(settings: DescribeSettings) -> _Shown:
     # A group that has lost its offsets may already be deleted.
     for line in filter(None, map(remains, chosen)):
         click.echo(safe_line(line), err=True)
+    for group in chosen if is_offsets else ():
+        for commit in replay.context.pending.get(group["group_id"], ()):
+            click.echo(safe_line(f"{group['group_id']}: {commit.text()}"), err=True)
     if chosen and is_offsets:
         warn_of_assumptions(replay.context, rows, history=False, groups=chosen)
     missing = absent(choice, {*(group["group_id"] for group in groups), *lines})

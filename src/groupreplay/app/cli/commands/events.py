@@ -29,7 +29,7 @@ from groupreplay.app.cli.flags import (
 )
 from groupreplay.app.cli.inputs import (
     LogInput,
-    log_and_probes_flags,
+    history_flags,
     log_flags,
     log_read,
     nothing_found,
@@ -158,7 +158,7 @@ _COLOURS: Final = {"WARN": "yellow", "ERROR": "red", "OK": "green"}
 class ReplaySettings:
     """The flags of ``replay``."""
 
-    log: LogInput = log_and_probes_flags()
+    log: LogInput = history_flags()
     retention: RetentionFlags = retention_flags()
     groups: Sequence[str] = groups_flag("Only this group")
     types: Sequence[str] = repeated_flag(
@@ -200,7 +200,7 @@ def replay_command(settings: ReplaySettings) -> int:
     )
     choice = GroupChoice(settings.groups)
     with Progress("records read") as progress:
-        rows = settings.log.source().open(progress=progress)
+        rows = settings.log.open((), progress)
         context = context_of(
             rows,
             settings.retention,

@@ -17,7 +17,7 @@ from groupreplay.app.cli.flags import retention_flags, rules_file_flag, runbook_
 from groupreplay.app.cli.inputs import (
     LogInput,
     exit_code,
-    log_and_probes_flags,
+    history_flags,
     log_read,
     reading,
     warn_of_assumptions,
@@ -60,7 +60,7 @@ class ExplainSettings:
     worst: int = flag(
         "With --all-groups: so many groups are explained.", type=click.IntRange(0, 200), default=10
     )
-    log: LogInput = log_and_probes_flags()
+    log: LogInput = history_flags()
     retention: RetentionFlags = retention_flags()
     at: GivenTime | None = time_flag("The group at this time: later records are ignored.")
     since: GivenTime | None = time_flag(

@@ -17,7 +17,7 @@ from groupreplay.app.cli.command import giving_way, with_settings
 from groupreplay.app.cli.flags import redaction_flags, retention_flags, rules_flags
 from groupreplay.app.cli.inputs import (
     LogInput,
-    log_and_probes_flags,
+    history_flags,
     log_read,
     nothing_found,
     reading,
@@ -52,7 +52,7 @@ _KINDS: Final = (".html", ".htm", *_OF_ONE_GROUP)
 class ReportSettings:
     """The flags of ``report``."""
 
-    log: LogInput = log_and_probes_flags()
+    log: LogInput = history_flags()
     retention: RetentionFlags = retention_flags()
     since: GivenTime | None = time_flag("Show this time and later; what was before counts, but is not shown.")
     until: GivenTime | None = time_flag("Later records are ignored.")

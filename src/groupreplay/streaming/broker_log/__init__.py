@@ -1,0 +1,1 @@
+"""Log files of brokers: what the group coordinator and the authorizer wrote about groups."""
