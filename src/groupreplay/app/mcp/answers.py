@@ -9,7 +9,6 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,8 +16,10 @@ import anyio
 import msgspec
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.contract.messages import MessageDecoder
 
 _PROGRAM: Final = (sys.executable, "-m", "groupreplay")
+_JSON: Final = MessageDecoder[Any](Any)
 #: An answer as JSON. What is longer loses the ends of its lists.
 MOST_BYTES: Final = 60_000
 #: So many entries of a list stay, until the answer is short enough.
@@ -61,9 +62,8 @@ class Commands:
 
 def _documents(printed: bytes) -> Any:
     """The document of a command, or its documents where it prints one a line."""
-    with suppress(msgspec.DecodeError):
-        return msgspec.json.decode(printed)
-    return [msgspec.json.decode(line) for line in printed.splitlines() if line]
+    document = _JSON.decode(printed)
+    return [_JSON.decode(line) for line in printed.splitlines() if line] if document is None else document
 
 
 def bounded(result: Any, notes: Sequence[str] = ()) -> dict[str, Any]:
