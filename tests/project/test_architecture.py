@@ -61,9 +61,7 @@ TODAY: dict[Check, list[str]] = {
     checks.loaded_packages: [],
     checks.clocks_read: [],
     checks.bare_decodings: [*DECODED_ELSEWHERE],
-    checks.long_modules: [
-        "tests/state/conditions/test_scenarios.py",
-    ],
+    checks.long_modules: ["tests/state/conditions/test_scenarios.py"],
     checks.long_functions: [
         "state/output/envelope.py event_schema",
         "state/replay/offset_losses.py report_tombstones",
@@ -110,7 +108,7 @@ PLANTED: list[tuple[Check, dict[str, str], list[str]]] = [
         checks.bare_decodings,
         {
             "streaming/deep/a.py": "import json\nfrom msgspec.json import Decoder as D\n"
-            "def f(x):\n    json.loads(x); D(int); x.decode(); x.decode('utf-8', 'replace')",
+            "def f(x):\n    json.loads(x); D(int); x.decode(); x.decode('utf-8', 'replace')"
         },
         [
             "streaming/deep/a.py bytes.decode",
