@@ -75,14 +75,7 @@ class TestNumbers:
 
 @pytest.mark.parametrize(
     ("value", "data"),
-    [
-        (0, "00"),
-        (127, "7f"),
-        (128, "8001"),
-        (16_383, "ff7f"),
-        (16_384, "808001"),
-        (2**31 - 1, "ffffffff07"),
-    ],
+    [(0, "00"), (127, "7f"), (128, "8001"), (16_383, "ff7f"), (16_384, "808001"), (2**31 - 1, "ffffffff07")],
 )
 def test_uvarint(value: int, data: str) -> None:
     """Seven bits a byte, low group first, the high bit says that more follow."""

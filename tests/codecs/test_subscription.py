@@ -151,10 +151,7 @@ def assignment(version: int, **more: object) -> ConnectAssignment:
     [
         (assignment(0), "0000" + "0000" + "00016c" + URL + "0000000000000005" + TASKS),
         (assignment(1), ALLOCATION),
-        (
-            assignment(2, revoked=(), delay_ms=300_000),
-            "0002" + ALLOCATION[4:-16] + "00000000" + "000493e0",
-        ),
+        (assignment(2, revoked=(), delay_ms=300_000), "0002" + ALLOCATION[4:-16] + "00000000" + "000493e0"),
     ],
 )
 def test_assignment(expected: ConnectAssignment, data: str) -> None:

@@ -89,9 +89,7 @@ REFUSALS: dict[Error, list[tuple[Callable[[], Clients], Callable[[Clients], Requ
         (stable, lambda _: OffsetCommit(commits=())),
         (stable, lambda _: OffsetCommit(member_id=NOBODY, generation=1, commits=())),
     ],
-    Error.MEMBER_ID_REQUIRED: [
-        (Clients, lambda _: joining()),
-    ],
+    Error.MEMBER_ID_REQUIRED: [(Clients, lambda _: joining())],
     Error.INCONSISTENT_GROUP_PROTOCOL: [
         (Clients, lambda _: joining(protocols=())),
         (Clients, lambda _: joining(protocol_type="")),
@@ -107,9 +105,7 @@ REFUSALS: dict[Error, list[tuple[Callable[[], Clients], Callable[[Clients], Requ
         (static, lambda _: LeaveGroup.of(member_id=NOBODY, instance_id="i")),
         (static, lambda _: OffsetCommit(member_id=NOBODY, instance_id="i", generation=1, commits=())),
     ],
-    Error.GROUP_MAX_SIZE_REACHED: [
-        (full, lambda _: joining()),
-    ],
+    Error.GROUP_MAX_SIZE_REACHED: [(full, lambda _: joining())],
     Error.ILLEGAL_GENERATION: [
         (stable, lambda it: SyncGroup(member_id=leader(it), generation=2)),
         (stable, lambda it: ClassicHeartbeat(member_id=leader(it), generation=0)),
@@ -126,10 +122,7 @@ REFUSALS: dict[Error, list[tuple[Callable[[], Clients], Callable[[Clients], Requ
         (Clients, lambda _: DeleteGroup()),
         (Clients, lambda _: OffsetDelete(())),
     ],
-    Error.NON_EMPTY_GROUP: [
-        (stable, lambda _: DeleteGroup()),
-        (preparing, lambda _: DeleteGroup()),
-    ],
+    Error.NON_EMPTY_GROUP: [(stable, lambda _: DeleteGroup()), (preparing, lambda _: DeleteGroup())],
 }
 
 

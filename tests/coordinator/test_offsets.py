@@ -11,12 +11,7 @@ from hypothesis import strategies as st
 from groupreplay.codecs import GroupMetadataKey
 from groupreplay.codecs.kafka_terms import Phase
 from groupreplay.coordinator.coordinator import MIXED_COMMITS
-from groupreplay.coordinator.requests import (
-    Commit,
-    OffsetCommit,
-    OffsetDelete,
-    Settings,
-)
+from groupreplay.coordinator.requests import Commit, OffsetCommit, OffsetDelete, Settings
 from groupreplay.state.replay import retention
 from groupreplay.state.snapshot.group_state import ClassicGeneration, GroupState
 from groupreplay.state.snapshot.members import Member

@@ -112,7 +112,7 @@ BY_HAND: dict[str, Callable[[str], str]] = {
 MEMORY: dict[str, Callable[[str], str]] = {
     "src/groupreplay/state/snapshot/members.py": lambda text: text.replace(
         "    stopped_ms: int = -1\n", "    stopped_ms: int = -1\n    most_members: int = 0\n", 1
-    ),
+    )
 }
 #: What ``make docs`` writes from these files.
 GENERATED = {

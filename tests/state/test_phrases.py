@@ -71,8 +71,7 @@ def test_milliseconds(value: int | None, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("bounds", "text"),
-    [((5, 5), "5 ms"), ((0, 3_000), "at most 3.0 s"), ((2, 3_000), "2 ms .. 3.0 s")],
+    ("bounds", "text"), [((5, 5), "5 ms"), ((0, 3_000), "at most 3.0 s"), ((2, 3_000), "2 ms .. 3.0 s")]
 )
 def test_interval(bounds: tuple[int, int], text: str) -> None:
     """An exact duration has no bounds, and 0 is no lower bound."""

@@ -62,10 +62,7 @@ def train(folder: Path) -> None:
         return (f"-XX:ArchiveClassesAtExit={folder / archive.name}", *_SILENT)
 
     os.environ["SPARK_SUBMIT_OPTS"] = " ".join((*SHORT_LIVED, *written(SPARK)))
-    with (
-        EmbeddedBroker(jvm_options=written(BROKER)) as broker,
-        pytest.MonkeyPatch.context() as patch,
-    ):
+    with EmbeddedBroker(jvm_options=written(BROKER)) as broker, pytest.MonkeyPatch.context() as patch:
         make_topics(broker.bootstrap_servers, {"orders": 1})
         commit_once(broker.bootstrap_servers, "g")
         keep_session(patch)

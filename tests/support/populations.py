@@ -217,11 +217,7 @@ class Population:
 
 
 def _document(group: Member, at_ms: int) -> dict[str, Any]:
-    member = {
-        "client_id": group.client,
-        "client_host": group.host,
-        "partitions": {group.topic: "0-5"},
-    }
+    member = {"client_id": group.client, "client_host": group.host, "partitions": {group.topic: "0-5"}}
     return {
         "cluster_id": "test",
         "group_id": group.group,

@@ -6,13 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from groupreplay.timeline.commit_rates import (
-    CommitLog,
-    bucket_width_ms,
-    commit_counts,
-    pauses,
-    usual_gap_ms,
-)
+from groupreplay.timeline.commit_rates import CommitLog, bucket_width_ms, commit_counts, pauses, usual_gap_ms
 
 SECOND = 1_000
 

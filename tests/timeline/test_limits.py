@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from groupreplay.timeline.document import (
-    MIXED,
-    ConditionBar,
-    LaneMark,
-    PartitionRow,
-    StateBar,
-    Tenure,
-)
+from groupreplay.timeline.document import MIXED, ConditionBar, LaneMark, PartitionRow, StateBar, Tenure
 from groupreplay.timeline.limits import (
     TimelineLimits,
     coarser_holdings,
@@ -120,12 +113,7 @@ def test_tenures() -> None:
         tenure("f", 92, None),
     ]
     assert coarser_tenures([lane], 6) == ([lane], 0)
-    joined = [
-        tenure("a", 0, 60),
-        tenure("d", 60, 64, 3),
-        tenure("e", 90, 91),
-        tenure("f", 92, None),
-    ]
+    joined = [tenure("a", 0, 60), tenure("d", 60, 64, 3), tenure("e", 90, 91), tenure("f", 92, None)]
     assert coarser_tenures([lane], 4) == ([joined], 2 * SECOND)
 
 

@@ -58,10 +58,7 @@ def test_a_strip() -> None:
             until_ms=BEGIN + 20 * MINUTE,
         ),
         StripSpan(
-            name="rebalance.stuck",
-            severity="ERROR",
-            since_ms=BEGIN + 5 * MINUTE,
-            until_ms=BEGIN + 9 * MINUTE,
+            name="rebalance.stuck", severity="ERROR", since_ms=BEGIN + 5 * MINUTE, until_ms=BEGIN + 9 * MINUTE
         ),
     )
     shown = (

@@ -179,10 +179,7 @@ class Lines:
         return ["--lines", self.path.name]
 
     def open(
-        self,
-        partitions: Sequence[int] = (),
-        groups: Collection[str] | None = None,
-        progress: object = None,
+        self, partitions: Sequence[int] = (), groups: Collection[str] | None = None, progress: object = None
     ) -> Rows:
         """A commit for each line, in partition 0."""
         ids = self.path.read_text().split()

@@ -256,10 +256,7 @@ def test_all_groups_are_gone(tmp_path: Path) -> None:
     capture = write_capture(tmp_path / "a.parquet", raw(life))
     for name in PRESENT:
         code, _, stderr = run(name, capture, tmp_path, group=None)
-        assert (code, stderr.startswith(f"no group in {capture}: there are 3 records")) == (
-            0,
-            True,
-        )
+        assert (code, stderr.startswith(f"no group in {capture}: there are 3 records")) == (0, True)
 
 
 def test_a_glob_that_matches_several(tmp_path: Path) -> None:

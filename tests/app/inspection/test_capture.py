@@ -126,13 +126,7 @@ def test_probes_go_along(
     monkeypatch.setattr(capture_module, "open_probes", lambda asked: Found() if asked is place else None)
     path = tmp_path / "a.parquet"
     times = iter([0.0, 1.0, 2.0, 99.0])
-    assert (
-        capture(
-            followed(path, probes=place),
-            clock=lambda: next(times),
-        )
-        == 7
-    )
+    assert capture(followed(path, probes=place), clock=lambda: next(times)) == 7
     assert positions(path) == [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1)]
     read = pa.Table.from_batches(read_captures([path]).probes)
     assert read["value"].to_pylist() == [batch["value"][0].as_py() for batch in batches]
@@ -256,10 +250,7 @@ def test_the_context_of_the_cluster(topic: list[Mapping[int, int]], tmp_path: Pa
     rows = read_captures([path])
     assert (rows.retention, rows.partitions, rows.complete_ms) == (
         Retention(
-            retention_ms=180_000,
-            check_interval_ms=7_000,
-            broker_release=(4, 0),
-            own_settings=OwnSettings({}),
+            retention_ms=180_000, check_interval_ms=7_000, broker_release=(4, 0), own_settings=OwnSettings({})
         ),
         2,
         BEGUN_MS,

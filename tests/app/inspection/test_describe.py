@@ -247,8 +247,7 @@ def test_kinds_side_by_side(tmp_path: Path) -> None:
     tables = describe_tables([*share, *classic], DescribeView.STATE, None, verbose=False)
     assert [[row[0] for row in table.rows] for table in tables] == [["g"], ["s"]]
     assert merged(tables) == Table(
-        tables[0].columns,
-        [*tables[0].rows, ("s", None, None, "Stable", 1, None, Moment(AT))],
+        tables[0].columns, [*tables[0].rows, ("s", None, None, "Stable", 1, None, Moment(AT))]
     )
     (nothing,) = describe_tables([], DescribeView.STATE, None, verbose=False)
     assert (nothing.columns[0], nothing.rows) == ("GROUP", [])

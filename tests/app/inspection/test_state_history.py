@@ -37,6 +37,4 @@ def test_bounds_in_words(bounds: tuple[int | None, ...], since: Cell, lasted: st
         partition=0,
         offset=0,
     )
-    assert state_table([row]).rows == [
-        ("g", "classic", "PreparingRebalance", since, lasted, 1, "probe"),
-    ]
+    assert state_table([row]).rows == [("g", "classic", "PreparingRebalance", since, lasted, 1, "probe")]

@@ -171,11 +171,7 @@ HOLE = "#d9dee6"
             "no commit in this time",
             "no commit of this time is left",
         ),
-        (
-            [generation(1, member("a", (0,)), at=BEGIN), commit("t", 0, 1, at=BEGIN + MINUTE)],
-            None,
-            None,
-        ),
+        ([generation(1, member("a", (0,)), at=BEGIN), commit("t", 0, 1, at=BEGIN + MINUTE)], None, None),
     ],
 )
 def test_nothing_committed_and_nothing_left_look_different(

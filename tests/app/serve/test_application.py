@@ -76,10 +76,7 @@ def test_a_cluster_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.Monk
 def test_the_example_of_a_stream(cluster: WatchedCluster) -> None:
     """It sends what comes."""
     (path,) = {one for one in EXAMPLES if "/stream" in one}
-    with (
-        served_over_http(NOW, cluster) as port,
-        FollowedStream(port, path.partition("?")[2]) as stream,
-    ):
+    with served_over_http(NOW, cluster) as port, FollowedStream(port, path.partition("?")[2]) as stream:
         stream.frame()
         take(cluster, messages(events(stuck(for_ms=190_000)[1], "other"), NOW, 9), NOW)
         assert stream.event()["event"]["severitytext"] in ("WARN", "ERROR")

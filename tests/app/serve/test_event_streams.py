@@ -156,11 +156,7 @@ def test_many_streams_at_one_moment(cluster: WatchedCluster, monkeypatch: pytest
 
 def test_a_client_that_does_not_read(cluster: WatchedCluster) -> None:
     """It holds up neither the writer nor the others."""
-    with (
-        served_over_http(NOW, cluster) as port,
-        FollowedStream(port) as slow,
-        FollowedStream(port) as quick,
-    ):
+    with served_over_http(NOW, cluster) as port, FollowedStream(port) as slow, FollowedStream(port) as quick:
         slow.frame()
         quick.frame()
         note = "x" * 20_000

@@ -248,16 +248,7 @@ def test_a_replay_finds_the_truth(tmp_path: Path) -> None:
 
 def test_one_seed_gives_the_same_bytes_in_every_process(tmp_path: Path) -> None:
     """Whatever Python's hash of texts is."""
-    command = [
-        sys.executable,
-        "-m",
-        "groupreplay",
-        "simulate",
-        "--scenario",
-        "mixed",
-        "--seed",
-        "4",
-    ]
+    command = [sys.executable, "-m", "groupreplay", "simulate", "--scenario", "mixed", "--seed", "4"]
     command += ["--groups", "5", "--seconds", "300", "-o"]
     written = set()
     for number in (1, 2):
@@ -275,12 +266,7 @@ def test_a_trace_of_every_step(tmp_path: Path, scenario: str) -> None:
     """The capture is the same with it; each line is as the schema says; answers and timers belong together."""
     plain = written(tmp_path, scenario, 4, HOUR_MS // 2).read_bytes()
     plan = SimulationPlan(
-        scenario=SCENARIOS[scenario],
-        groups=4,
-        duration_ms=HOUR_MS // 2,
-        seed=1,
-        partitions=3,
-        traced=True,
+        scenario=SCENARIOS[scenario], groups=4, duration_ms=HOUR_MS // 2, seed=1, partitions=3, traced=True
     )
     path = tmp_path / f"{scenario}.parquet"
     write_simulation(plan, path, trace=trace_path(path), force=True)

@@ -8,15 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupreplay.app.text.times import (
-    clock,
-    date_time,
-    duration_ms,
-    event_time,
-    given_time,
-    heading,
-    rfc3339,
-)
+from groupreplay.app.text.times import clock, date_time, duration_ms, event_time, given_time, heading, rfc3339
 from groupreplay.state.phrases import timestamp, timestamp_ms
 from groupreplay.streaming.base.clock import UTC, time_zone
 

@@ -5,12 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupreplay.coordinator.consumer.assignors import (
-    AssignedMember,
-    AssignorInput,
-    Target,
-    uniform,
-)
+from groupreplay.coordinator.consumer.assignors import AssignedMember, AssignorInput, Target, uniform
 
 T, U, V = (bytes([first]) * 8 + bytes([first + 1]) * 8 for first in (1, 2, 3))
 

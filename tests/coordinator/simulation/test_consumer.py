@@ -36,10 +36,7 @@ def test_a_cooperative_member_gives_up_first() -> None:
     assert second == {"a": [0, 1], "b": [2, 3]}
 
 
-@given(
-    st.lists(st.sets(st.integers(0, 11)), min_size=1, max_size=6),
-    st.integers(1, 12),
-)
+@given(st.lists(st.sets(st.integers(0, 11)), min_size=1, max_size=6), st.integers(1, 12))
 def test_a_cooperative_group_settles(claims: list[set[int]], partitions: int) -> None:
     """From any claims: after three generations the assignment is even and does not change."""
     held = {str(number): tuple(one for one in mine if one < partitions) for number, mine in enumerate(claims)}

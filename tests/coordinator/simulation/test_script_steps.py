@@ -78,18 +78,9 @@ PLAIN: dict[str, tuple[list[ScriptedStep], list[Act]]] = {
     "stop": ([Stop(1)], [(0, STOP, 1)]),
     "stop that is a crash": ([Stop(1, crash=1.0)], [(0, CRASH, 1)]),
     "crash": ([Crash(1)], [(0, CRASH, 1)]),
-    "hang and resume": (
-        [Hang(1), Resume(1, at_ms=5 * SECOND_MS)],
-        [(0, HANG, 1), (5, RESUME, 1)],
-    ),
-    "slow poll": (
-        [SlowPoll(2, 90 * SECOND_MS)],
-        [(0, HANG, 2), (90, RESUME, 2)],
-    ),
-    "restart": (
-        [Restart(1, down_ms=8 * SECOND_MS, crash=1.0)],
-        [(0, CRASH, 1), (8, START, 1)],
-    ),
+    "hang and resume": ([Hang(1), Resume(1, at_ms=5 * SECOND_MS)], [(0, HANG, 1), (5, RESUME, 1)]),
+    "slow poll": ([SlowPoll(2, 90 * SECOND_MS)], [(0, HANG, 2), (90, RESUME, 2)]),
+    "restart": ([Restart(1, down_ms=8 * SECOND_MS, crash=1.0)], [(0, CRASH, 1), (8, START, 1)]),
     "all": (
         [Stop("all"), Start("all", at_ms=SECOND_MS)],
         [*((0, STOP, one) for one in range(3)), *((1, START, one) for one in range(3))],
@@ -103,26 +94,12 @@ PLAIN: dict[str, tuple[list[ScriptedStep], list[Act]]] = {
         [(0, STOP, 1), (1, STOP, 0), (3, START, 0), (11, STOP, 2), (13, START, 2)],
     ),
     "steps without effect": (
-        [
-            Start(1),
-            Stop(5),
-            Crash(5),
-            Hang(5),
-            Resume(1),
-            Restart(5),
-            SlowPoll(5, SECOND_MS),
-        ],
+        [Start(1), Stop(5), Crash(5), Hang(5), Resume(1), Restart(5), SlowPoll(5, SECOND_MS)],
         [],
     ),
-    "a client that ends hangs no more": (
-        [Hang(1), Crash(1), Resume(1)],
-        [(0, HANG, 1), (0, CRASH, 1)],
-    ),
+    "a client that ends hangs no more": ([Hang(1), Crash(1), Resume(1)], [(0, HANG, 1), (0, CRASH, 1)]),
     "a slow poll of a client that ends before": (
-        [
-            SlowPoll(1, 9 * SECOND_MS),
-            Restart(1, down_ms=SECOND_MS, at_ms=SECOND_MS),
-        ],
+        [SlowPoll(1, 9 * SECOND_MS), Restart(1, down_ms=SECOND_MS, at_ms=SECOND_MS)],
         [(0, HANG, 1), (1, STOP, 1), (2, START, 1)],
     ),
 }

@@ -30,10 +30,7 @@ pytestmark = pytest.mark.broker
 
 
 def test_a_cluster_without_logins(
-    broker: EmbeddedBroker,
-    unique: Callable[[str], str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    broker: EmbeddedBroker, unique: Callable[[str], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All is well and the exit code is 0; a topic with a wrong setting is a warning; nothing is created."""
     monkeypatch.setattr(cluster_checks, "_CLOCK_SECONDS", 0.1)

@@ -29,12 +29,7 @@ def demo(folder: Path, *flags: str) -> Iterator[subprocess.Popen[str]]:
     """The command in a session of its own, its temporary files in ``folder``; killed if a test leaves it."""
     with (folder / "out").open("w") as out, (folder / "err").open("w") as err:
         process = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "groupreplay", "demo"),
-                "--report",
-                str(folder / PAGE),
-                *flags,
-            ],
+            [*(sys.executable, "-m", "groupreplay", "demo"), "--report", str(folder / PAGE), *flags],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=err,

@@ -123,10 +123,7 @@ def connect_files(frame: DataFrame, folder: Path) -> list[object]:
 
 @pytest.mark.parametrize("write", [one_file, hive_folders, old_timestamps, duckdb_rows, connect_files])
 def test_the_same_records(
-    own: Path,
-    frame: DataFrame,
-    tmp_path: Path,
-    write: Callable[[DataFrame, Path], list[object]],
+    own: Path, frame: DataFrame, tmp_path: Path, write: Callable[[DataFrame, Path], list[object]]
 ) -> None:
     """Every record once, with its place and time, whatever the order of rows, the types and the folders."""
     flags = write(frame, tmp_path)

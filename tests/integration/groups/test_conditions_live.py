@@ -207,10 +207,7 @@ def test_a_storm(ending: Heard) -> None:
 def test_a_storm_that_continues(ending: Heard) -> None:
     """After three windows without progress of commits it becomes an error, which is resolved at most once."""
     first, second, *rest = ending.alarms("storm-worse")
-    assert [first, second] == [
-        ("rebalance.storm", "WARN", "firing"),
-        ("rebalance.storm", "ERROR", "firing"),
-    ]
+    assert [first, second] == [("rebalance.storm", "WARN", "firing"), ("rebalance.storm", "ERROR", "firing")]
     assert rest in ([], [("rebalance.storm", "ERROR", "resolved")])
 
 

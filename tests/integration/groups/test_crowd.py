@@ -110,10 +110,7 @@ def test_a_thousand_groups(tmp_path: Path) -> None:
     """Of every kind, with leaves, kills, resets, deletions and transactions, in waves."""
     seed = random.randrange(1_000_000)
     print(f"seed {seed}")  # noqa: T201
-    with (
-        EmbeddedBroker(offsets_partitions=8) as broker,
-        World(broker.bootstrap_servers, tmp_path) as world,
-    ):
+    with EmbeddedBroker(offsets_partitions=8) as broker, World(broker.bootstrap_servers, tmp_path) as world:
         crowd = Crowd(world, seed)
         compared = 0
         for number in range(WAVES):

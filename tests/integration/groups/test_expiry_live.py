@@ -256,10 +256,7 @@ def test_a_minute_of_retention(world: Clients, tmp_path: Path) -> None:
     world.poll_until(lambda: len(reasons(world.losses().get(held, []))) == 2, 60)
     check(world, predicted, places(held, "a")[1:])
     first, second = reasons(world.losses()[held])
-    assert (first, second) == (
-        ("retention", places(held, "a")[1:]),
-        ("retention", places(held, "a")[:1]),
-    )
+    assert (first, second) == (("retention", places(held, "a")[1:]), ("retention", places(held, "a")[:1]))
     for group in ("classic-let-go", "modern-let-go"):
         assert reasons(world.losses()[group]) == [("retention", places(group, "b"))]
     assert "retention" in invoke("replay", "--bootstrap-server", world.server, "--group", "classic").stdout

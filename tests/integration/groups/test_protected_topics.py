@@ -112,10 +112,7 @@ def test_the_same_with_clients_and_a_minute_of_retention(release: str) -> None:
         with closing(started(server, "u")) as member:
             wait_until(lambda: (member.poll(0.1), generations(server) == [(1, ["u"])])[1], pause=0.5)
             commit(member, "t", "u")
-            wait_until(
-                lambda: (member.poll(0.1), len(committed_topics(server, GROUP)) < 2)[1],
-                pause=0.5,
-            )
+            wait_until(lambda: (member.poll(0.1), len(committed_topics(server, GROUP)) < 2)[1], pause=0.5)
             assert committed_topics(server, GROUP) == {"t"}
             assert said(server) == [("offsets.expired", "inferred", True, ["u"])]
             broker.restart()

@@ -14,12 +14,7 @@ from support.histories.builders import Raw, commit, generation, member
 from support.job.jobs import RunningJob, interleaved, last_batch, running_job, topic_names, write_log
 from support.ordeals.comparison import differences, settled
 
-pytestmark = [
-    pytest.mark.broker,
-    pytest.mark.spark,
-    pytest.mark.line,
-    pytest.mark.long,
-]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.line, pytest.mark.long]
 PARTITIONS = 2
 GROUPS = 20
 OURS = "groupreplay.streaming.spark.internals.python_daemon"

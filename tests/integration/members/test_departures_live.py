@@ -51,11 +51,7 @@ CELLS = (
 #: Until the frozen one is removed and the others have rejoined.
 SECONDS = 40.0
 #: The groups begin at once.
-SETTINGS = {
-    **SHORTENED,
-    "group.initial.rebalance.delay.ms": 0,
-    "group.consumer.session.timeout.ms": 20_000,
-}
+SETTINGS = {**SHORTENED, "group.initial.rebalance.delay.ms": 0, "group.consumer.session.timeout.ms": 20_000}
 
 
 @pytest.fixture(scope="module")

@@ -59,10 +59,7 @@ def job_under_load(
 @pytest.mark.timeout(SINK_AWAY_SECONDS + 900)
 def test_an_hour_without_the_sink(tmp_path: Path) -> None:
     """The sink is another cluster than the log: everything of that hour is written when it is back."""
-    with (
-        EmbeddedBroker(offsets_partitions=PARTITIONS) as log,
-        EmbeddedBroker(offsets_partitions=1) as sink,
-    ):
+    with EmbeddedBroker(offsets_partitions=PARTITIONS) as log, EmbeddedBroker(offsets_partitions=1) as sink:
         servers = sink.bootstrap_servers, log.bootstrap_servers
 
         def compare(job: RunningJob) -> int:

@@ -86,11 +86,7 @@ def test_a_life_of_the_job(tmp_path: Path) -> None:
             with group_member(server, "new"):
                 job.wait_until(lambda: "rebalance.completed" in types_of(job, "new"))
             job.wait_until(lambda: "group.emptied" in types_of(job, "new"))
-            assert types_of(job, "new") == [
-                "group.created",
-                "rebalance.completed",
-                "group.emptied",
-            ]
+            assert types_of(job, "new") == ["group.created", "rebalance.completed", "group.emptied"]
             headers = [one.headers for one in read_topic(server, topics.events)]
             assert all(one["content-type"] == b"application/cloudevents+json" for one in headers)
             assert {one["ce_id"].decode() for one in headers} == set(job.events())

@@ -13,12 +13,7 @@ from support.job.jobs import RunningJob, running_job, topic_names
 from support.job.replays import named
 from support.kafka.clients import commit_once, make_topics
 
-pytestmark = [
-    pytest.mark.line,
-    pytest.mark.broker,
-    pytest.mark.spark,
-    pytest.mark.long,
-]
+pytestmark = [pytest.mark.line, pytest.mark.broker, pytest.mark.spark, pytest.mark.long]
 
 
 def labels(job: RunningJob) -> dict[str, dict[str, str]]:
@@ -54,11 +49,7 @@ def test_changed_rules_hold_without_a_restart(tmp_path: Path, unique: Callable[[
             job.wait_until(lambda: job.status()["rules"]["error"])
             commit_once(server, "made-3")
             job.wait_until(lambda: "made-3" in labels(job))
-            assert labels(job) == {
-                "made-1": {"team": "a"},
-                "made-2": {"team": "b"},
-                "made-3": {"team": "b"},
-            }
+            assert labels(job) == {"made-1": {"team": "a"}, "made-2": {"team": "b"}, "made-3": {"team": "b"}}
             document = job.status()
             assert (document["restarts"], document["last_error"]) == (0, None)
             assert "unknown setting" in document["rules"]["error"]

@@ -63,10 +63,7 @@ def test_any_moment_of_a_short_command(capture: Path, tmp_path: Path) -> None:
             ended = terminal.end(chance.choice(WAYS))
             if ended.exit_code:
                 assert "Traceback" not in ended.said, ended.said
-                assert (ended.exit_code, terminal.left()) in (
-                    (130, []),
-                    (143, []),
-                )
+                assert (ended.exit_code, terminal.left()) in ((130, []), (143, []))
                 assert ended.said.splitlines()[-1].startswith("groupreplay: ")
 
 

@@ -79,7 +79,7 @@ PUBLIC = {
         *("kinds", "certainty", "first", "command", "events"),
     },
     "made of events and documents in which names are hidden before": {
-        *("incident_id", "groups", "shared", "value", "text"),
+        *("incident_id", "groups", "shared", "value", "text")
     },
 }
 
@@ -293,7 +293,7 @@ def test_dead_letters_keep_no_bytes() -> None:
         for one in (None, REDACTION)
     )
     assert {name for name in plain if plain[name] != hidden[name]} == {
-        *("key_base64", "value_base64", "key_sha256", "value_sha256"),
+        *("key_base64", "value_base64", "key_sha256", "value_sha256")
     }
     assert (hidden["key_base64"], hidden["value_base64"]) == (None, None)
     assert hidden["value_sha256"] == REDACTION.digest(

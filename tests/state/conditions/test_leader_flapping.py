@@ -61,10 +61,7 @@ def test_a_leader_that_changes_three_times() -> None:
     """Not at two; at the third, until it has led for ten minutes; who led is named, the latest one first."""
     assert said(alternating(MINUTE, 2 * MINUTE), NAME)[0] == []
     found, events = said(alternating(MINUTE, 2 * MINUTE, 3 * MINUTE), NAME)
-    assert found == [
-        (NAME, "firing", START + 3 * MINUTE),
-        (NAME, "resolved", START + 13 * MINUTE),
-    ]
+    assert found == [(NAME, "firing", START + 3 * MINUTE), (NAME, "resolved", START + 13 * MINUTE)]
     times = tuple(START + number * MINUTE for number in (1, 2, 3))
     fact: Any = events[0].fact
     check(fact, since_ms=times[-1], changed_ms=times, threshold_ms=10 * MINUTE, window_ms=10 * MINUTE)

@@ -32,8 +32,7 @@ def drops(*elapsed: int, rebalance_ms: int = 60_000, session_ms: int = 10_000, a
 
 
 @pytest.mark.parametrize(
-    ("elapsed", "fires"),
-    [(53_999, False), (54_000, True), (60_000, True), (70_000, True), (70_001, False)],
+    ("elapsed", "fires"), [(53_999, False), (54_000, True), (60_000, True), (70_000, True), (70_001, False)]
 )
 def test_dropped_at_about_the_rebalance_timeout(elapsed: int, fires: bool) -> None:
     """From 90 % of it to ten seconds more, three times in an hour."""

@@ -10,13 +10,7 @@ from groupreplay.state.conditions.agenda import group_detectors
 from groupreplay.state.conditions.detection import Dependency, Detector, GroupDetector, JobDetector
 from groupreplay.state.conditions.rebalance_slow import RebalanceSlowDetector
 from groupreplay.state.conditions.rebalance_stuck import RebalanceStuckDetector
-from groupreplay.state.conditions.registry import (
-    CONDITIONS,
-    DETECTORS,
-    KINDS,
-    OF_THE_JOB,
-    job_detectors,
-)
+from groupreplay.state.conditions.registry import CONDITIONS, DETECTORS, KINDS, OF_THE_JOB, job_detectors
 from groupreplay.state.events.event import Severity
 from groupreplay.state.policy.rules import GroupRule, Policy
 from support.paths import PACKAGE as SOURCES

@@ -183,10 +183,7 @@ def test_10_subscribed_topics_of_a_classic_group() -> None:
 
 def test_11_an_offset_with_an_expiry_of_its_own() -> None:
     """With one, that moment counts, else the commit's time and the retention; at that moment it is due."""
-    history = [
-        commit("t", 0, 5, at=500, version=1, expire_timestamp_ms=1_500),
-        commit("t", 1, 5, at=500),
-    ]
+    history = [commit("t", 0, 5, at=500, version=1, expire_timestamp_ms=1_500), commit("t", 1, 5, at=500)]
     assert expiries(history) == [1_500, 1_000]
 
 

@@ -9,17 +9,7 @@ import pytest
 
 from groupreplay.state import Group
 from support.histories import modern_builders
-from support.histories.builders import (
-    CONTEXT,
-    GROUP,
-    Raw,
-    check,
-    commit,
-    emptied,
-    generation,
-    member,
-    replay,
-)
+from support.histories.builders import CONTEXT, GROUP, Raw, check, commit, emptied, generation, member, replay
 from support.histories.connect_blobs import OFFSET, URL, assignment, metadata, tasks
 from support.histories.other_kinds import share_group, streams_group
 

@@ -250,11 +250,7 @@ def test_a_rewind_by_its_consequence(back: int, kind: str, severity: Severity) -
 
 @pytest.mark.parametrize(
     ("after", "anew", "severity"),
-    [
-        (505, True, Severity.INFO),
-        (506, True, Severity.ERROR),
-        (506, False, Severity.WARN),
-    ],
+    [(505, True, Severity.INFO), (506, True, Severity.ERROR), (506, False, Severity.WARN)],
 )
 def test_a_reset_by_its_consequence(after: int, anew: bool, severity: Severity) -> None:
     """Records that nobody reads are an error, unless the member was there before: it has its place in its memory."""

@@ -95,12 +95,7 @@ def test_an_epoch_that_was_overtaken() -> None:
         *operation(5_200, current("a", 4, [0]), current("b", 4, [1])),
     ]
     _, events = replay(history)
-    assert names(events)[4:] == [
-        "rebalance.started",
-        "member.joined",
-        "member.joined",
-        "rebalance.completed",
-    ]
+    assert names(events)[4:] == ["rebalance.started", "member.joined", "member.joined", "rebalance.completed"]
     assert (facts(events)[-1].skipped_generations, facts(events)[-1].joined) == (1, ("b", "c"))
 
 
@@ -128,11 +123,7 @@ def test_the_last_member_leaves() -> None:
 
 def test_an_emptied_group_is_deleted_with_its_offsets() -> None:
     """The clean-up writes the tombstones of offsets and group; the group existed until then."""
-    history = [
-        *first_join(),
-        *operation(9_000, left("a"), group_epoch(3)),
-        *operation(99_000, ended()),
-    ]
+    history = [*first_join(), *operation(9_000, left("a"), group_epoch(3)), *operation(99_000, ended())]
     group, events = replay(history)
     assert names(events)[-1] == "group.deleted"
     assert (facts(events)[-1].generation, group.gone) == (3, True)
@@ -140,10 +131,7 @@ def test_an_emptied_group_is_deleted_with_its_offsets() -> None:
 
 def test_a_changed_subscription_begins_a_rebalance() -> None:
     """Also one by regular expression, whose topics are in a record of their own."""
-    history = [
-        *first_join(topics=(), regex="t.*"),
-        *operation(2_000, resolved("t.*", "t1", "t2")),
-    ]
+    history = [*first_join(topics=(), regex="t.*"), *operation(2_000, resolved("t.*", "t1", "t2"))]
     group, events = replay(history)
     assert group.describe()["subscribed_topics"] == ["t1", "t2"]
     history += operation(

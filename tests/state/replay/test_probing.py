@@ -66,11 +66,7 @@ def completed(number: int, ended_ms: int) -> Raw:
         # The coordinator moved: it began anew.
         ([completed(7, 25_000)], answered("P", "P", "P", brokers="112"), (5_000, 15_000)),
         # The coordinator's clock is behind: the answer is later than the end that it wrote.
-        (
-            [generation(7, *BOTH, at=BEGAN + 10_500, since=BEGAN + 8_500)],
-            answered("P", "P"),
-            (8_500, 20_000),
-        ),
+        ([generation(7, *BOTH, at=BEGAN + 10_500, since=BEGAN + 8_500)], answered("P", "P"), (8_500, 20_000)),
         # The group was empty in between: another one.
         ([emptied(7, at=BEGAN + 3_000), completed(8, 12_000)], answered("P", "P"), (2_000, 9_000)),
         ([emptied(7, at=BEGAN + 3_000), completed(8, 8_000)], answered("P"), None),

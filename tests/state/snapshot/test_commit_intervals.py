@@ -53,12 +53,7 @@ def test_counted_as_one_by_one(drawn: list[tuple[int, int, int, bool]]) -> None:
     of, ended, lengths, repeated = (
         (np.array(column) for column in zip(*drawn, strict=True))
         if drawn
-        else (
-            np.zeros(0, np.int64),
-            np.zeros(0, np.int64),
-            np.zeros(0, np.int64),
-            np.zeros(0, bool),
-        )
+        else (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, bool))
     )
     owners, rows = commit_intervals.counted(of, ended, lengths, repeated)
     for owner in range(4):

@@ -87,17 +87,9 @@ def test_the_newest_commit_of_some_partitions() -> None:
 
 def test_the_summary() -> None:
     """The offsets in the document of a group."""
-    assert Offsets().summary() == {
-        "partitions": 0,
-        "oldest_commit_ms": None,
-        "newest_commit_ms": None,
-    }
+    assert Offsets().summary() == {"partitions": 0, "oldest_commit_ms": None, "newest_commit_ms": None}
     table = table_of(commit("t", 0, 1, at=50), commit("t", 1, 1, at=90, version=1, expire_timestamp_ms=1_000))
-    assert table.summary() == {
-        "partitions": 2,
-        "oldest_commit_ms": 50,
-        "newest_commit_ms": 90,
-    }
+    assert table.summary() == {"partitions": 2, "oldest_commit_ms": 50, "newest_commit_ms": 90}
 
 
 def test_topic_ids_are_kept() -> None:

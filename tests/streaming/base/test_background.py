@@ -66,11 +66,7 @@ def test_one_warning_for_each_outage(caplog: pytest.LogCaptureFixture) -> None:
         (record.levelname, record.getMessage())
         for record in caplog.records
         if record.name.endswith("background")
-    ] == [
-        ("WARNING", "no work: first"),
-        ("DEBUG", "no work: again"),
-        ("WARNING", "no work: second"),
-    ]
+    ] == [("WARNING", "no work: first"), ("DEBUG", "no work: again"), ("WARNING", "no work: second")]
 
 
 def pauses(thread: Background, monkeypatch: pytest.MonkeyPatch, count: int) -> list[float]:

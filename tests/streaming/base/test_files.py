@@ -177,10 +177,7 @@ def test_captures_and_reports_through_a_pipe(fifo: Callable[[], bytes], tmp_path
     report = ["report", "--from-file", str(tmp_path / "file.parquet"), "--all-groups", "-o", "/dev/stdout"]
     with (tmp_path / "out.html").open("wb") as out:
         subprocess.run(
-            [sys.executable, "-m", "groupreplay", *report],
-            stdout=out,
-            stderr=subprocess.DEVNULL,
-            check=True,
+            [sys.executable, "-m", "groupreplay", *report], stdout=out, stderr=subprocess.DEVNULL, check=True
         )
     assert (tmp_path / "out.html").read_text().startswith("<!doctype html>")
     assert Path("/dev/stdout").is_symlink()

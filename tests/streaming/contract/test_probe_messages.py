@@ -130,10 +130,7 @@ REQUEST = DocumentRequest(cluster_id="c", run_id="r", group_id="größe", in_top
         ),
         (
             GroupSettingsAnswer(
-                cluster_id="c",
-                group_id="größe",
-                taken_ms=5,
-                settings={"share.session.timeout.ms": 7},
+                cluster_id="c", group_id="größe", taken_ms=5, settings={"share.session.timeout.ms": 7}
             ),
             "größe".encode(),
             {
@@ -149,13 +146,7 @@ REQUEST = DocumentRequest(cluster_id="c", run_id="r", group_id="größe", in_top
         (
             REQUEST,
             "größe".encode(),
-            {
-                "kind": "document",
-                "cluster_id": "c",
-                "run_id": "r",
-                "group_id": "größe",
-                "in_topic": True,
-            },
+            {"kind": "document", "cluster_id": "c", "run_id": "r", "group_id": "größe", "in_topic": True},
         ),
         (
             JobDocumentsRequest(cluster_id="c", run_id="r", partitions=50),

@@ -22,12 +22,7 @@ from groupreplay.state.snapshot.observations import Probe
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.messages import Output
 from groupreplay.streaming.engine.advance import AdvanceResult, advance
-from groupreplay.streaming.engine.wire import (
-    DOCUMENT_WANTED,
-    PackedDocumentRequest,
-    PackedProbe,
-    to_wire,
-)
+from groupreplay.streaming.engine.wire import DOCUMENT_WANTED, PackedDocumentRequest, PackedProbe, to_wire
 from groupreplay.streaming.spark.operator import OUTPUT_COLUMNS, Job, step
 from support.histories.builders import asked_for, member
 from support.histories.builders import generation as named_generation

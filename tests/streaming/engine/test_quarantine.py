@@ -203,10 +203,7 @@ def test_a_damaged_state(damaged: bytes, damage: str, caplog: pytest.LogCaptureF
     """Event and log name the group and the damage; its records of this call begin a new state, with partial history."""
     result = call(b"g:g", damaged, packed(LATER)[b"g:g"])
     event, *others = bodies(result.rows, Output.EVENTS)
-    assert (event["id"], event["severitytext"]) == (
-        "__consumer_offsets-0-0-4-group.state_damaged-0",
-        "ERROR",
-    )
+    assert (event["id"], event["severitytext"]) == ("__consumer_offsets-0-0-4-group.state_damaged-0", "ERROR")
     data = {name: event["data"][name] for name in ("group_id", "what", "history")}
     assert data == {"group_id": "g", "what": "group", "history": "partial"}
     assert event["data"]["damage"].startswith(damage)

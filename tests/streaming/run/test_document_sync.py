@@ -220,9 +220,7 @@ def test_a_full_disk_does_not_repeat_the_requests() -> None:
 
 
 @pytest.mark.parametrize(
-    "now",
-    [RECREATED, msgspec.structs.replace(TOPICS, states="other-states")],
-    ids=["recreated", "renamed"],
+    "now", [RECREATED, msgspec.structs.replace(TOPICS, states="other-states")], ids=["recreated", "renamed"]
 )
 def test_another_topic_gets_every_document(now: DocumentTopics) -> None:
     """All groups of the log, and those that only the topic knows; documents that it holds may be old."""

@@ -120,10 +120,7 @@ def answering(monkeypatch: pytest.MonkeyPatch, leaders: Mapping[str, list[int]] 
         ({"t": [-1]}, LEADERLESS),
         ({"t": [3]}, LEADERLESS),
         ({}, None),
-        (
-            {"t": [-1] * 7},
-            Hindrance("no broker leads t-0, t-1, t-2, t-3, t-4 and 2 more", is_sure=False),
-        ),
+        ({"t": [-1] * 7}, Hindrance("no broker leads t-0, t-1, t-2, t-3, t-4 and 2 more", is_sure=False)),
     ],
 )
 def test_what_a_cluster_lacks(

@@ -133,8 +133,7 @@ def test_an_empty_topic(broker: EmbeddedBroker, unique: Callable[[str], str]) ->
         result = made.command(*words)
         assert (result.exit_code, result.stdout) == (5, "")
         assert re.fullmatch(
-            rf"nothing found: no event for {words[0]} .* in {made.name}: there are no events\n",
-            result.stderr,
+            rf"nothing found: no event for {words[0]} .* in {made.name}: there are no events\n", result.stderr
         )
 
 

@@ -83,10 +83,7 @@ def test_documents_before_and_messages_after(
         document("a", 1), document("b", 2), document("a", 3), *[(CONDITIONS_KEY, b"{}")] * 30, (JOB_KEY, b"{")
     )
     with closing(JobTopic(connection, topic, 1)) as reader:
-        assert [(one.run_id, one.heartbeat_ms) for one in documents(reader)] == [
-            ("b", 2),
-            ("a", 3),
-        ]
+        assert [(one.run_id, one.heartbeat_ms) for one in documents(reader)] == [("b", 2), ("a", 3)]
         write(CLAIM, (CONDITIONS_KEY, b"{}"), (None, b"x"), document("b", 5))
         assert [(type(one), one.run_id) for one in awaited(reader, 2)] == [
             (OwnerClaim, "b"),

@@ -10,16 +10,7 @@ from groupreplay.state.snapshot.observations import Probe
 from groupreplay.timeline.states import CoordinatorSeen
 from support.diagnosed.worlds import HOUR, MINUTE, SECOND, World, history
 from support.histories import modern_builders
-from support.histories.builders import (
-    Raw,
-    asked_for,
-    commit,
-    emptied,
-    generation,
-    gone,
-    member,
-    no_offset,
-)
+from support.histories.builders import Raw, asked_for, commit, emptied, generation, gone, member, no_offset
 from support.histories.probed import PROBING, probe, rounds
 
 #: 2026-01-01T00:00:00Z

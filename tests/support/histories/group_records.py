@@ -73,12 +73,7 @@ class Consumer:
     def current(self, member_id: str, has: HeldPartitions) -> Raw:
         """A member's current assignment."""
         return consumer.current(
-            member_id,
-            has.epoch,
-            has.assigned,
-            state=has.state,
-            previous=has.previous,
-            revoking=has.revoking,
+            member_id, has.epoch, has.assigned, state=has.state, previous=has.previous, revoking=has.revoking
         )
 
     def with_first_member(self) -> list[Raw]:
@@ -175,10 +170,7 @@ class Streams(Consumer):
             for role in ("active", "standby", "warmup")
             for suffix in ("", "_pending_revocation")
         }
-        held = {
-            "active_tasks": _tasks(has.assigned),
-            "active_tasks_pending_revocation": _tasks(has.revoking),
-        }
+        held = {"active_tasks": _tasks(has.assigned), "active_tasks_pending_revocation": _tasks(has.revoking)}
         return self.record(
             "CurrentMemberAssignment",
             member_id,

@@ -156,13 +156,7 @@ class GroupWriter:
             self._done([resolved(regex, "t", "t2"), self._bump()])
 
     def _joined(
-        self,
-        name: str,
-        regex: str,
-        topics: tuple[str, ...],
-        begin: list[Raw],
-        *,
-        waits: bool = False,
+        self, name: str, regex: str, topics: tuple[str, ...], begin: list[Raw], *, waits: bool = False
     ) -> list[Raw]:
         """``waits``: until its regular expression is resolved, the member changes nothing."""
         told = Described(name, f"client-{name}", regex=regex, topics=topics)

@@ -203,13 +203,7 @@ WORDS: list[tuple[str, dict[str, Any], str]] = [
     ),
     (
         "record.malformed",
-        {
-            "topic": "__consumer_offsets",
-            "partition": 3,
-            "offset": 17,
-            "reason": "too short",
-            "suppressed": 4,
-        },
+        {"topic": "__consumer_offsets", "partition": 3, "offset": 17, "reason": "too short", "suppressed": 4},
         "__consumer_offsets-3 offset 17, too short, and 4 more like it",
     ),
     (
@@ -247,20 +241,8 @@ WORDS: list[tuple[str, dict[str, Any], str]] = [
             "offsets_moved": 9,
             "interval_ms": None,
             "partitions": [
-                {
-                    "topic": "t",
-                    "partition": 0,
-                    "from_offset": 7,
-                    "to_offset": 0,
-                    "topic_recreated": False,
-                },
-                {
-                    "topic": "t",
-                    "partition": 1,
-                    "from_offset": 7,
-                    "to_offset": 9,
-                    "topic_recreated": False,
-                },
+                {"topic": "t", "partition": 0, "from_offset": 7, "to_offset": 0, "topic_recreated": False},
+                {"topic": "t", "partition": 1, "from_offset": 7, "to_offset": 9, "topic_recreated": False},
             ],
         },
         "2 partitions mixed, at most 9 records skipped or repeated: t-0 at 7 -> 0, t-1 at 7 -> 9",
@@ -346,11 +328,7 @@ WORDS: list[tuple[str, dict[str, Any], str]] = [
         "instance pod-7 is used by more than one process: a@/10.0.0.7 and b@/10.0.0.8",
     ),
     ("member.flapping", {**MEMBER, "status": "resolved"}, "resolved, pods-7 on 10.0.0.7"),
-    (
-        "partition.poison",
-        {"status": "resolved", "topic": "orders", "partition": 3},
-        "resolved, orders-3",
-    ),
+    ("partition.poison", {"status": "resolved", "topic": "orders", "partition": 3}, "resolved, orders-3"),
     (
         "job.blind",
         {"status": "firing", "what": "no_rights", "partitions": [], "brokers": [1, 2], "fix": "do this"},

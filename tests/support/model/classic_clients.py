@@ -6,12 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from groupreplay.codecs import (
-    Assignment,
-    Subscription,
-    TopicPartitions,
-    encode_blob,
-)
+from groupreplay.codecs import Assignment, Subscription, TopicPartitions, encode_blob
 from groupreplay.coordinator.classic.classic_group import ClassicGroup
 from groupreplay.coordinator.consumer.consumer_group import Topic
 from groupreplay.coordinator.coordinator import Coordinator

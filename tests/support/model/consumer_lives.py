@@ -14,13 +14,7 @@ from groupreplay.codecs import uuid_text
 from groupreplay.codecs.kafka_terms import ConsumerPhase, Phase
 from groupreplay.coordinator.classic.classic_group import ClassicGroup
 from groupreplay.coordinator.consumer.consumer_group import ConsumerGroup, ConsumerMember, Topic
-from groupreplay.coordinator.requests import (
-    Commit,
-    DeleteGroup,
-    OffsetCommit,
-    OffsetDelete,
-    TopicIdPartition,
-)
+from groupreplay.coordinator.requests import Commit, DeleteGroup, OffsetCommit, OffsetDelete, TopicIdPartition
 from groupreplay.state import Context
 from support.model.classic_lives import HAPPENINGS as CLASSIC
 from support.model.classic_lives import SELDOM_CLEANED, SIMPLE, Life, written

@@ -15,15 +15,7 @@ from typing import Any, Final
 from groupreplay.codecs import Key, OffsetCommitKey, OffsetCommitValue, Value
 from groupreplay.coordinator.consumer.consumer_group import Topic
 from groupreplay.coordinator.coordinator import Coordinator
-from groupreplay.coordinator.requests import (
-    Answer,
-    Error,
-    JoinGroup,
-    LeaveGroup,
-    Outcome,
-    Request,
-    Settings,
-)
+from groupreplay.coordinator.requests import Answer, Error, JoinGroup, LeaveGroup, Outcome, Request, Settings
 from support.model.kafka_coordinator import GROUP, KafkaCoordinator, Told
 
 _START_MS = 1_000

@@ -54,10 +54,7 @@ class ServicePair(CoordinatorPair):
         self.now += wait_ms
         self.trail.append(f"{self.now} waited")
         heard, outcome = self.kafka.advance(self.now), self.model.advance(self.now)
-        times = (
-            [at_ms for at_ms, _, _ in heard.batches],
-            [one.timestamp_ms for one in outcome.operations],
-        )
+        times = ([at_ms for at_ms, _, _ in heard.batches], [one.timestamp_ms for one in outcome.operations])
         if self.settings.downgrades and any(len({*moments}) < len(moments) for moments in times):
             # Sessions began together with a load, and end together. If the last member of the consumer protocol goes
             # first, the group is downgraded.

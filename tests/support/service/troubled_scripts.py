@@ -7,12 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from groupreplay.coordinator.appends import APPEND_ERRORS
-from groupreplay.coordinator.requests import (
-    Commit,
-    EndTransaction,
-    OffsetCommit,
-    PartitionState,
-)
+from groupreplay.coordinator.requests import Commit, EndTransaction, OffsetCommit, PartitionState
 from support.model.kafka_coordinator import GROUP
 from support.model.random_scripts import RandomScript, make_script
 from support.service.bold_scripts import BoldSteps, add_crowd

@@ -95,11 +95,7 @@ def test_a_cut_ends_the_run_of_its_stream_only() -> None:
     runs = folded(records, cuts=[2], streams=[0, 1, 0, 0, 1])
     assert [
         (run.stream, run.packed.extent.first_offset, rows_of(run, "offset", "count")) for run in runs
-    ] == [
-        (0, 100, [(1, 1)]),
-        (0, 103, [(3, 1)]),
-        (1, 101, [(4, 2)]),
-    ]
+    ] == [(0, 100, [(1, 1)]), (0, 103, [(3, 1)]), (1, 101, [(4, 2)])]
 
 
 def test_steps_are_not_seen_across_a_cut() -> None:

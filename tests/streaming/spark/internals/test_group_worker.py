@@ -211,10 +211,7 @@ def history() -> list[pa.RecordBatch]:
     """Keys with one row, with rows in two chunks and two batches, with a timer, with the caught-up time."""
     rows = packed_rows()
     assert len({key for key, _, _ in rows}) == len(rows) >= 4
-    first = batch(
-        rows,
-        [state_row(None, False, at, 1, at < len(rows) - 1) for at in range(len(rows))],
-    )
+    first = batch(rows, [state_row(None, False, at, 1, at < len(rows) - 1) for at in range(len(rows))])
     second = batch(
         [(rows[-1][0], None, NOW_MS), (b"g:silent", None, None), (b"g:new", None, NOW_MS)],
         [
