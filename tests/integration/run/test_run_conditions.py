@@ -224,7 +224,7 @@ def test_a_source_that_is_away(
 
         def story(done: threading.Event) -> None:
             def until(condition: Callable[[], object]) -> None:
-                wait_until(lambda: done.is_set() or condition(), 240)
+                wait_until(lambda: done.is_set() or condition(), 400)
 
             with exported(server, topics) as ready:
                 until(lambda: has_caught_up(server, topics, 1))
