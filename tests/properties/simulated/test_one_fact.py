@@ -10,17 +10,22 @@ Compared are, for each group:
   verdict, overview, ``serve``);
 - states and present members (lanes, ``describe --states``, ``describe``), and deadlines (report, ``describe``);
 - gaps (report, ``describe --history``, remark; none where nothing is missing);
-- members that left, were replaced or are blamed (bars, events).
+- members that left, were replaced or are blamed (bars, events);
+- lag, and of how many partitions it is known (``list``, ``list --topic``, ``describe``, ``lag``, ``lag --since``).
+
+``watch`` has the same events, as ``tests/streaming/watch/test_polls.py`` proves for each scenario; incidents are the
+same live and in a capture (``tests/timeline/test_incidents.py``); ``explain`` prints the verdict of the report.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from groupreplay.app.inspection import lag_history
 from groupreplay.app.text import event_text
 from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.state.phrases import RebalanceLength
@@ -31,6 +36,7 @@ from groupreplay.timeline import findings, overview
 from groupreplay.timeline.document import Hole
 from groupreplay.timeline.event_reading import ReadEvent
 from groupreplay.timeline.facts import MemberEnd, MemberEnds
+from groupreplay.timeline.lag import Lag, Range, total
 from support.simulated.contradictions import contradictions
 from support.simulated.renderings import (
     HOUR_MS,
@@ -117,11 +123,17 @@ def _forget_all(snapshot: GroupSnapshot) -> None:
     snapshot.group = GroupState()
 
 
+def _lag_of_the_first_partition(lags: Iterable[Lag]) -> tuple[Range | None, Range | None, int]:
+    """As if a topic had one partition."""
+    return total(list(lags)[:1])
+
+
 FAULTS: dict[str, tuple[str, Variant | None, object, str, Callable[..., object]]] = {
     "length": ("deployment", slowly_led, event_text, "rebalance_length", _bound_of_the_join_phase),
     "gaps": ("rolling-restart-3-dynamic-eager", compacted, findings, "holes", _holes_with_a_length),
     "diamonds": ("crash-loop", replaced_again, MemberEnds, "of_process", _no_event),
     "tones": ("deployment", slowly_led, overview, "is_trouble", _only_warnings),
+    "lags": ("deployment", None, lag_history, "total", _lag_of_the_first_partition),
     "remarks": ("expiry", None, classic, "forget", _forget_all),
 }
 

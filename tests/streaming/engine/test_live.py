@@ -301,3 +301,17 @@ def test_a_deadline_between_two_commits_of_one_run() -> None:
     (folded,), (single,) = (named(one.events, "rebalance.slow")[:1] for one in (told, cut))
     assert folded["data"]["suspects_note"] == "every member has committed since the rebalance began"
     assert single["data"]["suspects_note"].startswith("no member has committed since the rebalance began")
+
+
+@pytest.mark.parametrize("size", [7, 10_000])
+def test_a_deadline_that_was_near_between_two_commits(size: int) -> None:
+    """One partition commits all the time, another one again just before its offset expires: in one run or in many."""
+    minute_ms, rest = 60_000, 11 * 60 + 50
+    commits = [commit("t", 0, minute, at=minute_ms * minute) for minute in range(1, 12 * 60)]
+    commits += [commit("t", 1, minute, at=minute_ms * minute + 1) for minute in (1, rest)]
+    records = raw(sorted(commits, key=lambda record: record.at))
+    engine, told = Live(replace(CONTEXT, retention_ms=12 * 60 * minute_ms)), list[str]()
+    for start in range(0, len(records), size):
+        events = events_of(engine.take(Batch(records[start : start + size]).rows()))
+        told += [event["data"]["status"] for event in named(events, "offsets.expiring")]
+    assert told == ["firing", "resolved"]

@@ -35,7 +35,7 @@ from groupreplay.state import (
     Observations,
 )
 from groupreplay.state.snapshot.commit_intervals import BUCKETS, RHYTHM, SPAN_MS
-from groupreplay.state.snapshot.observations import SILENCE_MS
+from groupreplay.state.snapshot.observations import REST_MS, SILENCE_MS
 
 GROUP = "g"
 PARTITION = 3
@@ -153,6 +153,12 @@ def observed(records: Sequence[Raw], *, seen_to: int | None = None) -> Observati
     run: list[Raw] = []
     for raw in records:
         is_commit = isinstance(raw.value, OffsetCommitValue)
+        earlier = next((one for one in reversed(run) if one.key == raw.key), raw)
+        if is_commit and raw.at - earlier.at >= REST_MS:
+            # Commits of one request stay together.
+            request = [one for one in run if one.at == raw.at]
+            items += [_run(run[: len(run) - len(request)])] if len(run) > len(request) else []
+            run = request
         if run and (not is_commit or raw.at - run[-1].at >= SILENCE_MS):
             items.append(_run(run))
             run = []

@@ -287,6 +287,12 @@ def _ends(group: GroupRenderings) -> Iterator[str]:
     yield from _differs("repeated replacements", ("rows", repeats), ("diamonds", diamonds))
 
 
+def _lags(group: GroupRenderings) -> Iterator[str]:
+    """How far the group is behind, and of how many partitions that is known."""
+    if group.lags:
+        yield from _differs("lag", *group.lags.items())
+
+
 def _pairs(items: tuple[Tenure, ...]) -> list[tuple[Tenure, Tenure | None]]:
     return list(zip(items, (*items[1:], None), strict=True))
 
@@ -313,5 +319,5 @@ def _named(data: Json) -> Iterator[str]:
 
 CHECKS: Final[tuple[Callable[[GroupRenderings], Iterator[str]], ...]] = (
     *(_severities, _tones, _conditions, _losses, _durations),
-    *(_states, _gaps, _whole, _deadlines, _ends, _blames),
+    *(_states, _gaps, _whole, _deadlines, _ends, _blames, _lags),
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -15,7 +15,11 @@ import msgspec
 import pyarrow as pa
 from msgspec import structs
 
+from groupreplay.app.inspection.group_lag import GroupLags, partitions_of
+from groupreplay.app.inspection.group_use import reader_rows
+from groupreplay.app.inspection.groups import group_row
 from groupreplay.app.inspection.history import history
+from groupreplay.app.inspection.lag_history import CommitHistory, current_rows, history_rows
 from groupreplay.app.inspection.state_history import state_rows
 from groupreplay.app.report.timelines import TimelineQuery, all_strips, group_timelines
 from groupreplay.app.serve.history import event_queries
@@ -34,9 +38,11 @@ from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.simulation import SimulationPlan
 from groupreplay.state import Context
 from groupreplay.state.phrases import timestamp_ms
+from groupreplay.streaming.contract.partition_ends import PartitionEnds
 from groupreplay.streaming.engine.group_choice import GroupChoice
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.sources.capture import read_captures
+from groupreplay.streaming.sources.recorded_ends import RecordedEnds
 from groupreplay.streaming.sources.source import Rows
 from groupreplay.timeline.document import TimelineDocument
 from groupreplay.timeline.overview import GroupStrip
@@ -55,6 +61,7 @@ class GroupRenderings:
     """One simulated group in each form.
 
     ``is_whole``: its log has every record that was ever written; ``is_cleaned``: a cleaner has left single ones.
+    ``lags``: the records behind, and the partitions of which that is known, by each command that has them.
     """
 
     scenario: str
@@ -68,6 +75,7 @@ class GroupRenderings:
     described: Mapping[str, Any] | None
     is_whole: bool
     is_cleaned: bool
+    lags: Mapping[str, tuple[int, int]]
 
     def data(self, name: str) -> list[Json]:
         """The ``data`` of the events of a type, with their time as ``at_ms``."""
@@ -201,6 +209,7 @@ def renderings(folder: Path, log: SimulatedLog) -> Iterator[GroupRenderings]:
     states = state_rows(log.rows(), None)
     served = _served(folder, texts, strips.since_ms, strips.until_ms, [one.group_id for one in reports])
     strip_of = {one.group_id: one for one in strips.strips}
+    lags = _lags(log, described, strips.until_ms)
     for report in reports:
         group_id = report.group_id
         # The strips of all groups have one time; that of a report begins with its group.
@@ -216,7 +225,52 @@ def renderings(folder: Path, log: SimulatedLog) -> Iterator[GroupRenderings]:
             described=described.get(group_id),
             is_whole=log.context.complete_since_ms is not None,
             is_cleaned=log.is_cleaned,
+            lags=lags.get(group_id, {}),
         )
+
+
+def _lags(
+    log: SimulatedLog, described: Mapping[str, Mapping[str, Any]], at_ms: int
+) -> dict[str, dict[str, tuple[int, int]]]:
+    """The lag of each group as ``list``, ``list --topic``, ``describe``, ``lag`` and ``lag --since`` tell it.
+
+    The ends are made up, from each offset with its partition; nothing is known of every fifth partition.
+    """
+    ends, commits = RecordedEnds(CLUSTER_ID), CommitHistory(GroupChoice())
+    commits.read(log.rows().batches)
+    for group in described.values():
+        for offset in group["offsets"]:
+            end = offset["offset"] + 7 * offset["partition"]
+            if offset["partition"] % 5 != 4:
+                known = PartitionEnds(0, end, end, 1)
+                ends.add_now("id", offset["topic"], offset["partition"], known, at_ms)
+    lags = GroupLags(ends, at_ms)
+    return (
+        {group_id: _told_lags(group, lags, commits) for group_id, group in described.items()} if lags else {}
+    )
+
+
+def _told_lags(
+    group: Mapping[str, Any], lags: GroupLags, commits: CommitHistory
+) -> dict[str, tuple[int, int]]:
+    every, places = GroupChoice(), len(set(partitions_of([group])))
+    whole, readers = group_row(group, lags), reader_rows([group], every, lags)
+    of_offsets = [offset.get("lag") for offset in lags.beside([group])[0]["offsets"]]
+    rows = [row.lag for row in current_rows([group], lags, every)]
+    history = history_rows(commits, lags.ends, every, [lags.at_ms])
+    mine = [row for row in history if row.group_id == group["group_id"]]
+    unread, unknown = (sum(row.lag_unknown or 0 for row in each) for each in (readers, mine))
+    return {
+        "list": (whole.lag or 0, places - (whole.lag_unknown or 0)),
+        "list --topic": (_sum(row.lag for row in readers), places - unread),
+        "describe": (_sum(of_offsets), sum(lag is not None for lag in of_offsets)),
+        "lag": (_sum(rows), sum(lag is not None for lag in rows)),
+        "lag --since": (_sum(row.lag for row in mine), len(group["offsets"]) - unknown),
+    }
+
+
+def _sum(lags: Iterable[int | None]) -> int:
+    return sum(lag or 0 for lag in lags)
 
 
 def _events(log: SimulatedLog) -> tuple[dict[str, list[Json]], list[bytes], dict[str, Mapping[str, Any]]]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from groupreplay.codecs import Malformed, OffsetCommitValue, Skipped, decode_value
 from groupreplay.state.job.bad_records import BadRecord
-from groupreplay.state.snapshot.observations import SILENCE_MS
+from groupreplay.state.snapshot.observations import REST_MS, SILENCE_MS
 from groupreplay.streaming.engine.packing.key_columns import usable_key
 from support.histories.raw_records import Raw
 
@@ -41,6 +41,7 @@ def inside_ms(value: Any) -> int:
 def dated_records(rows: Sequence[Raw], caught_up_ms: int = 0) -> tuple[list[Dated], list[BadRecord]]:
     """All records of one chunk and one partition in order, and what is reported of those with a wrong time."""
     limit_ms, last_ms = limit_of(caught_up_ms), dict[str, int]()
+    committed_ms, begins = dict[tuple[str, str, int], int](), dict[str, int]()
     dated, wrong = list[Dated](), list[tuple[Dated, str]]()
     for raw in rows:
         key = usable_key(raw.key)
@@ -62,6 +63,19 @@ def dated_records(rows: Sequence[Raw], caught_up_ms: int = 0) -> tuple[list[Date
             or (before_ms == -1 and at_ms != -1)
             or (before_ms >= 0 and at_ms - before_ms >= SILENCE_MS)
         )
+        if isinstance(value, OffsetCommitValue):
+            place = (key.group, key.topic, key.partition)
+            rested_ms = committed_ms.get(place, -1)
+            if rested_ms >= 0 and at_ms - rested_ms >= REST_MS:
+                # Before the first record of its request, which has the same time.
+                begin = len(dated) if at_ms != before_ms else begins[key.group]
+                cut = cut or begin == len(dated)
+                dated[begin:] = [one._replace(cut=True) for one in dated[begin : begin + 1]] + dated[
+                    begin + 1 :
+                ]
+            committed_ms[place] = at_ms
+        if at_ms != before_ms:
+            begins[key.group] = len(dated)
         last_ms[key.group] = at_ms
         one = Dated(raw._replace(timestamp_ms=at_ms), key, value, cut)
         dated.append(one)

@@ -2,7 +2,7 @@
 
 A run keeps what the state needs: the first and the last value of each topic partition, the number of commits, every
 step (``STEPS``), and the gaps between commits. A run ends before every other record of its group, so that the order is
-kept, and before a commit that comes ``SILENCE_MS`` after the one before it.
+kept, and before a commit that comes ``SILENCE_MS`` after the one before it, or ``REST_MS`` after that of its partition.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ STEPS = np.dtype(
 )
 #: The commits of a group before and after so long a silence are two runs.
 SILENCE_MS: Final = 100_000
+#: So are those before and after a commit of a partition that had none for so long: a deadline of it may have been near.
+REST_MS: Final = 3_600_000
 #: A change of the offset so long after the commit before it is a step.
 _SLOW_STEP_MS: Final = 10_000
 #: The same for a commit without a leader epoch. Tools write such commits, and seldom two of them within a second.

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue, decode_value, encode_value
-from groupreplay.state.snapshot.observations import SILENCE_MS, CommitRun
+from groupreplay.state.snapshot.observations import REST_MS, SILENCE_MS, CommitRun
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, encode_message
 from groupreplay.streaming.engine.packing import record_times
-from groupreplay.streaming.engine.packing.record_times import Horizons, Stretches, silence_cuts
+from groupreplay.streaming.engine.packing.record_times import Horizons, Stretches, rest_cuts, silence_cuts
 from groupreplay.streaming.engine.wire import BadRecordBytes, unpack_bad_records, unpack_group
 from support.histories.raw_records import Raw, commit, commit_key, generation
 from support.job.captures import CLUSTER_ID, ERA, rows_batch
@@ -285,3 +285,32 @@ def test_the_quick_way_leaves_nothing_out(seed: int, monkeypatch: pytest.MonkeyP
     found = cuts(rows)
     monkeypatch.setattr(record_times, "_MOST_QUARTERS", 0)
     assert cuts(rows) == found
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 2),
+            st.integers(0, 3),
+            st.sampled_from([0, 1, REST_MS // 2, REST_MS]),
+        ),
+        min_size=1,
+        max_size=40,
+    )
+)
+def test_a_run_ends_before_a_partition_that_rested(rows: list[tuple[int, int, int]]) -> None:
+    """After the last row of its stream from before the request whose commit of a slot comes so long after the last."""
+    stream, slot = (np.array(rows, np.int64)[:, column] for column in (0, 1))
+    # A slot belongs to one stream; slot 3 has records that are no commits.
+    slot = np.where(slot == 3, -1, slot + 3 * stream)
+    at_ms = np.cumsum(np.array(rows, np.int64)[:, 2])
+    everything = np.ones(len(rows), bool)
+    one_partition = Stretches(np.zeros(len(rows), np.int64), np.arange(len(rows)), np.array([len(rows) - 1]))
+    expected = set()
+    for row in range(len(rows)):
+        mine = [other for other in range(row) if slot[row] >= 0 and slot[other] == slot[row]]
+        if mine and at_ms[row] - at_ms[mine[-1]] >= REST_MS:
+            others = [one for one in range(row) if stream[one] == stream[row] and at_ms[one] < at_ms[row]]
+            expected.add(max(others))
+    found = rest_cuts(at_ms, slot >= 0, everything, stream, slot, one_partition)
+    assert set(np.flatnonzero([] if found is None else found).tolist()) == expected

@@ -33,7 +33,12 @@ from groupreplay.streaming.engine.packing.key_columns import (
     count_types,
     keys_of_rows,
 )
-from groupreplay.streaming.engine.packing.record_times import Horizons, RecordTimes, Stretches, silence_cuts
+from groupreplay.streaming.engine.packing.record_times import (
+    Horizons,
+    RecordTimes,
+    Stretches,
+    pauses,
+)
 from groupreplay.streaming.engine.wire import (
     BAD_RECORDS_TAG,
     GROUP_TAG,
@@ -186,14 +191,15 @@ def _packed_rows(chunk: _Chunk, horizons: Horizons) -> PackedRows:
     if times.cuts is not None:
         cuts |= times.cuts
         commits = replace(commits, commit_timestamp_ms=times.inside_ms)
-    if (silences := silence_cuts(times.record_ms, applied, stream, stretches)) is not None:
-        cuts |= silences
+    slot = chunk.keys.slot[chunk.key_index]
+    for ends in pauses(times.record_ms, commits.is_commit, applied, stream, slot, stretches):
+        cuts |= ends
     items: defaultdict[int, list[tuple[int, PackedItem]]] = defaultdict(list)
     for row, (raw_key, raw_value) in records.items():
         offset = int(chunk.offset[row])
         record = PackedRecord(offset, int(times.record_ms[row]), raw_key, raw_value)
         items[int(stream[row])].append((offset, record))
-    rows = ChunkRows(chunk.offset, times.record_ms, stream, chunk.keys.slot[chunk.key_index], cuts)
+    rows = ChunkRows(chunk.offset, times.record_ms, stream, slot, cuts)
     for run in fold(commits, rows, chunk.keys):
         items[run.stream].append((run.packed.extent.first_offset, run.packed))
     return _tagged(chunk, streams, items, bad, horizons)

@@ -28,7 +28,7 @@ from groupreplay.state.plausible_times import (
     limit_ms,
     limits_ms,
 )
-from groupreplay.state.snapshot.observations import SILENCE_MS
+from groupreplay.state.snapshot.observations import REST_MS, SILENCE_MS
 from groupreplay.streaming.contract.messages import RESERVED
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, decode_message
 from groupreplay.streaming.engine.packing.key_columns import Flags, Ints
@@ -260,9 +260,17 @@ def _inside_times(times: RecordTimes, record_ms: Times) -> Times:
 
 #: A table of streams and quarters of a silence, if it is not larger: it is read several times.
 _MOST_QUARTERS: Final = 2_000_000
-_QUARTER_MS: Final = SILENCE_MS // 4
 #: Where a clock goes back by more, a quarter can be filled by a record from before the silence, or after it.
 _MOST_BACK_MS: Final = 20_000
+
+
+def pauses(
+    record_ms: Ints, is_commit: Flags, applied: Flags, stream: Ints, slot: Ints, stretches: Stretches
+) -> Iterator[Flags]:
+    """The rows after which a run ends because of a pause: of its stream, or of one of its slots."""
+    silences = silence_cuts(record_ms, applied, stream, stretches)
+    rests = rest_cuts(record_ms, is_commit, applied, stream, slot, stretches)
+    yield from (cuts for cuts in (silences, rests) if cuts is not None)
 
 
 def silence_cuts(record_ms: Ints, applied: Flags, stream: Ints, stretches: Stretches) -> Flags | None:
@@ -270,12 +278,42 @@ def silence_cuts(record_ms: Ints, applied: Flags, stream: Ints, stretches: Stret
 
     ``applied`` marks the rows that reach a group; the rows of a stream are in the order of the log.
     """
-    # Live chunks are seconds long. (As Python's numbers: times that cannot be may be as far apart as they like.)
-    if int(record_ms.max()) - int(record_ms.min()) < SILENCE_MS:
+    silences = _silences(record_ms, np.flatnonzero(applied & (stream >= 0)), stream, SILENCE_MS, stretches)
+    return None if silences is None else _flags(silences[0], len(record_ms))
+
+
+def rest_cuts(
+    record_ms: Ints, is_commit: Flags, applied: Flags, stream: Ints, slot: Ints, stretches: Stretches
+) -> Flags | None:
+    """The rows of a stream before a commit of a slot that had none for ``REST_MS``; None if there is none.
+
+    The later commit moves the deadlines of its partition: what was due before it must be evaluated before it. Commits
+    of one request have one time, and stay together.
+    """
+    rests = _silences(record_ms, np.flatnonzero(is_commit), slot, REST_MS, stretches)
+    if rests is None:
         return None
+    bits, later = len(record_ms).bit_length(), rests[1]
     rows = np.flatnonzero(applied & (stream >= 0))
+    ordered = np.sort(stream[rows] << bits | rows)
+    rows, of = ordered & ((1 << bits) - 1), ordered >> bits
+    begins = np.r_[True, (of[1:] != of[:-1]) | (record_ms[rows[1:]] != record_ms[rows[:-1]])]
+    first = np.maximum.accumulate(np.where(begins, np.arange(len(rows)), 0))
+    before = first[np.searchsorted(ordered, stream[later] << bits | later)] - 1
+    # Before the first request of a stream there is nothing to end.
+    before = before[(before >= 0) & (of[before] == stream[later])]
+    return _flags(rows[before], len(record_ms))
+
+
+def _silences(
+    record_ms: Ints, rows: Ints, stream: Ints, least_ms: int, stretches: Stretches
+) -> tuple[Ints, Ints] | None:
+    """The rows before and after the silences of so long of a stream (or slot); None if there is none."""
+    # Live chunks are seconds long. (As Python's numbers: times that cannot be may be as far apart as they like.)
+    if int(record_ms.max()) - int(record_ms.min()) < least_ms:
+        return None
     if not any(goes_back(record_ms[of_partition], _MOST_BACK_MS) for _, of_partition in stretches):
-        rows = _maybe_silent(rows, record_ms, stream)
+        rows = _maybe_silent(rows, record_ms, stream, least_ms)
     if not len(rows):
         return None
     bits = len(record_ms).bit_length()
@@ -284,23 +322,25 @@ def silence_cuts(record_ms: Ints, applied: Flags, stream: Ints, stretches: Stret
     ordered.sort()
     rows, of = ordered & ((1 << bits) - 1), ordered >> bits
     before, after = record_ms[rows[:-1]], record_ms[rows[1:]]
-    found = (of[1:] == of[:-1]) & (before >= 0) & (after - before >= SILENCE_MS)
-    if not found.any():
-        return None
-    cuts = np.zeros(len(record_ms), bool)
-    cuts[rows[:-1][found]] = True
-    return cuts
+    found = (of[1:] == of[:-1]) & (before >= 0) & (after - before >= least_ms)
+    return (rows[:-1][found], rows[1:][found]) if found.any() else None
 
 
-def _maybe_silent(rows: Ints, record_ms: Ints, stream: Ints) -> Ints:
-    """Those of the rows whose stream has an empty quarter of ``SILENCE_MS`` between two that are not: all silences do.
+def _flags(rows: Ints, count: int) -> Flags:
+    flags = np.zeros(count, bool)
+    flags[rows] = True
+    return flags
+
+
+def _maybe_silent(rows: Ints, record_ms: Ints, stream: Ints, least_ms: int) -> Ints:
+    """Those of the rows whose stream has an empty quarter of a silence between two that are not: all silences do.
 
     It needs no sort, and nearly all streams of a chunk are never silent.
     """
     at_ms, of = record_ms[rows], stream[rows]
     if not len(rows) or at_ms.min() < 0:
         return rows
-    quarter = (at_ms - at_ms.min()) // _QUARTER_MS
+    quarter = (at_ms - at_ms.min()) // (least_ms // 4)
     width, streams = int(quarter.max()) + 1, int(of.max()) + 1
     if width * streams > _MOST_QUARTERS:
         return rows
