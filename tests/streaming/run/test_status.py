@@ -56,6 +56,7 @@ def test_the_document_before_the_first_batch() -> None:
         "checkpoint": "",
         "query": {"running": True, "since_ms": 5_000, "error": None},
         "once": False,
+        "settled": False,
     }
 
 

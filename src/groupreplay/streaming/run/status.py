@@ -291,7 +291,8 @@ class JobReport:
             clock_off_ms=clock_off_ms,
             query=self.query.status(now_ms),
             once=self.single_run is not None,
-            settled=self.settling.is_settled,
+            # A single run ends when it has emitted everything that was due.
+            settled=self.settling.is_settled or (self.single_run is not None and self.single_run.has_ended()),
         )
 
     def step(self, now_ms: int) -> str:
