@@ -44,7 +44,8 @@ FIELDS: Final[Mapping[str, frozenset[str]]] = {
         }
     )
     | _PLACES,
-    "client-id": frozenset({"client_id", "clientId"}) | _PLACES | _MEMBER_IDS,
+    # The user of a request names a program, or a person.
+    "client-id": frozenset({"client_id", "clientId", "principal"}) | _PLACES | _MEMBER_IDS,
     "member-id": _MEMBER_IDS,
     "instance-id": frozenset({"instance_id", "groupInstanceId", "instanceId"}) | _MEMBER_IDS,
 }

@@ -50,18 +50,21 @@ def records_of_partition(
             f"partition {log.partition}: a transaction of producer {producer} is open since offset {offset}; records "
             f"from offset {end} on are not read, as read_committed has it: --read-uncommitted reads them"
         )
-    for overlapping in _overlapping(log.batches(note)):
+    batches = log.batches(note)
+    for overlapping in _overlapping(batches) if len(replicas) > 1 else map(_alone, batches):
         if overlapping[0].base_offset >= end:
             return
-        batches = [
+        counting = [
             batch for batch in overlapping if not batch.is_control and not transactions.has_aborted(batch)
         ]
-        if records := _merged(batches, partial(_unreadable, log.partition, note)):
+        if records := _merged(counting, partial(_unreadable, log.partition, note)):
             yield records
 
 
 def transactions_of_partition(replicas: Sequence[Replica]) -> Transactions:
     """How the transactions of a partition ended. Raises GroupReplayError."""
+    if not any(replica.may_have_transactions() for replica in replicas):
+        return Transactions()
     return transactions_of(MergedLog(replicas).batches(unheard))
 
 
@@ -73,11 +76,20 @@ def _unreadable(partition: int, note: Note, batch: Batch, reason: str) -> None:
     note(f"partition {partition}: the batch at offset {batch.base_offset} is not read: {reason}")
 
 
-def _merged(batches: Iterable[Batch], unreadable: Callable[[Batch, str], None]) -> list[Any]:
+def _alone(batch: Batch) -> list[Batch]:
+    return [batch]
+
+
+def _merged(batches: Sequence[Batch], unreadable: Callable[[Batch, str], None]) -> list[Any]:
     """The records of batches whose offsets overlap, each offset once."""
-    different = {(batch.base_offset, batch.checksum): batch for batch in batches}
+    # Of one replica there is one.
+    different = (
+        batches
+        if len(batches) == 1
+        else {(batch.base_offset, batch.checksum): batch for batch in batches}.values()
+    )
     lists = list[list[Any]]()
-    for batch in different.values():
+    for batch in different:
         records = records_of(batch)
         if isinstance(records, str):
             unreadable(batch, records)

@@ -28,6 +28,10 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 #: the offset of the last message.
 _FRAME: Final = struct.Struct(">qiib")
 _MESSAGE_HEAD: Final = struct.Struct(">qiI")
+#: The same of a record batch, up to its attributes; the fifth is its checksum.
+_HEAD: Final = struct.Struct(">qiibIh")
+#: The bit of a transaction in the attributes.
+_TRANSACTIONAL: Final = 0x10
 _BATCH_BYTES: Final = 61
 _MESSAGE_BYTES: Final = 26
 _MAGIC_OFFSET: Final = 16
@@ -89,14 +93,27 @@ class Replica:
         next_offset, paths = 0, self.segments()
         ends = [_base(path) for path in paths[1:]] + [_base(paths[-1]) + _MOST_OFFSETS] if paths else []
         for path, end in zip(paths, ends, strict=True):
+            begin = _base(path)
             for position, batch in _batches_of(path, not_read):
                 # The checksum does not cover the offset.
-                if next_offset <= batch.base_offset < end and batch.base_offset >= _base(path):
+                if next_offset <= batch.base_offset < end and batch.base_offset >= begin:
                     next_offset = batch.last_offset + 1
                     yield batch
                 else:
                     reason = f"offset {batch.base_offset} is not one of its segment, or not behind {next_offset - 1}"
                     not_read(Damage(path, position, batch.size, reason))
+
+    def may_have_transactions(self) -> bool:
+        """Whether a batch may belong to one, by the heads of the batches alone: this is far quicker than to read them.
+
+        Raises:
+            GroupReplayError: a segment cannot be opened.
+        """
+        for path in self.segments():
+            with _mapped(path) as data:
+                if not _is_without_transactions(data):
+                    return True
+        return False
 
     def segments(self) -> list[Path]:
         """The segments in order of offset, as Kafka would load them."""
@@ -162,6 +179,17 @@ def _batches_of(path: Path, not_read: NotRead) -> Iterator[tuple[int, Batch]]:
                 continue
             yield position, batch
             position += batch.size
+
+
+def _is_without_transactions(data: mmap.mmap | bytes) -> bool:
+    """Whether these are batches from end to end, none of them transactional; damage leaves it open."""
+    position, last = 0, len(data) - _BATCH_BYTES
+    while position <= last:
+        _, length, _, magic, _, attributes = _HEAD.unpack_from(data, position)
+        if magic != 2 or attributes & _TRANSACTIONAL or length < _BATCH_BYTES - _LENGTH_END:
+            return False
+        position += _LENGTH_END + length
+    return position == len(data)
 
 
 def batches_in(data: bytes) -> Iterator[Batch]:

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from groupreplay.app.inspection.history import HistoryRow
     from groupreplay.app.inspection.state_history import StateRow
     from groupreplay.app.text.tables import Table
+    from groupreplay.state import Context
     from groupreplay.streaming.engine.group_choice import GroupChoice
     from groupreplay.streaming.sources.source import Rows
 
@@ -147,10 +148,8 @@ def _current(settings: DescribeSettings) -> _Shown:
     # A group that has lost its offsets may already be deleted.
     for line in filter(None, map(remains, chosen)):
         click.echo(safe_line(line), err=True)
-    for group in chosen if is_offsets else ():
-        for commit in replay.context.pending.get(group["group_id"], ()):
-            click.echo(safe_line(f"{group['group_id']}: {commit.text()}"), err=True)
     if chosen and is_offsets:
+        _warn_of_pending(replay.context, chosen)
         warn_of_assumptions(replay.context, rows, history=False, groups=chosen)
     missing = absent(choice, {*(group["group_id"] for group in groups), *lines})
     tables = describe_tables(
@@ -165,6 +164,15 @@ def _current(settings: DescribeSettings) -> _Shown:
     kinds = (f"{group['type']} {group['state']}" for group in groups)
     nothing = _nothing(settings, at, rows, choice, missing, kinds, chosen)
     return _Shown(tables=tables, documents=chosen, findings=lines, nothing=nothing, times=at)
+
+
+def _warn_of_pending(context: Context, groups: Sequence[Description]) -> None:
+    """Report on stderr the commits of open transactions."""
+    from groupreplay.app.text.terminal import safe_line
+
+    for group in groups:
+        for commit in context.pending.get(group["group_id"], ()):
+            click.echo(safe_line(f"{group['group_id']}: {commit.text()}"), err=True)
 
 
 def _lags(
