@@ -56,7 +56,7 @@ PUBLIC = {
             "subscribed_topics",
             "topics",
         ),
-        *("rebalance_id", "condition_id", "rack_id", "process_id", "connectors", "assignor"),
+        *("rebalance_id", "completed_event", "condition_id", "rack_id", "process_id", "connectors", "assignor"),
     },
     "Kafka's words": {
         *(
