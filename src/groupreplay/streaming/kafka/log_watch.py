@@ -32,10 +32,12 @@ class ReadLog(Protocol):
     """The log that a run has read: its number of partitions, and the id of the topic."""
 
     @property
-    def partitions(self) -> int: ...
+    def partitions(self) -> int:
+        """How many."""
 
     @property
-    def era(self) -> str: ...
+    def era(self) -> str:
+        """The id."""
 
 
 _WHAT: Final[Mapping[GapReason, str]] = {
