@@ -64,13 +64,12 @@ def timeline_document(
     document, sums = _document(given, told, members, known, limits)
     document = _dated(document, given, window)
     whole_bodies = bodies(told.kept, limits.event_bytes)
-    rows = findings.event_rows(
-        told.kept, whole_bodies, members.lanes, members.slots, members.sums.renumbered, text_of
-    )
+    renumbered = members.sums.renumbered
+    rows = findings.event_rows(told.kept, whole_bodies, members.lanes, members.slots, renumbered, text_of)
     changes = findings.offset_changes(told.here, told.row_of)
     backlog = None if given.ends_of is None else Backlog(given.commits, given.ends_of) or None
     flags = findings.generation_flags(told.here, told.row_of, members.slot_of, backlog)
-    quiet_times = backlog.quiet_times(*_known(window, given.known_until_ms)) if backlog else []
+    facts = _verdict_facts(document, given, members, flags, changes, told.here, backlog)
     shown_flags = kept_generations(flags, limits.generations)
     sums = replace(
         sums,
@@ -80,14 +79,10 @@ def timeline_document(
     )
     return replace(
         document,
-        verdict=tuple(
-            verdict(
-                _verdict_facts(document, given, members, flags, changes, told.here, backlog), document.unread
-            )
-        ),
+        verdict=tuple(verdict(facts, document.unread)),
         remarks=tuple(remarks(given, told.here, document, sums, unread=members.lanes.unread)),
         generations=tuple(shown_flags),
-        quiet_times=tuple(quiet_times[: limits.generations]),
+        quiet_times=tuple(backlog.quiet_times(*known)[: limits.generations]) if backlog else (),
         present=_present(document, given, members, told, limits),
         offset_changes=tuple(changes[: limits.offset_changes]),
         events=tuple(rows),

@@ -56,7 +56,16 @@ PUBLIC = {
             "subscribed_topics",
             "topics",
         ),
-        *("rebalance_id", "condition_id", "rack_id", "process_id", "connectors", "assignor"),
+        *(
+            "rebalance_id",
+            "completed_event",
+            "cost",
+            "condition_id",
+            "rack_id",
+            "process_id",
+            "connectors",
+            "assignor",
+        ),
     },
     "Kafka's words": {
         *(

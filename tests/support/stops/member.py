@@ -115,7 +115,7 @@ class PlayedGroup:
 
     @staticmethod
     def _accompany(other: Consumer, end: threading.Event) -> None:
-        while not end.is_set():
+        while not end.wait(0):
             other.poll(0.2)
         other.close()
 

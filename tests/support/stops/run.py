@@ -43,21 +43,13 @@ def played(
             for number, kind in enumerate(kinds)
             for topic in (f"{kind}-{number}-classic", f"{kind}-{number}-consumer")
         }
+        groups = [
+            PlayedGroup(feed, f"g-{topic}", topic.rsplit("-", 1)[1], show) for topic, feed in feeds.items()
+        ]
         words = [*_GROUPREPLAY, "probe", "--bootstrap-server", servers, "--interval", "2"]
         words += ["--ends-interval", str(INTERVAL_SECONDS)]
-        with GuardedProcess(words, folder / "prober.log"), Jvm(jar_paths("broker-4.3.1")) as jvm:
-            tool = jvm.make(TOOL, "Tool")
-            groups = [
-                PlayedGroup(feed, f"g-{topic}", topic.rsplit("-", 1)[1], show)
-                for topic, feed in feeds.items()
-            ]
-            with ThreadPoolExecutor(len(groups)) as pool:
-                plays = [pool.submit(group.play, list(stops), seconds, pause_seconds) for group in groups]
-                while not all(play.done() for play in plays):
-                    _compare(tool, servers, tally)
-                    time.sleep(5)
-                for play in plays:
-                    play.result()
+        with GuardedProcess(words, folder / "prober.log"):
+            _play(groups, lambda group: group.play(list(stops), seconds, pause_seconds), servers, tally)
             # What is written last is known after the next round.
             time.sleep(3 * INTERVAL_SECONDS)
         for feed in feeds.values():
@@ -67,6 +59,20 @@ def played(
         subprocess.run(copied, check=True, capture_output=True)
     all_stops = [stop for group in groups for stop in group.stops]
     return score(capture, all_stops, 1_000 * INTERVAL_SECONDS), tally
+
+
+def _play(
+    groups: Sequence[PlayedGroup], play: Callable[[PlayedGroup], None], servers: str, tally: Tally
+) -> None:
+    """All groups at the same time; meanwhile Kafka's tool is asked again and again."""
+    with Jvm(jar_paths("broker-4.3.1")) as jvm, ThreadPoolExecutor(len(groups)) as pool:
+        tool = jvm.make(TOOL, "Tool")
+        plays = [pool.submit(play, group) for group in groups]
+        while running := [each for each in plays if not each.done()]:
+            _compare(tool, servers, tally)
+            time.sleep(5 if running else 0)
+        for each in plays:
+            each.result()
 
 
 def _compare(tool: object, servers: str, tally: Tally) -> None:

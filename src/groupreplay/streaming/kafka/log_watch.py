@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from groupreplay.state.events.event import GapReason, JobGap, UnreadRange
 from groupreplay.state.policy.context import OFFSETS_TOPIC
@@ -24,9 +24,20 @@ from groupreplay.streaming.kafka.log_check import cut_partitions, present_ends
 
 if TYPE_CHECKING:
     from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
-    from groupreplay.streaming.run.identity import Identity
 
 log = logging.getLogger(__name__)
+
+
+class ReadLog(Protocol):
+    """The log that a run has read: its number of partitions, and the id of the topic."""
+
+    @property
+    def partitions(self) -> int:
+        """How many."""
+
+    @property
+    def era(self) -> str:
+        """The id."""
 
 
 _WHAT: Final[Mapping[GapReason, str]] = {
@@ -54,7 +65,7 @@ class LogLostError(GroupReplayError):
 
 def lost_log(
     read: Mapping[int, int],
-    identity: Identity,
+    identity: ReadLog,
     connection: Connection,
     *,
     planned: Mapping[int, int] | None = None,
