@@ -6,8 +6,8 @@
 
 Starts a broker and lets its group coordinator write the topic: every commit is a request. Then each reader reads the
 whole topic, in turn, ``--repeat`` times; unmeasured rounds before (``--warm-up``) warm up the JVM. The readers in Spark
-share one session with the settings of the job. Prints medians, and ratios to the bare connector beside those of the last commit
-that changed them (figures.json).
+share one session with the settings of the job. Prints medians, and ratios to the bare connector beside those of the
+last commit that changed them.
 """
 
 from __future__ import annotations
