@@ -7,7 +7,8 @@
 
 Starts a broker and lets its group coordinator write the topic: every commit is a request. Then each reader reads the
 whole topic, in turn, ``--repeat`` times; unmeasured rounds before (``--warm-up``) warm up the JVM. The readers in Spark
-share one session with the settings of the job. Prints medians, and ratios to the bare connector.
+share one session with the settings of the job. Prints medians, and ratios to the bare connector beside those of the
+last commit that changed them.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
+import figures
 import scale
+from figures import Figure, beside
 from page import flag_parser, put, show_progress
 from processes import FULL_SPEED, KINDS, Cost, Finished
 from queries import Queries, Session, session, settings_for
@@ -207,8 +210,8 @@ def machine() -> dict[str, Any]:
     }
 
 
-def table(result: Mapping[str, Any]) -> str:
-    """The result as a table in Markdown."""
+def table(result: Mapping[str, Any], before: Mapping[str, Figure]) -> str:
+    """The result as a table in Markdown, ratios beside those ``before``."""
     shape = Shape(**result["shape"])
     lines = [
         f"{shape.name}: {result['records']:,} records of {shape.groups:,} groups, "
@@ -219,7 +222,8 @@ def table(result: Mapping[str, Any]) -> str:
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for one in result["measured"]:
-        ratio = "" if one["rate_to_connector"] is None else f"{one['rate_to_connector']:.2f}"
+        known = one["rate_to_connector"]
+        ratio = "" if known is None else beside(f"{shape.name} {one['name']}", known, before)
         by_cpu = f"{one['records_per_cpu_second']:,}" if one["records_per_cpu_second"] else ""
         costs = [
             ", ".join(pattern.format(one[name][kind]) for kind in KINDS if kind in one[name])
@@ -237,6 +241,17 @@ def table(result: Mapping[str, Any]) -> str:
     if taken_off:
         lines += ["", f"Not in the table, what a start takes: {', '.join(taken_off)}."]
     return "\n".join(lines)
+
+
+def ratios(result: Mapping[str, Any]) -> dict[str, float]:
+    """The figures of a shape that are kept: those of this project's own readers."""
+    shape, of_readers = (
+        result["shape"]["name"],
+        {one["name"]: one["rate_to_connector"] for one in result["measured"]},
+    )
+    return {
+        f"{shape} {name}": of_readers[name] for name in ("job", "replay") if of_readers.get(name) is not None
+    }
 
 
 def arguments(argv: Sequence[str] | None = None) -> argparse.Namespace:
@@ -290,9 +305,12 @@ def main() -> None:
     with stack:
         for name in asked.shape or ["steady"]:
             results.append(measure(asked, shape_of(asked, name), spark))
-            print(table(results[-1]), end="\n\n", flush=True)
+            # Another size has other ratios.
+            before = figures.known() if asked.scale == 1 else {}
+            print(table(results[-1], before), end="\n\n", flush=True)
             if asked.page:
-                put(name, table(results[-1]))
+                put(name, table(results[-1], {}))
+                figures.keep(ratios(results[-1]))
     if asked.json is not None:
         asked.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 

@@ -6,7 +6,8 @@
 `storm`: 100 classic groups, each with a restart every 25 seconds, for an hour (`simulate --scenario storm --seed 3`).
 `modern`: the same life of 30 KIP-848, share and streams groups. `hostile`: 1 000 histories of random and injured
 records and answers of a prober (tests/support/tools/hostile.py). `--against` measures another build in turn with this
-one; the ratio is that of the smallest figures.
+one; the ratio is that of the smallest figures. The last column is the CPU time of a fixed piece of Python, run in turn
+with the replay, to that of the replay; beside it is that of the last commit that changed it (figures.json).
 """
 
 from __future__ import annotations
@@ -15,14 +16,16 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Final, NamedTuple
 
+import figures
 import msgspec
 import pyarrow as pa
+from figures import Figure, beside
 from page import flag_parser, put, show_progress
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -157,29 +160,53 @@ SHAPES: Final[dict[str, Callable[[Path, float], None]]] = {
 }
 
 
-def cpu_seconds(program: Path, capture: Path) -> float:
-    """User and system time of one `replay`, its start included."""
+#: Work of Python alone, which no change of this project makes quicker: calls, objects, dictionaries and texts.
+_FIXED: Final = """
+table = {}
+def work(number):
+    text = str(number)
+    table[text[-4:]] = (number, text.encode())
+    return len(text)
+print(sum(work(number) for number in range(3_000_000)))
+"""
+
+
+def replay_of(program: Path, capture: Path) -> list[str | Path]:
+    """The command of a replay."""
+    return [program, "replay", "--from-file", capture, "-o", "jsonl"]
+
+
+def cpu_seconds(command: list[str | Path]) -> float:
+    """User and system time of one process, its start included."""
     before = os.times()
-    subprocess.run(
-        [program, "replay", "--from-file", capture, "-o", "jsonl"],
-        check=True,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     after = os.times()
     return after.children_user - before.children_user + after.children_system - before.children_system
 
 
-def measured(name: str, capture: Path, against: Path | None, repeat: int) -> Iterator[str]:
-    """A line of the table: this build, the other one, and the ratio."""
-    ours, theirs = [], []
+class Line(NamedTuple):
+    """CPU seconds of this build, of the other one (None: there is none) and of the fixed piece of Python."""
+
+    name: str
+    ours: float
+    theirs: float | None
+    fixed: float
+
+    def text(self, before: Mapping[str, Figure]) -> str:
+        """A line of the table."""
+        other = " | " if self.theirs is None else f"{self.theirs:.2f} | {self.theirs / self.ours:.2f}"
+        return f"| {self.name} | {self.ours:.2f} | {other} | {beside(self.name, self.fixed / self.ours, before)} |"
+
+
+def measured(name: str, capture: Path, against: Path | None, repeat: int) -> Line:
+    """The smallest figures of so many rounds."""
+    ours, theirs, fixed = [], [], []
     for _ in range(repeat):
-        ours.append(cpu_seconds(OURS, capture))
+        ours.append(cpu_seconds(replay_of(OURS, capture)))
+        fixed.append(cpu_seconds([sys.executable, "-c", _FIXED]))
         if against is not None:
-            theirs.append(cpu_seconds(against, capture))
-    yield f"| {name} | {min(ours):.2f} | " + (
-        f"{min(theirs):.2f} | {min(theirs) / min(ours):.2f} |" if theirs else " | |"
-    )
+            theirs.append(cpu_seconds(replay_of(against, capture)))
+    return Line(name, min(ours), min(theirs, default=None), min(fixed))
 
 
 def main() -> None:
@@ -194,18 +221,25 @@ def main() -> None:
     )
     parser.add_argument("--page", action="store_true", help="write the figures into docs/performance.md")
     flags = parser.parse_args()
-    lines = ["| `replay` of | CPU s | before | ratio |", "| --- | ---: | ---: | ---: |"]
+    heads = [
+        "| `replay` of | CPU s | before | ratio | to fixed Python |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
+    lines: list[Line] = []
+    # Another size has other ratios, because of the start.
+    before = figures.known() if flags.scale == 1 else {}
     with tempfile.TemporaryDirectory() as scratch:
         for name, write in SHAPES.items():
             if flags.shape in (None, name):
                 capture = (flags.keep or Path(scratch)) / f"{name}.parquet"
                 if not capture.exists():
                     write(capture, flags.scale)
-                lines += measured(name, capture, flags.against, flags.repeat)
-                show_progress(lines[-1])
-    print(*lines, sep="\n")
+                lines.append(measured(name, capture, flags.against, flags.repeat))
+                show_progress(lines[-1].text(before))
+    print(*heads, *(line.text(before) for line in lines), sep="\n")
     if flags.page:
-        put("storms", "\n".join(lines))
+        put("storms", "\n".join([*heads, *(line.text({}) for line in lines)]))
+        figures.keep({line.name: line.fixed / line.ours for line in lines})
 
 
 if __name__ == "__main__":

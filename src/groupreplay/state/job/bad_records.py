@@ -225,7 +225,6 @@ _NULL = b"\xff\xff\xff\xff"
 
 #: What was found in one field: kinds with their numbers.
 _Found: TypeAlias = Counter[str]
-_NOTHING: Final[_Found] = Counter()
 
 
 class LeftOut(NamedTuple):
@@ -315,13 +314,11 @@ def _names(names: Iterable[str]) -> _Found:
 
 
 def _numbers(topics: Iterable[Sequence[int]]) -> _Found:
-    counts: _Found | None = None
+    counts = Counter[str]()
     for partitions in topics:
-        if not partitions or (min(partitions) >= 0 and len(partitions) <= MOST_PARTITIONS):
-            # Nearly always, and this runs for every record.
-            continue
-        counts = Counter() if counts is None else counts
-        counts[_BELOW_ZERO] += sum(partition < 0 for partition in partitions)
-        possible = len({partition for partition in partitions if partition >= 0})
-        counts[_TOO_MANY] += max(0, possible - MOST_PARTITIONS)
-    return _NOTHING if counts is None else +counts
+        if partitions and min(partitions) < 0:
+            counts[_BELOW_ZERO] += sum(partition < 0 for partition in partitions)
+        if len(partitions) > MOST_PARTITIONS:
+            possible = len({partition for partition in partitions if partition >= 0})
+            counts[_TOO_MANY] += max(0, possible - MOST_PARTITIONS)
+    return +counts

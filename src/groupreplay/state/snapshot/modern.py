@@ -303,7 +303,7 @@ def reconciled(group: Modern, member: ModernMember) -> bool:
 
 def _empty(group: Modern) -> bool:
     """The group has no member."""
-    return not any(member.described for member in group.members.values())
+    return not living(group)
 
 
 def _not_ready(group: Modern) -> bool:
@@ -318,12 +318,7 @@ def assigning(group: Modern) -> bool:
 
 def _reconciling(group: Modern) -> bool:
     """A member is not Stable, or not at the epoch of the target assignment."""
-    # As ``reconciled`` for each: this is asked several times after every record.
-    epoch = target_epoch(group)
-    for member in group.members.values():
-        if member.described and not (member.phase is MemberPhase.STABLE and member.epoch == epoch):
-            return True
-    return False
+    return not all(reconciled(group, member) for member in living(group).values())
 
 
 #: The state of a group for which no rule of its kind holds.
