@@ -16,10 +16,10 @@ from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.log import LogMarks
+from groupreplay.streaming.kafka import log_watch as module
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.log_check import cut_partitions, last_records
 from groupreplay.streaming.kafka.log_watch import LogLostError, LogWatch, lost_log
-from groupreplay.streaming.run import log_watch as module
 from groupreplay.streaming.run.identity import Identity
 from support.job.jobs import read_topic
 from support.kafka.clients import commit_surely, make_topics, new_consumer, open_transaction, set_configs

@@ -14,10 +14,10 @@ import pytest
 from groupreplay.state.events.event import GapReason, UnreadRange
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.contract.log import EpochEnd, LogMarks, PartitionMark, RecordMark
+from groupreplay.streaming.kafka import log_watch
+from groupreplay.streaming.kafka import log_watch as module
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.kafka.log_watch import LogWatch, lost_log
-from groupreplay.streaming.run import log_watch
-from groupreplay.streaming.run import log_watch as module
 from groupreplay.streaming.run.identity import Identity
 from support.kafka.waiting import wait_until
 
