@@ -139,13 +139,7 @@ def secured_broker(folder: Path) -> Iterator[SecuredBroker]:
     }
     with EmbeddedBroker(port=plain, overrides=overrides) as broker:
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-        found = SecuredBroker(
-            broker,
-            f"127.0.0.1:{checked}",
-            f"127.0.0.1:{mutual}",
-            folder / "ca.pem",
-            folder / "client.pem",
-            admin,
-        )
+        files = folder / "ca.pem", folder / "client.pem"
+        found = SecuredBroker(broker, f"127.0.0.1:{checked}", f"127.0.0.1:{mutual}", *files, admin)
         found.create_user(USER)
         yield found

@@ -63,19 +63,14 @@ def dated_records(rows: Sequence[Raw], caught_up_ms: int = 0) -> tuple[list[Date
             or (before_ms == -1 and at_ms != -1)
             or (before_ms >= 0 and at_ms - before_ms >= SILENCE_MS)
         )
+        begin = begins[key.group] = len(dated) if at_ms != before_ms else begins[key.group]
         if isinstance(value, OffsetCommitValue):
             place = (key.group, key.topic, key.partition)
-            rested_ms = committed_ms.get(place, -1)
-            if rested_ms >= 0 and at_ms - rested_ms >= REST_MS:
+            if at_ms - committed_ms.get(place, at_ms) >= REST_MS and committed_ms[place] >= 0:
                 # Before the first record of its request, which has the same time.
-                begin = len(dated) if at_ms != before_ms else begins[key.group]
                 cut = cut or begin == len(dated)
-                dated[begin:] = [one._replace(cut=True) for one in dated[begin : begin + 1]] + dated[
-                    begin + 1 :
-                ]
+                dated[begin : begin + 1] = [one._replace(cut=True) for one in dated[begin : begin + 1]]
             committed_ms[place] = at_ms
-        if at_ms != before_ms:
-            begins[key.group] = len(dated)
         last_ms[key.group] = at_ms
         one = Dated(raw._replace(timestamp_ms=at_ms), key, value, cut)
         dated.append(one)

@@ -26,8 +26,11 @@ if TYPE_CHECKING:
     from groupreplay.app.cli.nothing_found import LogRead, Nothing
     from groupreplay.app.inspection.group_lag import Description, GroupLags
     from groupreplay.app.inspection.group_use import CommitLoads
+    from groupreplay.app.inspection.groups import Findings
     from groupreplay.app.text.tables import Table
     from groupreplay.streaming.engine.group_choice import GroupChoice
+    from groupreplay.streaming.engine.replay import Replay
+    from groupreplay.streaming.sources.source import Rows
 
 
 def _group_states() -> list[str]:
@@ -90,22 +93,15 @@ def command(settings: ListSettings) -> int:
     from groupreplay.app.inspection import groups as inspected
     from groupreplay.app.inspection.group_lag import GroupLags
     from groupreplay.app.inspection.group_use import CommitLoads
-    from groupreplay.app.inspection.records import noting_groups
     from groupreplay.streaming.engine.group_choice import GroupChoice
     from groupreplay.streaming.sources.recorded_ends import recorded_ends
 
     findings, at = inspected.Findings(settings.fail_on), settings.at_range()
     choice = GroupChoice(settings.groups)
     with replaying(settings, at, choice, partitions=settings.partitions) as (replay, read):
-        # A prober's answers are about groups of all partitions.
-        noted = GroupChoice()
         ends, rows = recorded_ends(read)
-        batches = noting_groups(rows.batches, noted) if settings.partitions else rows.batches
         loads = CommitLoads(at.until_ms) if settings.sort == "commits" else None
-        batches = batches if loads is None else loads.reading(batches)
-        existing = inspected.live_groups(replay, dataclasses.replace(rows, batches=batches), findings)
-    if settings.partitions:
-        existing = _seen(existing, noted)
+        existing = _existing(settings, replay, rows, findings, loads)
     groups = _chosen(settings, existing, replay.latest_ms)
     lags = GroupLags(ends, at.until_ms or replay.latest_ms)
     # Ends of now say nothing about the offsets of an earlier time.
@@ -121,10 +117,21 @@ def command(settings: ListSettings) -> int:
     return exit_code(findings.lines(groups, replay), nothing)
 
 
-def _seen(groups: Sequence[dict[str, Any]], noted: GroupChoice) -> list[dict[str, Any]]:
-    """The groups that were seen."""
+def _existing(
+    settings: ListSettings, replay: Replay, rows: Rows, findings: Findings, loads: CommitLoads | None
+) -> list[dict[str, Any]]:
+    """The groups at the end of the log; with ``--partition`` those whose records are there."""
+    from groupreplay.app.inspection import groups as inspected
+    from groupreplay.app.inspection.records import noting_groups
+    from groupreplay.streaming.engine.group_choice import GroupChoice
+
+    # A prober's answers are about groups of all partitions.
+    noted = GroupChoice()
+    batches = noting_groups(rows.batches, noted) if settings.partitions else rows.batches
+    batches = batches if loads is None else loads.reading(batches)
+    existing = inspected.live_groups(replay, dataclasses.replace(rows, batches=batches), findings)
     ids = set(noted.seen)
-    return [group for group in groups if group["group_id"] in ids]
+    return [group for group in existing if not settings.partitions or group["group_id"] in ids]
 
 
 def _chosen(
