@@ -11,7 +11,7 @@ import socket
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +29,7 @@ from groupreplay.streaming.config.settings import Cluster, RetentionFlags, Topic
 from groupreplay.streaming.contract.log import LogMarks
 from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.contract.probe_messages import ProbeMessage, RoundSummary, encode_message
+from groupreplay.streaming.delivery.outlet import Outlet
 from groupreplay.streaming.kafka.broker_config import RetentionWatch
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.kafka.log_check import TopicEnds, last_records
@@ -116,6 +117,7 @@ class Follower:
                 parts.callback(prober.close)
             pause = 0.0
             while not stop.wait(pause):
+                self.polls.forget_left()
                 if (gone := log_watch.found()) is not None:
                     raise _gone(gone)
                 pause = self._poll(reader)
@@ -266,7 +268,9 @@ def _identity(topic: TopicIdentity) -> Identity:
 
 
 @contextmanager
-def opened(settings: WatchSettings, deliver: Callable[[Outcome], None]) -> Iterator[Follower]:
+def opened(
+    settings: WatchSettings, deliver: Callable[[Outcome], None], outlets: Sequence[Outlet] = ()
+) -> Iterator[Follower]:
     """A follower that goes on where the state file ends; closes the file.
 
     Raises:
@@ -291,13 +295,15 @@ def opened(settings: WatchSettings, deliver: Callable[[Outcome], None]) -> Itera
             settings=settings,
             identity=identity,
             report=JobReport(_job_identity(settings, owner, now_ms)),
-            polls=Polls(_context(settings, owner, connection), memory, file),
+            polls=Polls(_context(settings, owner, connection), memory, file, outlets),
             clock=clock,
             deliver=deliver,
         )
         gone = lost_log(memory.read_to, _identity(identity), connection) if memory.read_to else None
         if gone is not None:
             raise _gone(gone)
+        # The outlets are closed before.
+        parts.callback(follower.polls.forget_left)
         yield follower
 
 

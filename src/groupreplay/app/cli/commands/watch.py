@@ -35,6 +35,7 @@ from groupreplay.app.cli.options import (
     time_flag,
     time_zone_flag,
 )
+from groupreplay.app.cli.outlets import OutputFlags, output_flags
 from groupreplay.app.cli.printing_flags import EventLines, TimeRange, live_end, time_range
 from groupreplay.app.text.times import GivenTime
 from groupreplay.streaming.base.clock import TimeZone, now_ms
@@ -73,6 +74,7 @@ class WatchFlags:
     )
     min_severity: str = severity_flag()
     output: Literal["table", "jsonl"] = output_flag("table", "jsonl")
+    outputs: OutputFlags = output_flags()
     listen: tuple[str, int] | None = flag(
         "Also serve pages, an API and metrics at this address. One that other machines reach needs --auth-token-file.",
         type=listen_address,
@@ -134,6 +136,8 @@ def command(settings: WatchFlags) -> int:
         lines = EventLines(times, settings.output, follows=True)
         parts.callback(lines.close)
 
+        outlets = settings.outputs.outlets(chosen.shows, settings.source.need())
+
         def deliver(outcome: Outcome) -> None:
             for take in takers:
                 take(outcome)
@@ -142,7 +146,10 @@ def command(settings: WatchFlags) -> int:
                     lines.print(event)
 
         takers = list[Callable[["Outcome"], None]]()
-        follower = parts.enter_context(opened(settings.watch_settings(times), deliver))
+        follower = parts.enter_context(opened(settings.watch_settings(times), deliver, outlets))
+        for outlet in outlets:
+            outlet.start()
+            parts.callback(outlet.close)
         if settings.listen is not None:
             takers.append(_served(settings, settings.listen, follower, parts, token))
         follower.follow(stop)
