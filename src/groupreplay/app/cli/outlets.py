@@ -95,7 +95,7 @@ class OutputFlags:
             UsageError: a flag has no meaning without another one.
             GroupReplayError: a file, the address or the secret cannot be used.
         """
-        outlets = list[RunningOutlet]()
+        outlets: list[RunningOutlet] = []
         if (webhook := self.webhook.outlet(wanted, self.public_url)) is not None:
             outlets.append(webhook)
         if self.jsonl is not None:

@@ -93,7 +93,7 @@ class RunSettings:
     also records the ends of partitions every ``ends_interval_seconds``. ``redaction``: fields to replace by hashes in
     events and documents. ``retry_quarantined``: process groups again that were set aside. ``take_over``:
     replace another job that writes to the same topics. ``standby``: wait beside such a job, and go on when it is gone.
-    ``once``: read what is there, and end. ``spark_conf`` overrides the job's own Spark configuration. ``plain_spark``:
+    ``once``: read what is there, and end. ``adopt``: the file of a ``watch`` after which a new checkpoint begins. ``spark_conf`` overrides the job's own Spark configuration. ``plain_spark``:
     use no private part of Spark.
     """
 
@@ -111,6 +111,7 @@ class RunSettings:
     take_over: bool = False
     standby: bool = False
     once: bool = False
+    adopt: Path | None = None
     probe: bool = True
     probe_interval_seconds: float = 10.0
     ends: bool = True
@@ -149,6 +150,12 @@ class RunSettings:
                 "--standby waits for another job, --take-over ends it",
                 None,
                 "use one of the two: --standby for a service, --take-over for one start by hand",
+            )
+        if self.standby and self.adopt is not None:
+            raise unusable(
+                "--standby begins after another job, --adopt after a watch",
+                None,
+                "start once without --standby; the checkpoint then goes on with it",
             )
         if self.standby and self.once:
             raise unusable(

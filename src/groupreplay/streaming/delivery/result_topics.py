@@ -22,6 +22,8 @@ from groupreplay.streaming.kafka.publisher import MessageTooLargeError, Publishe
 
 log = logging.getLogger(__name__)
 
+#: Of the outlet.
+NAME: Final = "sink"
 _RESULTS: Final = ("events", "states")
 #: Messages that are sent before it is waited for their arrival.
 _MOST_AT_ONCE: Final = 5_000
@@ -34,13 +36,18 @@ class _Row(msgspec.Struct, array_like=True, frozen=True):
     headers: tuple[tuple[str, bytes], ...]
 
 
+def value_of(message: bytes) -> bytes | None:
+    """The value of a message that the outlet has chosen."""
+    return msgspec.msgpack.decode(message, type=_Row).value
+
+
 @dataclass(slots=True)
 class ResultTopics:
     """The topics on one cluster, with a thread of its own between ``start`` and ``close``; order is kept."""
 
     cluster: Cluster
     topics: TopicNames
-    name: str = "sink"
+    name: str = NAME
     _publisher: Publisher = field(init=False)
     _waiting: dict[int, bytes] = field(default_factory=dict, init=False)
     _arrived: list[int] = field(default_factory=list, init=False)

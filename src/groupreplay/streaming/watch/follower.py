@@ -39,7 +39,7 @@ from groupreplay.streaming.run.identity import Identity
 from groupreplay.streaming.run.interface import Batch
 from groupreplay.streaming.run.log_watch import LogWatch, lost_log
 from groupreplay.streaming.run.status import JobIdentity, JobReport
-from groupreplay.streaming.watch.log_reader import Arrived, LogReader
+from groupreplay.streaming.watch.log_reader import Arrived, LogReader, NoLog
 from groupreplay.streaming.watch.own_messages import OWN_TOPIC
 from groupreplay.streaming.watch.polls import Outcome, Polls, Read
 from groupreplay.streaming.watch.state_file import Memory, Owner, StateFile
@@ -47,6 +47,12 @@ from groupreplay.version import __version__
 
 log = logging.getLogger(__name__)
 
+#: Of a look through the Admin API alone.
+_UNSEEN: Final = (
+    "through the Admin API alone: slow and stuck rebalances of classic groups are reported. Not seen are generations, "
+    "members that come and go, and why, commits, offsets that expire or are deleted, KIP-848, share and streams groups, "
+    "rebalances between two rounds of the prober, and everything from before this start"
+)
 #: Heartbeats at least this often; the ends of the log are asked for eight times in it.
 _TRIGGER_SECONDS: Final = 4.0
 #: Between two polls; a group costs the same for one commit of a poll as for many.
@@ -58,7 +64,10 @@ _REST: Final = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchSettings:
-    """What ``watch`` was asked for. ``since_ms``: also events of the past from then on, as far as the log has them."""
+    """What ``watch`` was asked for. ``since_ms``: also events of the past from then on, as far as the log has them.
+
+    ``admin_only``: the log cannot be read, and only the prober's answers are applied.
+    """
 
     source: Cluster
     state: Path | None = None
@@ -69,6 +78,7 @@ class WatchSettings:
     labels: Mapping[str, str] = field(default_factory=dict)
     redaction: Redaction | None = None
     member_events: bool = False
+    admin_only: bool = False
 
 
 class LogGoneError(GroupReplayError):
@@ -94,6 +104,7 @@ class Follower:
     _number: int = field(default=0, init=False)
     _rights: str = field(default="", init=False)
     _was_caught_up: bool = field(default=False, init=False)
+    _admin: Connection | None = field(default=None, init=False)
 
     def follow(self, stop: StopRequest) -> None:
         """Reads until ``stop``.
@@ -106,7 +117,7 @@ class Follower:
             self._hand_on(Outcome((), dict(self.polls.pending)))
         log_watch = self._log_watch()
         with ExitStack() as parts:
-            reader = LogReader(Connection(self.settings.source), self.identity.partitions, self.polls.read_to)
+            reader = self._reader()
             parts.callback(reader.close)
             for part in (self._heartbeat(log_watch).background(), log_watch.background()):
                 part.start(at_once=True)
@@ -122,11 +133,17 @@ class Follower:
                     raise _gone(gone)
                 pause = self._poll(reader)
 
+    def _reader(self) -> LogReader | NoLog:
+        if self.settings.admin_only:
+            log.warning("%s", _UNSEEN)
+            return NoLog()
+        return LogReader(Connection(self.settings.source), self.identity.partitions, self.polls.read_to)
+
     def documents(self) -> Iterator[OutputRow]:
         """The documents of what an earlier process has left."""
         return self.polls.engine.documents()
 
-    def _poll(self, reader: LogReader) -> float:
+    def _poll(self, reader: LogReader | NoLog) -> float:
         """Takes what is there; returns for how long to rest."""
         read_ms, began = self.clock.now_ms(), time.monotonic()
         arrived = reader.read(_PAUSE_SECONDS)
@@ -194,18 +211,26 @@ class Follower:
             report=self.report,
             topics=TopicNames(probes=OWN_TOPIC),
             partitions=self.identity.partitions,
-            ends=lambda: log_watch.note(ends.stable()),
+            ends=lambda: self._answering() if self.settings.admin_only else log_watch.note(ends.stable()),
             high_watermarks=ends.high_watermarks,
             progress=lambda: [self._batches.popleft() for _ in range(len(self._batches))],
             publish=self._publish,
             clock=self.clock,
         )
 
+    def _answering(self) -> Mapping[int, int]:
+        """No ends; raises while no broker answers, so that no time passes meanwhile."""
+        self._admin = self._admin or Connection(self.settings.source)
+        self._admin.metadata("cluster", OFFSETS_TOPIC, seconds=_TRIGGER_SECONDS)
+        return {}
+
     def _log_watch(self) -> LogWatch:
         source = Connection(self.settings.source)
         return LogWatch(
             era=self.identity.era,
-            lost=lambda: lost_log(dict(self.polls.read_to), _identity(self.identity), source),
+            lost=lambda: None
+            if self.settings.admin_only
+            else lost_log(dict(self.polls.read_to), _identity(self.identity), source),
             last_records=lambda ends: last_records(source, OFFSETS_TOPIC, ends),
             load=lambda: None,
             store=_forget,
@@ -277,7 +302,7 @@ def opened(
         GroupReplayError: the cluster cannot be reached, the topic cannot be seen, or the file cannot be used.
     """
     connection, clock = Connection(settings.source), BrokerClock()
-    identity = _identified(connection)
+    identity = _without_log(connection) if settings.admin_only else _identified(connection)
     with ExitStack() as parts:
         file = None if settings.state is None else StateFile(settings.state)
         if file is not None:
@@ -307,6 +332,11 @@ def opened(
         yield follower
 
 
+def _without_log(connection: Connection) -> TopicIdentity:
+    """Stands for the topic in ids and in the state file."""
+    return TopicIdentity(connection.cluster_id(), OFFSETS_TOPIC, "admin-only", partitions=0, leaders={})
+
+
 def _identified(connection: Connection) -> TopicIdentity:
     """The offsets topic. Raises what ``Connection.identify`` raises, with what is left where the topic is hidden."""
     try:
@@ -318,7 +348,7 @@ def _identified(connection: Connection) -> TopicIdentity:
             "the cluster shows no offsets topic: no group has committed yet, this login may not see it, or a hosted "
             "Kafka hides it or has it under another name",
             where=f"{OFFSETS_TOPIC}, {connection.cluster.bootstrap_servers}",
-            fix="groupreplay probe --once shows without it which classic groups are rebalancing; to see the topic: "
+            fix=f"groupreplay watch --admin-only reports without it which classic groups are stuck; to see the topic: "
             f"{error.fix}",
             exit_code=ExitCode.DATA,
         ) from None

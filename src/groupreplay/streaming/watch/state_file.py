@@ -128,14 +128,11 @@ class StateFile:
         Raises:
             GroupReplayError: it belongs to another cluster, or to a topic that is gone; or nothing can be written.
         """
-        text = self._about("owner")
-        if text is None:
+        first = self.owner()
+        if first is None:
             with self._transaction() as db:
                 _note(db, "owner", msgspec.json.encode(owner))
             return owner
-        first = _owner.decode(text)
-        if first is None:
-            raise _refusal(self.path, sqlite3.DatabaseError("it does not name its cluster"))
         if first.cluster_id != owner.cluster_id:
             raise GroupReplayError(
                 f"the state is that of cluster {first.cluster_id}, this cluster is {owner.cluster_id}",
@@ -151,6 +148,20 @@ class StateFile:
                 exit_code=ExitCode.DATA,
             )
         return first
+
+    def owner(self) -> Owner | None:
+        """The owner; None before the first start.
+
+        Raises:
+            GroupReplayError: the file is damaged.
+        """
+        text = self._about("owner")
+        if text is None:
+            return None
+        owner = _owner.decode(text)
+        if owner is None:
+            raise _refusal(self.path, sqlite3.DatabaseError("it does not name its cluster"))
+        return owner
 
     def load(self) -> Memory:
         """What was written last; ``states`` can be read once, before the next call.

@@ -32,6 +32,7 @@ from groupreplay.app.cli.options import (
     output_flag,
     repeated_flag,
     severity_flag,
+    switch,
     time_flag,
     time_zone_flag,
 )
@@ -88,6 +89,10 @@ class WatchFlags:
     probe_interval: float = flag(
         "Time between two probes.", type=click.FloatRange(min=1), default=10.0, metavar="SECONDS"
     )
+    admin_only: bool = switch(
+        "Read no topic: report which classic groups are stuck, by the Admin API alone. For clusters that hide "
+        "__consumer_offsets."
+    )
     retention: RetentionFlags = retention_flags()
     member_events: bool = member_events_flag()
     labels: Mapping[str, str] = labels_flag()
@@ -113,6 +118,7 @@ class WatchFlags:
             labels=self.labels,
             redaction=self.redaction,
             member_events=self.member_events,
+            admin_only=self.admin_only,
         )
 
 
@@ -127,6 +133,8 @@ def command(settings: WatchFlags) -> int:
     from groupreplay.streaming.base.process import stop_requests
     from groupreplay.streaming.watch.follower import opened
 
+    if settings.admin_only and not settings.probe:
+        raise click.UsageError("--admin-only is the prober alone: leave out --no-probe.")
     if settings.listen is None and (useless := [name for key, name in _OF_PAGES.items() if is_typed(key)]):
         raise click.UsageError(f"{useless[0]} has no meaning without --listen.")
     token = None if settings.listen is None else _token(settings.listen[0], settings.auth_token_file)
