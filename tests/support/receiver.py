@@ -39,8 +39,8 @@ def receiving(port: int = 0) -> Iterator[Receiver]:
             self.end_headers()
             self.wfile.write(b"as the test wants")
 
-        def log_message(self, format: str, *args: Any) -> None:
-            del format, args
+        def log_message(self, *args: Any) -> None:
+            del args
 
     server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
     receiver.url = f"http://127.0.0.1:{server.server_port}/hook"

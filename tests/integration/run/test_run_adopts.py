@@ -37,7 +37,7 @@ def has_resolved(events: Iterable[Json], group: str) -> bool:
 def test_a_stuck_group_is_handed_over(
     broker: EmbeddedBroker, unique: Callable[[str], str], tmp_path: Path
 ) -> None:
-    """Each event of the group is in one of both, or in both with one id; the condition that the watch saw ends in the job."""
+    """Each event of the group is in one of both, or in both with one id; its condition ends in the job."""
     group, topic, servers = unique("adopted"), unique("orders"), broker.bootstrap_servers
     topics, state = topic_names(unique("job")), tmp_path / "state.db"
     make_topics(servers, {topic: 6})
@@ -66,6 +66,8 @@ def test_a_stuck_group_is_handed_over(
     assert {event["data"]["condition_id"] for event in stuck} == {fired["data"]["condition_id"]}
     for event_id in before.keys() & after.keys():
         assert before[event_id]["data"] == after[event_id]["data"]
-    completed = [event["data"]["generation"] for event in named([*before.values()], "rebalance.completed", group)]
+    completed = [
+        event["data"]["generation"] for event in named([*before.values()], "rebalance.completed", group)
+    ]
     later = [event["data"]["generation"] for event in named([*after.values()], "rebalance.completed", group)]
     assert sorted({*completed, *later}) == list(range(1, max(later) + 1))

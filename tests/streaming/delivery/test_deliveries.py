@@ -23,7 +23,9 @@ def filled(*subjects: str) -> Deliveries:
     return deliveries
 
 
-def attempts(deliveries: Deliveries, answers: dict[int, Answer], until_ms: int, now_ms: int = 0) -> list[tuple[int, int]]:
+def attempts(
+    deliveries: Deliveries, answers: dict[int, Answer], until_ms: int, now_ms: int = 0
+) -> list[tuple[int, int]]:
     """(time, number) of each attempt; what is not in ``answers`` arrives."""
     made = []
     while now_ms <= until_ms:

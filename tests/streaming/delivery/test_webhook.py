@@ -34,7 +34,9 @@ class Clock:
         return self.at_ms
 
 
-def webhook(url: str, form: str = "cloudevents", secret_file: Path | None = None, clock: Clock | None = None) -> Webhook:
+def webhook(
+    url: str, form: str = "cloudevents", secret_file: Path | None = None, clock: Clock | None = None
+) -> Webhook:
     """One whose sending the test calls itself."""
     receiver = module.Receiver(url=url, form=FORMATS[form]("https://groups"), secret_file=secret_file)
     return Webhook(receiver=receiver, clock_ms=clock or Clock())

@@ -13,7 +13,8 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from groupreplay.streaming.watch.follower import LogGoneError, WatchSettings, opened
+from groupreplay.streaming.watch.beginning import WatchSettings
+from groupreplay.streaming.watch.follower import LogGoneError, opened
 from groupreplay.streaming.watch.polls import Outcome
 from groupreplay.streaming.watch.state_file import Change, StateFile
 from support.kafka.clients import new_consumer
@@ -36,7 +37,7 @@ def test_a_topic_that_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
         opened(WatchSettings(source=Cluster(bootstrap_servers="h:1")), ignore),
     ):
         pass
-    (rest,) = read_remedy("streaming.watch.follower: groupreplay probe --once shows", str(refused.value))
+    (rest,) = read_remedy("streaming.watch.beginning: groupreplay watch --admin-only", str(refused.value))
     assert (rest, refused.value.exit_code) == ("grant Describe", ExitCode.DATA)
     assert "hosted Kafka" in refused.value.what
 

@@ -41,7 +41,9 @@ def forwarded(
     starts = topic.starts(memory.read_to)
     lost = sum(max(0, first - memory.read_to.get(number, first)) for number, first in starts.items())
     if lost:
-        log.error("%d events were removed from the topic before they were read: its retention is shorter", lost)
+        log.error(
+            "%d events were removed from the topic before they were read: its retention is shorter", lost
+        )
     position.note(starts, [])
     outlet.start()
     parts.callback(outlet.close)

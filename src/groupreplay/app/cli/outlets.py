@@ -47,10 +47,10 @@ class WebhookFlags:
         from groupreplay.streaming.delivery.webhook import Receiver, Webhook
 
         if self.form == "pagerduty" and self.secret_file is None:
-            raise click.UsageError("--webhook-format pagerduty needs its routing key: --webhook-secret-file FILE.")
-        receiver = Receiver(
-            url=self.url, form=FORMATS[self.form](public_url), secret_file=self.secret_file
-        )
+            raise click.UsageError(
+                "--webhook-format pagerduty needs its routing key: --webhook-secret-file FILE."
+            )
+        receiver = Receiver(url=self.url, form=FORMATS[self.form](public_url), secret_file=self.secret_file)
         return Webhook(receiver=receiver, wanted=wanted)
 
 
@@ -123,7 +123,9 @@ def output_flags() -> Any:
             metavar="BYTES",
         ),
         webhook=webhook_flags(),
-        public_url=public_url_flag("Address of the live pages as others reach them, for links in what is sent."),
+        public_url=public_url_flag(
+            "Address of the live pages as others reach them, for links in what is sent."
+        ),
         sink=switch("Also write the topics of events and of documents as run does; nothing else is written."),
         sink_cluster=sink_flags(),
         topics=topic_flags("events", "states"),

@@ -35,7 +35,10 @@ def _cloud_event(event: bytes, secret: str) -> Request:
 
 
 def _pagerduty(public_url: str | None) -> Format:
-    """A condition opens an incident, and its end resolves it; the secret is the routing key. Other events are left out."""
+    """A condition, or an incident of many groups, is open from its begin to its end; other events are left out.
+
+    The secret is the routing key.
+    """
 
     def encode(event: bytes, secret: str) -> Request | None:
         fields, data = _fields(event)

@@ -93,8 +93,8 @@ class RunSettings:
     also records the ends of partitions every ``ends_interval_seconds``. ``redaction``: fields to replace by hashes in
     events and documents. ``retry_quarantined``: process groups again that were set aside. ``take_over``:
     replace another job that writes to the same topics. ``standby``: wait beside such a job, and go on when it is gone.
-    ``once``: read what is there, and end. ``adopt``: the file of a ``watch`` after which a new checkpoint begins. ``spark_conf`` overrides the job's own Spark configuration. ``plain_spark``:
-    use no private part of Spark.
+    ``once``: read what is there, and end. ``adopt``: the file of a ``watch`` after which a new checkpoint begins.
+    ``spark_conf`` overrides the job's own Spark configuration. ``plain_spark``: use no private part of Spark.
     """
 
     source: Cluster

@@ -84,7 +84,9 @@ class ResultTopics:
         """All messages for these topics."""
         del events
         return [
-            msgspec.msgpack.encode(_Row(getattr(self.topics, row.output.value), row.key, row.value, row.headers))
+            msgspec.msgpack.encode(
+                _Row(getattr(self.topics, row.output.value), row.key, row.value, row.headers)
+            )
             for row in rows
             if row.output in (Output.EVENTS, Output.STATES)
         ]

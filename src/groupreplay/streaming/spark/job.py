@@ -318,7 +318,9 @@ def _begin_after_watch(
     # First: a run that is killed before the claim does both again, and answers that are repeated change nothing.
     former = adopt().give(ready.topic, ready.publisher, probes)
     begin_after(former, checkpoint, ready.identity())
-    report_progress(f"goes on after the watch, which has handed over all events until {timestamp(former.emitted_to_ms)}")
+    report_progress(
+        f"goes on after the watch, which has handed over all events until {timestamp(former.emitted_to_ms)}"
+    )
 
 
 def _ended_runs(checkpoint: Checkpoint) -> Callable[[RunMessage], bool]:

@@ -7,30 +7,25 @@ write to topics, this process keeps the messages for its own engine. It writes n
 from __future__ import annotations
 
 import logging
-import socket
 import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
-from groupreplay.state import OFFSETS_TOPIC, Context
+from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.conditions.job_blind import GRANT_DESCRIBE
-from groupreplay.state.policy.context import Redaction
-from groupreplay.state.policy.rules import Policy
 from groupreplay.streaming.base.clock import BrokerClock
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.config.logs import log_settings
-from groupreplay.streaming.config.settings import Cluster, RetentionFlags, TopicNames
+from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.log import LogMarks
 from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.contract.probe_messages import ProbeMessage, RoundSummary, encode_message
 from groupreplay.streaming.delivery.outlet import Outlet
-from groupreplay.streaming.kafka.broker_config import RetentionWatch
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.kafka.log_check import TopicEnds, last_records
 from groupreplay.streaming.prober.service import ProberProcess, ProberTask
@@ -38,47 +33,33 @@ from groupreplay.streaming.run.heartbeat import HeartbeatWriter
 from groupreplay.streaming.run.identity import Identity
 from groupreplay.streaming.run.interface import Batch
 from groupreplay.streaming.run.log_watch import LogWatch, lost_log
-from groupreplay.streaming.run.status import JobIdentity, JobReport
+from groupreplay.streaming.run.status import JobReport
+from groupreplay.streaming.watch.beginning import (
+    TRIGGER_SECONDS,
+    WatchSettings,
+    first_context,
+    identified,
+    job_identity,
+    without_log,
+)
 from groupreplay.streaming.watch.log_reader import Arrived, LogReader, NoLog
 from groupreplay.streaming.watch.own_messages import OWN_TOPIC
 from groupreplay.streaming.watch.polls import Outcome, Polls, Read
 from groupreplay.streaming.watch.state_file import Memory, Owner, StateFile
-from groupreplay.version import __version__
 
 log = logging.getLogger(__name__)
 
 #: Of a look through the Admin API alone.
 _UNSEEN: Final = (
-    "through the Admin API alone: slow and stuck rebalances of classic groups are reported. Not seen are generations, "
-    "members that come and go, and why, commits, offsets that expire or are deleted, KIP-848, share and streams groups, "
-    "rebalances between two rounds of the prober, and everything from before this start"
+    "through the Admin API alone: slow and stuck rebalances of classic groups are reported. Not seen are "
+    "generations, members that come and go, and why, commits, offsets that expire or are deleted, KIP-848, share and "
+    "streams groups, rebalances between two rounds of the prober, and everything from before this start"
 )
-#: Heartbeats at least this often; the ends of the log are asked for eight times in it.
-_TRIGGER_SECONDS: Final = 4.0
 #: Between two polls; a group costs the same for one commit of a poll as for many.
 _PAUSE_SECONDS: Final = 0.5
 _LONGEST_PAUSE_SECONDS: Final = 8.0
 #: After a poll it rests this many times as long: the polls take at most a third of a core while they keep up.
 _REST: Final = 2.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchSettings:
-    """What ``watch`` was asked for. ``since_ms``: also events of the past from then on, as far as the log has them.
-
-    ``admin_only``: the log cannot be read, and only the prober's answers are applied.
-    """
-
-    source: Cluster
-    state: Path | None = None
-    since_ms: int | None = None
-    probe_interval_seconds: float | None = 10.0
-    retention: RetentionFlags = field(default_factory=RetentionFlags)
-    policy: Policy = field(default_factory=Policy)
-    labels: Mapping[str, str] = field(default_factory=dict)
-    redaction: Redaction | None = None
-    member_events: bool = False
-    admin_only: bool = False
 
 
 class LogGoneError(GroupReplayError):
@@ -146,7 +127,7 @@ class Follower:
     def _poll(self, reader: LogReader | NoLog) -> float:
         """Takes what is there; returns for how long to rest."""
         read_ms, began = self.clock.now_ms(), time.monotonic()
-        arrived = reader.read(_PAUSE_SECONDS)
+        arrived = _read(reader)
         taken = time.monotonic()
         messages = [self._messages.popleft() for _ in range(len(self._messages))]
         if arrived.read_to or messages:
@@ -221,16 +202,18 @@ class Follower:
     def _answering(self) -> Mapping[int, int]:
         """No ends; raises while no broker answers, so that no time passes meanwhile."""
         self._admin = self._admin or Connection(self.settings.source)
-        self._admin.metadata("cluster", OFFSETS_TOPIC, seconds=_TRIGGER_SECONDS)
+        self._admin.metadata("cluster", OFFSETS_TOPIC, seconds=TRIGGER_SECONDS)
         return {}
 
     def _log_watch(self) -> LogWatch:
         source = Connection(self.settings.source)
         return LogWatch(
             era=self.identity.era,
-            lost=lambda: None
-            if self.settings.admin_only
-            else lost_log(dict(self.polls.read_to), _identity(self.identity), source),
+            lost=lambda: (
+                None
+                if self.settings.admin_only
+                else lost_log(dict(self.polls.read_to), _identity(self.identity), source)
+            ),
             last_records=lambda ends: last_records(source, OFFSETS_TOPIC, ends),
             load=lambda: None,
             store=_forget,
@@ -269,6 +252,21 @@ class Follower:
         )
 
 
+def _read(reader: LogReader | NoLog) -> Arrived:
+    """What arrives. Raises what the reader raises, with what is left without the right to read."""
+    try:
+        return reader.read(_PAUSE_SECONDS)
+    except GroupReplayError as error:
+        if error.exit_code is not ExitCode.AUTHORISATION:
+            raise
+        raise GroupReplayError(
+            error.what,
+            where=error.where,
+            fix=f"{error.fix}; groupreplay watch --admin-only reports without it which classic groups are stuck",
+            exit_code=error.exit_code,
+        ) from None
+
+
 def _gone(gone: GroupReplayError) -> LogGoneError:
     return LogGoneError(
         gone.what,
@@ -302,7 +300,7 @@ def opened(
         GroupReplayError: the cluster cannot be reached, the topic cannot be seen, or the file cannot be used.
     """
     connection, clock = Connection(settings.source), BrokerClock()
-    identity = _without_log(connection) if settings.admin_only else _identified(connection)
+    identity = without_log(connection) if settings.admin_only else identified(connection)
     with ExitStack() as parts:
         file = None if settings.state is None else StateFile(settings.state)
         if file is not None:
@@ -319,8 +317,8 @@ def opened(
         follower = Follower(
             settings=settings,
             identity=identity,
-            report=JobReport(_job_identity(settings, owner, now_ms)),
-            polls=Polls(_context(settings, owner, connection), memory, file, outlets),
+            report=JobReport(job_identity(settings, owner, now_ms)),
+            polls=Polls(first_context(settings, owner, connection), memory, file, outlets),
             clock=clock,
             deliver=deliver,
         )
@@ -330,59 +328,3 @@ def opened(
         # The outlets are closed before.
         parts.callback(follower.polls.forget_left)
         yield follower
-
-
-def _without_log(connection: Connection) -> TopicIdentity:
-    """Stands for the topic in ids and in the state file."""
-    return TopicIdentity(connection.cluster_id(), OFFSETS_TOPIC, "admin-only", partitions=0, leaders={})
-
-
-def _identified(connection: Connection) -> TopicIdentity:
-    """The offsets topic. Raises what ``Connection.identify`` raises, with what is left where the topic is hidden."""
-    try:
-        return connection.identify(OFFSETS_TOPIC)
-    except GroupReplayError as error:
-        if error.exit_code is not ExitCode.DATA:
-            raise
-        raise GroupReplayError(
-            "the cluster shows no offsets topic: no group has committed yet, this login may not see it, or a hosted "
-            "Kafka hides it or has it under another name",
-            where=f"{OFFSETS_TOPIC}, {connection.cluster.bootstrap_servers}",
-            fix=f"groupreplay watch --admin-only reports without it which classic groups are stuck; to see the topic: "
-            f"{error.fix}",
-            exit_code=ExitCode.DATA,
-        ) from None
-
-
-def _job_identity(settings: WatchSettings, owner: Owner, now_ms: int) -> JobIdentity:
-    return JobIdentity(
-        cluster_id=owner.cluster_id,
-        era=owner.era,
-        job_id=owner.job_id,
-        run_id=uuid.uuid4().hex,
-        first_start_ms=owner.first_start_ms,
-        started_ms=now_ms,
-        trigger_seconds=_TRIGGER_SECONDS,
-        host=socket.gethostname(),
-        checkpoint="" if settings.state is None else str(settings.state),
-    )
-
-
-def _context(settings: WatchSettings, owner: Owner, connection: Connection) -> Context:
-    """As the first start of ``run`` has it: events from now on, or from ``since_ms`` on."""
-    since_ms = settings.since_ms
-    return Context(
-        cluster_id=owner.cluster_id,
-        era=owner.era,
-        emit_since_ms=owner.first_start_ms if since_ms is None else since_ms,
-        complete_since_ms=owner.first_start_ms,
-        topic_names=connection.topic_names(),
-        member_events=settings.member_events,
-        probing=settings.probe_interval_seconds is not None,
-        labels=dict(settings.labels),
-        redaction=settings.redaction,
-        policy=settings.policy,
-        release=__version__,
-        job_id=owner.job_id,
-        **RetentionWatch(settings.retention, lambda: connection).known.for_context(),
-    )

@@ -44,7 +44,10 @@ def handover(path: Path) -> Handover:
         raise nothing_to_adopt(str(path))
     waiting = chain(
         memory.pending.values(),
-        *(map(value_of, of.values()) if name == NAME else of.values() for name, of in memory.outgoing.items()),
+        *(
+            map(value_of, of.values()) if name == NAME else of.values()
+            for name, of in memory.outgoing.items()
+        ),
     )
     emitted_to_ms = min([max(memory.passed_ms, owner.first_start_ms), *_times_of(waiting)])
     answers = [open_answers(messages) for _, messages in sorted(memory.answers.items())]

@@ -23,7 +23,6 @@ from groupreplay.streaming.sources.source import Rows
 from groupreplay.streaming.watch.own_messages import OWN_TOPIC, MessageLog, OpenAnswers
 from groupreplay.streaming.watch.state_file import Change, Memory, StateFile
 
-
 log = logging.getLogger(__name__)
 
 

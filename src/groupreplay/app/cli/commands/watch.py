@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags
     from groupreplay.streaming.sinks.event_topic import EventChoice
-    from groupreplay.streaming.watch.follower import Follower, WatchSettings
+    from groupreplay.streaming.watch.beginning import WatchSettings
+    from groupreplay.streaming.watch.follower import Follower
     from groupreplay.streaming.watch.polls import Outcome
 
 #: The flags that have no meaning without pages, by their names in click.
@@ -106,7 +107,7 @@ class WatchFlags:
             UsageError: no cluster is named.
             GroupReplayError: a file cannot be used.
         """
-        from groupreplay.streaming.watch.follower import WatchSettings
+        from groupreplay.streaming.watch.beginning import WatchSettings
 
         return WatchSettings(
             source=self.source.need(),
