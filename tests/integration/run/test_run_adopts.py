@@ -54,9 +54,11 @@ def test_a_stuck_group_is_handed_over(
             members.wait_until(lambda: named(watch.events(), "rebalance.stuck", group), 90)
             (fired,) = named(watch.events(), "rebalance.stuck", group)
             members.wait_until(lambda: named(receiver.taken, "rebalance.stuck", group), 90)
+            file = tmp_path / "e.jsonl"
+            members.wait_until(lambda: fired["id"] in file.read_text(), 90)
             watch.kill()
             before = of_group(watch.events(), group)
-            assert of_group(map(json.loads, (tmp_path / "e.jsonl").open()), group) == before
+            assert of_group(map(json.loads, file.open()), group) == before
         with running_job(servers, tmp_path / "checkpoint", topics, "--adopt", str(state), *FLAGS) as job:
             job.wait_caught_up()
             members.stuck.clear()

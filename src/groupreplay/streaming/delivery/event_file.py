@@ -34,6 +34,7 @@ class EventFile:
     name: str = "jsonl"
     trouble: str = ""
     _waiting: dict[int, bytes] = field(default_factory=dict, init=False)
+    _arrived: list[int] = field(default_factory=list, init=False)
     _file: FileIO = field(init=False)
     _is_first: bool = field(default=True, init=False)
 
@@ -45,10 +46,10 @@ class EventFile:
             raise unusable(what, self.path, "give --jsonl a file in a folder that is writable") from None
 
     def start(self) -> None:
-        """Nothing is to be started: it writes when it is asked what has arrived."""
+        """Nothing is to be started."""
 
     def close(self) -> None:
-        """Nothing ends here: what waits is written when it is asked the last time what has arrived."""
+        """Nothing ends here: it may be asked a last time what has arrived."""
         self._file.close()
 
     def choose(self, rows: Sequence[OutputRow], events: Iterable[bytes]) -> Iterable[bytes]:
@@ -57,32 +58,37 @@ class EventFile:
         return [event for event in events if self.wanted(event)]
 
     def send(self, messages: Mapping[int, bytes]) -> None:
-        """Writes them with the next call of ``arrived``."""
+        """Writes them, or with a later call what cannot be written now."""
         if self._is_first and messages:
             # Events of an earlier process: it may have written some of them before it was killed.
             written = _written(self.path, messages.values())
             messages = {number: b"" if event in written else event for number, event in messages.items()}
             self._is_first = False
         self._waiting.update(messages)
+        self._try_to_write()
 
     def arrived(self) -> Sequence[int]:
-        """Writes what waits; the events that are in the file then."""
+        """The events that are in the file since the last call; tries again to write what waits."""
         self._is_first = False
+        self._try_to_write()
+        arrived, self._arrived = self._arrived, []
+        return arrived
+
+    def _try_to_write(self) -> None:
         if not self._waiting:
-            return ()
+            return
         try:
-            arrived = self._write()
+            self._write()
         except OSError as error:
             if not self.trouble:
                 log.warning("events cannot be written to %s now (%s); they are kept", self.path, error)
             self.trouble = str(error)
-            return ()
+            return
         if self.trouble:
             log.warning("events are written to %s again", self.path)
             self.trouble = ""
-        return arrived
 
-    def _write(self) -> Sequence[int]:
+    def _write(self) -> None:
         """All or nothing."""
         if self._file.tell() >= self.most_bytes:
             self._replace()
@@ -96,9 +102,8 @@ class EventFile:
             self._file.truncate(before)
             self._file.seek(before)
             raise
-        arrived = list(self._waiting)
+        self._arrived.extend(self._waiting)
         self._waiting.clear()
-        return arrived
 
     def _replace(self) -> None:
         for number in range(KEPT_FILES, 0, -1):

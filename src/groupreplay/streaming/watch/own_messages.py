@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,6 +10,7 @@ import msgspec
 import pyarrow as pa
 
 from groupreplay.streaming.contract.log import ROW_SCHEMA
+from groupreplay.streaming.contract.messages import MessageDecoder, Output, OutputRow
 from groupreplay.streaming.contract.probe_messages import GroupAnswer, decode_message
 from groupreplay.streaming.prober.prober import IN_PROGRESS
 
@@ -46,28 +47,58 @@ class MessageLog:
         return [pa.RecordBatch.from_arrays(arrays, schema=ROW_SCHEMA)]
 
 
+class _Since(msgspec.Struct):
+    since_ms: int | None = None
+
+
+_documents: Final = MessageDecoder[_Since](_Since)
+#: An answer counts when a heartbeat has passed it: several may come before.
+_LATEST: Final = 20
+KeyAndValue = tuple[bytes, bytes]
+
+
 class OpenAnswers:
-    """The answers about groups that are rebalancing, the first and the last of each: `run --adopt` takes them over."""
+    """The answers about groups that are rebalancing, from that which began it on: `run --adopt` takes them over.
+
+    Of the later ones only the latest are kept.
+    """
 
     def __init__(self, answers: Mapping[str, bytes]) -> None:
         self._answers = {group_id: open_answers(messages) for group_id, messages in answers.items()}
 
-    def take(self, messages: Iterable[tuple[bytes, bytes]]) -> Mapping[str, bytes]:
-        """The groups that the messages of a round have changed; empty: it is rebalancing no more."""
-        changed = {}
+    def take(self, messages: Iterable[KeyAndValue], rows: Iterable[OutputRow]) -> Mapping[str, bytes]:
+        """The groups that a poll has changed; empty: it is rebalancing no more."""
+        changed = set[str]()
         for key, value in messages:
             message = decode_message(key, value)
             if not isinstance(message, GroupAnswer):
                 continue
+            before = self._answers.pop(message.group_id, ())
             if message.state in IN_PROGRESS:
-                before = self._answers.get(message.group_id, ())
-                self._answers[message.group_id] = (*before[:1], (key, value))
-                changed[message.group_id] = msgspec.msgpack.encode(self._answers[message.group_id])
-            elif self._answers.pop(message.group_id, None):
-                changed[message.group_id] = b""
-        return changed
+                self._answers[message.group_id] = (*before[:1], *before[1:][-_LATEST:], (key, value))
+            elif not before:
+                continue
+            changed.add(message.group_id)
+        for row in rows if self._answers else ():
+            if row.output is Output.STATES and (group_id := row.key.decode()) in self._answers:
+                document = _documents.decode(row.value)
+                since_ms = None if document is None else document.since_ms
+                self._answers[group_id] = tuple(_from(self._answers[group_id], since_ms or 0))
+                changed.add(group_id)
+        return {
+            group_id: msgspec.msgpack.encode(left) if (left := self._answers.get(group_id)) else b""
+            for group_id in changed
+        }
 
 
-def open_answers(messages: bytes) -> tuple[tuple[bytes, bytes], ...]:
+def _from(answers: Iterable[KeyAndValue], since_ms: int) -> Iterator[KeyAndValue]:
+    """Those that do not belong to a rebalance before the present one."""
+    for key, value in answers:
+        message = decode_message(key, value)
+        if isinstance(message, GroupAnswer) and (message.answered_ms or message.taken_ms) >= since_ms:
+            yield key, value
+
+
+def open_answers(messages: bytes) -> tuple[KeyAndValue, ...]:
     """Keys and values of the answers that ``OpenAnswers`` has kept of one group."""
-    return msgspec.msgpack.decode(messages, type=tuple[tuple[bytes, bytes], ...])
+    return msgspec.msgpack.decode(messages, type=tuple[KeyAndValue, ...])

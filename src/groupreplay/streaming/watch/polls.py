@@ -95,7 +95,7 @@ class Polls:
         outgoing = [self._chosen(outlet, written, events) for outlet in self._outlets]
         if passed_ms is not None:
             self._change.passed_ms = passed_ms
-        self._change.answers.update(self._open_answers.take(read.messages))
+        self._change.answers.update(self._open_answers.take(read.messages, written))
         self._remember(read, events)
         for outlet, messages in zip(self._outlets, outgoing, strict=True):
             outlet.send(messages)
