@@ -121,7 +121,7 @@ def test_one_pod_owns_the_checkpoint() -> None:
 
 
 def test_the_small_pod() -> None:
-    """A valid command in the image of this version, one replica that is replaced; half a gigabyte, and all ends meet."""
+    """A valid command in the image of this version, one replica that is replaced; half a gigabyte."""
     (deployment,) = objects("Deployment", "watch.yaml").values()
     labels = deployment["metadata"]["labels"]
     spec = deployment["spec"]

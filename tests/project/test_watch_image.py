@@ -47,7 +47,12 @@ def test_the_packages_of_the_image(tmp_path: Path) -> None:
     except OSError as error:
         pytest.skip(f"the environment is on another file system: {error}")
     modules = (
-        *("app.cli.commands.watch", "app.serve.application", "app.serve.local_feed", "app.text.webhook_formats"),
+        *(
+            "app.cli.commands.watch",
+            "app.serve.application",
+            "app.serve.local_feed",
+            "app.text.webhook_formats",
+        ),
         *("app.serve.watched_cluster", "app.exporter.http_server", "streaming.delivery.result_topics"),
         *("streaming.watch.follower", "streaming.prober.service", "app.cli.forwarding"),
     )

@@ -25,7 +25,9 @@ FLAGS = ("--probe-interval", "1", "--rule", "rebalance.stuck.threshold_ms=6000",
 
 def of_group(events: Iterable[Json], group: str) -> dict[str, Json]:
     """The events about a group by id."""
-    return {event["id"]: event for event in events if event["data"].get("group_id") == group}
+    mine = [event for event in events if event["data"].get("group_id") == group]
+    # Only its writer decides whether it came late.
+    return {event["id"]: {**event, "data": {**event["data"], "catch_up": None}} for event in mine}
 
 
 def has_resolved(events: Iterable[Json], group: str) -> bool:
