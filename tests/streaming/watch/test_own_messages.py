@@ -49,14 +49,14 @@ def answer(at_ms: int, state: str = "PreparingRebalance") -> tuple[bytes, bytes]
 def test_the_answer_that_began_a_rebalance_is_kept() -> None:
     """And the latest ones; those before the present rebalance go when its document has its begin, all at its end."""
     answers = OpenAnswers({})
-    kept = [answers.take([answer(at_ms)], [])["g"] for at_ms in range(100)]
-    assert open_answers(kept[-1])[0] == answer(0)
-    assert open_answers(kept[-1])[-1] == answer(99)
+    kept = [answers.take([answer(at_ms)], [])["g"] for at_ms in range(1_000, 1_100)]
+    assert open_answers(kept[-1])[0] == answer(1_000)
+    assert open_answers(kept[-1])[-1] == answer(1_099)
     assert len(open_answers(kept[-1])) < 30
     # No round has seen that the first rebalance had ended.
-    document = OutputRow(Output.STATES, b"g", b'{"since_ms":98}')
+    document = OutputRow(Output.STATES, b"g", b'{"since_ms":1098}')
     left = OpenAnswers({"g": kept[-1]}).take([], [document])["g"]
-    assert open_answers(left) == (answer(98), answer(99))
+    assert open_answers(left) == (answer(1_098), answer(1_099))
     ended = OpenAnswers({"g": left})
-    assert ended.take([answer(200, "Stable")], []) == {"g": b""}
-    assert ended.take([answer(201, "Stable")], [document]) == {}
+    assert ended.take([answer(1_200, "Stable")], []) == {"g": b""}
+    assert ended.take([answer(1_201, "Stable")], [document]) == {}
