@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from groupreplay.app.exporter.feed import Feed, Limits, SinkFeed, TopicIds
 from groupreplay.app.exporter.server import Exporter
+from groupreplay.app.serve.answers import GroupLag
 from groupreplay.app.serve.broker_watch import BrokerWatch
 from groupreplay.app.serve.event_streams import EventStreams
 from groupreplay.app.serve.group_answers import KeptAnswers
@@ -131,7 +132,7 @@ class WatchedCluster:
     """A cluster while it is served. ``start`` begins to read, ``close`` ends it.
 
     ``feed_of`` makes the feed that hands its messages to the recorder; by default it reads the job's topics.
-    ``answers``: the prober's answers, where they are in no topic.
+    ``answers``: the prober's answers, where they are in no topic. ``lag_of``: the lag of a group, if it is known here.
 
     Raises:
         GroupReplayError: the history's file cannot be used.
@@ -148,6 +149,7 @@ class WatchedCluster:
         redaction: Redaction | None = None,
         feed_of: Callable[[TopicRecorder], Feed] | None = None,
         answers: KeptAnswers | None = None,
+        lag_of: Callable[[str], GroupLag | None] = lambda _: None,
     ) -> None:
         self.served = served
         self.name = served.name
@@ -159,7 +161,7 @@ class WatchedCluster:
         self.file = HistoryFile(path)
         self.history = HistoryWriter(self.file, bounds, self.streams.publish)
         recorder = TopicRecorder(self.history, served.topics, self.server_clock)
-        self.answers = answers
+        self.answers, self.lag_of = answers, lag_of
         self.feed: Feed = (feed_of or self._sink_feed)(recorder)
         self.watch = BrokerWatch(served.sink, lambda: self.feed.places, self.clock)
         self.exporter = Exporter(self.feed, limits, self.clock, lambda: self.watch.answers.error)

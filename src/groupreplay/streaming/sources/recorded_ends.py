@@ -16,7 +16,7 @@ from groupreplay.streaming.contract.probe_messages import ProbeMessage, decode_m
 from groupreplay.streaming.sources.source import Rows
 from groupreplay.timeline.lag import EndSpan
 
-_GONE: Final = "the topic was deleted, or may no longer be described"
+GONE: Final = "the topic was deleted, or may no longer be described"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class RecordedEnds:
     def _of_writer(self, name: str, writer: _Writer, topic: str, partition: int) -> Iterator[EndSpan]:
         numbers = sorted(writer.rounds)
         gone = [
-            _Change(message.number, message.answered_ms, message.taken_ms, message.topic_id, _GONE)
+            _Change(message.number, message.answered_ms, message.taken_ms, message.topic_id, GONE)
             for message in self._gone
             if message.topic == topic and message.writer == name
         ]

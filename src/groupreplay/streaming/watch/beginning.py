@@ -35,6 +35,7 @@ class WatchSettings:
     state: Path | None = None
     since_ms: int | None = None
     probe_interval_seconds: float | None = 10.0
+    ends_interval_seconds: float | None = None
     retention: RetentionFlags = field(default_factory=RetentionFlags)
     policy: Policy = field(default_factory=Policy)
     labels: Mapping[str, str] = field(default_factory=dict)

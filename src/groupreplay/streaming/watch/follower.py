@@ -24,6 +24,8 @@ from groupreplay.streaming.config.logs import log_settings
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.log import LogMarks
 from groupreplay.streaming.contract.messages import Output, OutputRow
+from groupreplay.streaming.contract.partition_ends import EndsRound
+from groupreplay.streaming.contract.partition_ends import TopicEnds as PartitionsOfTopic
 from groupreplay.streaming.contract.probe_messages import ProbeMessage, RoundSummary, encode_message
 from groupreplay.streaming.delivery.outlet import Outlet
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
@@ -34,6 +36,7 @@ from groupreplay.streaming.run.identity import Identity
 from groupreplay.streaming.run.interface import Batch
 from groupreplay.streaming.run.log_watch import LogWatch, lost_log
 from groupreplay.streaming.run.status import JobReport
+from groupreplay.streaming.sources.latest_ends import LatestEnds
 from groupreplay.streaming.watch.beginning import (
     TRIGGER_SECONDS,
     WatchSettings,
@@ -79,6 +82,7 @@ class Follower:
     polls: Polls
     clock: BrokerClock
     deliver: Callable[[Outcome], None]
+    ends: LatestEnds = field(init=False)
     _messages: deque[tuple[bytes, bytes]] = field(default_factory=deque, init=False)
     _job_rows: deque[OutputRow] = field(default_factory=deque, init=False)
     _batches: deque[Batch] = field(default_factory=deque, init=False)
@@ -86,6 +90,9 @@ class Follower:
     _rights: str = field(default="", init=False)
     _was_caught_up: bool = field(default=False, init=False)
     _admin: Connection | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.ends = LatestEnds(self.identity.cluster_id)
 
     def follow(self, stop: StopRequest) -> None:
         """Reads until ``stop``.
@@ -228,10 +235,17 @@ class Follower:
             cluster_id=self.identity.cluster_id,
             interval_seconds=self.settings.probe_interval_seconds or 0.0,
             job_id=self.report.identity.job_id,
+            ends_interval_seconds=self.settings.ends_interval_seconds,
             log_level=level,
             log_format=form,
         )
         answers: list[ProbeMessage] = []
+
+        def take_answer(message: ProbeMessage) -> None:
+            if isinstance(message, PartitionsOfTopic | EndsRound):
+                self.ends.add(message)
+            else:
+                answers.append(message)
 
         def end_round(summary: RoundSummary) -> None:
             # A round is applied as a whole: the summary follows the answers that it covers.
@@ -247,9 +261,7 @@ class Follower:
             answers.clear()
             self.report.prober_restarts += 1
 
-        return ProberProcess(
-            task, on_round=end_round, on_exit=end_process, stop=stop, on_answer=answers.append
-        )
+        return ProberProcess(task, on_round=end_round, on_exit=end_process, stop=stop, on_answer=take_answer)
 
 
 def _read(reader: LogReader | NoLog) -> Arrived:

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -43,6 +44,7 @@ from groupreplay.streaming.base.clock import TimeZone, now_ms
 
 if TYPE_CHECKING:
     from groupreplay.app.exporter.feed import Feed
+    from groupreplay.app.serve.answers import GroupLag
     from groupreplay.app.serve.group_answers import KeptAnswers
     from groupreplay.app.serve.local_feed import LocalFeed
     from groupreplay.app.serve.watched_cluster import TopicRecorder, WatchedCluster
@@ -90,6 +92,17 @@ class WatchFlags:
     probe_interval: float = flag(
         "Time between two probes.", type=click.FloatRange(min=1), default=10.0, metavar="SECONDS"
     )
+    ends: bool = flag(
+        "Let the prober record the ends of partitions, for the lag of groups on the pages.",
+        "--ends/--no-ends",
+        default=True,
+    )
+    ends_interval: float = flag(
+        "Time between two records of the ends.",
+        type=click.FloatRange(min=1),
+        default=30.0,
+        metavar="SECONDS",
+    )
     admin_only: bool = switch(
         "Read no topic: report which classic groups are stuck, by the Admin API alone. For clusters that hide "
         "__consumer_offsets."
@@ -120,6 +133,8 @@ class WatchFlags:
             redaction=self.redaction,
             member_events=self.member_events,
             admin_only=self.admin_only,
+            # Only pages show them.
+            ends_interval_seconds=self.ends_interval if self.ends and self.listen is not None else None,
         )
 
 
@@ -234,6 +249,19 @@ def _taking(follower: Follower, answers: KeptAnswers, feed: LocalFeed) -> Callab
     return take
 
 
+def _lag(follower: Follower, group_id: str) -> GroupLag | None:
+    """The lag of a group now, by the ends that the prober has found; None: it has found none."""
+    from groupreplay.app.inspection.group_lag import group_lag, lag_fields
+    from groupreplay.app.serve.answers import GroupLag
+
+    group = follower.polls.engine.group(group_id)
+    if group is None or not follower.ends:
+        return None
+    at_ms = follower.clock.now_ms()
+    records, time, unknown = group_lag(follower.ends, at_ms, group.describe())
+    return GroupLag(at_ms=at_ms, unknown=unknown, **lag_fields(records, time))
+
+
 def _cluster(
     settings: WatchFlags, follower: Follower, answers: KeptAnswers, parts: ExitStack
 ) -> tuple[WatchedCluster, LocalFeed]:
@@ -263,6 +291,7 @@ def _cluster(
         redaction=settings.redaction,
         feed_of=feed_of,
         answers=answers,
+        lag_of=partial(_lag, follower),
     )
     parts.callback(cluster.close)
     return cluster, feeds[0]

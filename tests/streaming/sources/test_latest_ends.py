@@ -1,0 +1,78 @@
+"""Ends in bounded memory: the same as all of them while there are few, and never wrong when there are many."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from groupreplay.streaming.contract.partition_ends import EndsRound, PartitionEnds, TopicEnds
+from groupreplay.streaming.sources.latest_ends import LatestEnds
+from groupreplay.streaming.sources.recorded_ends import RecordedEnds
+from groupreplay.timeline.lag import Committed, Range, lag_at
+from support.job.probes import CLUSTER_ID, ends_round, topic_ends
+
+
+def rounds_of(grown: list[int]) -> list[TopicEnds | EndsRound]:
+    """A round each minute, in which the end has grown by so much; only what has changed is written."""
+    messages, end = list[TopicEnds | EndsRound](), 0
+    for number, records in enumerate(grown):
+        end += records
+        if records or not number:
+            messages.append(
+                topic_ends(number, {0: PartitionEnds(0, end, end)}, taken_ms=60_000 * (number + 1))
+            )
+        messages.append(ends_round(number, taken_ms=60_000 * (number + 1)))
+    return messages
+
+
+def both(messages: list[TopicEnds | EndsRound]) -> tuple[LatestEnds, RecordedEnds]:
+    """The messages in bounded memory, and all of them."""
+    latest, recorded = LatestEnds(CLUSTER_ID), RecordedEnds(CLUSTER_ID)
+    for message in messages:
+        latest.add(message)
+        recorded.add(message)
+    return latest, recorded
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=20))
+def test_few_spans_are_all_of_them(grown: list[int]) -> None:
+    """As long as nothing is left out."""
+    latest, recorded = both(rounds_of(grown))
+    assert latest.spans("t", 0) == recorded.spans("t", 0)
+
+
+@given(st.lists(st.integers(0, 3), min_size=30, max_size=120), st.integers(0, 50), st.integers(1, 130))
+def test_what_is_left_out_makes_bounds_wider(grown: list[int], offset: int, minutes: int) -> None:
+    """Every bound that all answers prove lies within the wider ones; the memory is bounded."""
+    latest, recorded = both(rounds_of(grown))
+    spans = latest.spans("t", 0)
+    assert len(spans) <= 24
+    at_ms, committed = 60_000 * minutes, Committed(offset, None)
+    wide, narrow = (lag_at(each, committed, at_ms) for each in (spans, recorded.spans("t", 0)))
+    for outer, inner in ((wide.records, narrow.records), (wide.time_ms, narrow.time_ms)):
+        assert outer is None or inner is None or is_within(inner, outer)
+
+
+def is_within(inner: Range, outer: Range) -> bool:
+    """Whether the bounds of one are within those of the other."""
+    most = outer.most is None or (inner.most is not None and inner.most <= outer.most)
+    return outer.least <= inner.least and most
+
+
+def test_deleted_topic_and_another_writer() -> None:
+    """A topic that is gone has no ends, and another prober goes on with the same ones."""
+    latest = LatestEnds(CLUSTER_ID)
+    ends = {0: PartitionEnds(0, 5, 5)}
+    for message in (
+        topic_ends(0, ends, taken_ms=1_000),
+        ends_round(0, taken_ms=1_000),
+        topic_ends(0, ends, taken_ms=9_000, writer="other"),
+        ends_round(0, taken_ms=9_000, writer="other"),
+        ends_round(1, taken_ms=12_000, writer="other"),
+    ):
+        latest.add(message)
+    (span,) = latest.spans("t", 0)
+    assert (span.first_ms, span.last_ms, span.end) == (1_100, 12_000, 5)
+    latest.add(topic_ends(2, {}, taken_ms=20_000, writer="other", gone=True))
+    assert latest.spans("t", 0)[-1].unknown
+    assert latest.spans("t", 1) == ()
