@@ -334,7 +334,8 @@ def opened(
             clock=clock,
             deliver=deliver,
         )
-        gone = lost_log(memory.read_to, _identity(identity), connection) if memory.read_to else None
+        is_known = bool(memory.read_to) and not settings.admin_only
+        gone = lost_log(memory.read_to, _identity(identity), connection) if is_known else None
         if gone is not None:
             raise _gone(gone)
         # The outlets are closed before.

@@ -124,9 +124,9 @@ class NoLog:
     """Stands for a log that cannot be read: nothing ever arrives."""
 
     def read(self, seconds: float) -> Arrived:
-        """Waits, as for a record."""
+        """Waits, as for a record. All that there is was read: nothing of a partition 0."""
         time.sleep(seconds)
-        return Arrived([], {}, 0, is_full=False)
+        return Arrived([], {0: 0}, 0, is_full=False)
 
     def close(self) -> None:
         """Nothing is to be closed."""
