@@ -61,9 +61,9 @@ def test_topics_and_a_receiver(broker: EmbeddedBroker, unique: Callable[[str], s
         created = {event["id"] for group in groups for event in named(watch.events(), "group.created", group)}
         assert len(created) == len(groups)
         assert created <= written.events().keys() == {event["id"] for event in receiver.taken}
-        taken = ({**event, "recordedtime": None} for event in receiver.taken)
-        events = ({**event, "recordedtime": None} for event in written.events().values())
-        assert {event["id"]: event for event in taken} == {event["id"]: event for event in events}
+        heads = ("type", "time", "sequence", "subject")
+        for event in receiver.taken:
+            assert [event[name] for name in heads] == [written.events()[event["id"]][name] for name in heads]
 
 
 def test_without_the_topic(broker: EmbeddedBroker, unique: Callable[[str], str], tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.delivery.event_file import KEPT_FILES, EventFile
+from support.remedies import read_remedy
 
 
 def lines(path: Path) -> list[bytes]:
@@ -81,6 +82,7 @@ def test_a_full_disk(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         file.send({number: b'{"id":"b"}'})
         assert list(file.arrived()) == []
         assert lines(path) == [b"{}"]
+    read_remedy("streaming.delivery.event_file: they are kept", caplog.records[0].message)
     file._file = full.real
     assert list(file.arrived()) == [2, 3]
     assert lines(path) == [b"{}", b'{"id":"b"}', b'{"id":"b"}']
@@ -92,5 +94,6 @@ def test_a_full_disk(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
 
 def test_a_file_that_cannot_be_made(tmp_path: Path) -> None:
     """Refused at the start."""
-    with pytest.raises(GroupReplayError, match="give --jsonl a file in a folder that is writable"):
+    with pytest.raises(GroupReplayError) as refused:
         EventFile(tmp_path / "missing" / "events.jsonl")
+    read_remedy("streaming.delivery.event_file: give --jsonl a", str(refused.value))

@@ -18,6 +18,7 @@ from groupreplay.streaming.delivery import webhook as module
 from groupreplay.streaming.delivery.webhook import SECRET, Webhook
 from support.histories.golden import load_events
 from support.receiver import Receiver, receiving
+from support.remedies import read_remedy
 
 EVENTS = load_events()
 FIRING, RESOLVED = EVENTS["rebalance.stuck"][:2]
@@ -138,6 +139,8 @@ def test_an_outage_of_an_hour(caplog: pytest.LogCaptureFixture) -> None:
         outlet.send_due()
     assert receiver.taken == events
     assert sorted(outlet.arrived()) == list(range(60))
+    read_remedy("streaming.delivery.webhook: … wait, and", caplog.records[0].message)
+    read_remedy("streaming.delivery.webhook: … wait", caplog.records[1].message)
     assert [record.message.partition(",")[0].partition(";")[0] for record in caplog.records] == [
         f"no event reaches http://127.0.0.1:{port}",
         f"events reach http://127.0.0.1:{port} again",
@@ -185,23 +188,25 @@ def test_an_hour_of_refusals(
     caplog.set_level(logging.WARNING)
     refused(status, tmp_path, Location="http://127.0.0.1:1/other")
     assert words in caplog.records[0].message
+    if status == 400:
+        read_remedy("streaming.delivery.webhook: it is kept,", caplog.records[0].message)
     assert "expired\n" not in caplog.text
 
 
 @pytest.mark.parametrize(
-    ("url", "has_secret", "words"),
+    ("url", "has_secret", "key"),
     [
-        ("ftp://h/x", False, "write https://HOST/PATH"),
-        ("https://user:password@h/x", False, "has a password"),
-        ("https://h/{secret}", False, "--webhook-secret-file FILE"),
-        ("https://h/x", True, "cannot read the secret"),
+        ("ftp://h/x", False, "streaming.delivery.webhook: write https"),
+        ("https://user:password@h/x", False, "streaming.delivery.webhook: give it in"),
+        ("https://h/{secret}", False, "streaming.delivery.webhook: give --webhook-secret-file"),
+        ("https://h/x", True, "streaming.delivery.webhook: write the secret"),
     ],
 )
-def test_addresses_that_cannot_be_used(url: str, has_secret: bool, words: str, tmp_path: Path) -> None:
+def test_addresses_that_cannot_be_used(url: str, has_secret: bool, key: str, tmp_path: Path) -> None:
     """Refused at the start; no message has a password."""
     with pytest.raises(GroupReplayError) as error:
         webhook(url, secret_file=tmp_path / "missing" if has_secret else None)
-    assert words in str(error.value)
+    read_remedy(key, str(error.value))
     assert "user:" not in str(error.value)
 
 
@@ -213,4 +218,4 @@ def test_what_does_not_fit_into_memory_is_counted(
     outlet = webhook("http://127.0.0.1:1/")
     given(outlet, FIRING, RESOLVED)
     assert (outlet.lost, list(outlet.arrived())) == (1, [1])
-    assert "1 events are lost" in caplog.text
+    read_remedy("streaming.delivery.webhook: more than", caplog.records[-1].message)

@@ -145,6 +145,17 @@ class RunSettings:
                 None,
                 "use --ends-interval 1 or more; 30 seconds are usual",
             )
+        self._check_standby()
+        if self.shuffle_partitions < 1:
+            raise unusable(
+                "the number of shuffle partitions is too small", None, "use --shuffle-partitions 4"
+            )
+        if self.max_offsets_per_trigger < 1:
+            raise unusable(
+                "the maximum number of offsets is too small", None, "use --max-offsets-per-trigger 2000000"
+            )
+
+    def _check_standby(self) -> None:
         if self.standby and self.take_over:
             raise unusable(
                 "--standby waits for another job, --take-over ends it",
@@ -162,14 +173,6 @@ class RunSettings:
                 "--standby waits for another job for ever, --once ends when everything was read",
                 None,
                 "use one of the two: --standby for a service, --once for a scheduler",
-            )
-        if self.shuffle_partitions < 1:
-            raise unusable(
-                "the number of shuffle partitions is too small", None, "use --shuffle-partitions 4"
-            )
-        if self.max_offsets_per_trigger < 1:
-            raise unusable(
-                "the maximum number of offsets is too small", None, "use --max-offsets-per-trigger 2000000"
             )
 
     @property

@@ -290,8 +290,8 @@ class ProberProcess:
     """Runs a prober process in the background until closed, and starts it again whenever it ends.
 
     ``on_round`` receives the summary of every round that was written, ``on_answer`` before it the answers of one that
-    goes to no topic, and ends. ``on_exit`` is called when the process ended by itself, not after a ``stop`` request. The
-    pause before a restart grows while the process ends without a round.
+    goes to no topic, and ends. ``on_exit`` is called when the process ended by itself, not after ``stop``. The pause
+    before a restart grows while the process ends without a round.
     """
 
     def __init__(

@@ -79,8 +79,9 @@ class OpenAnswers:
             elif not before:
                 continue
             changed.add(message.group_id)
-        for row in rows if self._answers else ():
-            if row.output is Output.STATES and (group_id := row.key.decode()) in self._answers:
+        names = {group_id.encode("utf-8", "replace"): group_id for group_id in self._answers}
+        for row in rows if names else ():
+            if row.output is Output.STATES and (group_id := names.get(row.key)) is not None:
                 document = _documents.decode(row.value)
                 since_ms = None if document is None else document.since_ms
                 self._answers[group_id] = tuple(_from(self._answers[group_id], since_ms or 0))
