@@ -56,7 +56,7 @@ def test_the_packages_of_the_image(tmp_path: Path) -> None:
         *("app.serve.watched_cluster", "app.exporter.http_server", "streaming.delivery.result_topics"),
         *("streaming.watch.follower", "streaming.prober.service", "app.cli.forwarding"),
     )
-    lines = [f"import groupreplay.{module}" for module in modules]
+    lines = [f"import {module}" for module in modules]
     lines += ["import pyarrow.compute", "from groupreplay.app.cli.program import main", "main()"]
     done = subprocess.run(
         # Without the folders of the environment.
