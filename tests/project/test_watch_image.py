@@ -47,14 +47,16 @@ def test_the_packages_of_the_image(tmp_path: Path) -> None:
     except OSError as error:
         pytest.skip(f"the environment is on another file system: {error}")
     modules = (
-        *(
-            "app.cli.commands.watch",
-            "app.serve.application",
-            "app.serve.local_feed",
-            "app.text.webhook_formats",
-        ),
-        *("app.serve.watched_cluster", "app.exporter.http_server", "streaming.delivery.result_topics"),
-        *("streaming.watch.follower", "streaming.prober.service", "app.cli.forwarding"),
+        "groupreplay.app.cli.commands.watch",
+        "groupreplay.app.serve.application",
+        "groupreplay.app.serve.local_feed",
+        "groupreplay.app.text.webhook_formats",
+        "groupreplay.app.serve.watched_cluster",
+        "groupreplay.app.exporter.http_server",
+        "groupreplay.streaming.delivery.result_topics",
+        "groupreplay.streaming.watch.follower",
+        "groupreplay.streaming.prober.service",
+        "groupreplay.app.cli.forwarding",
     )
     lines = [f"import {module}" for module in modules]
     lines += ["import pyarrow.compute", "from groupreplay.app.cli.program import main", "main()"]
