@@ -21,6 +21,7 @@ RUN = ("run", "--bootstrap-server", "127.0.0.1:1", "--checkpoint", "c", "--stand
         ((*EVENTS, *URL), "app.cli.commands.events: --webhook needs --follow."),
         ((*WATCH, "--webhook-format", "slack"), "app.cli.outlets: … has no meaning"),
         ((*WATCH, *URL, "--webhook-format", "pagerduty"), "app.cli.outlets: --webhook-format pagerduty"),
+        ((*WATCH, "--admin-only", "--no-probe"), "app.cli.commands.watch: --admin-only is"),
         (RUN, "streaming.config.settings: start once without"),
     ],
 )

@@ -82,6 +82,7 @@ NOT_APPLIED: dict[str, tuple[str, ...]] = {
         "state.conditions.job_blind: groupreplay check,",
         "streaming.kafka.client_errors: check security.protocol and the",
         "streaming.spark.worker_check: what --py-files",
+        "app.cli.forwarding: its retention is",
         "streaming.watch.follower: grant it: …",
         "streaming.watch.follower: … records to go;",
     ),

@@ -96,4 +96,4 @@ def test_no_right_to_read() -> None:
     with pytest.raises(GroupReplayError) as refused:
         follower._read(Refused())
     (right,) = read_remedy("streaming.watch.follower: …; groupreplay watch --admin-only", str(refused.value))
-    assert (right, refused.value.exit_code) == ("grant Read", ExitCode.AUTHORISATION)
+    assert (right, refused.value.exit_code) == ("no (t): grant Read", ExitCode.AUTHORISATION)
