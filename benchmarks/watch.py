@@ -28,7 +28,8 @@ from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, encode_message
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from groupreplay.streaming.watch.follower import WatchSettings, opened
+from groupreplay.streaming.watch.beginning import WatchSettings
+from groupreplay.streaming.watch.follower import opened
 from groupreplay.streaming.watch.log_reader import Arrived, LogReader
 from groupreplay.streaming.watch.polls import Polls, Read
 

@@ -4,7 +4,8 @@
     python release/lock.py --upgrade    takes the newest ones: run all tests with them before you commit
 
 ``deploy/requirements.txt`` has what groupreplay with the extras ``kafka``, ``spark`` and ``serve`` needs on every
-Python that it supports, ``deploy/requirements-build.txt`` what builds a wheel. The image and the installation in
+Python that it supports, ``deploy/requirements-watch.txt`` what it needs without Spark, and
+``deploy/requirements-build.txt`` what builds a wheel. The images and the installation in
 docs/operations.md take them. Needs ``uv`` (``pip install uv``), which resolves for all Pythons at once;
 the index is uv's own setting.
 """
@@ -25,16 +26,18 @@ else:
 
 ROOT: Final = Path(__file__).resolve().parents[1]
 RUN: Final = ROOT / "deploy" / "requirements.txt"
+WATCH: Final = ROOT / "deploy" / "requirements-watch.txt"
 BUILD: Final = ROOT / "deploy" / "requirements-build.txt"
 #: Of the package, for a machine that runs the job and serves its pages.
 EXTRAS: Final = ("kafka", "spark", "serve")
+WATCH_EXTRAS: Final = ("kafka", "serve")
 _HEADER: Final = "# Written by release/lock.py from pyproject.toml. Do not edit.\n"
 _OLDEST_PYTHON: Final = "3.10"
 _OPTIONS: Final = ("--generate-hashes", "--no-header", "--no-annotate", "--quiet", "--no-emit-index-url")
 
 
 def main(arguments: list[str]) -> int:
-    """Writes both files."""
+    """Writes the files."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -46,8 +49,9 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write("uv is not installed: pip install uv\n")
         return 2
     more = ["--upgrade"] if given.upgrade else []
-    extras = [part for extra in EXTRAS for part in ("--extra", extra)]
-    _compile(RUN, ["pyproject.toml", *extras, *more])
+    for target, names in ((RUN, EXTRAS), (WATCH, WATCH_EXTRAS)):
+        extras = [part for extra in names for part in ("--extra", extra)]
+        _compile(target, ["pyproject.toml", *extras, *more])
     _compile(BUILD, ["-", *more], "\n".join(build_requirements()))
     return 0
 

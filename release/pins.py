@@ -28,7 +28,7 @@ UNPINNED: Final = frozenset(
 )
 _FILES: Final = (
     "docker-compose.yml",
-    "deploy/Dockerfile",
+    "deploy/*Dockerfile",
     "deploy/kubernetes/*Dockerfile",
     ".github/workflows/*.yml",
 )

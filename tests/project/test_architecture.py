@@ -29,6 +29,8 @@ DECODED_ELSEWHERE = {
     "streaming/engine/quarantine.py bytes.decode": "ids that `pack` has decoded",
     "streaming/engine/live.py bytes.decode": "ids that `pack` has decoded",
     "streaming/engine/replay.py msgspec.json.Decoder": "events that this process has encoded or EventTopic checked",
+    "streaming/delivery/result_topics.py msgspec.msgpack.decode": "messages that this program has encoded",
+    "streaming/watch/own_messages.py msgspec.msgpack.decode": "messages that this program has encoded",
     "streaming/engine/wire.py msgspec.msgpack.Decoder": "rows that `pack` has made",
     "app/inspection/groups.py msgspec.json.decode": "events that this process has encoded",
     "app/inspection/history.py json.loads": "events that this process has encoded",

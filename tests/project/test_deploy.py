@@ -15,7 +15,8 @@ from support.paths import ROOT
 
 UNIT = ROOT / "deploy" / "groupreplay.service"
 PAGES = ROOT / "deploy" / "groupreplay-serve.service"
-both = pytest.mark.parametrize("source", [UNIT, PAGES], ids=lambda path: path.stem)
+WATCH = ROOT / "deploy" / "groupreplay-watch.service"
+each = pytest.mark.parametrize("source", [UNIT, PAGES, WATCH], ids=lambda path: path.stem)
 
 
 def settings(source: Path = UNIT) -> dict[str, str]:
@@ -26,7 +27,7 @@ def settings(source: Path = UNIT) -> dict[str, str]:
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="no systemd here")
-@both
+@each
 def test_systemd_accepts_the_unit(tmp_path: Path, source: Path) -> None:
     """systemd-analyze reports no unknown setting and no invalid value."""
     # systemd-analyze also checks that the program exists, and it is not installed where tests run.
@@ -52,20 +53,21 @@ def test_the_unit_starts_a_valid_command(tmp_path: Path) -> None:
     assert (result.exit_code, "Missing option '--checkpoint'" in result.stderr) == (ExitCode.USAGE, True)
 
 
-def test_the_pages_start_a_valid_command(tmp_path: Path) -> None:
-    """The command line is valid, and the history is in the folder that systemd makes for the unit."""
-    found = settings(PAGES)
+@pytest.mark.parametrize(("source", "flag"), [(PAGES, "--history-file"), (WATCH, "--state")])
+def test_the_pages_start_a_valid_command(tmp_path: Path, source: Path, flag: str) -> None:
+    """The command line is valid, and its file is in the folder that systemd makes for the unit."""
+    found = settings(source)
     program, *words = found["ExecStart"].split()
     config = tmp_path / "config.toml"
-    config.write_text("[serve]\n")
+    config.write_text("[serve]\n[watch]\n")
     result = invoke(*[str(config) if word == "/etc/groupreplay/config.toml" else word for word in words])
     assert Path(program).name == "groupreplay"
     assert (result.exit_code, "No cluster is named" in result.stderr) == (ExitCode.USAGE, True)
-    assert words[-1].startswith(f"/var/lib/{found['StateDirectory']}/")
+    assert words[words.index(flag) + 1].startswith(f"/var/lib/{found['StateDirectory']}/")
     assert found["StateDirectoryMode"] == "0700"
 
 
-@both
+@each
 def test_permanent_failures_are_not_retried(source: Path) -> None:
     """The unit lists the program's exit codes for usage, authorisation and data."""
     permanent = {ExitCode.USAGE, ExitCode.AUTHORISATION, ExitCode.DATA}
@@ -75,7 +77,7 @@ def test_permanent_failures_are_not_retried(source: Path) -> None:
     assert found["SuccessExitStatus"] == "143"
 
 
-@both
+@each
 def test_everything_else_is_tried_for_ever(source: Path) -> None:
     """An outage of days must not need an operator: no limit of starts, and pauses of up to five minutes."""
     found = settings(source)
@@ -85,7 +87,7 @@ def test_everything_else_is_tried_for_ever(source: Path) -> None:
     assert pauses == [10, 300, 6]
 
 
-@both
+@each
 def test_the_unit_is_restricted_and_holds_no_secret(source: Path) -> None:
     """The unit uses systemd's restrictions, and the login is a credential."""
     found = settings(source)

@@ -41,9 +41,9 @@ def documents(name: str) -> list[Document]:
     return list(yaml.safe_load_all((KUBERNETES / name).read_text(encoding="utf-8")))
 
 
-def objects(kind: str) -> dict[str, Document]:
-    """Name -> object of this kind in the manifest of one pod."""
-    return {one["metadata"]["name"]: one for one in documents("groupreplay.yaml") if one["kind"] == kind}
+def objects(kind: str, name: str = "groupreplay.yaml") -> dict[str, Document]:
+    """Name -> object of this kind in a manifest, by default that of the job in one pod."""
+    return {one["metadata"]["name"]: one for one in documents(name) if one["kind"] == kind}
 
 
 def databricks_job() -> Document:
@@ -120,14 +120,50 @@ def test_one_pod_owns_the_checkpoint() -> None:
     }
 
 
-@pytest.mark.parametrize("name", ["groupreplay", "groupreplay-exporter"])
-def test_pods_are_restricted(name: str) -> None:
+def test_the_small_pod() -> None:
+    """A valid command in the image of this version, one replica that is replaced; half a gigabyte."""
+    (deployment,) = objects("Deployment", "watch.yaml").values()
+    labels = deployment["metadata"]["labels"]
+    spec = deployment["spec"]
+    assert spec["selector"]["matchLabels"] == spec["template"]["metadata"]["labels"] == labels
+    (container,) = spec["template"]["spec"]["containers"]
+    assert parsed(container["args"]).info_name == "watch"
+    assert container["image"] == f"groupreplay-watch:{groupreplay.__version__}"
+    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+    assert container["resources"]["limits"] == {"memory": "512Mi"}
+    (service,) = objects("Service", "watch.yaml").values()
+    (port,) = container["ports"]
+    assert (service["spec"]["selector"], service["spec"]["ports"][0]["targetPort"]) == (labels, port["name"])
+    words = container["args"]
+    assert words[words.index("--listen") + 1] == f"0.0.0.0:{port['containerPort']}"
+    mounts = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
+    volumes = {volume["name"]: volume for volume in spec["template"]["spec"]["volumes"]}
+    kinds = {
+        flag: next(iter(volumes[mounts[str(Path(words[words.index(flag) + 1]).parent)]].keys() - {"name"}))
+        for flag in ("--state", "--command-config", "--auth-token-file")
+    }
+    assert kinds == {
+        "--state": "persistentVolumeClaim",
+        "--command-config": "secret",
+        "--auth-token-file": "secret",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "image"),
+    [
+        ("groupreplay", "groupreplay.yaml", "Dockerfile"),
+        ("groupreplay-exporter", "groupreplay.yaml", "Dockerfile"),
+        ("groupreplay-watch", "watch.yaml", "watch.Dockerfile"),
+    ],
+)
+def test_pods_are_restricted(name: str, file: str, image: str) -> None:
     """No root, no capability, no writable file system, no access to the API of Kubernetes; a limit of memory."""
-    pod = objects("Deployment")[name]["spec"]["template"]["spec"]
+    pod = objects("Deployment", file)[name]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert pod["automountServiceAccountToken"] is False
     assert (pod["securityContext"]["runAsNonRoot"], pod["securityContext"]["runAsUser"]) == (True, 10001)
-    assert "USER 10001" in (ROOT / "deploy" / "Dockerfile").read_text(encoding="utf-8")
+    assert "USER 10001" in (ROOT / "deploy" / image).read_text(encoding="utf-8")
     assert container["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,

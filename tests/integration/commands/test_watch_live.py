@@ -49,7 +49,9 @@ def test_a_stuck_rebalance_and_a_kill(
             members.join(name, group, topic)
         members.wait_until(lambda: members.owned("a", "b", "c") == [2, 2, 2])
         before = names_of(servers)
-        with watching_process(servers, tmp_path, "--state", str(tmp_path / "state.db"), *FLAGS) as watch:
+        with watching_process(
+            servers, tmp_path, "--state", str(tmp_path / "state.db"), *FLAGS, "--ends-interval", "1"
+        ) as watch:
             members.stuck.add("a")
             members.join("d", group, topic)
             members.wait_until(lambda: named(watch.events(), "rebalance.stuck", group))
@@ -57,6 +59,10 @@ def test_a_stuck_rebalance_and_a_kill(
             assert (fired["data"]["status"], fired["data"]["suspects"][0]["client_id"]) == ("firing", "a")
             assert watch.page(f"/api/groups/{group}")["document"]["state"] == "PreparingRebalance"
             assert f'group="{group}"' in watch.metrics()
+            # The prober's process has sent the ends of partitions, and nobody has committed yet or all have.
+            members.wait_until(lambda: watch.page(f"/api/groups/{group}")["lag"], 60)
+            lag = watch.page(f"/api/groups/{group}")["lag"]
+            assert (lag["lag"] is None) == (lag["unknown"] == 6), lag
             assert watch.process is not None
             assert "libjvm" not in Path(f"/proc/{watch.process.pid}/maps").read_text()
             watch.kill()

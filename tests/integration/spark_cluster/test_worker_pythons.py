@@ -68,5 +68,5 @@ def test_files_that_come_too_late(cluster: StandaloneCluster, tmp_path: Path) ->
         read_remedy("streaming.spark.worker_check: what --py-files", line)
         conf, checkpoint = {**sent, DAEMON_SETTING: ""}, tmp_path / "stock"
         with submitted_job(cluster, server, checkpoint, topic_names("stock"), "--once", conf=conf) as job:
-            wait_until(lambda: job.process.exit_code is not None, 2 * PATIENCE_SECONDS, pause=1.0)
+            wait_until(lambda: job.process.exit_code is not None, pause=1.0)
             assert job.process.exit_code == ExitCode.OK, job.process.tail(60)

@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from groupreplay.streaming.local.platforms import find_line
-from lock import BUILD, EXTRAS, RUN, build_requirements
+from lock import BUILD, EXTRAS, RUN, WATCH, WATCH_EXTRAS, build_requirements
 from support.paths import ROOT
 from support.requirements import project_requirements
 
@@ -41,7 +41,7 @@ def versions(file: Path, python: str) -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("file", [RUN, BUILD], ids=lambda file: file.name)
+@pytest.mark.parametrize("file", [RUN, WATCH, BUILD], ids=lambda file: file.name)
 def test_every_package_has_hashes(file: Path) -> None:
     """And nothing names where it is from: that is the setting of whoever installs."""
     for one, hashes in locked(file):
@@ -51,8 +51,9 @@ def test_every_package_has_hashes(file: Path) -> None:
     assert re.findall(r"https?:|--(?:extra-)?index|--find-links", file.read_text("utf-8")) == []
 
 
+@pytest.mark.parametrize(("file", "extras"), [(RUN, EXTRAS), (WATCH, WATCH_EXTRAS)])
 @pytest.mark.parametrize("python", PYTHONS)
-def test_the_lock_has_what_the_project_needs(python: str) -> None:
+def test_the_lock_has_what_the_project_needs(python: str, file: Path, extras: tuple[str, ...]) -> None:
     """Every requirement of pyproject.toml and of the extras of the lock, within its bounds, on every Python."""
     environment = {
         **default_environment(),
@@ -60,17 +61,22 @@ def test_the_lock_has_what_the_project_needs(python: str) -> None:
         "python_full_version": f"{python}.1",
         "extra": "",
     }
-    found = versions(RUN, python)
+    found = versions(file, python)
     needed = [
-        one for one in project_requirements(*EXTRAS) if one.marker is None or one.marker.evaluate(environment)
+        one for one in project_requirements(*extras) if one.marker is None or one.marker.evaluate(environment)
     ]
-    assert len(needed) >= 12
+    assert len(needed) >= 8
     missing = [
         str(one)
         for one in needed
         if not one.specifier.contains(found.get(str(canonicalize_name(one.name)), ""))
     ]
     assert missing == []
+
+
+def test_the_small_image_has_versions_that_the_other_one_has() -> None:
+    """So that one run of the tests holds for both."""
+    assert versions(WATCH, "3.12").items() <= versions(RUN, "3.12").items()
 
 
 def test_the_lock_of_builds() -> None:
@@ -89,16 +95,18 @@ def test_the_locked_pyspark_was_run_with_its_connector() -> None:
     assert line.was_run(release)
 
 
-def test_the_image_takes_nothing_else() -> None:
+@pytest.mark.parametrize(("image", "count"), [("Dockerfile", 5), ("watch.Dockerfile", 4)])
+def test_the_image_takes_nothing_else(image: str, count: int) -> None:
     """Every pip of the image demands hashes, or installs one wheel and nothing that it needs; no build is isolated."""
-    text = (ROOT / "deploy" / "Dockerfile").read_text("utf-8").replace("\\\n", " ")
+    text = (ROOT / "deploy" / image).read_text("utf-8").replace("\\\n", " ")
     commands = [shlex.split(found) for found in re.findall(r"pip (?:install|wheel)[^&\n]*", text)]
-    assert len(commands) == 5
+    assert len(commands) == count
     for words in commands:
         assert ("--require-hashes" in words) != ("--no-deps" in words), words
         assert (
-            "requirements-build.txt" in words[-1]
+            re.search(r"requirements-(build|watch)\.txt", words[-1])
             or "--no-build-isolation" in words
             or words[-1].endswith(".whl")
         )
-    assert "pip check" in text
+    # Packages in a folder of their own cannot be checked by pip; a test starts the program with them.
+    assert ("pip check" in text) == ("--target" not in text)

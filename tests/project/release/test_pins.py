@@ -37,7 +37,7 @@ def test_nothing_is_overlooked() -> None:
         if "build" not in service
     }
     assert images <= named
-    for file in (ROOT / "deploy" / "Dockerfile", ROOT / "deploy" / "kubernetes" / "spark.Dockerfile"):
+    for file in (ROOT / "deploy").rglob("*Dockerfile"):
         lines = [line.split()[1] for line in file.read_text("utf-8").splitlines() if line.startswith("FROM ")]
         assert {line.partition("@")[0] for line in lines if "$" not in line} <= named
     assert "FROM ${SPARK_IMAGE}\n" in (ROOT / "deploy" / "kubernetes" / "spark.Dockerfile").read_text("utf-8")

@@ -85,6 +85,7 @@ REQUEST = DocumentRequest(cluster_id="c", run_id="r", group_id="größe", in_top
                 "unseen_ms": None,
                 "answered_ms": None,
                 "ahead_ms": None,
+                "kept": False,
             },
         ),
         (

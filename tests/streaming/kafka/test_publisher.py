@@ -75,7 +75,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[Producer]:
 
 def publish(publisher: Publisher, *values: bytes) -> list[AppendedMessage]:
     """Writes these values."""
-    return publisher.publish("t", [(b"k", value) for value in values], [("h", b"1")])
+    return publisher.publish_all("t", [(b"k", value, [("h", b"1")]) for value in values])
 
 
 def test_in_their_order_by_one_producer(made: list[Producer]) -> None:

@@ -13,7 +13,10 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from groupreplay.streaming.watch.follower import LogGoneError, WatchSettings, opened
+from groupreplay.streaming.watch import follower
+from groupreplay.streaming.watch.beginning import WatchSettings
+from groupreplay.streaming.watch.follower import LogGoneError, opened
+from groupreplay.streaming.watch.log_reader import Arrived, NoLog
 from groupreplay.streaming.watch.polls import Outcome
 from groupreplay.streaming.watch.state_file import Change, StateFile
 from support.kafka.clients import new_consumer
@@ -36,7 +39,7 @@ def test_a_topic_that_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
         opened(WatchSettings(source=Cluster(bootstrap_servers="h:1")), ignore),
     ):
         pass
-    (rest,) = read_remedy("streaming.watch.follower: groupreplay probe --once shows", str(refused.value))
+    (rest,) = read_remedy("streaming.watch.beginning: groupreplay watch --admin-only", str(refused.value))
     assert (rest, refused.value.exit_code) == ("grant Describe", ExitCode.DATA)
     assert "hosted Kafka" in refused.value.what
 
@@ -49,16 +52,16 @@ def test_a_log_that_was_cut(broker: EmbeddedBroker, tmp_path: Path) -> None:
     consumer.close()
     source = Cluster(bootstrap_servers=servers)
     path = tmp_path / "state.db"
-    with opened(WatchSettings(source=source, state=path), ignore) as follower:
-        ends = Connection(source).end_offsets(OFFSETS_TOPIC, follower.identity.partitions)
+    with opened(WatchSettings(source=source, state=path), ignore) as opened_follower:
+        ends = Connection(source).end_offsets(OFFSETS_TOPIC, opened_follower.identity.partitions)
     file = StateFile(path)
     assert file.write(Change(read_to={number: end + 10 for number, end in ends.items()}))
     file.close()
     with pytest.raises(LogGoneError) as refused, opened(WatchSettings(source=source, state=path), ignore):
         pass
     read_remedy("streaming.watch.follower: start again, with another file", str(refused.value))
-    with opened(WatchSettings(source=source, state=tmp_path / "other.db"), ignore) as follower:
-        assert follower.polls.read_to == {}
+    with opened(WatchSettings(source=source, state=tmp_path / "other.db"), ignore) as opened_follower:
+        assert opened_follower.polls.read_to == {}
 
 
 def test_neither_spark_nor_a_jvm() -> None:
@@ -78,3 +81,19 @@ def test_neither_spark_nor_a_jvm() -> None:
         [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_no_right_to_read() -> None:
+    """The message has the right that is missing, and the command that needs none."""
+
+    class Refused(NoLog):
+        """A reader without rights."""
+
+        def read(self, seconds: float) -> Arrived:
+            del seconds
+            raise GroupReplayError("no", where="t", fix="grant Read", exit_code=ExitCode.AUTHORISATION)
+
+    with pytest.raises(GroupReplayError) as refused:
+        follower._read(Refused())
+    (right,) = read_remedy("streaming.watch.follower: …; groupreplay watch --admin-only", str(refused.value))
+    assert (right, refused.value.exit_code) == ("no (t): grant Read", ExitCode.AUTHORISATION)

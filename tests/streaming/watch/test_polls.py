@@ -18,6 +18,7 @@ from groupreplay.state import Context
 from groupreplay.streaming.config.settings import RetentionFlags
 from groupreplay.streaming.contract.log import ROW_SCHEMA
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, encode_message
+from groupreplay.streaming.delivery.event_file import EventFile
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.sources.capture import CaptureSource
 from groupreplay.streaming.sources.source import Rows, context_of
@@ -174,3 +175,25 @@ def test_polls_with_restarts_are_one_replay(scenario: str, simulated: Any, tmp_p
     # Groups without members only commit.
     assert bool(heard.events) == (scenario != "simple")
     assert heard.in_order() == replayed(log, heard, log.cuts(0)[-1])
+
+
+def test_a_file_of_events_across_kills(simulated: Any, tmp_path: Path) -> None:
+    """Each event is in the file once, in order, though processes are killed before they know what was written."""
+    log = Log.of(simulated("mixed"))
+    events = list[bytes]()
+    owner = Owner(
+        cluster_id=log.context.cluster_id, era=log.context.era, partitions=50, first_start_ms=0, job_id=""
+    )
+    for number, (begin_ms, end_ms) in enumerate(pairwise(log.cuts(5))):
+        state = StateFile(tmp_path / "state.db")
+        state.claim(owner)
+        polls = Polls(log.context, state.load(), state, [EventFile(tmp_path / "events.jsonl")])
+        events += polls.take(log.between(begin_ms, end_ms)).events.values()
+        if number % 2:
+            polls.forget_left()
+        state.close()
+    assert len(events) > 20
+    assert (tmp_path / "events.jsonl").read_bytes().splitlines() == events
+    state = StateFile(tmp_path / "state.db")
+    assert set(state.load().outgoing) <= {"jsonl"}
+    state.close()

@@ -25,6 +25,9 @@ WRITTEN = Change(
     states={STATE.key: STATE},
     waiting=[WaitingAnswer(b"g:pay", 5, b"answer")],
     pending={1: b'{"id":"a"}', 2: b'{"id":"b"}'},
+    outgoing={("webhook", 3): b"c", ("webhook", 4): b"d", ("jsonl", 5): b"e"},
+    answers={"pay": b"open", "stock": b"open"},
+    passed_ms=77,
 )
 
 
@@ -49,15 +52,29 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
         states=[STATE],
         waiting=list(WRITTEN.waiting),
         pending={1: b'{"id":"a"}', 2: b'{"id":"b"}'},
+        outgoing={"webhook": {3: b"c", 4: b"d"}, "jsonl": {5: b"e"}},
+        answers={"pay": b"open", "stock": b"open"},
+        passed_ms=77,
     )
     file = StateFile(path)
     later = msgspec.structs.replace(OWNER, first_start_ms=99, job_id="watch-2")
     assert file.claim(later) == OWNER
     gone = KeyState(STATE.key, None, None)
-    assert file.write(Change(read_to={3: 41}, next_message=10, states={gone.key: gone}, delivered={1}))
+    change = Change(read_to={3: 41}, next_message=10, states={gone.key: gone}, delivered={1})
+    change.leave("webhook", 3)
+    change.leave("jsonl", 5)
+    change.answers["pay"] = b""
+    assert file.write(change)
     file.close()
     assert remembered(path) == Memory(
-        read_to={3: 41}, next_message=10, states=[], waiting=[], pending={2: b'{"id":"b"}'}
+        read_to={3: 41},
+        next_message=10,
+        states=[],
+        waiting=[],
+        pending={2: b'{"id":"b"}'},
+        outgoing={"webhook": {4: b"d"}},
+        answers={"stock": b"open"},
+        passed_ms=77,
     )
     assert path.stat().st_mode & 0o077 == 0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
 
@@ -12,7 +12,7 @@ from groupreplay.state.phrases import interval, milliseconds
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.sources.recorded_ends import RecordedEnds
-from groupreplay.timeline.lag import Committed, Lag, Range, lag_at, total
+from groupreplay.timeline.lag import Committed, EndSpan, Lag, Range, lag_at, total
 
 if TYPE_CHECKING:
     from groupreplay.streaming.kafka.clients import Connection
@@ -21,6 +21,13 @@ if TYPE_CHECKING:
 Description = Mapping[str, Any]
 #: Types of groups whose members own partitions of topics; those of streams groups own tasks.
 _OWN_PARTITIONS: Final = ("classic", "consumer")
+
+
+class KnownEnds(Protocol):
+    """The ends of partitions, wherever they are from."""
+
+    def spans(self, topic: str, partition: int) -> tuple[EndSpan, ...]:
+        """All that is known of a partition, in the order of its times."""
 
 
 class PartitionLag(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,8 +63,7 @@ class GroupLags:
 
     def of(self, topic: str, partition: int, offset: Description | None) -> Lag:
         """The lag of a committed offset (None: there is none)."""
-        committed = offset and Committed(offset["offset"], offset.get("commit_timestamp_ms"))
-        return lag_at(self.ends.spans(topic, partition), committed or None, self.at_ms)
+        return _lag(self.ends, self.at_ms, (topic, partition), offset)
 
     def beside(self, groups: Sequence[Description]) -> list[dict[str, Any]]:
         """The same groups; each offset has also the fields of ``PartitionLag``. Without any ends nothing is added."""
@@ -69,8 +75,7 @@ class GroupLags:
 
     def totals(self, group: Description) -> tuple[Range | None, Range | None, int]:
         """Records and time of a group, and the number of its partitions whose lag is not known."""
-        committed = {(offset["topic"], offset["partition"]): offset for offset in group["offsets"]}
-        return total(self.of(*place, committed.get(place)) for place in sorted(set(partitions_of([group]))))
+        return group_lag(self.ends, self.at_ms, group)
 
     def with_now(self, groups: Sequence[Description], connection: Connection) -> GroupLags:
         """The lags of now, with what the leaders answer at this moment.
@@ -83,6 +88,18 @@ class GroupLags:
     def _measured(self, offset: Description) -> dict[str, Any]:
         lag = self.of(offset["topic"], offset["partition"], offset)
         return {**offset, **msgspec.structs.asdict(_fields(lag, offset["offset"]))}
+
+
+def group_lag(ends: KnownEnds, at_ms: int, group: Description) -> tuple[Range | None, Range | None, int]:
+    """Records and time of a group, and the number of its partitions whose lag is not known."""
+    committed = {(offset["topic"], offset["partition"]): offset for offset in group["offsets"]}
+    places = sorted(set(partitions_of([group])))
+    return total(_lag(ends, at_ms, place, committed.get(place)) for place in places)
+
+
+def _lag(ends: KnownEnds, at_ms: int, place: tuple[str, int], offset: Description | None) -> Lag:
+    committed = offset and Committed(offset["offset"], offset.get("commit_timestamp_ms"))
+    return lag_at(ends.spans(*place), committed or None, at_ms)
 
 
 def lag_fields(records: Range | None, time: Range | None) -> dict[str, int | None]:

@@ -112,10 +112,27 @@ class Groups(msgspec.Struct):
     commits_until_ms: TimeMs | None
 
 
+class GroupLag(msgspec.Struct):
+    """How far a group is behind: the truth is between least and most, as far as they are known."""
+
+    at_ms: TimeMs
+    lag: Annotated[int | None, about("Records, of all its partitions whose ends are known.")]
+    lag_least: int | None
+    lag_most: int | None
+    time_lag_ms: Annotated[int | None, about("Of the partition that is the furthest behind.")]
+    time_lag_least_ms: int | None
+    time_lag_most_ms: int | None
+    unknown: Annotated[int, about("Partitions whose lag is not known.")]
+
+
 class GroupWithDocument(msgspec.Struct):
-    """A group, and its message in group-states."""
+    """A group, its message in group-states, and how far it is behind."""
 
     group: Group
+    lag: Annotated[
+        GroupLag | None,
+        about("null: not measured lately: no ends of partitions are recorded, or --no-lag."),
+    ]
     document: Annotated[JsonObject, about("As the job wrote it (docs/states.md).")]
 
 

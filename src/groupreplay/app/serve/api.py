@@ -99,8 +99,9 @@ class Api:
             group, document = group_queries.group(db, label, sample), group_queries.document(db, label)
             if group is None or document is None:
                 return None
-            return answers.GroupWithDocument(group, msgspec.Raw(document))
+            return answers.GroupWithDocument(group, lag_of(group.group_id), msgspec.Raw(document))
 
+        lag_of = self.cluster(parameters).lag_of
         answer = ask(self.cluster(parameters), find)
         if answer is None:
             raise RequestError(404, "there is no group of this name now")

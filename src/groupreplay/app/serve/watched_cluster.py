@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from groupreplay.app.exporter.feed import Feed, Limits, SinkFeed, TopicIds
 from groupreplay.app.exporter.lag_watch import LagWatch
 from groupreplay.app.exporter.server import Exporter
+from groupreplay.app.inspection.group_lag import lag_fields
+from groupreplay.app.serve.answers import GroupLag
 from groupreplay.app.serve.broker_watch import BrokerWatch
 from groupreplay.app.serve.event_streams import EventStreams
 from groupreplay.app.serve.group_answers import KeptAnswers
@@ -21,6 +23,8 @@ from groupreplay.app.serve.history.file import HistoryFile
 from groupreplay.app.serve.history.writer import Bounds, HistoryWriter, TopicMessage
 from groupreplay.state.policy.context import Redaction
 from groupreplay.streaming.config.settings import Cluster, TopicNames
+from groupreplay.streaming.sinks.known_groups import group_label
+from groupreplay.timeline.lag import total
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -132,7 +136,8 @@ class WatchedCluster:
     """A cluster while it is served. ``start`` begins to read, ``close`` ends it.
 
     ``feed_of`` makes the feed that hands its messages to the recorder; by default it reads the job's topics.
-    ``answers``: the prober's answers, where they are in no topic. ``lag_watch`` None: lag is not measured.
+    ``answers``: the prober's answers, where they are in no topic. ``lag_of``: the lag of a group; by default it is what
+    ``lag_watch`` has measured (None: lag is not measured).
 
     Raises:
         GroupReplayError: the history's file cannot be used.
@@ -150,6 +155,7 @@ class WatchedCluster:
         feed_of: Callable[[TopicRecorder], Feed] | None = None,
         answers: KeptAnswers | None = None,
         lag_watch: LagWatch | None = None,
+        lag_of: Callable[[str], GroupLag | None] | None = None,
     ) -> None:
         self.served = served
         self.name = served.name
@@ -161,7 +167,7 @@ class WatchedCluster:
         self.file = HistoryFile(path)
         self.history = HistoryWriter(self.file, bounds, self.streams.publish)
         recorder = TopicRecorder(self.history, served.topics, self.server_clock)
-        self.answers = answers
+        self.answers, self.lag_of = answers, lag_of or self._measured_lag
         self.feed: Feed = (feed_of or self._sink_feed)(recorder)
         self.watch = BrokerWatch(served.sink, lambda: self.feed.places, self.clock)
         self.lag_watch = lag_watch
@@ -204,6 +210,15 @@ class WatchedCluster:
             log.warning("the topics of %s are still being read", self.name)
         else:
             self.file.close()
+
+    def _measured_lag(self, group_id: str) -> GroupLag | None:
+        """The lag of a group as the metrics have it; None: it was not measured lately."""
+        measured = None if self.lag_watch is None else self.lag_watch.measured
+        partitions = () if measured is None else measured.groups.get(group_label(group_id), ())
+        if measured is None or not partitions or not measured.is_fresh(self.clock()):
+            return None
+        records, behind, unknown = total(each.lag for each in partitions)
+        return GroupLag(at_ms=measured.at_ms, unknown=unknown, **lag_fields(records, behind))
 
     def known_until_ms(self) -> int | None:
         """Up to when documents, conditions and events are known.

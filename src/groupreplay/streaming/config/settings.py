@@ -93,8 +93,8 @@ class RunSettings:
     also records the ends of partitions every ``ends_interval_seconds``. ``redaction``: fields to replace by hashes in
     events and documents. ``retry_quarantined``: process groups again that were set aside. ``take_over``:
     replace another job that writes to the same topics. ``standby``: wait beside such a job, and go on when it is gone.
-    ``once``: read what is there, and end. ``spark_conf`` overrides the job's own Spark configuration. ``plain_spark``:
-    use no private part of Spark.
+    ``once``: read what is there, and end. ``adopt``: the file of a ``watch`` after which a new checkpoint begins.
+    ``spark_conf`` overrides the job's own Spark configuration. ``plain_spark``: use no private part of Spark.
     """
 
     source: Cluster
@@ -111,6 +111,7 @@ class RunSettings:
     take_over: bool = False
     standby: bool = False
     once: bool = False
+    adopt: Path | None = None
     probe: bool = True
     probe_interval_seconds: float = 10.0
     ends: bool = True
@@ -144,18 +145,7 @@ class RunSettings:
                 None,
                 "use --ends-interval 1 or more; 30 seconds are usual",
             )
-        if self.standby and self.take_over:
-            raise unusable(
-                "--standby waits for another job, --take-over ends it",
-                None,
-                "use one of the two: --standby for a service, --take-over for one start by hand",
-            )
-        if self.standby and self.once:
-            raise unusable(
-                "--standby waits for another job for ever, --once ends when everything was read",
-                None,
-                "use one of the two: --standby for a service, --once for a scheduler",
-            )
+        self._check_standby()
         if self.shuffle_partitions < 1:
             raise unusable(
                 "the number of shuffle partitions is too small", None, "use --shuffle-partitions 4"
@@ -163,6 +153,26 @@ class RunSettings:
         if self.max_offsets_per_trigger < 1:
             raise unusable(
                 "the maximum number of offsets is too small", None, "use --max-offsets-per-trigger 2000000"
+            )
+
+    def _check_standby(self) -> None:
+        if self.standby and self.take_over:
+            raise unusable(
+                "--standby waits for another job, --take-over ends it",
+                None,
+                "use one of the two: --standby for a service, --take-over for one start by hand",
+            )
+        if self.standby and self.adopt is not None:
+            raise unusable(
+                "--standby begins after another job, --adopt after a watch",
+                None,
+                "start once without --standby; the checkpoint then goes on with it",
+            )
+        if self.standby and self.once:
+            raise unusable(
+                "--standby waits for another job for ever, --once ends when everything was read",
+                None,
+                "use one of the two: --standby for a service, --once for a scheduler",
             )
 
     @property

@@ -64,7 +64,8 @@ class GroupAnswer(_TakenAnswer, frozen=True, kw_only=True, tag="group"):
     ``Dead`` means that there is no such group. ``broker`` is the coordinator's id. Rounds are ``interval_ms`` apart;
     the last round that would have found the group in a rebalance was ``unseen_ms`` before (None: not known).
     ``answered_ms`` is the time behind the answer (None: not known). The clock was ahead of the brokers' by ``ahead_ms``
-    at most, as far as the prober has measured it (None: it has not).
+    at most, as far as the prober has measured it (None: it has not). ``kept``: a watch has kept it, and a run that
+    goes on after it has written it later: the time at which the broker has appended it says nothing.
     """
 
     MOST_BYTES: ClassVar[int] = 64 * 1024
@@ -79,6 +80,7 @@ class GroupAnswer(_TakenAnswer, frozen=True, kw_only=True, tag="group"):
     unseen_ms: Span | None = None
     answered_ms: Moment | None = None
     ahead_ms: Span | None = None
+    kept: bool = False
 
     def observation(self, place: ObservationPlace, append_ms: int | None) -> Probe:
         """The answer as its group applies it."""
@@ -95,7 +97,7 @@ class GroupAnswer(_TakenAnswer, frozen=True, kw_only=True, tag="group"):
             ),
             interval_ms=self.interval_ms,
             unseen_ms=-1 if self.unseen_ms is None else self.unseen_ms,
-            written_ms=self.answered_ms if append_ms is None else append_ms,
+            written_ms=self.answered_ms if append_ms is None or self.kept else append_ms,
             ahead_ms=self.ahead_ms or 0,
         )
 

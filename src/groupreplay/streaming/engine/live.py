@@ -153,6 +153,13 @@ class Live:
         """How many groups the log has, with those that were deleted."""
         return sum(key.startswith(GROUP_TAG) for key in self._blobs)
 
+    def group(self, group_id: str) -> Group | None:
+        """One group, from any thread; None: there is none, or it was set aside."""
+        blob = self._blobs.get(GROUP_TAG + group_id.encode())
+        if blob is None or quarantine.read(blob) is not None:
+            return None
+        return Group.from_snapshot(group_id, self.context, blob)
+
     def groups(self) -> Iterator[Group]:
         """The groups as far as the log was read, by name."""
         for key in sorted(self._blobs):

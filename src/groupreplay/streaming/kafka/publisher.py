@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 from confluent_kafka import TIMESTAMP_LOG_APPEND_TIME, KafkaError, KafkaException, Message, Producer
 
@@ -19,6 +19,8 @@ from groupreplay.streaming.kafka.output_topics import change_line, describe_topi
 
 log = logging.getLogger(__name__)
 
+#: Key, value (None: a tombstone) and headers.
+WireMessage: TypeAlias = "tuple[bytes, bytes | None, Sequence[tuple[str, bytes]]]"
 
 _FLUSH_SECONDS: Final = 10.0
 #: What a batch with one record has beside its key, its value and its headers, at most.
@@ -59,10 +61,9 @@ class _Delivery:
     appended: list[AppendedMessage] = field(default_factory=list)
     _number: int = 0
 
-    def send(
-        self, producer: Producer, topic: str, key: bytes, value: bytes, headers: Sequence[tuple[str, bytes]]
-    ) -> None:
+    def send(self, producer: Producer, topic: str, message: WireMessage) -> None:
         """Sends the next message; its outcome arrives later."""
+        key, value, headers = message
         number, self._number = self._number, self._number + 1
         try:
             producer.produce(
@@ -93,13 +94,12 @@ class Publisher:
         self._cluster = cluster
         self._producer: Producer | None = None
 
-    def publish(
-        self,
-        topic: str,
-        messages: Iterable[tuple[bytes, bytes]],
-        headers: Sequence[tuple[str, bytes]] = (),
-    ) -> list[AppendedMessage]:
-        """Write (key, value) messages in order, each with ``headers``, and wait until they are acknowledged.
+    def publish(self, topic: str, messages: Iterable[tuple[bytes, bytes]]) -> list[AppendedMessage]:
+        """``publish_all`` for messages without headers."""
+        return self.publish_all(topic, ((key, value, ()) for key, value in messages))
+
+    def publish_all(self, topic: str, messages: Iterable[WireMessage]) -> list[AppendedMessage]:
+        """Write messages in order, and wait until they are acknowledged.
 
         Returns those that the broker has stamped with its own time: all or none, by the topic's setting.
 
@@ -109,35 +109,36 @@ class Publisher:
             KafkaException: the broker rejected one of them.
         """
         sent = list(messages)
-        appended, refused = self._send(topic, sent, headers)
+        appended, refused = self._send(topic, sent)
         if refused and len(sent) > 1:
             # The limit is that of a batch of messages: alone most of them fit.
-            again = [self._send(topic, [message], headers) for message in refused]
+            again = [self._send(topic, [message]) for message in refused]
             appended += [message for some, _ in again for message in some]
             refused = [message for _, some in again for message in some]
         if refused:
-            largest = max(len(key) + len(value) for key, value in refused)
-            enough = largest + sum(len(name) + len(value) for name, value in headers) + _FRAME_BYTES
+            largest = max(map(_size, refused))
             raise MessageTooLargeError(
                 f"{len(refused)} messages of up to {largest} bytes are refused as too large",
                 where=topic,
-                fix=change_line(Connection(self._cluster), topic, f"max.message.bytes={enough}"),
+                fix=change_line(
+                    Connection(self._cluster), topic, f"max.message.bytes={largest + _FRAME_BYTES}"
+                ),
             )
         return appended
 
     def publish_row(self, topic: str, row: OutputRow) -> list[AppendedMessage]:
         """``publish`` for a message of the job."""
-        return self.publish(topic, [(row.key, row.value or b"")], row.headers)
+        return self.publish_all(topic, [(row.key, row.value or b"", row.headers)])
 
     def _send(
-        self, topic: str, messages: Sequence[tuple[bytes, bytes]], headers: Sequence[tuple[str, bytes]]
-    ) -> tuple[list[AppendedMessage], list[tuple[bytes, bytes]]]:
+        self, topic: str, messages: Sequence[WireMessage]
+    ) -> tuple[list[AppendedMessage], list[WireMessage]]:
         """What the broker has stamped, and the messages that it has refused as too large."""
         if self._producer is None:
             self._producer = Connection(self._cluster).producer()
         delivery = _Delivery(time.monotonic())
-        for key, value in messages:
-            delivery.send(self._producer, topic, key, value, headers)
+        for message in messages:
+            delivery.send(self._producer, topic, message)
         self._producer.flush(_FLUSH_SECONDS)
         if len(delivery.outcomes) < len(messages):
             # The old producer would send them later, perhaps after newer messages.
@@ -153,6 +154,11 @@ class Publisher:
             if error.code() not in _TOO_LARGE:
                 raise KafkaException(error)
         return delivery.appended, [messages[number] for number in sorted(failed)]
+
+
+def _size(message: WireMessage) -> int:
+    key, value, headers = message
+    return len(key) + len(value or b"") + sum(len(name) + len(text) for name, text in headers)
 
 
 #: Above every message that the job writes: a group's document has at most 256 KiB, a dead letter two excerpts of

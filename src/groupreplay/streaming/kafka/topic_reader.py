@@ -134,11 +134,9 @@ def _records(consumer: Consumer, connection: Connection, seconds: float) -> list
 
 
 def batch_of(messages: Sequence[Message]) -> pa.RecordBatch:
-    """Messages as rows of ``ROW_SCHEMA``."""
+    """Messages of one partition, at least one, as rows of ``ROW_SCHEMA``."""
     stamps = [message.timestamp() for message in messages]
     columns = [
-        [message.topic() for message in messages],
-        [message.partition() for message in messages],
         [message.offset() for message in messages],
         [at for _, at in stamps],
         # librdkafka numbers timestamp types from 1, Kafka from 0.
@@ -146,5 +144,9 @@ def batch_of(messages: Sequence[Message]) -> pa.RecordBatch:
         [message.key() for message in messages],
         [message.value() for message in messages],
     ]
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, ROW_SCHEMA, strict=True)]
+    topic, partition, *fields = ROW_SCHEMA
+    # Calls of the client are what reading costs, and these two are the same for all.
+    place = ((messages[0].topic(), topic), (messages[0].partition(), partition))
+    arrays = [pa.repeat(pa.scalar(value, field.type), len(messages)) for value, field in place]
+    arrays += [pa.array(values, field.type) for values, field in zip(columns, fields, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=ROW_SCHEMA)

@@ -173,8 +173,16 @@ def probe(
         return stop.exit_code
 
 
-def keep_probing(target: ProbeTarget, on_round: Callable[[ProbeRound], None], stop: StopRequest) -> None:
-    """Probe and write the rounds until ``stop``; ``on_round`` receives each one that was written."""
+def keep_probing(
+    target: ProbeTarget,
+    on_round: Callable[[ProbeRound], None],
+    stop: StopRequest,
+    on_ends: Callable[[Sequence[ProbeMessage]], None] = lambda _: None,
+) -> None:
+    """Probe and write the rounds until ``stop``; ``on_round`` receives each one that was written.
+
+    ``on_ends`` gets the ends of partitions, from a thread of its own, if they go to no topic.
+    """
     clock = BrokerClock()
     publish = None if target.topic is None else _Publishing(Publisher(target.sink), target.topic, clock)
 
@@ -189,7 +197,7 @@ def keep_probing(target: ProbeTarget, on_round: Callable[[ProbeRound], None], st
         write=publish or (lambda _: None),
         on_round=on_round,
     )
-    threads = [prober, *_ends_threads(target, clock)]
+    threads = [prober, *_ends_threads(target, clock, on_ends)]
     for thread in threads:
         thread.start(at_once=True)
     while not stop.wait(1.0):
@@ -198,10 +206,12 @@ def keep_probing(target: ProbeTarget, on_round: Callable[[ProbeRound], None], st
         thread.close(2.0)
 
 
-def _ends_threads(target: ProbeTarget, clock: BrokerClock) -> Iterator[Background]:
+def _ends_threads(
+    target: ProbeTarget, clock: BrokerClock, on_ends: Callable[[Sequence[ProbeMessage]], None]
+) -> Iterator[Background]:
     """The thread that records the ends of partitions, with clients of its own; none if they are not recorded."""
     seconds, topic = target.ends_interval_seconds, target.topic
-    if seconds is None or topic is None:
+    if seconds is None:
         return
     publisher = Publisher(target.sink)
     recorder = ends_recorder(
@@ -209,11 +219,16 @@ def _ends_threads(target: ProbeTarget, clock: BrokerClock) -> Iterator[Backgroun
         cluster_id=target.cluster_id,
         clock=clock.now_ms,
         interval_seconds=seconds,
-        left_out={topic},
+        left_out=() if topic is None else {topic},
     )
-    yield ends_thread(
-        recorder, lambda messages: publisher.publish(topic, map(encode_message, messages)), seconds
-    )
+
+    def publish(messages: Sequence[ProbeMessage]) -> None:
+        if topic is None:
+            on_ends(messages)
+        else:
+            publisher.publish(topic, map(encode_message, messages))
+
+    yield ends_thread(recorder, publish, seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,8 +290,8 @@ class ProberProcess:
     """Runs a prober process in the background until closed, and starts it again whenever it ends.
 
     ``on_round`` receives the summary of every round that was written, ``on_answer`` before it the answers of one that
-    goes to no topic. ``on_exit`` is called when the process ended by itself, but not after a ``stop`` request. The
-    pause before a restart grows while the process ends without a round.
+    goes to no topic, and ends. ``on_exit`` is called when the process ended by itself, not after ``stop``. The pause
+    before a restart grows while the process ends without a round.
     """
 
     def __init__(
@@ -363,16 +378,22 @@ def main() -> None:
     task = msgspec.json.decode(sys.stdin.buffer.read(), type=ProberTask)
     configure_logs(task.log_level, task.log_format)
     with stop_requests() as stop:
+        lock = threading.Lock()
 
-        def on_round(taken: ProbeRound) -> None:
-            messages = [taken.summary] if task.topic is not None else taken.messages
+        def write(messages: Sequence[ProbeMessage]) -> None:
+            # Two threads write: a line is whole, and answers stand before their round with at most ends between.
+            lines = b"".join(msgspec.json.encode(message) + b"\n" for message in messages)
             try:
-                sys.stdout.buffer.writelines(msgspec.json.encode(message) + b"\n" for message in messages)
-                sys.stdout.buffer.flush()
+                with lock:
+                    sys.stdout.buffer.write(lines)
+                    sys.stdout.buffer.flush()
             except BrokenPipeError:
                 stop.make()
 
-        keep_probing(task, on_round, stop)
+        def on_round(taken: ProbeRound) -> None:
+            write([taken.summary] if task.topic is not None else taken.messages)
+
+        keep_probing(task, on_round, stop, write)
 
 
 if __name__ == "__main__":

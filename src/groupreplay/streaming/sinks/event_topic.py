@@ -6,7 +6,7 @@ Readers use assigned partitions only. A reader that joined a group would appear 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -20,7 +20,7 @@ from groupreplay.streaming.contract.messages import OBJECTS, Integer, MessageDec
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, decode_message
 from groupreplay.streaming.engine.group_choice import GroupChoice
 from groupreplay.streaming.engine.replay import EventHead, EventTally, Filter, events_in_order
-from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
+from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection, TopicIdentity
 from groupreplay.streaming.kafka.topic_reader import consume, follow_topic, read_messages
 
 if TYPE_CHECKING:
@@ -157,6 +157,31 @@ class EventTopic:
         if follow:
             rows = self._rows(follow_topic(connection, topic, ends, lambda: False))
             yield from (row.value for row in rows if row.value is not None)
+
+    def identify(self) -> TopicIdentity:
+        """The topic as it is now."""
+        return self._connection.identify(self._topic)
+
+    def starts(self, read_to: Mapping[int, int]) -> dict[int, int]:
+        """Where to go on after these offsets; without any, at the start time, or with new events."""
+        connection, topic, partitions = self._connection, self._topic, self._partitions()
+        firsts = connection.first_offsets(topic, partitions)
+        if read_to:
+            return {number: max(first, read_to.get(number, first)) for number, first in firsts.items()}
+        since_ms = self._wanted.filter.since_ms
+        ends = connection.end_offsets(topic, partitions)
+        if since_ms is None:
+            return ends
+        since = connection.offsets_since(topic, partitions, max(0, since_ms - _SKEW_MS))
+        return {number: end if since[number] < 0 else since[number] for number, end in ends.items()}
+
+    def follow_from(
+        self, starts: Mapping[int, int], until: Callable[[], bool]
+    ) -> Iterator[tuple[dict[int, int], list[bytes]]]:
+        """Offsets behind what was read, and the events in it that are shown; ``until`` is asked all the time."""
+        for batch in follow_topic(self._connection, self._topic, starts, until):
+            number, last = batch["partition"][-1].as_py(), batch["offset"][-1].as_py()
+            yield {number: last + 1}, [row.value for row in self._rows([batch]) if row.value is not None]
 
     def latest_time(self) -> str | None:
         """The latest time of the last events of each partition; None if there are none."""

@@ -11,6 +11,7 @@ from functools import cache, partial
 from socket import gethostname
 from typing import TYPE_CHECKING, Final
 
+from groupreplay.state.phrases import timestamp
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.clock import BrokerClock
 from groupreplay.streaming.base.errors import GroupReplayError, PassingError
@@ -23,6 +24,7 @@ from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.kafka.rights import require, sink_rights, source_rights
 from groupreplay.streaming.prober.service import read_clock
+from groupreplay.streaming.run.handover import Handover
 from groupreplay.streaming.run.identity import Identity, check_identity, first_identity
 from groupreplay.streaming.run.interface import Store
 from groupreplay.streaming.run.job_run import RunParts, run_until_stopped
@@ -59,20 +61,20 @@ _JVM_END_SECONDS: Final = 2.0
 _DRIVER_END_SECONDS: Final = 4.0
 
 
-def run(settings: RunSettings) -> int:
+def run(settings: RunSettings, adopt: Callable[[], Handover] | None = None) -> int:
     """Runs the job until SIGTERM or Ctrl-C, or until a single run has ended; returns the exit code.
 
-    That is 128 + the signal's number, or 0 for a single run.
+    That is 128 + the signal's number, or 0 for a single run. ``adopt`` reads what a new checkpoint begins after.
 
     Raises:
         GroupReplayError: the job cannot start, or has failed for good.
     """
     # Until there is a query nothing has to be finished.
     with stop_requests(patience_seconds=0) as stop:
-        return in_worker(partial(_run, settings, stop))
+        return in_worker(partial(_run, settings, stop, adopt))
 
 
-def _run(settings: RunSettings, stop: StopRequest) -> int:
+def _run(settings: RunSettings, stop: StopRequest, adopt: Callable[[], Handover] | None) -> int:
     rules = RulesWatch(settings.rules)
     preflight.check_machine(settings)
     with ExitStack() as stack:
@@ -91,7 +93,7 @@ def _run(settings: RunSettings, stop: StopRequest) -> int:
         outage = Outage(hindrance=hindrance, stop=stop, show=report_progress)
         while not stop.made:
             try:
-                _try(settings, rules, stop, session, outage)
+                _try(settings, rules, stop, session, outage, adopt)
             except PassingError as error:
                 if not stop.made and not _has_run(settings, session):
                     raise
@@ -129,6 +131,7 @@ def _try(
     stop: StopRequest,
     session: Callable[[], SparkSession],
     outage: Outage,
+    adopt: Callable[[], Handover] | None,
 ) -> None:
     """Checks, then runs; raises ``PassingError`` when a cluster or the disk goes away before the query runs."""
     _require_unlocked(settings, stop)
@@ -157,6 +160,8 @@ def _try(
         parts = process.parts(TopicOwner(messages=job_topic, stop=stop, show=report_progress), ready)
         with checkpoint.locked():
             _require_free_topics(parts.owner, checkpoint, settings)
+            if adopt is not None:
+                _begin_after_watch(adopt, checkpoint, ready, settings.topics.probes)
             run_until_stopped(parts, checkpoint, ready.identity(), stop)
 
 
@@ -309,6 +314,21 @@ def _require_free_topics(owner: TopicOwner, checkpoint: Checkpoint, settings: Ru
         owner.forget_ended(_ended_runs(checkpoint))
     if not settings.take_over:
         owner.require_free()
+
+
+def _begin_after_watch(
+    adopt: Callable[[], Handover], checkpoint: Checkpoint, ready: _Ready, probes: str
+) -> None:
+    """The first start goes on where a watch has ended; later ones where the checkpoint has."""
+    if checkpoint.latest().known() is not None:
+        report_progress("--adopt has no effect: the checkpoint goes on")
+        return
+    # First: a run that is killed before the claim does both again, and answers that are repeated change nothing.
+    former = adopt().give(ready.topic, ready.publisher, probes)
+    begin_after(former, checkpoint, ready.identity())
+    report_progress(
+        f"goes on after the watch, which has handed over all events until {timestamp(former.emitted_to_ms)}"
+    )
 
 
 def _ended_runs(checkpoint: Checkpoint) -> Callable[[RunMessage], bool]:

@@ -7,29 +7,27 @@ write to topics, this process keeps the messages for its own engine. It writes n
 from __future__ import annotations
 
 import logging
-import socket
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
-from groupreplay.state import OFFSETS_TOPIC, Context
+from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.conditions.job_blind import GRANT_DESCRIBE
-from groupreplay.state.policy.context import Redaction
-from groupreplay.state.policy.rules import Policy
 from groupreplay.streaming.base.clock import BrokerClock
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.config.logs import log_settings
-from groupreplay.streaming.config.settings import Cluster, RetentionFlags, TopicNames
+from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.log import LogMarks
 from groupreplay.streaming.contract.messages import Output, OutputRow
+from groupreplay.streaming.contract.partition_ends import EndsRound
+from groupreplay.streaming.contract.partition_ends import TopicEnds as PartitionsOfTopic
 from groupreplay.streaming.contract.probe_messages import ProbeMessage, RoundSummary, encode_message
-from groupreplay.streaming.kafka.broker_config import RetentionWatch
+from groupreplay.streaming.delivery.outlet import Outlet
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.kafka.log_check import LogEnds, last_records
 from groupreplay.streaming.kafka.log_watch import LogWatch, lost_log
@@ -37,37 +35,34 @@ from groupreplay.streaming.prober.service import ProberProcess, ProberTask
 from groupreplay.streaming.run.heartbeat import HeartbeatWriter
 from groupreplay.streaming.run.identity import Identity
 from groupreplay.streaming.run.interface import Batch
-from groupreplay.streaming.run.status import JobIdentity, JobReport
-from groupreplay.streaming.watch.log_reader import Arrived, LogReader
+from groupreplay.streaming.run.status import JobReport
+from groupreplay.streaming.sources.latest_ends import LatestEnds
+from groupreplay.streaming.watch.beginning import (
+    TRIGGER_SECONDS,
+    WatchSettings,
+    first_context,
+    identified,
+    job_identity,
+    without_log,
+)
+from groupreplay.streaming.watch.log_reader import Arrived, LogReader, NoLog
 from groupreplay.streaming.watch.own_messages import OWN_TOPIC
 from groupreplay.streaming.watch.polls import Outcome, Polls, Read
 from groupreplay.streaming.watch.state_file import Memory, Owner, StateFile
-from groupreplay.version import __version__
 
 log = logging.getLogger(__name__)
 
-#: Heartbeats at least this often; the ends of the log are asked for eight times in it.
-_TRIGGER_SECONDS: Final = 4.0
+#: Of a look through the Admin API alone.
+_UNSEEN: Final = (
+    "through the Admin API alone: slow and stuck rebalances of classic groups are reported. Not seen are "
+    "generations, members that come and go, and why, commits, offsets that expire or are deleted, KIP-848, share and "
+    "streams groups, rebalances between two rounds of the prober, and everything from before this start"
+)
 #: Between two polls; a group costs the same for one commit of a poll as for many.
 _PAUSE_SECONDS: Final = 0.5
 _LONGEST_PAUSE_SECONDS: Final = 8.0
 #: After a poll it rests this many times as long: the polls take at most a third of a core while they keep up.
 _REST: Final = 2.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WatchSettings:
-    """What ``watch`` was asked for. ``since_ms``: also events of the past from then on, as far as the log has them."""
-
-    source: Cluster
-    state: Path | None = None
-    since_ms: int | None = None
-    probe_interval_seconds: float | None = 10.0
-    retention: RetentionFlags = field(default_factory=RetentionFlags)
-    policy: Policy = field(default_factory=Policy)
-    labels: Mapping[str, str] = field(default_factory=dict)
-    redaction: Redaction | None = None
-    member_events: bool = False
 
 
 class LogGoneError(GroupReplayError):
@@ -87,12 +82,17 @@ class Follower:
     polls: Polls
     clock: BrokerClock
     deliver: Callable[[Outcome], None]
+    ends: LatestEnds = field(init=False)
     _messages: deque[tuple[bytes, bytes]] = field(default_factory=deque, init=False)
     _job_rows: deque[OutputRow] = field(default_factory=deque, init=False)
     _batches: deque[Batch] = field(default_factory=deque, init=False)
     _number: int = field(default=0, init=False)
     _rights: str = field(default="", init=False)
     _was_caught_up: bool = field(default=False, init=False)
+    _admin: Connection | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        self.ends = LatestEnds(self.identity.cluster_id)
 
     def follow(self, stop: StopRequest) -> None:
         """Reads until ``stop``.
@@ -105,7 +105,7 @@ class Follower:
             self._hand_on(Outcome((), dict(self.polls.pending)))
         log_watch = self._log_watch()
         with ExitStack() as parts:
-            reader = LogReader(Connection(self.settings.source), self.identity.partitions, self.polls.read_to)
+            reader = self._reader()
             parts.callback(reader.close)
             for part in (self._heartbeat(log_watch).background(), log_watch.background()):
                 part.start(at_once=True)
@@ -116,18 +116,25 @@ class Follower:
                 parts.callback(prober.close)
             pause = 0.0
             while not stop.wait(pause):
+                self.polls.forget_left()
                 if (gone := log_watch.found()) is not None:
                     raise _gone(gone)
                 pause = self._poll(reader)
+
+    def _reader(self) -> LogReader | NoLog:
+        if self.settings.admin_only:
+            log.warning("%s", _UNSEEN)
+            return NoLog()
+        return LogReader(Connection(self.settings.source), self.identity.partitions, self.polls.read_to)
 
     def documents(self) -> Iterator[OutputRow]:
         """The documents of what an earlier process has left."""
         return self.polls.engine.documents()
 
-    def _poll(self, reader: LogReader) -> float:
+    def _poll(self, reader: LogReader | NoLog) -> float:
         """Takes what is there; returns for how long to rest."""
         read_ms, began = self.clock.now_ms(), time.monotonic()
-        arrived = reader.read(_PAUSE_SECONDS)
+        arrived = _read(reader)
         taken = time.monotonic()
         messages = [self._messages.popleft() for _ in range(len(self._messages))]
         if arrived.read_to or messages:
@@ -192,18 +199,28 @@ class Follower:
             report=self.report,
             topics=TopicNames(probes=OWN_TOPIC),
             partitions=self.identity.partitions,
-            ends=lambda: log_watch.note(ends.stable()),
+            ends=lambda: self._answering() if self.settings.admin_only else log_watch.note(ends.stable()),
             high_watermarks=ends.high_watermarks,
             progress=lambda: [self._batches.popleft() for _ in range(len(self._batches))],
             publish=self._publish,
             clock=self.clock,
         )
 
+    def _answering(self) -> Mapping[int, int]:
+        """No ends; raises while no broker answers, so that no time passes meanwhile."""
+        self._admin = self._admin or Connection(self.settings.source)
+        self._admin.metadata("cluster", OFFSETS_TOPIC, seconds=TRIGGER_SECONDS)
+        return {}
+
     def _log_watch(self) -> LogWatch:
         source = Connection(self.settings.source)
         return LogWatch(
             era=self.identity.era,
-            lost=lambda: lost_log(dict(self.polls.read_to), _identity(self.identity), source),
+            lost=lambda: (
+                None
+                if self.settings.admin_only
+                else lost_log(dict(self.polls.read_to), _identity(self.identity), source)
+            ),
             last_records=lambda ends: last_records(source, OFFSETS_TOPIC, ends),
             load=lambda: None,
             store=_forget,
@@ -218,10 +235,17 @@ class Follower:
             cluster_id=self.identity.cluster_id,
             interval_seconds=self.settings.probe_interval_seconds or 0.0,
             job_id=self.report.identity.job_id,
+            ends_interval_seconds=self.settings.ends_interval_seconds,
             log_level=level,
             log_format=form,
         )
         answers: list[ProbeMessage] = []
+
+        def take_answer(message: ProbeMessage) -> None:
+            if isinstance(message, PartitionsOfTopic | EndsRound):
+                self.ends.add(message)
+            else:
+                answers.append(message)
 
         def end_round(summary: RoundSummary) -> None:
             # A round is applied as a whole: the summary follows the answers that it covers.
@@ -237,9 +261,22 @@ class Follower:
             answers.clear()
             self.report.prober_restarts += 1
 
-        return ProberProcess(
-            task, on_round=end_round, on_exit=end_process, stop=stop, on_answer=answers.append
-        )
+        return ProberProcess(task, on_round=end_round, on_exit=end_process, stop=stop, on_answer=take_answer)
+
+
+def _read(reader: LogReader | NoLog) -> Arrived:
+    """What arrives. Raises what the reader raises, with what is left without the right to read."""
+    try:
+        return reader.read(_PAUSE_SECONDS)
+    except GroupReplayError as error:
+        if error.exit_code is not ExitCode.AUTHORISATION:
+            raise
+        raise GroupReplayError(
+            error.what,
+            where=error.where,
+            fix=f"{error.fix}; groupreplay watch --admin-only reports without it which classic groups are stuck",
+            exit_code=error.exit_code,
+        ) from None
 
 
 def _gone(gone: GroupReplayError) -> LogGoneError:
@@ -266,14 +303,16 @@ def _identity(topic: TopicIdentity) -> Identity:
 
 
 @contextmanager
-def opened(settings: WatchSettings, deliver: Callable[[Outcome], None]) -> Iterator[Follower]:
+def opened(
+    settings: WatchSettings, deliver: Callable[[Outcome], None], outlets: Sequence[Outlet] = ()
+) -> Iterator[Follower]:
     """A follower that goes on where the state file ends; closes the file.
 
     Raises:
         GroupReplayError: the cluster cannot be reached, the topic cannot be seen, or the file cannot be used.
     """
     connection, clock = Connection(settings.source), BrokerClock()
-    identity = _identified(connection)
+    identity = without_log(connection) if settings.admin_only else identified(connection)
     with ExitStack() as parts:
         file = None if settings.state is None else StateFile(settings.state)
         if file is not None:
@@ -290,63 +329,15 @@ def opened(settings: WatchSettings, deliver: Callable[[Outcome], None]) -> Itera
         follower = Follower(
             settings=settings,
             identity=identity,
-            report=JobReport(_job_identity(settings, owner, now_ms)),
-            polls=Polls(_context(settings, owner, connection), memory, file),
+            report=JobReport(job_identity(settings, owner, now_ms)),
+            polls=Polls(first_context(settings, owner, connection), memory, file, outlets),
             clock=clock,
             deliver=deliver,
         )
-        gone = lost_log(memory.read_to, _identity(identity), connection) if memory.read_to else None
+        is_known = bool(memory.read_to) and not settings.admin_only
+        gone = lost_log(memory.read_to, _identity(identity), connection) if is_known else None
         if gone is not None:
             raise _gone(gone)
+        # The outlets are closed before.
+        parts.callback(follower.polls.forget_left)
         yield follower
-
-
-def _identified(connection: Connection) -> TopicIdentity:
-    """The offsets topic. Raises what ``Connection.identify`` raises, with what is left where the topic is hidden."""
-    try:
-        return connection.identify(OFFSETS_TOPIC)
-    except GroupReplayError as error:
-        if error.exit_code is not ExitCode.DATA:
-            raise
-        raise GroupReplayError(
-            "the cluster shows no offsets topic: no group has committed yet, this login may not see it, or a hosted "
-            "Kafka hides it or has it under another name",
-            where=f"{OFFSETS_TOPIC}, {connection.cluster.bootstrap_servers}",
-            fix="groupreplay probe --once shows without it which classic groups are rebalancing; to see the topic: "
-            f"{error.fix}",
-            exit_code=ExitCode.DATA,
-        ) from None
-
-
-def _job_identity(settings: WatchSettings, owner: Owner, now_ms: int) -> JobIdentity:
-    return JobIdentity(
-        cluster_id=owner.cluster_id,
-        era=owner.era,
-        job_id=owner.job_id,
-        run_id=uuid.uuid4().hex,
-        first_start_ms=owner.first_start_ms,
-        started_ms=now_ms,
-        trigger_seconds=_TRIGGER_SECONDS,
-        host=socket.gethostname(),
-        checkpoint="" if settings.state is None else str(settings.state),
-    )
-
-
-def _context(settings: WatchSettings, owner: Owner, connection: Connection) -> Context:
-    """As the first start of ``run`` has it: events from now on, or from ``since_ms`` on."""
-    since_ms = settings.since_ms
-    return Context(
-        cluster_id=owner.cluster_id,
-        era=owner.era,
-        emit_since_ms=owner.first_start_ms if since_ms is None else since_ms,
-        complete_since_ms=owner.first_start_ms,
-        topic_names=connection.topic_names(),
-        member_events=settings.member_events,
-        probing=settings.probe_interval_seconds is not None,
-        labels=dict(settings.labels),
-        redaction=settings.redaction,
-        policy=settings.policy,
-        release=__version__,
-        job_id=owner.job_id,
-        **RetentionWatch(settings.retention, lambda: connection).known.for_context(),
-    )

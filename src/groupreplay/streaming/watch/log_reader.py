@@ -118,3 +118,15 @@ class LogReader:
                 records += 1
         batches = [batch_of(by_partition[number]) for number in sorted(by_partition)]
         return Arrived(batches, read_to, records, is_full=records >= MOST_RECORDS)
+
+
+class NoLog:
+    """Stands for a log that cannot be read: nothing ever arrives."""
+
+    def read(self, seconds: float) -> Arrived:
+        """Waits, as for a record. All that there is was read: nothing of a partition 0."""
+        time.sleep(seconds)
+        return Arrived([], {0: 0}, 0, is_full=False)
+
+    def close(self) -> None:
+        """Nothing is to be closed."""

@@ -5,6 +5,7 @@ Knows no Kafka client and no clock. The engine is that of ``replay`` and of the 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -15,11 +16,14 @@ import pyarrow as pa
 from groupreplay.state import Context
 from groupreplay.streaming.contract.messages import OutputRow
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, decode_message
+from groupreplay.streaming.delivery.outlet import Outlet
 from groupreplay.streaming.engine.live import Live
 from groupreplay.streaming.engine.replay import EventHead, events_in_order
 from groupreplay.streaming.sources.source import Rows
-from groupreplay.streaming.watch.own_messages import OWN_TOPIC, MessageLog
+from groupreplay.streaming.watch.own_messages import OWN_TOPIC, MessageLog, OpenAnswers
 from groupreplay.streaming.watch.state_file import Change, Memory, StateFile
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,10 +54,16 @@ def _every(_: EventHead) -> bool:
 class Polls:
     """The engine with its memory: ``take`` each poll, then say which events were ``delivered``.
 
-    ``file`` None: nothing outlives the process.
+    ``file`` None: nothing outlives the process. ``outlets`` get what they choose after it was written there.
     """
 
-    def __init__(self, context: Context, memory: Memory, file: StateFile | None = None) -> None:
+    def __init__(
+        self,
+        context: Context,
+        memory: Memory,
+        file: StateFile | None = None,
+        outlets: Sequence[Outlet] = (),
+    ) -> None:
         self.engine = Live(context)
         self.engine.restore(memory.states, memory.waiting)
         self.read_to = dict(memory.read_to)
@@ -62,7 +72,14 @@ class Polls:
         self._own = MessageLog(memory.next_message)
         self._file = file
         self._change = Change()
-        self._next_number = max(memory.pending, default=0) + 1
+        numbers = chain(memory.pending, *memory.outgoing.values())
+        self._next_number = max(numbers, default=0) + 1
+        self._open_answers = OpenAnswers(memory.answers)
+        self._outlets = outlets
+        for outlet in outlets:
+            outlet.send(memory.outgoing.get(outlet.name, {}))
+        for name in memory.outgoing.keys() - {outlet.name for outlet in outlets}:
+            log.warning("%d messages wait for --%s, which is not given", len(memory.outgoing[name]), name)
 
     def take(self, read: Read) -> Outcome:
         """Applies a poll, and writes what it has changed with the events before anybody gets them."""
@@ -75,8 +92,30 @@ class Polls:
         events = dict(enumerate(events_in_order(written, _every), self._next_number))
         self._next_number += len(events)
         self.read_to.update(read.read_to)
+        outgoing = [self._chosen(outlet, written, events) for outlet in self._outlets]
+        if passed_ms is not None:
+            self._change.passed_ms = passed_ms
+        self._change.answers.update(self._open_answers.take(read.messages, written))
         self._remember(read, events)
+        for outlet, messages in zip(self._outlets, outgoing, strict=True):
+            outlet.send(messages)
         return Outcome(written, events, own)
+
+    def _chosen(
+        self, outlet: Outlet, written: Sequence[OutputRow], events: Mapping[int, bytes]
+    ) -> Mapping[int, bytes]:
+        chosen = dict(enumerate(outlet.choose(written, events.values()), self._next_number))
+        self._next_number += len(chosen)
+        self._change.outgoing.update(((outlet.name, number), message) for number, message in chosen.items())
+        return chosen
+
+    def forget_left(self) -> None:
+        """What has left by the outlets since the last call is forgotten."""
+        left = [(outlet.name, number) for outlet in self._outlets for number in outlet.arrived()]
+        for place in left:
+            self._change.leave(*place)
+        if left:
+            self._write()
 
     def delivered(self, numbers: Sequence[int]) -> None:
         """These events have reached their readers, and are forgotten: a process killed before that repeats them."""
@@ -89,6 +128,7 @@ class Polls:
 
     def _remember(self, read: Read, events: Mapping[int, bytes]) -> None:
         if self._file is None:
+            self._change = Change()
             return
         change = self._change
         change.read_to.update(read.read_to)
@@ -98,6 +138,7 @@ class Polls:
 
     def _write(self) -> None:
         if self._file is None:
+            self._change = Change()
             return
         self._change.waiting = self.engine.waiting()
         self._change.next_message = self._own.next_offset

@@ -35,6 +35,10 @@ CREATE TABLE read_to (partition INTEGER PRIMARY KEY, next INTEGER NOT NULL);
 CREATE TABLE states (key BLOB PRIMARY KEY, state BLOB, deadline_ms INTEGER) WITHOUT ROWID;
 CREATE TABLE waiting (number INTEGER PRIMARY KEY, key BLOB NOT NULL, heard_ms INTEGER NOT NULL, packed BLOB NOT NULL);
 CREATE TABLE pending (number INTEGER PRIMARY KEY, event BLOB NOT NULL);
+CREATE TABLE outgoing (
+  outlet TEXT NOT NULL, number INTEGER NOT NULL, message BLOB NOT NULL, PRIMARY KEY (outlet, number)
+) WITHOUT ROWID;
+CREATE TABLE answers (group_id TEXT PRIMARY KEY, messages BLOB NOT NULL) WITHOUT ROWID;
 """
 
 
@@ -55,7 +59,9 @@ _owner: Final = MessageDecoder[Owner](Owner)
 class Memory:
     """The content of a file. ``read_to``: the next offset of each partition; ``next_message``: of the own messages.
 
-    ``pending`` are events that may not have been delivered, by number.
+    ``pending`` are events that may not have been printed, by number; ``outgoing`` messages that may not have left by an
+    outlet, by its name and their number. ``answers`` are those of the prober about groups that are rebalancing.
+    Everything from before ``passed_ms`` was applied.
     """
 
     read_to: Mapping[int, int] = field(default_factory=dict)
@@ -63,11 +69,17 @@ class Memory:
     states: Iterable[KeyState] = ()
     waiting: Sequence[WaitingAnswer] = ()
     pending: Mapping[int, bytes] = field(default_factory=dict)
+    outgoing: Mapping[str, Mapping[int, bytes]] = field(default_factory=dict)
+    answers: Mapping[str, bytes] = field(default_factory=dict)
+    passed_ms: int = 0
 
 
 @dataclass(slots=True)
 class Change:
-    """What one poll has changed, or several of them while the disk was full. ``delivered``: events to forget."""
+    """What one poll has changed, or several of them while the disk was full. ``delivered``: events to forget.
+
+    ``left`` are outgoing messages to forget; ``answers`` empty: the group is rebalancing no more.
+    """
 
     read_to: dict[int, int] = field(default_factory=dict)
     next_message: int = 0
@@ -75,11 +87,20 @@ class Change:
     waiting: Sequence[WaitingAnswer] = ()
     pending: dict[int, bytes] = field(default_factory=dict)
     delivered: set[int] = field(default_factory=set)
+    outgoing: dict[tuple[str, int], bytes] = field(default_factory=dict)
+    left: set[tuple[str, int]] = field(default_factory=set)
+    answers: dict[str, bytes] = field(default_factory=dict)
+    passed_ms: int = 0
 
     def forget(self, number: int) -> None:
         """An event was delivered."""
         if self.pending.pop(number, None) is None:
             self.delivered.add(number)
+
+    def leave(self, outlet: str, number: int) -> None:
+        """A message has left by an outlet."""
+        if self.outgoing.pop((outlet, number), None) is None:
+            self.left.add((outlet, number))
 
 
 class StateFile:
@@ -107,14 +128,11 @@ class StateFile:
         Raises:
             GroupReplayError: it belongs to another cluster, or to a topic that is gone; or nothing can be written.
         """
-        text = self._about("owner")
-        if text is None:
+        first = self.owner()
+        if first is None:
             with self._transaction() as db:
                 _note(db, "owner", msgspec.json.encode(owner))
             return owner
-        first = _owner.decode(text)
-        if first is None:
-            raise _refusal(self.path, sqlite3.DatabaseError("it does not name its cluster"))
         if first.cluster_id != owner.cluster_id:
             raise GroupReplayError(
                 f"the state is that of cluster {first.cluster_id}, this cluster is {owner.cluster_id}",
@@ -124,12 +142,26 @@ class StateFile:
             )
         if (first.era, first.partitions) != (owner.era, owner.partitions):
             raise GroupReplayError(
-                "the state is that of an offsets topic that was created again, or that has more partitions since",
+                "the state is that of a topic that was created again, or that has more partitions since",
                 where=str(self.path),
                 fix=_ANEW,
                 exit_code=ExitCode.DATA,
             )
         return first
+
+    def owner(self) -> Owner | None:
+        """The owner; None before the first start.
+
+        Raises:
+            GroupReplayError: the file is damaged.
+        """
+        text = self._about("owner")
+        if text is None:
+            return None
+        owner = _owner.decode(text)
+        if owner is None:
+            raise _refusal(self.path, sqlite3.DatabaseError("it does not name its cluster"))
+        return owner
 
     def load(self) -> Memory:
         """What was written last; ``states`` can be read once, before the next call.
@@ -148,6 +180,11 @@ class StateFile:
                     for row in db.execute("SELECT key, heard_ms, packed FROM waiting ORDER BY number")
                 ],
                 pending=dict(db.execute("SELECT number, event FROM pending ORDER BY number")),
+                outgoing=_by_outlet(
+                    db.execute("SELECT outlet, number, message FROM outgoing ORDER BY outlet, number")
+                ),
+                answers=dict(db.execute("SELECT group_id, messages FROM answers")),
+                passed_ms=int(self._about("passed_ms") or 0),
             )
         except sqlite3.Error as error:
             raise _refusal(self.path, error) from None
@@ -199,7 +236,23 @@ def _write(db: sqlite3.Connection, change: Change) -> None:
     db.executemany("INSERT INTO waiting (key, heard_ms, packed) VALUES (?, ?, ?)", change.waiting)
     db.executemany("DELETE FROM pending WHERE number = ?", [(number,) for number in change.delivered])
     db.executemany("INSERT OR REPLACE INTO pending VALUES (?, ?)", change.pending.items())
+    db.executemany("DELETE FROM outgoing WHERE outlet = ? AND number = ?", change.left)
+    rows = [(*place, message) for place, message in change.outgoing.items()]
+    db.executemany("INSERT OR REPLACE INTO outgoing VALUES (?, ?, ?)", rows)
+    ended = [(group_id,) for group_id, messages in change.answers.items() if not messages]
+    db.executemany("DELETE FROM answers WHERE group_id = ?", ended)
+    going_on = [(group_id, messages) for group_id, messages in change.answers.items() if messages]
+    db.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?)", going_on)
     _note(db, "next_message", b"%d" % change.next_message)
+    if change.passed_ms:
+        _note(db, "passed_ms", b"%d" % change.passed_ms)
+
+
+def _by_outlet(rows: Iterable[tuple[str, int, bytes]]) -> Mapping[str, Mapping[int, bytes]]:
+    outgoing: dict[str, dict[int, bytes]] = {}
+    for outlet, number, message in rows:
+        outgoing.setdefault(outlet, {})[number] = message
+    return outgoing
 
 
 def _note(db: sqlite3.Connection, name: str, value: bytes) -> None:

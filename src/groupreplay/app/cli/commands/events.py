@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 import click
@@ -38,6 +40,7 @@ from groupreplay.app.cli.inputs import (
 )
 from groupreplay.app.cli.options import (
     declared_as,
+    file_flag,
     groups_flag,
     output_flag,
     repeated_flag,
@@ -46,6 +49,7 @@ from groupreplay.app.cli.options import (
     time_flag,
     time_zone_flag,
 )
+from groupreplay.app.cli.outlets import WebhookFlags, webhook_flags
 from groupreplay.app.cli.printing_flags import (
     EventLines,
     TimeRange,
@@ -88,6 +92,10 @@ class EventsSettings:
     public_url: str | None = public_url_flag(
         "Address of the live pages (serve): lines of WARN and ERROR end with the page of their group."
     )
+    webhook: WebhookFlags = webhook_flags()
+    webhook_state: Path | None = file_flag(
+        "SQLite file with what was read and has not arrived: a restart goes on where it ended."
+    )
     output: Literal["table", "jsonl"] = output_flag("table", "jsonl")
 
 
@@ -97,7 +105,8 @@ def events_command(settings: EventsSettings) -> int:
 
     Reads the topic group-events on the cluster of the job's topics, without joining a consumer group. With
     --follow, also prints events as they arrive; below them a terminal shows the conditions that are active now.
-    The line of a condition's end has the time of its begin. jsonl prints one unchanged CloudEvent per line.
+    The line of a condition's end has the time of its begin. jsonl prints one unchanged CloudEvent per line. With
+    --webhook each event also goes to a receiver.
     """
     from groupreplay.streaming.sinks.event_topic import EventTopic
 
@@ -107,16 +116,32 @@ def events_command(settings: EventsSettings) -> int:
     times = time_range(settings.since, settings.until, settings.zone, live_end)
     topic = EventTopic(settings.source.need(), settings.topics.events, _wanted(settings, times))
     lines = EventLines(times, settings.output, follows=settings.follow, public_url=settings.public_url)
+    parts = ExitStack()
     try:
-        for value in topic.read(follow=settings.follow):
+        for value in _events(settings, topic, parts):
             lines.print(value)
     finally:
+        parts.close()
         lines.close()
         # Also after an interrupt, which is how --follow ends.
         if topic.unreadable:
             click.echo(f"{topic.unreadable} messages in {settings.topics.events} are not events", err=True)
     # What is followed may still come.
     return ExitCode.OK if settings.follow else _topic_exit_code(settings, times, topic)
+
+
+def _events(settings: EventsSettings, topic: EventTopic, parts: ExitStack) -> Iterator[bytes]:
+    """The events of the topic; each goes to the receiver first, if there is one."""
+    outlet = settings.webhook.outlet(lambda _: True, settings.public_url)
+    if outlet is None:
+        if settings.webhook_state is not None:
+            raise click.UsageError("--webhook-state has no meaning without --webhook.")
+        return topic.read(follow=settings.follow)
+    if not settings.follow:
+        raise click.UsageError("--webhook needs --follow.")
+    from groupreplay.app.cli.forwarding import forwarded
+
+    return forwarded(topic, outlet, settings.webhook_state, parts)
 
 
 def _wanted(settings: EventsSettings, times: TimeRange) -> Wanted:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -66,6 +67,7 @@ def _settings(source: ClusterFlags, sink: ClusterFlags, **values: Any) -> RunSet
     standby=switch(
         "Wait beside another job that writes to the same topics, and go on when it is gone; without one, start at once."
     ),
+    adopt=file_flag("On the first start, go on after a watch that has ended: the file of its --state."),
     once=switch("Read what is there, write all of it, and end; for schedulers. Not with --standby."),
     probe=flag("Ask the brokers which classic groups are rebalancing.", "--probe/--no-probe", default=True),
     probe_interval_seconds=flag(
@@ -104,8 +106,9 @@ def run_command(settings: RunSettings) -> int:
     that was written before its start has been read and evaluated.
     """
     from groupreplay.streaming.spark.job import run
+    from groupreplay.streaming.watch.handover import handover
 
-    return run(settings)
+    return run(settings, None if settings.adopt is None else partial(handover, settings.adopt))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -32,15 +33,18 @@ from groupreplay.app.cli.options import (
     output_flag,
     repeated_flag,
     severity_flag,
+    switch,
     time_flag,
     time_zone_flag,
 )
+from groupreplay.app.cli.outlets import OutputFlags, output_flags
 from groupreplay.app.cli.printing_flags import EventLines, TimeRange, live_end, time_range
 from groupreplay.app.text.times import GivenTime
 from groupreplay.streaming.base.clock import TimeZone, now_ms
 
 if TYPE_CHECKING:
     from groupreplay.app.exporter.feed import Feed
+    from groupreplay.app.serve.answers import GroupLag
     from groupreplay.app.serve.group_answers import KeptAnswers
     from groupreplay.app.serve.local_feed import LocalFeed
     from groupreplay.app.serve.watched_cluster import TopicRecorder, WatchedCluster
@@ -48,7 +52,8 @@ if TYPE_CHECKING:
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags
     from groupreplay.streaming.sinks.event_topic import EventChoice
-    from groupreplay.streaming.watch.follower import Follower, WatchSettings
+    from groupreplay.streaming.watch.beginning import WatchSettings
+    from groupreplay.streaming.watch.follower import Follower
     from groupreplay.streaming.watch.polls import Outcome
 
 #: The flags that have no meaning without pages, by their names in click.
@@ -73,6 +78,7 @@ class WatchFlags:
     )
     min_severity: str = severity_flag()
     output: Literal["table", "jsonl"] = output_flag("table", "jsonl")
+    outputs: OutputFlags = output_flags()
     listen: tuple[str, int] | None = flag(
         "Also serve pages, an API and metrics at this address. One that other machines reach needs --auth-token-file.",
         type=listen_address,
@@ -85,6 +91,21 @@ class WatchFlags:
     )
     probe_interval: float = flag(
         "Time between two probes.", type=click.FloatRange(min=1), default=10.0, metavar="SECONDS"
+    )
+    ends: bool = flag(
+        "Let the prober record the ends of partitions, for the lag of groups on the pages.",
+        "--ends/--no-ends",
+        default=True,
+    )
+    ends_interval: float = flag(
+        "Time between two records of the ends.",
+        type=click.FloatRange(min=1),
+        default=30.0,
+        metavar="SECONDS",
+    )
+    admin_only: bool = switch(
+        "Read no topic: report which classic groups are stuck, by the Admin API alone. For clusters that hide "
+        "__consumer_offsets."
     )
     retention: RetentionFlags = retention_flags()
     member_events: bool = member_events_flag()
@@ -99,7 +120,7 @@ class WatchFlags:
             UsageError: no cluster is named.
             GroupReplayError: a file cannot be used.
         """
-        from groupreplay.streaming.watch.follower import WatchSettings
+        from groupreplay.streaming.watch.beginning import WatchSettings
 
         return WatchSettings(
             source=self.source.need(),
@@ -111,6 +132,9 @@ class WatchFlags:
             labels=self.labels,
             redaction=self.redaction,
             member_events=self.member_events,
+            admin_only=self.admin_only,
+            # Only pages show them.
+            ends_interval_seconds=self.ends_interval if self.ends and self.listen is not None else None,
         )
 
 
@@ -125,6 +149,8 @@ def command(settings: WatchFlags) -> int:
     from groupreplay.streaming.base.process import stop_requests
     from groupreplay.streaming.watch.follower import opened
 
+    if settings.admin_only and not settings.probe:
+        raise click.UsageError("--admin-only is the prober alone: leave out --no-probe.")
     if settings.listen is None and (useless := [name for key, name in _OF_PAGES.items() if is_typed(key)]):
         raise click.UsageError(f"{useless[0]} has no meaning without --listen.")
     token = None if settings.listen is None else _token(settings.listen[0], settings.auth_token_file)
@@ -134,6 +160,8 @@ def command(settings: WatchFlags) -> int:
         lines = EventLines(times, settings.output, follows=True)
         parts.callback(lines.close)
 
+        outlets = settings.outputs.outlets(chosen.shows, settings.source.need())
+
         def deliver(outcome: Outcome) -> None:
             for take in takers:
                 take(outcome)
@@ -142,7 +170,10 @@ def command(settings: WatchFlags) -> int:
                     lines.print(event)
 
         takers = list[Callable[["Outcome"], None]]()
-        follower = parts.enter_context(opened(settings.watch_settings(times), deliver))
+        follower = parts.enter_context(opened(settings.watch_settings(times), deliver, outlets))
+        for outlet in outlets:
+            outlet.start()
+            parts.callback(outlet.close)
         if settings.listen is not None:
             takers.append(_served(settings, settings.listen, follower, parts, token))
         follower.follow(stop)
@@ -218,6 +249,19 @@ def _taking(follower: Follower, answers: KeptAnswers, feed: LocalFeed) -> Callab
     return take
 
 
+def _lag(follower: Follower, group_id: str) -> GroupLag | None:
+    """The lag of a group now, by the ends that the prober has found; None: it has found none."""
+    from groupreplay.app.inspection.group_lag import group_lag, lag_fields
+    from groupreplay.app.serve.answers import GroupLag
+
+    group = follower.polls.engine.group(group_id)
+    if group is None or not follower.ends:
+        return None
+    at_ms = follower.clock.now_ms()
+    records, time, unknown = group_lag(follower.ends, at_ms, group.describe())
+    return GroupLag(at_ms=at_ms, unknown=unknown, **lag_fields(records, time))
+
+
 def _cluster(
     settings: WatchFlags, follower: Follower, answers: KeptAnswers, parts: ExitStack
 ) -> tuple[WatchedCluster, LocalFeed]:
@@ -247,6 +291,7 @@ def _cluster(
         redaction=settings.redaction,
         feed_of=feed_of,
         answers=answers,
+        lag_of=partial(_lag, follower),
     )
     parts.callback(cluster.close)
     return cluster, feeds[0]

@@ -1,0 +1,50 @@
+"""What a ``run`` with a new checkpoint takes over from a ``watch``: where that has ended, and what only it was told."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.kafka.clients import TopicIdentity
+from groupreplay.streaming.kafka.publisher import Publisher
+from groupreplay.streaming.run.identity import NEW_CHECKPOINT
+from groupreplay.streaming.run.standby import FormerJob
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Handover:
+    """``former``: the watch, as a job that wrote to the topics is known. ``where``: its file.
+
+    ``answers`` are keys and values of the prober's answers about groups that are rebalancing: the log does not have
+    them, and a condition that they have begun has their time in its id.
+    """
+
+    where: str
+    former: FormerJob
+    answers: tuple[tuple[bytes, bytes], ...] = ()
+
+    def give(self, topic: TopicIdentity, publisher: Publisher, probes: str) -> FormerJob:
+        """Writes the answers to the topic of probes; the watch, after which the state begins.
+
+        Raises:
+            GroupReplayError: the file is that of another log, or the topic cannot be written.
+        """
+        if (self.former.cluster_id, self.former.era) != (topic.cluster_id, topic.era):
+            raise GroupReplayError(
+                "the state is that of another cluster, or of an offsets topic that was created again",
+                where=self.where,
+                fix="leave out --adopt: the state is then built anew from the log",
+                exit_code=ExitCode.USAGE,
+            )
+        publisher.publish(probes, self.answers)
+        return self.former
+
+
+def nothing_to_adopt(where: str) -> GroupReplayError:
+    """The error for a file that is missing or has never read anything."""
+    return GroupReplayError(
+        "there is no state of a watch to take over",
+        where=where,
+        fix=f"give --adopt the file of watch --state, or leave it out; {NEW_CHECKPOINT}",
+        exit_code=ExitCode.USAGE,
+    )

@@ -1,0 +1,101 @@
+"""How a ``watch`` begins: its settings, the log that it follows, and the context of its events."""
+
+from __future__ import annotations
+
+import socket
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from groupreplay.state import OFFSETS_TOPIC, Context
+from groupreplay.state.policy.context import Redaction
+from groupreplay.state.policy.rules import Policy
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.config.settings import Cluster, RetentionFlags
+from groupreplay.streaming.kafka.broker_config import RetentionWatch
+from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
+from groupreplay.streaming.run.status import JobIdentity
+from groupreplay.streaming.watch.state_file import Owner
+from groupreplay.version import __version__
+
+#: Heartbeats at least this often; the ends of the log are asked for eight times in it.
+TRIGGER_SECONDS: Final = 4.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchSettings:
+    """What ``watch`` was asked for. ``since_ms``: also events of the past from then on, as far as the log has them.
+
+    ``admin_only``: the log cannot be read, and only the prober's answers are applied.
+    """
+
+    source: Cluster
+    state: Path | None = None
+    since_ms: int | None = None
+    probe_interval_seconds: float | None = 10.0
+    ends_interval_seconds: float | None = None
+    retention: RetentionFlags = field(default_factory=RetentionFlags)
+    policy: Policy = field(default_factory=Policy)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    redaction: Redaction | None = None
+    member_events: bool = False
+    admin_only: bool = False
+
+
+def without_log(connection: Connection) -> TopicIdentity:
+    """Stands for the topic in ids and in the state file."""
+    return TopicIdentity(connection.cluster_id(), OFFSETS_TOPIC, "admin-only", partitions=0, leaders={})
+
+
+def identified(connection: Connection) -> TopicIdentity:
+    """The offsets topic. Raises what ``Connection.identify`` raises, with what is left where the topic is hidden."""
+    try:
+        return connection.identify(OFFSETS_TOPIC)
+    except GroupReplayError as error:
+        if error.exit_code is not ExitCode.DATA:
+            raise
+        raise GroupReplayError(
+            "the cluster shows no offsets topic: no group has committed yet, this login may not see it, or a hosted "
+            "Kafka hides it or has it under another name",
+            where=f"{OFFSETS_TOPIC}, {connection.cluster.bootstrap_servers}",
+            fix=f"groupreplay watch --admin-only reports without it which classic groups are stuck; to see the topic: "
+            f"{error.fix}",
+            exit_code=ExitCode.DATA,
+        ) from None
+
+
+def job_identity(settings: WatchSettings, owner: Owner, now_ms: int) -> JobIdentity:
+    """What this process is in its own heartbeats."""
+    return JobIdentity(
+        cluster_id=owner.cluster_id,
+        era=owner.era,
+        job_id=owner.job_id,
+        run_id=uuid.uuid4().hex,
+        first_start_ms=owner.first_start_ms,
+        started_ms=now_ms,
+        trigger_seconds=TRIGGER_SECONDS,
+        host=socket.gethostname(),
+        checkpoint="" if settings.state is None else str(settings.state),
+    )
+
+
+def first_context(settings: WatchSettings, owner: Owner, connection: Connection) -> Context:
+    """As the first start of ``run`` has it: events from now on, or from ``since_ms`` on."""
+    since_ms = settings.since_ms
+    return Context(
+        cluster_id=owner.cluster_id,
+        era=owner.era,
+        emit_since_ms=owner.first_start_ms if since_ms is None else since_ms,
+        complete_since_ms=owner.first_start_ms,
+        topic_names=connection.topic_names(),
+        member_events=settings.member_events,
+        probing=settings.probe_interval_seconds is not None,
+        labels=dict(settings.labels),
+        redaction=settings.redaction,
+        policy=settings.policy,
+        release=__version__,
+        job_id=owner.job_id,
+        **RetentionWatch(settings.retention, lambda: connection).known.for_context(),
+    )
