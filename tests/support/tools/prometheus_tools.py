@@ -20,7 +20,6 @@ _PACKAGES = {
     "prometheus": ("prometheus",),
     "promtool": ("prometheus", "promtool"),
     "amtool": ("prometheus-alertmanager",),
-    "prometheus-alertmanager": ("prometheus-alertmanager",),
 }
 
 
@@ -35,10 +34,10 @@ def prometheus_tool(name: str) -> str:
 
 
 def alertmanager() -> str:
-    """The path of Alertmanager: that of Debian, else Go builds it once; skips the test without either."""
+    """The path of Alertmanager, which Go builds once where there is none; skips the test without Go."""
     folder = cache_folder() / f"alertmanager-{_ALERTMANAGER.rpartition('@')[2]}"
     program, go = folder / "bin" / "alertmanager", shutil.which("go")
-    if found := shutil.which("alertmanager") or _unpacked("prometheus-alertmanager"):
+    if found := shutil.which("alertmanager"):
         return found
     if not program.exists():
         if go is None:
