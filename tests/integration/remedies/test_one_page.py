@@ -186,7 +186,7 @@ def test_one_condition_is_one_page(loopback: Loopback) -> None:
     assert chat - {SLOW} == {STUCK, WEDGED}
 
 
-@pytest.mark.parametrize("loopback", ["120s"], indirect=True)
+@pytest.mark.parametrize("loopback", ["60s"], indirect=True)
 def test_one_incident_is_one_page(loopback: Loopback) -> None:
     """Thirty groups are stuck, then an incident is known: its page alone is told, and one resolved when it is over."""
     groups = [f"g-{number}" for number in range(30)]
@@ -205,7 +205,7 @@ def test_one_incident_is_one_page(loopback: Loopback) -> None:
     wait_until(lambda: scrapes(loopback, alerts) == 0, SECONDS, pause=0.2)
     wait_until(lambda: any(one["receiver"] == "pager" for one in loopback.told), SECONDS, pause=0.2)
     # Longer than the routes of conditions wait.
-    wait_until(lambda: scrapes(loopback, "sum_over_time(up[140s:1s])") >= 125, 2 * SECONDS, pause=1.0)
+    wait_until(lambda: scrapes(loopback, "sum_over_time(up[80s:1s])") >= 70, 2 * SECONDS, pause=1.0)
     loopback.show(stable(), groups)
     wait_until(lambda: loopback.told[-1]["status"] == "resolved", SECONDS, pause=0.2)
 
