@@ -1,5 +1,7 @@
 """Takes the screenshots of README.md, docs/report.md and docs/serve.md: ``make screenshots``; needs Chromium.
 
+``python docs/screenshots.py NAME.png ...`` takes only these. pngquant makes them smaller, if it is installed.
+
 The captures are simulated with fixed seeds, so the same code gives the same pictures but for the fonts of the machine.
 """
 
@@ -35,8 +37,8 @@ SHOTS: Final[dict[str, tuple[str, list[str], str | None, dict[str, Any]]]] = {
         {"viewport": {"width": 1280, "height": 860}, "color_scheme": "dark"},
     ),
     "report-all.png": (
-        "mixed",
-        ["--groups", "60", "--seconds", "14400", "--seed", "3"],
+        "unwritable",
+        ["--groups", "12", "--seconds", "5400", "--seed", "3"],
         None,
         {"viewport": {"width": 1280, "height": 640}},
     ),
@@ -127,15 +129,26 @@ def shoot(address: str, image: Path, settings: dict[str, Any], ready: str = "htm
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=120_000)
         opened = browser.new_page(**settings)
+        opened.set_default_timeout(600_000)
         opened.goto(address)
         opened.wait_for_selector(ready, state="attached")
         opened.screenshot(path=image)
         browser.close()
+    shrink(image)
+
+
+def shrink(image: Path) -> None:
+    """A palette of 256 colours makes a third of a picture; without pngquant it stays as it is."""
+    if (program := shutil.which("pngquant")) is not None:
+        words = ["--force", "--skip-if-larger", "--strip", "--output", image, "256", image]
+        # 98: the result would be larger.
+        subprocess.run([program, *words], check=False)
 
 
 def main() -> None:
-    """All screenshots."""
+    """All screenshots, or those that are named."""
     IMAGES.mkdir(exist_ok=True)
+    chosen_names = sys.argv[1:] or [*SHOTS, *LIVE]
     with tempfile.TemporaryDirectory() as scratch:
         captures: dict[tuple[str, ...], Path] = {}
 
@@ -148,12 +161,16 @@ def main() -> None:
             return path
 
         for name, (scenario, flags, group, settings) in SHOTS.items():
+            if name not in chosen_names:
+                continue
             page = Path(scratch) / f"{name}.html"
             chosen = ["--all-groups"] if group is None else ["--group", group]
             groupreplay("report", "--from-file", simulated(scenario, flags), *chosen, "-o", page)
             shoot(page.as_uri(), IMAGES / name, settings)
         kept: dict[str, Capture] = {}
         for name, (scenario, flags, now_s, path, settings) in LIVE.items():
+            if name not in chosen_names:
+                continue
             if scenario not in kept:
                 more = {"retention_ms": EXPIRY_RETENTION_MS} if flags is EXPIRY else {}
                 kept[scenario] = Capture(simulated(scenario, flags), now_s, **more)

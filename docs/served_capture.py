@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -30,11 +31,13 @@ from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.sources.capture import read_captures
 from groupreplay.streaming.sources.source import Rows
 from groupreplay.timeline.document import TimelineDocument
-from support.pictures.live_pages import live_site
+from support.pictures.live_pages import RunningTime, live_site
 from support.pictures.timelines import SOURCE
 
 #: Of the simulated brokers; `--scenario expiry` has its own.
 _RETENTION_MS = 7 * 86_400_000
+#: The time of the pages is so many times slower than that of the clock.
+_SLOWER = 20
 
 
 class Written:
@@ -108,8 +111,13 @@ def served_captures(captures: Mapping[str, Capture]) -> Iterator[str]:
             group, since_ms, min(until_ms or sys.maxsize, self.cluster.clock())
         )
 
+    def slow(self: RunningTime) -> int:
+        """A busy machine needs minutes for a picture: they must not pass on it."""
+        return self.begin_ms + int((time.monotonic() - self._begun) * 1_000 / _SLOWER)
+
     with (
         tempfile.TemporaryDirectory() as folder,
+        patch.object(RunningTime, "__call__", slow),
         patch.object(LiveTimelines, "document", document),
         patch.object(CommitSample, "counts", lambda _: first.commits),
         live_site(Path(folder), first.end_ms, list(captures)) as site,

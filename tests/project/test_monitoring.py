@@ -169,9 +169,11 @@ def test_the_page_names_the_address_to_replace() -> None:
 
 
 def test_alertmanager_takes_its_configuration() -> None:
-    """Amtool accepts the file, and routes conditions by their id and severity."""
+    """Amtool accepts the file, and routes incidents and conditions by their severity."""
     assert "SUCCESS" in amtool("check-config", ALERTMANAGER)
     routes = {
+        ("alertname=ConsumerGroupIncident", "incident_id=i", "severity=critical"): "pager,chat",
+        ("alertname=ConsumerGroupIncident", "incident_id=i", "severity=warning"): "chat",
         ("condition_id=i", "severity=critical"): "pager,chat",
         ("condition_id=i", "severity=warning"): "chat",
         ("alertname=GroupReplayJobDown", "severity=critical"): "pager",

@@ -173,6 +173,17 @@ def all_groups_stop_and_all_read_one_topic() -> Population:
     return population
 
 
+@_story(Expected(groups=40, shared="", kind="commits.paused", severity="INFO", certainty="inferred"))
+def all_groups_stop_in_two_waves() -> Population:
+    """All groups stop in two waves."""
+    population = Population.of(40, topic="orders")
+    population.lives()
+    for groups, at_ms in ((population.groups[:15], AT), (population.groups[15:], AT + 25 * SECOND)):
+        for group, began_ms in _spread(groups, 5 * SECOND, at_ms):
+            population.pauses(group, began_ms, until_ms=AT + 20 * MINUTE)
+    return population
+
+
 @_story(
     Expected(groups=21, shared="topic orders", kind="commits.paused", severity="INFO", certainty="inferred")
 )

@@ -144,6 +144,23 @@ def test_a_suspect_that_was_removed_is_named_first() -> None:
     assert list(findings.blames(conditions(told), read_events(told), LANES)) == [1]
 
 
+def test_who_was_removed_was_waited_for() -> None:
+    """Also a member that is no suspect: it committed when it learned of the rebalance, and did not rejoin."""
+    suspects = [{"member_id": "m-a", "reason": "no_commit_since_start"}]
+    told = [
+        event(
+            "rebalance.stuck", 60, "ERROR", status="firing", suspects=suspects, reason="not_joined", **STUCK
+        ),
+        event("rebalance.stuck", 120, "ERROR", status="resolved", **STUCK),
+        event("member.left", 120, "WARN", member_id="m-b", reason="rebalance_timeout"),
+    ]
+    ((slot, (blame,)),) = findings.blames(conditions(told), read_events(told), LANES).items()
+    assert (slot, blame.text) == (
+        1,
+        "rebalance stuck: the coordinator removed it because it did not rejoin, inferred",
+    )
+
+
 def test_blockers_are_proven() -> None:
     """All of them are named, suspects are not."""
     told = [

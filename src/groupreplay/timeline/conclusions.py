@@ -186,15 +186,19 @@ def _suspect(episode: Episode) -> Mapping[str, Any] | None:
 
 
 def did_not_rejoin(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
-    """The likeliest suspect of a rebalance that waits for members to rejoin."""
+    """The likeliest suspect of a rebalance that waits for members to rejoin, or who was removed at its end."""
     if not episode.members or episode.event.text("reason") != "not_joined":
         return None
+    how = "the first of the suspects, by their commits; members at work commit when they learn of a rebalance"
+    left = None if _suspect(episode) else departure_at_end(episode, episode.members, facts)
+    if left is not None:
+        how = "it was removed when the rebalance ended, because it had not rejoined"
     return Conclusion(
         parts=(f"{who(episode.members)} did not come back to poll() when the rebalance began",),
         members=episode.members,
         certainty="inferred",
-        how="the first of the suspects, by their commits; members at work commit when they learn of a rebalance",
-        evidence=evidence_of([episode.event], _probes(episode, facts)),
+        how=how,
+        evidence=evidence_of([episode.event, *([left] if left else [])], _probes(episode, facts)),
     )
 
 
@@ -272,11 +276,14 @@ def _of_members(
 def restarts(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
     """A slot whose process starts again and again."""
     times = len(episode.event.data.get("returned_ms") or episode.event.data.get("restarted_ms") or ())
-    return _of_members(
-        episode,
-        f"{{}} came back {counted(times, 'time')} under a new member id: its process starts again and again",
-        how="the member id is new at each start of a client; the slot is the same",
-    )
+    came, how = f"{{}} came back {counted(times, 'time')} under a new member id", "the slot is the same"
+    if episode.sign == "static.crash_loop":
+        # ClassicGroup.replaceStaticMember keeps the client id and the host of the first process.
+        why = "its process starts again and again, or several processes have this instance id"
+        how = "of the process that replaces a static member without a rebalance no record has the client id or the host"
+        return _of_members(episode, f"{came}: {why}", how=how)
+    how = f"the member id is new at each start of a client; {how}"
+    return _of_members(episode, f"{came}: its process starts again and again", how=how)
 
 
 def one_slot_returns(episode: Episode, facts: VerdictFacts) -> Conclusion | None:

@@ -214,11 +214,14 @@ def _named(
         yield slot, False, f"{_SUSPECTED.get(reason, 'the others may wait for it')}, inferred"
 
 
+#: It was no suspect: it had committed when it learned of the rebalance, and then it did not rejoin.
+_REMOVED: Final = "removed"
 #: What a suspect did, by the reason of ``Suspect``.
 _SUSPECTED: Final[Mapping[str, str]] = {
     "no_commit_since_start": "it did not rejoin",
     "leader_has_not_synced": "it leads the group and did not sync",
     "static_member_absent": "it is a static member that is absent",
+    _REMOVED: "the coordinator removed it because it did not rejoin",
 }
 
 
@@ -227,7 +230,8 @@ def culprit(
 ) -> tuple[int, str] | None:
     """The slot that a classic rebalance most likely waited for, and why it is suspected.
 
-    The suspect that was gone when the rebalance ended, and had not left on purpose; else the first one.
+    The suspect that was gone when the rebalance ended, and had not left on purpose; else who was removed then because
+    it had not rejoined; else the first one.
     """
     suspects = [
         (slot, words(suspect.get("reason")))
@@ -235,14 +239,18 @@ def culprit(
         if (slot := _slot_in(suspect, lanes)) is not None
     ]
     removed = {
-        lanes.slot_of.get(left.text("member_id"))
+        slot: left.text("reason")
         for left in events
         if left.name == "member.left"
         and left.text("reason") in _NOT_ON_PURPOSE
         and bar.until_ms is not None
         and abs(left.time_ms - bar.until_ms) <= SAME_MOMENT_MS
+        and (slot := lanes.slot_of.get(left.text("member_id"))) is not None
     }
-    return next((suspect for suspect in suspects if suspect[0] in removed), suspects[0] if suspects else None)
+    named = [suspect for suspect in suspects if suspect[0] in removed]
+    if not named and event.text("reason") == "not_joined":
+        named = [(slot, _REMOVED) for slot, reason in removed.items() if reason == "rebalance_timeout"]
+    return next(iter(named or suspects), None)
 
 
 _NOT_ON_PURPOSE: Final = frozenset({"rebalance_timeout", "poll_timeout", "session_timeout"})

@@ -19,7 +19,7 @@ from groupreplay.timeline.incident_signals import Attribute, Signal
 #: Begins that follow each other within this time may belong together.
 GAP_MS: Final = 10_000
 #: What lasts longer is no moment.
-_LONGEST_MS: Final = 60_000
+LONGEST_MS: Final = 60_000
 #: Fewer groups are no incident, and without anything that they share not these.
 _LEAST_GROUPS: Final = 3
 _LEAST_WITHOUT_SHARED: Final = 5
@@ -72,6 +72,9 @@ def best_coincidence(signals: Sequence[Signal], around: Surroundings) -> Coincid
         if len(those) < _LEAST_GROUPS:
             continue
         for chain in chains(those):
+            if not _covers(attribute, chain, around):
+                continue
+            # After it: of a hundred thousand groups thousands share something with a few.
             first_ms, last_ms = chain[0].begin_ms - GAP_MS, chain[-1].begin_ms + GAP_MS
             near = signals[bisect_left(begins, first_ms) : bisect_right(begins, last_ms)]
             rank = _rank(attribute, chain, len(groups_of(near)), around)
@@ -89,13 +92,18 @@ def best_coincidence(signals: Sequence[Signal], around: Surroundings) -> Coincid
     return _without_shared(signals, around)
 
 
+def _covers(attribute: Attribute, chain: Sequence[Signal], around: Surroundings) -> bool:
+    """Whether enough of the groups that share something are hit."""
+    least = _LEAST_GROUPS if chain[0].is_trouble else _LEAST_REBALANCED
+    hit = len(groups_of(chain))
+    return hit >= least and hit >= _COVERAGE * around.sharing(attribute)
+
+
 def _rank(attribute: Attribute, chain: Sequence[Signal], near: int, around: Surroundings) -> float | None:
     """The logarithm of the probability that it is chance that so many of these groups are hit; None: it may be."""
-    hit, sharing = len(groups_of(chain)), around.sharing(attribute)
-    sharing = max(sharing, hit)
-    least, both = (_LEAST_GROUPS, _BOTH) if chain[0].is_trouble else (_LEAST_REBALANCED, _BOTH_REBALANCED)
-    if hit < least or hit < _COVERAGE * sharing:
-        return None
+    hit = len(groups_of(chain))
+    sharing = max(around.sharing(attribute), hit)
+    both = _BOTH if chain[0].is_trouble else _BOTH_REBALANCED
     moment = _moment(groups_of(chain), sharing, chain, around)
     shared = log_hypergeometric_tail(hit, max(near, hit), sharing, max(around.groups, sharing, near))
     if moment > _MOMENT or shared > _SHARED or moment + shared > both:
@@ -132,7 +140,7 @@ def chains(signals: Sequence[Signal]) -> Iterator[list[Signal]]:
     chain: list[Signal] = []
     for signal in signals:
         if chain and (
-            signal.begin_ms - chain[-1].begin_ms > GAP_MS or signal.begin_ms - chain[0].begin_ms > _LONGEST_MS
+            signal.begin_ms - chain[-1].begin_ms > GAP_MS or signal.begin_ms - chain[0].begin_ms > LONGEST_MS
         ):
             yield chain
             chain = []
@@ -193,18 +201,18 @@ def pace_of(
 
     def pace(chain: Sequence[Signal]) -> float | None:
         began_ms, last_ms, hit = chain[0].begin_ms, chain[-1].begin_ms, groups_of(chain)
-        before_ms = began_ms - _LONGEST_MS
+        before_ms = began_ms - LONGEST_MS
         first_ms = max(since_ms, before_ms - _HOUR_MS)
         if before_ms - first_ms < _KNOWN_MS and not chain[0].is_trouble:
             return None
         former = signals[bisect_left(begins, first_ms) : bisect_left(begins, before_ms)]
         of_hit = sum(signal.group_id in hit for signal in former)
-        known_ms = max(before_ms - first_ms, _LONGEST_MS)
-        around = max(count(before_ms, began_ms), count(last_ms + 1, last_ms + _LONGEST_MS))
+        known_ms = max(before_ms - first_ms, LONGEST_MS)
+        around = max(count(before_ms, began_ms), count(last_ms + 1, last_ms + LONGEST_MS))
         return max(
             (len(former) + 1) / max(groups, 1) / known_ms,
             of_hit / len(hit) / known_ms,
-            around / max(groups, 1) / _LONGEST_MS,
+            around / max(groups, 1) / LONGEST_MS,
         )
 
     return pace

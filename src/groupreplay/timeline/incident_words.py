@@ -80,7 +80,7 @@ def main_kind(kinds: Mapping[str, int]) -> str:
     return max(kinds, key=rank)
 
 
-def incident_text(incident: Mapping[str, Any], proof: Proof | None) -> str:
+def incident_text(incident: Mapping[str, Any], proof: Proof | None, all_groups: int) -> str:
     """``120 groups stopped committing at 03:50:25 within 2 s; all consume topic orders, and so do 3 of 280 others``."""
     kinds: Mapping[str, int] = incident["kinds"]
     kind, count = main_kind(kinds), incident["group_count"]
@@ -90,6 +90,8 @@ def incident_text(incident: Mapping[str, Any], proof: Proof | None) -> str:
     span_ms = incident["last_began_ms"] - incident["since_ms"]
     within = "in one moment" if span_ms < 1 else f"within {milliseconds(span_ms)}"
     head = f"{counted(count, 'group')} {_did(kind)} at {clock(incident['since_ms'])} {within}{also}"
+    if not incident["shared"] and count >= all_groups:
+        return f"{head}; these are all groups"
     return f"{head}; {_what_is_shared(incident['shared'])}{_proof_text(incident['shared'], proof)}"
 
 

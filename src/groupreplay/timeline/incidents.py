@@ -21,6 +21,7 @@ from groupreplay.state.events.incident_events import Incident, IncidentOpened, I
 from groupreplay.timeline.facts import worst
 from groupreplay.timeline.incident_chance import (
     GAP_MS,
+    LONGEST_MS,
     Coincidence,
     Surroundings,
     best_coincidence,
@@ -216,12 +217,12 @@ class IncidentFinder(msgspec.Struct, kw_only=True):
             while len(self._open) < _MOST_INCIDENTS:
                 left = {signal.id for signal in self._pending.get(is_trouble, ())}
                 near = self._near(is_trouble, [signal for signal in fresh if signal.id in left])
-                if not near:
-                    break
-                coincidence = best_coincidence(near, self._surroundings(is_trouble, near))
+                coincidence = best_coincidence(near, self._surroundings(is_trouble, near)) if near else None
                 if coincidence is None:
                     break
-                self._open_incident(coincidence, step_ms)
+                if (incident := self._continued(coincidence)) is None:
+                    self._open.append(incident := self._opened(coincidence, step_ms))
+                self._gather(incident, coincidence)
         self._forget(step_ms)
 
     def _near(self, is_trouble: bool, fresh: Sequence[Signal]) -> list[Signal]:
@@ -245,10 +246,32 @@ class IncidentFinder(msgspec.Struct, kw_only=True):
             pace=pace_of(self._pending.get(is_trouble, ()), groups, since_ms),
         )
 
-    def _open_incident(self, coincidence: Coincidence, step_ms: int) -> None:
+    def _continued(self, coincidence: Coincidence) -> _Open | None:
+        """The open incident of the same cause: it began within a minute, and nothing else tells the two apart.
+
+        One cause begins in waves: a group is said to have stopped since its last commit. Where the same began in groups
+        that share nothing, what some of them share is no cause, unless the brokers have proven it.
+        """
+        first_ms, last_ms = coincidence.signals[0].begin_ms, coincidence.signals[-1].begin_ms
+        kinds = {signal.kind for signal in coincidence.signals}
+        for incident in self._open:
+            if not (
+                incident.since_ms - LONGEST_MS <= last_ms and first_ms <= incident.last_began_ms + LONGEST_MS
+            ):
+                continue
+            if not incident.shared or incident.shared[:1] == coincidence.shared[:1]:
+                return incident
+            is_same = any(not kinds.isdisjoint(other) for other in incident.groups.values())
+            if is_same and not coincidence.shared and self._proof(incident) is None:
+                incident.shared = ()
+                return incident
+        return None
+
+    @staticmethod
+    def _opened(coincidence: Coincidence, step_ms: int) -> _Open:
         signals = coincidence.signals
         name = f"{coincidence.shared[:1]}{signals[0].id}"
-        incident = _Open(
+        return _Open(
             id=f"incident-{signals[0].begin_ms}-{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()[:12]}",
             shared=coincidence.shared,
             since_ms=signals[0].begin_ms,
@@ -256,10 +279,13 @@ class IncidentFinder(msgspec.Struct, kw_only=True):
             ended_ms=0,
             heard_ms=step_ms,
         )
-        for signal in signals:
+
+    def _gather(self, incident: _Open, coincidence: Coincidence) -> None:
+        """Its signals, and those pending that belong to it."""
+        incident.since_ms = min(incident.since_ms, coincidence.signals[0].begin_ms)
+        for signal in coincidence.signals:
             incident.add(signal)
-        self._open.append(incident)
-        chosen = {signal.id for signal in signals}
+        chosen = {signal.id for signal in coincidence.signals}
         for is_trouble, pending in self._pending.items():
             kept = []
             for signal in pending:
@@ -318,7 +344,7 @@ class IncidentFinder(msgspec.Struct, kw_only=True):
         step = first_step(fields["shared"], self.runbook)
         fact = kind(
             **fields,
-            text=incident_text(fields, proof),
+            text=incident_text(fields, proof, len(self._shared_by.groups)),
             first=step.text,
             command=step.command,
             runbook=step.runbook,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -22,6 +22,7 @@ from groupreplay.app.exporter.feed import Limits
 from groupreplay.streaming.contract.messages import JOB_KEY
 from groupreplay.streaming.local.broker import free_ports
 from groupreplay.streaming.local.process_guard import GuardedProcess
+from groupreplay.streaming.sinks.known_groups import OpenIncident
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from support.job.sink_messages import SINCE_MS, document, job_document, stable, stuck
 from support.kafka.waiting import wait_until
@@ -29,7 +30,7 @@ from support.tools.monitoring_files import ALERTMANAGER, PROMETHEUS, RULES
 from support.tools.prometheus_tools import alertmanager, prometheus_tool
 
 Json = dict[str, Any]
-SECONDS = 60
+SECONDS = 240
 SLOW, STUCK, WEDGED = (f"ConsumerGroupRebalance{name}" for name in ("Slow", "Stuck", "Wedged"))
 
 
@@ -63,16 +64,15 @@ class Loopback:
         self.address = f"127.0.0.1:{self.server.server_address[1]}"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
-    def of(self, receiver: str) -> list[Json]:
-        """What a receiver was told about conditions, in order."""
-        return [
-            one for one in self.told if one["receiver"] == receiver and one["groupLabels"].get("condition_id")
-        ]
+    def of(self, receiver: str, label: str = "condition_id") -> list[Json]:
+        """What a receiver was told about conditions, or by another label, in order."""
+        return [one for one in self.told if one["receiver"] == receiver and one["groupLabels"].get(label)]
 
-    def show(self, made: Any) -> None:
-        """The exporter's page for a group in this state."""
-        picture = TopicsSnapshot()
-        picture.take_state(b"pay", document(made[0], "pay"))
+    def show(self, made: Any, groups: Sequence[str] = ("pay",), incident: OpenIncident | None = None) -> None:
+        """The exporter's page for groups in this state."""
+        picture = TopicsSnapshot(incidents={} if incident is None else {"i": incident})
+        for group in groups:
+            picture.take_state(group.encode(), document(made[0], group))
         picture.take_job(JOB_KEY, job_document(SINCE_MS))
 
         class Measured(Collector):
@@ -85,7 +85,7 @@ class Loopback:
 
 
 @pytest.fixture
-def loopback(tmp_path: Path) -> Iterator[Loopback]:
+def loopback(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Loopback]:
     """The server, with a Prometheus that scrapes it, and an Alertmanager that it tells."""
     programs = prometheus_tool("prometheus"), alertmanager()
     with ExitStack() as exit_:
@@ -94,7 +94,9 @@ def loopback(tmp_path: Path) -> Iterator[Loopback]:
         alerting, scraping = (f"127.0.0.1:{port}" for port in free_ports(2))
         config = yaml.safe_load(ALERTMANAGER.read_text())
         for route in (config["route"], *config["route"]["routes"]):
-            route.update(group_wait="1s", group_interval="1s")
+            # As before, the routes that wait for an incident wait longest.
+            wait = getattr(request, "param", "1s") if route.get("group_wait") == "90s" else "1s"
+            route.update(group_wait=wait, group_interval="1s")
         for receiver in config["receivers"]:
             name, *kinds = receiver
             for kind in kinds:
@@ -179,3 +181,34 @@ def test_one_condition_is_one_page(loopback: Loopback) -> None:
     chat = {alert["labels"]["alertname"] for one in loopback.of("chat") for alert in one["alerts"]}
     # "Slow" may be told before the other one has come; no later.
     assert chat - {SLOW} == {STUCK, WEDGED}
+
+
+@pytest.mark.parametrize("loopback", ["60s"], indirect=True)
+def test_one_incident_is_one_page(loopback: Loopback) -> None:
+    """Thirty groups are stuck, then an incident is known: its page alone is told, and one resolved when it is over."""
+    groups = [f"g-{number}" for number in range(30)]
+    incident = OpenIncident(
+        severity="ERROR",
+        since_ms=SINCE_MS,
+        groups=frozenset(groups),
+        text="30 groups were stuck in a rebalance",
+        first="Look at broker 1.",
+        runbook="r",
+    )
+    loopback.show(stuck(for_ms=200_000), groups)
+    alerts = f'count(ALERTS{{alertname="{STUCK}", alertstate="firing"}})'
+    wait_until(lambda: scrapes(loopback, alerts) == 30, SECONDS, pause=0.2)
+    loopback.show(stuck(for_ms=200_000), groups, incident)
+    wait_until(lambda: scrapes(loopback, alerts) == 0, SECONDS, pause=0.2)
+    wait_until(lambda: loopback.of("pager", "incident_id"), SECONDS, pause=0.2)
+    # Longer than the routes of conditions wait.
+    wait_until(lambda: scrapes(loopback, "sum_over_time(up[80s:1s])") >= 70, 2 * SECONDS, pause=1.0)
+    loopback.show(stable(), groups)
+    wait_until(lambda: loopback.of("pager", "incident_id")[-1]["status"] == "resolved", SECONDS, pause=0.2)
+
+    assert [*loopback.of("pager"), *loopback.of("chat")] == []
+    assert loopback.of("chat", "incident_id") != []
+    pages = loopback.of("pager", "incident_id")
+    assert len({one["groupKey"] for one in pages}) == 1
+    assert [one["status"] for one in pages].count("resolved") == 1
+    assert incident.text in pages[0]["alerts"][0]["annotations"]["description"]

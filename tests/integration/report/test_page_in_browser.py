@@ -317,3 +317,15 @@ def test_the_group_at_the_end(document: TimelineDocument, shown: OpenedPage) -> 
     assert members.splitlines()[-1] == "a\ta\t10.0.0.1\t00:01:00\tt 0-3"
     assert len(partitions.splitlines()) == 2 + len(document.present.partitions)
     assert partitions.splitlines()[2] == "t-0\tnot known\t\ta"
+
+
+def test_many_partitions_do_not_push_the_verdict_down(tmp_path: Path, browser: Browser) -> None:
+    """The tables of the group at its end scroll on a screen, and are whole on paper."""
+    wide = [generation(1, member("a", range(60)), at=BEGIN)]
+    height = "document.querySelectorAll('#present .scroll')[1].offsetHeight"
+    with opened_report(browser, tmp_path, timeline_of(wide, end_ms=BEGIN + MINUTE)) as page:
+        page.page.click("#present-title")
+        assert 100 < page.value(height) < 220
+        page.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        page.page.emulate_media(media="print")
+        assert page.value(height) > 60 * 15

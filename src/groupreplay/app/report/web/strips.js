@@ -36,7 +36,8 @@ const Strips = (() => {
     const span = Math.max(until - since, 1), step = STEPS.find(one => span / one <= most) || span, made = Elements.element("span", null, { class: "axis", "aria-hidden": "true" });
     const offset = zone === "local" ? new Date(since).getTimezoneOffset() * 60000 : 0;
     for (let at = Math.ceil((since - offset) / step) * step + offset; at < until; at += step) {
-      if ((at - since) / span > 0.93) break;
+      // A label needs more of a narrow axis, and would stand in the next column.
+      if ((at - since) / span > 1 - 0.6 / most) break;
       const label = Elements.element("span", step < 86400000 ? Format.clock(at, zone).slice(0, 5) : Format.day(at, zone).slice(5));
       label.style.left = `${100 * (at - since) / span}%`;
       made.append(label);

@@ -98,7 +98,7 @@ const BoardParts = (() => {
     if (past) risk.append(" ", since(past.at_ms));
     if (one.conditions.length > 1) risk.append(element("span", ` +${one.conditions.length - 1}`, { class: "quiet", title: one.conditions.map(each => each.name).join(", ") }));
     what.append(risk);
-    if (one.conditions.length) what.append(" ", element("span", "still going", { class: `badge ${TONES[one.severity]}` }));
+    if (one.conditions.length) what.append(" ", element("span", past ? `${one.conditions[0].name} goes on` : "still going", { class: `badge ${TONES[one.severity]}` }));
     if (one.text) what.append(element("div", safe(one.text, 400), { class: "quiet sentence", title: safe(one.text, 400) }));
     row.append(name, cell(one.type), cell(one.state, { class: `state ${/Rebalanc|Reconcil|Assigning|NotReady/.test(one.state) ? "moving" : ""}` }), cell(one.members === null ? "–" : String(one.members), { class: "number" }), what,
       element("td", null, { class: "wide" }), cell(since(one.rebalanced_ms), { class: "number" }), cell(one.commits === null ? "–" : String(one.commits), { class: "number" }), cell(expiry(one.expires_ms), { class: "number" }));

@@ -233,7 +233,8 @@
   state.newestFirst = true;
   // A page that follows a group begins with now.
   byId("group").prepend(byId("present"));
-  byId("present").open = true;
+  // On a phone they would push the verdict off the screen.
+  byId("present").open = !matchMedia("(max-width: 700px)").matches;
   GroupView.listen();
   Live.listen(begin);
   byId("title").textContent = safe(label) || "(empty group id)";
