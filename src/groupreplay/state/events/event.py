@@ -28,8 +28,8 @@ class Evidence(str, Enum):
 
     LOG = "log"
     PROBE = "probe"
-    BROKER_LOG = "broker_log"
     INFERRED = "inferred"
+    BROKER_LOG = "broker_log"
 
 
 class History(str, Enum):
