@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from dataclasses import fields
 from itertools import count, groupby
 from sys import getsizeof
 from typing import Any, Final, Protocol
@@ -150,11 +151,11 @@ def _message(source: _Source, message: type[Struct]) -> Iterator[str]:
     present = [field for field in wires(message) if field.exists_in(source.form.version)]
     inline = [field for field in present if field.tag is None]
     variables = {field.name: source.variable() for field in inline}
-    for is_number, fields in groupby(inline, key=lambda field: isinstance(field.type, Number)):
+    for is_number, run in groupby(inline, key=lambda field: isinstance(field.type, Number)):
         if is_number:
-            yield from _numbers(source, [*fields], variables)
+            yield from _numbers(source, [*run], variables)
         else:
-            for field in fields:
+            for field in run:
                 yield from source.value(field.type, nullable=field.nullable, into=variables[field.name])
     contents = {field.name: source.name(field.default) for field in wires(message)}
     contents |= {field.name: source.name(field.omitted) for field in present} | variables
@@ -169,6 +170,9 @@ def _message(source: _Source, message: type[Struct]) -> Iterator[str]:
         contents["leftover"] = "data[at:]"
     if issubclass(message, Value):
         contents["early"] = str(source.form.version == EARLY)
+    # What no byte decides, such as the dialect of a record that another reader has read.
+    others = (each for each in fields(message) if each.name not in contents)
+    contents |= {each.name: source.name(each.default) for each in others}
     # Twice as quick as the ``__init__`` of a frozen dataclass.
     setters = {name: source.name(getattr(message, name).__set__) for name in contents}
     yield from (f"{setters[name]}(message, {content})" for name, content in contents.items())
