@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,9 +43,9 @@ def rewritten(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("scenario", ["mixed", "deployment"])
-def test_a_whole_log(tmp_path: Path, scenario: str) -> None:
+def test_a_whole_log(scenario: str) -> None:
     """Every event of every generation, and every loss of an offset, is the same to the byte."""
-    log = simulated_log(tmp_path, scenario, 20, 1_800_000, 3)
+    log = simulated_log(scenario, 20, 1_800_000, 3)
     whole = changed(log, lambda rows: rows)
     redpanda = changed(log, rewritten)
     assert whole.batches != redpanda.batches

@@ -19,7 +19,7 @@ from groupreplay.app.inspection.group_lag import GroupLags, partitions_of
 from groupreplay.app.inspection.group_use import reader_rows
 from groupreplay.app.inspection.groups import group_row
 from groupreplay.app.inspection.history import history
-from groupreplay.app.inspection.lag_history import CommitHistory, current_rows, history_rows
+from groupreplay.app.inspection.lag_history import current_rows, history_rows
 from groupreplay.app.inspection.state_history import state_rows
 from groupreplay.app.report.timelines import TimelineQuery, all_strips, group_timelines
 from groupreplay.app.serve.history import event_queries
@@ -40,10 +40,12 @@ from groupreplay.state import Context
 from groupreplay.state.phrases import timestamp_ms
 from groupreplay.streaming.contract.partition_ends import PartitionEnds
 from groupreplay.streaming.engine.group_choice import GroupChoice
+from groupreplay.streaming.engine.group_log import GroupLogs
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.sources.capture import read_captures
 from groupreplay.streaming.sources.recorded_ends import RecordedEnds
 from groupreplay.streaming.sources.source import Rows
+from groupreplay.timeline.commit_rates import CommitLog
 from groupreplay.timeline.document import TimelineDocument
 from groupreplay.timeline.overview import GroupStrip
 from support.pictures.timelines import SOURCE
@@ -236,8 +238,9 @@ def _lags(
 
     The ends are made up, from each offset with its partition; nothing is known of every fifth partition.
     """
-    ends, commits = RecordedEnds(CLUSTER_ID), CommitHistory(GroupChoice())
-    commits.read(log.rows().batches)
+    ends, group_logs = RecordedEnds(CLUSTER_ID), GroupLogs(GroupChoice())
+    for _ in group_logs.reading(log.rows().batches):
+        pass
     for group in described.values():
         for offset in group["offsets"]:
             end = offset["offset"] + 7 * offset["partition"]
@@ -245,20 +248,27 @@ def _lags(
                 known = PartitionEnds(0, end, end, 1)
                 ends.add_now("id", offset["topic"], offset["partition"], known, at_ms)
     lags = GroupLags(ends, at_ms)
+    logs = group_logs.logs
     return (
-        {group_id: _told_lags(group, lags, commits) for group_id, group in described.items()} if lags else {}
+        {
+            group_id: _told_lags(
+                group, lags, {group_id: logs[group_id].commits()} if group_id in logs else {}
+            )
+            for group_id, group in described.items()
+        }
+        if lags
+        else {}
     )
 
 
 def _told_lags(
-    group: Mapping[str, Any], lags: GroupLags, commits: CommitHistory
+    group: Mapping[str, Any], lags: GroupLags, commits: Mapping[str, CommitLog]
 ) -> dict[str, tuple[int, int]]:
     every, places = GroupChoice(), len(set(partitions_of([group])))
     whole, readers = group_row(group, lags), reader_rows([group], every, lags)
     of_offsets = [offset.get("lag") for offset in lags.beside([group])[0]["offsets"]]
     rows = [row.lag for row in current_rows([group], lags, every)]
-    history = history_rows(commits, lags.ends, every, [lags.at_ms])
-    mine = [row for row in history if row.group_id == group["group_id"]]
+    mine = list(history_rows(commits, lags.ends, every, [lags.at_ms]))
     unread, unknown = (sum(row.lag_unknown or 0 for row in each) for each in (readers, mine))
     return {
         "list": (whole.lag or 0, places - (whole.lag_unknown or 0)),
