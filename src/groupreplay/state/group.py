@@ -78,19 +78,6 @@ class Group:
             group.changed = True
         return group
 
-    @classmethod
-    def from_log(cls, group_id: str, context: Context, records: Observations) -> Group:
-        """The group after all records that the log holds of it, which may have been compacted; no event is emitted."""
-        lost = GroupSnapshot(LogPosition(era=context.era, begun_anew=True))
-        read = cls(group_id, context, lost)
-        read.apply(records, 0)
-        # What waits for the end of the last record's timestamp.
-        read.expire(lost.log.last_timestamp_ms + 1)
-        lost.log.begun_anew = False
-        group = cls.from_snapshot(group_id, context, read.snapshot())
-        group.changed = True
-        return group
-
     def lacks(self, read_to: int) -> bool:
         """Whether it has begun anew, and knows no record that is not among those below this offset."""
         return self._snapshot.log.begun_anew and self._snapshot.log.last_offset < read_to
@@ -359,12 +346,8 @@ class Group:
 
     def _tracker(self, now_ms: int) -> ConditionTracker:
         return ConditionTracker(
-            self.group_id,
-            self._snapshot.conditions.active,
-            self._context.policy.runbook,
-            self._rules.cap_at(now_ms),
-            self._rules.labels.get("runbook"),
-            self._context.redaction,
+            *(self.group_id, self._snapshot.conditions.active, self._context.policy.runbook),
+            *(self._rules.cap_at(now_ms), self._rules.labels.get("runbook"), self._context.redaction),
         )
 
     def _emit_updates(self, updates: Sequence[ConditionUpdate], report: Report) -> list[Event]:
@@ -399,19 +382,18 @@ class Group:
 
     def take_document(self) -> dict[str, Any] | Deleted | None:
         """The document for ``group-states``, if it differs from the one that was taken last; else None."""
-        if self._snapshot.group.phase is Phase.DEAD or self._rules.ignore:
-            if self._snapshot.document_digest == UNKNOWN_DIGEST and self._snapshot.log.pending:
+        snapshot = self._snapshot
+        if snapshot.group.phase is Phase.DEAD or self._rules.ignore:
+            if snapshot.document_digest == UNKNOWN_DIGEST and snapshot.log.pending:
                 # The open operation may create the group: a tombstone would announce a deletion that never was.
                 return None
-            known, self._snapshot.document_digest = self._snapshot.document_digest, b""
+            known, snapshot.document_digest = snapshot.document_digest, b""
             self.changed |= bool(known)
             return DELETED if known else None
-        document = group_document(
-            self.group_id, self._snapshot, self._offsets, self._context, self._rules.labels
-        )
+        document = group_document(self.group_id, snapshot, self._offsets, self._context, self._rules.labels)
         taken = digest(document)
-        if taken == self._snapshot.document_digest:
+        if taken == snapshot.document_digest:
             return None
-        self._snapshot.document_digest = taken
+        snapshot.document_digest = taken
         self.changed = True
         return document

@@ -10,13 +10,7 @@ import msgspec
 import pytest
 from prometheus_client import generate_latest
 
-from groupreplay.app.exporter.collector import (
-    STATES,
-    ShownGroups,
-    measure,
-    policy_labels,
-    shown_groups,
-)
+from groupreplay.app.exporter.collector import STATES, ShownGroups, measure, policy_labels, shown_groups
 from groupreplay.app.exporter.feed import Limits
 from groupreplay.app.exporter.metric_catalog import METERS
 from groupreplay.state.conditions.tracker import group_hash

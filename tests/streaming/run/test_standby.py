@@ -72,10 +72,7 @@ def test_nobody_has_written() -> None:
         # Its own state of days ago does not count any more: it was built anew.
         (
             [
-                says("b", 20, batch=9),
-                claims("a", 7),
-                says("a", 50),
-                claims("b", 50),
+                *(says("b", 20, batch=9), claims("a", 7), says("a", 50), claims("b", 50)),
                 says("b", None, first_start_ms=50),
             ],
             job("b", 50, 50),
@@ -83,9 +80,7 @@ def test_nobody_has_written() -> None:
         # The last words of the run that was replaced come behind the claim.
         (
             [
-                says("a", 50),
-                claims("b", 50),
-                says("a", 60, phase=STOPPED),
+                *(says("a", 50), claims("b", 50), says("a", 60, phase=STOPPED)),
                 says("b", None, first_start_ms=50),
             ],
             job("b", 50, 50),

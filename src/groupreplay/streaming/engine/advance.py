@@ -13,7 +13,7 @@ from groupreplay.state.job.bad_records import BadRecords
 from groupreplay.state.job_watch import JobWatch
 from groupreplay.state.policy.context import Context
 from groupreplay.state.snapshot import group_snapshot
-from groupreplay.state.snapshot.observations import CommitRun, GroupRecord
+from groupreplay.state.snapshot.observations import CommitRun, GroupRecord, Observations
 from groupreplay.state.stored_form import DamagedStateError, SnapshotError
 from groupreplay.streaming.contract.messages import OutputRow
 from groupreplay.streaming.engine import quarantine
@@ -161,7 +161,7 @@ def _advance_group(
     if packed:
         observations = unpack_group(packed)
         if observations.whole is not None and group.lacks(observations.whole[0]):
-            group = Group.from_log(group.group_id, context, observations.whole[1])
+            group = rebuilt(group.group_id, context, observations.whole[1])
             log.warning(
                 "the state of group %r, which was damaged, is built anew from the log", group.group_id[:100]
             )
@@ -183,6 +183,19 @@ def _advance_group(
         deadline_ms=group.next_deadline_ms(),
         rows=rows,
     )
+
+
+def rebuilt(group_id: str, context: Context, records: Observations) -> Group:
+    """The group after all records that the log holds of it, which may have been compacted; no event is emitted."""
+    lost = group_snapshot.GroupSnapshot(group_snapshot.LogPosition(era=context.era, begun_anew=True))
+    read = Group(group_id, context, lost)
+    read.apply(records, 0)
+    # What waits for the end of the last record's timestamp.
+    read.expire(lost.log.last_timestamp_ms + 1)
+    lost.log.begun_anew = False
+    group = Group.from_snapshot(group_id, context, read.snapshot())
+    group.changed = True
+    return group
 
 
 def _event_rows(events: Sequence[Event], recorded_ms: int | None, context: Context) -> list[OutputRow]:

@@ -80,9 +80,7 @@ class JobRun:
         self._store = store
         self._identity = identity
         self._engine = parts.engine(store, parts.partitions)
-        self.stop = stop
-        self.clock = parts.clock
-        self.outage = parts.outage
+        self.stop, self.clock, self.outage = stop, parts.clock, parts.outage
         self.report = JobReport(
             JobIdentity(
                 cluster_id=identity.cluster_id,
@@ -323,12 +321,9 @@ class JobRun:
     def _incidents(self) -> IncidentWatch:
         settings, partitions, read_to = self._settings, self._parts.partitions, self.report.read
         messages = WrittenTopics.of(settings.sink_cluster, settings.topics)
-        # The topic of probes may be read by those from whom names are hidden.
-        rebuild = None
-        if settings.redaction is None:
-            rebuild = state_rebuild(
-                settings.source, settings.sink_cluster, self.probe_filter, partitions, read_to
-            )
+        source, sink, rebuild = settings.source, settings.sink_cluster, None
+        if settings.redaction is None:  # Those from whom names are hidden may read the topic of probes.
+            rebuild = state_rebuild(source, sink, self.probe_filter, partitions, read_to)
         return messages.watch(self.report, self._present.present, self.clock.now_ms, self._store, rebuild)
 
     def _costs(self) -> Iterator[Background]:
@@ -338,14 +333,13 @@ class JobRun:
 
     def _document_sync(self) -> DocumentSync:
         settings, identity = self._settings, self._identity
-        writers = (None, identity.job_id)
         return DocumentSync(
             run=SyncedRun(
                 cluster_id=identity.cluster_id,
                 run_id=self.report.identity.run_id,
                 partitions=self._parts.partitions,
                 probes=settings.topics.probes,
-                is_only_writer=self._parts.owner.last_job_id in writers,
+                is_only_writer=self._parts.owner.last_job_id in (None, identity.job_id),
             ),
             # Connections of its own, because it runs in another thread.
             source=KafkaDocuments(settings.source, settings.sink_cluster, settings.topics),
