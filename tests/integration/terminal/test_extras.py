@@ -58,6 +58,7 @@ MORE = {
     "demo": (),
     "describe": ("--all-groups", *CLUSTER),
     "explain": ("g", *CLUSTER),
+    "ready": ("--to", "consumer", *CLUSTER),
     "report": ("--all-groups", "-o", "live.html", *CLUSTER),
     "coordinator": ("g", *CLUSTER),
     "offsets-file": ("event", *CLUSTER),

@@ -245,7 +245,7 @@ def _lags(
         for offset in group["offsets"]:
             end = offset["offset"] + 7 * offset["partition"]
             if offset["partition"] % 5 != 4:
-                known = PartitionEnds(0, end, end, 1)
+                known = PartitionEnds(0, end, end)
                 ends.add_now("id", offset["topic"], offset["partition"], known, at_ms)
     lags = GroupLags(ends, at_ms)
     logs = group_logs.logs

@@ -29,10 +29,11 @@ from support.serve.http_streams import asked
 def test_limits_of_the_metrics() -> None:
     """Milliseconds of the flag are seconds there; without the flag the job's own trigger decides."""
     fields = {field.name: None for field in dataclasses.fields(serve.ServeSettings)}
+    fields |= {"partition_metrics": False, "kafka_exporter_names": True}
     timeouts = {30_500: 30.5, None: None}
     for milliseconds, seconds in timeouts.items():
         settings = serve.ServeSettings(**{**fields, "max_groups": 7, "heartbeat_timeout": milliseconds})
-        assert settings.limits() == Limits(max_groups=7, timeout_seconds=seconds)
+        assert settings.limits() == Limits(max_groups=7, timeout_seconds=seconds, kafka_exporter_names=True)
 
 
 @pytest.fixture
