@@ -204,7 +204,7 @@ VALUES: Final = {
     "complete_since": '"now"',
     "expiring": '"1h"',
     "from_log_dir": '["OUT"]',
-    "broker_log": '["BROKER_LOG"]',
+    "broker_log": '["LOGGED"]',
     "topic": '["t"]',
     "unused": '"30d"',
     "output_file": '"NEW.parquet"',
@@ -219,7 +219,8 @@ ELSEWHERE: Final = {"decode": {"key_hex", "value_hex"}, "coordinator": {"bootstr
 def files(tmp_path: Path, capture: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     """The files of command lines and settings, by their names there; others are in the folder of the test."""
     monkeypatch.chdir(tmp_path)
-    texts = {"TRACE": "", "KEY": "k" * 32, "PROPERTIES": "client.id=x\n", "RULES": ""}
+    logged = "[2026-01-01 00:00:00,000] INFO [GroupCoordinator 1]: Starting up. (o.a.k.GroupCoordinator)\n"
+    texts = {"TRACE": "", "KEY": "k" * 32, "PROPERTIES": "client.id=x\n", "RULES": "", "LOGGED": logged}
     found = {name: tmp_path / name for name in texts}
     for name, text in texts.items():
         found[name].write_text(text)
