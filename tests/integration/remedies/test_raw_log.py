@@ -15,8 +15,7 @@ from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.raw_log import raw_log
 from groupreplay.streaming.kafka.rights import source_rights
 from support.kafka.secured import SecuredBroker
-from support.machine import installs
-from support.remedies import read_remedy
+from support.remedies import installs, read_remedy
 
 pytestmark = pytest.mark.broker
 
@@ -35,9 +34,7 @@ def read(guarded: SecuredBroker, folder: Path, **changed: str) -> bytes:
     return raw_log(connection, OFFSETS_TOPIC, {number: (0, end)})[number]
 
 
-def test_without_the_library(
-    guarded: SecuredBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_the_library(guarded: SecuredBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The named extra brings it, and with it the batches are read."""
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "aiokafka.errors", None)
