@@ -33,13 +33,15 @@ _COMPARED: Final = frozenset(
 
 def contract() -> dict[str, Any]:
     """The promise of this state of the code, as JSON."""
-    return {
+    promise = {
         "version": groupreplay.__version__,
         "written": {**json_schemas(), "timeline": timeline_schema()},
         "flags": dict(_flags()),
         "exit_codes": {code.name: code.value for code in ExitCode},
         "metrics": {one.name: list(one.labels) for one in METERS},
     }
+    # A default may be a tuple, which the stored promise has as a list.
+    return json.loads(json.dumps(promise))  # type: ignore[no-any-return]
 
 
 def broken_promises(released: Mapping[str, Any], present: Mapping[str, Any]) -> list[str]:

@@ -55,7 +55,9 @@ def exported() -> dict[str, set[str]]:
     for value in [*events(calm_report, "calm"), *events(sick_report, "sick")]:
         picture.take_event(value, START)
     picture.take_event(incident_events()[0], START)
-    picture.take_job(JOB_KEY, job_document(SINCE_MS))
+    job = msgspec.json.decode(job_document(SINCE_MS))
+    job["batch"]["state"]["loaded"] = 2
+    picture.take_job(JOB_KEY, msgspec.json.encode(job))
     blind = [{"condition": "job.blind", "severity": "ERROR", "what": "no_rights", "condition_id": "b"}]
     picture.take_job(CONDITIONS_KEY, msgspec.json.encode({"conditions": blind}))
     limits = Limits(public_url="https://groups.example.com", kafka_exporter_names=True)

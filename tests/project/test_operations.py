@@ -33,7 +33,7 @@ def test_every_check_has_a_row() -> None:
 def test_commands_are_valid() -> None:
     """Each command line of the program has known flags and valid values."""
     lines = [line for block in SHELL for line in block.splitlines() if line.startswith("groupreplay ")]
-    assert [parsed(shlex.split(line)[1:]).info_name for line in lines] == ["check", "run", "run"]
+    assert [parsed(shlex.split(line)[1:]).info_name for line in lines] == ["check", "run", "run", "run"]
 
 
 def test_the_submitted_job() -> None:

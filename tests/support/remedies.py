@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -71,6 +72,18 @@ def read_remedy(key: str, printed: str) -> list[str]:
     read = [filled for one in named if (filled := one.in_(line)) is not None]
     assert read, (key, [one.text for one in named], printed)
     return read[0]
+
+
+def installs(line: str, module: str) -> None:
+    """The extra in a printed ``pip install`` brings the library that has the module."""
+    (extra,) = re.findall(r"pip install 'groupreplay\[(\w+)\]'", line)
+    brought = {
+        re.split(r"[^\w.-]", requirement)[0].lower()
+        for requirement in metadata.requires("groupreplay") or ()
+        if re.search(rf"extra == ['\"]{extra}['\"]", requirement)
+    }
+    owners = {name.lower().replace("_", "-") for name in metadata.packages_distributions()[module]}
+    assert brought & owners, (extra, brought, owners)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

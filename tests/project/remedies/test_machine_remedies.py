@@ -34,7 +34,7 @@ from support.histories.builders import generation, member
 from support.histories.raw_records import commit, log
 from support.job.captures import invoke, raw, write_capture
 from support.reachable import reachable_folder
-from support.remedies import read_remedy
+from support.remedies import installs, read_remedy
 from support.tools.small_disks import small_disk
 
 AT = 1_767_225_600_000
@@ -73,18 +73,6 @@ def refused(call: Callable[[], object]) -> str:
     with pytest.raises(GroupReplayError) as caught:
         call()
     return str(caught.value)
-
-
-def installs(line: str, module: str) -> None:
-    """The extra in a printed ``pip install`` brings the library that has the module."""
-    (extra,) = re.findall(r"pip install 'groupreplay\[(\w+)\]'", line)
-    brought = {
-        re.split(r"[^\w.-]", requirement)[0].lower()
-        for requirement in metadata.requires("groupreplay") or ()
-        if re.search(rf"extra == ['\"]{extra}['\"]", requirement)
-    }
-    owners = {name.lower().replace("_", "-") for name in metadata.packages_distributions()[module]}
-    assert brought & owners, (extra, brought, owners)
 
 
 @pytest.mark.parametrize(

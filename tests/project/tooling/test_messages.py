@@ -25,6 +25,7 @@ PROSE = frozenset(
         "for",
         "in",
         "is",
+        "reads",
         "supports",
         "that",
         "under",
