@@ -130,7 +130,7 @@ def test_a_batch_that_is_too_large_is_sent_in_parts(made: list[Producer]) -> Non
 def test_one_that_is_too_large_does_not_hold_back_the_others(made: list[Producer], size: int) -> None:
     """Whether the broker refuses it, or librdkafka before; the error names topic, size and setting."""
     with pytest.raises(
-        MessageTooLargeError, match=rf"1 messages of up to {size + 1} bytes .*\(t\).*max.message"
+        MessageTooLargeError, match=rf"1 messages of up to {size + 3} bytes .*\(t\).*max.message"
     ):
         publish(Publisher(CLUSTER), b"1", b"x" * size, b"2")
     assert made[0].delivered == [b"1", b"2"]
