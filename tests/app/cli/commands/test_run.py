@@ -23,7 +23,8 @@ def job(monkeypatch: pytest.MonkeyPatch) -> list[RunSettings]:
     given: list[RunSettings] = []
     module = ModuleType("groupreplay.streaming.spark.job")
 
-    def run(settings: RunSettings) -> int:
+    def run(settings: RunSettings, handover: object = None) -> int:
+        assert handover is None
         given.append(settings)
         return 7
 

@@ -3,7 +3,7 @@
 // Needs format.js, unread.js and marks.js.
 "use strict";
 const Picture = (() => {
-  // The labels of a narrow picture, as on a phone, have less room, so that the times have some.
+  // The labels of a narrow picture have less room, so that the times have some.
   const LABEL = 190, NARROW = 600, NARROW_LABEL = 112, RIGHT = 26, TOP = 34, MOST_ITEMS = 5000;
   const ROW = { member: 20, partition: 12, wide: 16, condition: 18, folded: 34, rate: 34 };
   const SHOWN = { members: 30, partitions: 60, conditions: 40 };
@@ -695,6 +695,5 @@ const Picture = (() => {
     chart.dispose();
     return text;
   }
-
   return { draw, option, firstView, svg, partitionRows, LEFT: LABEL, RIGHT, MOST_ITEMS };
 })();
