@@ -47,7 +47,7 @@ class Starts:
         patch.setattr("groupreplay.streaming.spark.checkpoint.jvm_runs_already", lambda: False)
 
     def _try(
-        self, _: RunSettings, rules: Any, stop: StopRequest, session: Callable[[], Any], outage: Any
+        self, _: RunSettings, rules: Any, stop: StopRequest, session: Callable[[], Any], *rest: Any
     ) -> None:
         self.tries += 1
         outcome = self.outcomes.pop(0) if self.outcomes else None
