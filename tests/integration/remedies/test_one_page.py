@@ -184,6 +184,7 @@ def test_one_condition_is_one_page(loopback: Loopback) -> None:
 
 
 @pytest.mark.parametrize("loopback", ["60s"], indirect=True)
+@pytest.mark.long
 def test_one_incident_is_one_page(loopback: Loopback) -> None:
     """Thirty groups are stuck, then an incident is known: its page alone is told, and one resolved when it is over."""
     groups = [f"g-{number}" for number in range(30)]
