@@ -18,7 +18,7 @@ from support.kafka.clients import make_topics
 from support.kafka.polled_members import PolledMembers
 from support.receiver import receiving
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark]
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long]
 
 FLAGS = ("--probe-interval", "1", "--rule", "rebalance.stuck.threshold_ms=6000", "--member-events")
 
