@@ -24,8 +24,10 @@ from groupreplay.codecs import (
     encode_key,
     encode_value,
     primitives,
+    registry,
     subscribed_topics,
 )
+from groupreplay.codecs.compiled_writers import UNWRITABLE
 from groupreplay.codecs.kafka_json import to_json
 from groupreplay.codecs.primitives import LengthWriter
 
@@ -121,5 +123,9 @@ def write_nulls_with(length: str, monkeypatch: pytest.MonkeyPatch) -> None:
         else:
             out += short if write_length is primitives._write_int16 else long
 
+    def interpreted(*_: object) -> None:
+        raise UNWRITABLE[0]("compiled writers have a length of their own")
+
+    monkeypatch.setattr(registry, "compiled_writer", interpreted)
     for module in (primitives, composites):
         monkeypatch.setattr(module, "write_null", write)
