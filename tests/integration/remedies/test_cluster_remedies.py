@@ -324,12 +324,12 @@ def test_a_message_that_is_too_large(plain: str, unique: Unique) -> None:
         {"max.message.bytes": 1_000, "compression.type": "uncompressed"},
     )
     sending = Publisher(Cluster(bootstrap_servers=plain))
-    messages, headers = [(b"key", os.urandom(5_000))], [("content-type", b"application/json")]
+    messages = [(b"key", os.urandom(5_000), [("content-type", b"application/json")])]
     with pytest.raises(publisher.MessageTooLargeError) as caught:
-        sending.publish(topic, messages, headers)
+        sending.publish_all(topic, messages)
     read_remedy("streaming.kafka.publisher: kafka-configs.sh", str(caught.value))
     run_printed(str(caught.value.fix))
-    sending.publish(topic, messages, headers)
+    sending.publish_all(topic, messages)
 
 
 def test_a_topic_of_the_job_with_too_many_partitions(
