@@ -189,7 +189,7 @@ class SmallEngine:
 
     def _write(self, publisher: Publisher, row: OutputRow) -> None:
         topic = getattr(self.settings.topics, row.output.value)
-        publisher.publish(topic, [(row.key, row.value or b"")], row.headers)
+        publisher.publish_row(topic, row)
 
 
 def _packed_log(batches: Sequence[pa.RecordBatch], horizons: Horizons) -> Iterator[tuple[bytes, bytes]]:
