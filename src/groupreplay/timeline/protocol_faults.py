@@ -71,9 +71,9 @@ FAULTS: Final = (
 
 def known_faults(to: Target, release: BrokerRelease | None) -> list[Fault]:
     """The faults that brokers of this release may have; all of them where the release is not known."""
-    exact = release is not None and release != UNNAMED
+    known = None if release == UNNAMED else release
     return [
         fault
         for fault in FAULTS
-        if to in fault.targets and not (exact and release and not fault.since <= release < fault.before)
+        if to in fault.targets and (known is None or fault.since <= known < fault.before)
     ]

@@ -44,7 +44,7 @@ class Verdict(str, Enum):
         return "with changes" if self is Verdict.CHANGES else self.value.replace("_", " ")
 
 
-_WORST_FIRST: Final = {verdict: place for place, verdict in enumerate(Verdict)}
+WORST_FIRST: Final = {verdict: place for place, verdict in enumerate(Verdict)}
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,7 +116,7 @@ def readiness(
 
     ``last`` is the last record of the classic group that has members; None: the log has none.
     """
-    findings = tuple(sorted(_FINDINGS[to](group, last, brokers), key=lambda each: _WORST_FIRST[each.verdict]))
+    findings = tuple(sorted(_FINDINGS[to](group, last, brokers), key=lambda each: WORST_FIRST[each.verdict]))
     return Readiness(
         group_id=group["group_id"],
         type=group["type"],
@@ -174,7 +174,7 @@ def _progress(group: Mapping[str, Any]) -> Finding:
 
 def _release_findings(to: Target, brokers: BrokerFacts) -> Iterator[Finding]:
     release, first = brokers.release, _FIRST_RELEASE[to]
-    if release is not None and release < min(first, UNNAMED):
+    if release is not None and release < UNNAMED:
         yield Finding(
             verdict=Verdict.BLOCKED,
             fact=f"the brokers run Kafka {release[0]}.{release[1]}, and the protocol needs {first[0]}.{first[1]}",

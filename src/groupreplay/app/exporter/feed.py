@@ -18,7 +18,7 @@ from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.messages import STOPPED, JobDocument
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.topic_reader import consume
+from groupreplay.streaming.kafka.topic_reader import consume, starts_since
 from groupreplay.streaming.sinks.known_groups import DAY_MS
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 
@@ -204,10 +204,10 @@ class SinkFeed:
         # Before the question where they begin, so that no message in between is skipped.
         ends = self._connection.end_offsets(events, count)
         midnight_ms = self._clock() // DAY_MS * DAY_MS
-        starts = self._since(count, ends, midnight_ms)
+        starts = starts_since(self._connection, events, ends, midnight_ms)
         if self._recorder is not None:
             since_ms = min(self._clock() - self._recorder.age_ms, midnight_ms)
-            kept = self._since(count, ends, max(since_ms, 0))
+            kept = starts_since(self._connection, events, ends, max(since_ms, 0))
             first = self._connection.first_offsets(events, count)
             for number in range(count):
                 at = recorded.get((events, number))
@@ -216,10 +216,6 @@ class SinkFeed:
                 starts[number] = min(starts[number], at if is_inside and at is not None else kept[number])
         assigned = [TopicPartition(*place, OFFSET_BEGINNING) for place in documents]
         return [*assigned, *(TopicPartition(events, number, at) for number, at in starts.items())]
-
-    def _since(self, count: int, ends: Mapping[int, int], since_ms: int) -> dict[int, int]:
-        offsets = self._connection.offsets_since(self._topics.events, count, since_ms)
-        return {number: end if offsets[number] < 0 else offsets[number] for number, end in ends.items()}
 
 
 def _partitions(topics: TopicIds) -> list[tuple[str, int]]:

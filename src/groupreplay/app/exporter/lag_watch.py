@@ -15,7 +15,7 @@ from groupreplay.streaming.contract.messages import RESERVED
 from groupreplay.streaming.contract.probe_messages import decode_message
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.group_admin import committed_offsets, group_names
-from groupreplay.streaming.kafka.topic_reader import read_messages
+from groupreplay.streaming.kafka.topic_reader import read_messages, starts_since
 from groupreplay.streaming.sinks.known_groups import group_label
 from groupreplay.streaming.sources.latest_ends import LatestEnds
 from groupreplay.timeline.lag import Committed, Lag, lag_at
@@ -130,8 +130,7 @@ class LagWatch:
         until = self._sink.end_offsets(self._probes, identity.partitions)
         if self._ends is None or self._ends.topic_id != identity.era:
             since_ms = max(self._clock() - _BACK_MS, 0)
-            since = self._sink.offsets_since(self._probes, identity.partitions, since_ms)
-            starts = {number: end if since[number] < 0 else since[number] for number, end in until.items()}
+            starts = starts_since(self._sink, self._probes, until, since_ms)
             # The cluster of the groups: the topic may be in another one.
             self._ends = _Ends(LatestEnds(self._source.cluster_id()), identity.era, starts)
         for batch in read_messages(self._sink, self._probes, self._ends.read_to, until):

@@ -15,7 +15,7 @@ from groupreplay.codecs import GroupMetadataValue, Malformed, Skipped, decode_ke
 from groupreplay.codecs.classic import GroupMetadataKey
 from groupreplay.state.policy.context import ASSUMED_SESSIONS
 from groupreplay.timeline.protocol_faults import Target, known_faults
-from groupreplay.timeline.readiness import BrokerFacts, Readiness, Verdict, readiness
+from groupreplay.timeline.readiness import WORST_FIRST, BrokerFacts, Readiness, Verdict, readiness
 
 if TYPE_CHECKING:
     from groupreplay.state import Context
@@ -71,9 +71,8 @@ def all_readiness(
     groups: Sequence[Mapping[str, Any]], last: LastMembers, to: Target, brokers: BrokerFacts
 ) -> list[Readiness]:
     """The verdict on each group, the worst first, then by name."""
-    order = {verdict: place for place, verdict in enumerate(Verdict)}
     answers = [readiness(group, last.of_group.get(group["group_id"]), to, brokers) for group in groups]
-    return sorted(answers, key=lambda answer: (order[answer.verdict], answer.group_id))
+    return sorted(answers, key=lambda answer: (WORST_FIRST[answer.verdict], answer.group_id))
 
 
 def readiness_table(answers: Sequence[Readiness]) -> Table:

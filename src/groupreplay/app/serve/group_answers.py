@@ -16,7 +16,7 @@ from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.probe_messages import GroupAnswer, RoundSummary
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, group_probe, placed_messages
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.topic_reader import read_messages
+from groupreplay.streaming.kafka.topic_reader import read_messages, starts_since
 from groupreplay.streaming.sinks.known_groups import DAY_MS
 from groupreplay.timeline.states import ProbedState
 
@@ -135,8 +135,7 @@ class LiveAnswers:
         if topic_id != self._topic_id:
             self._topic_id = topic_id
             self._kept.clear()
-            since = connection.offsets_since(self.topic, partitions, max(now_ms - LOOK_BACK_MS, 0))
-            self._next = {number: end if since[number] < 0 else since[number] for number, end in ends.items()}
+            self._next = starts_since(connection, self.topic, ends, max(now_ms - LOOK_BACK_MS, 0))
         probe_filter = ProbeFilter(topic=self.topic, cluster_id=cluster_id)
         starts = {number: self._next.get(number, 0) for number in ends}
         for batch in read_messages(connection, self.topic, starts, ends, _SILENCE_SECONDS):

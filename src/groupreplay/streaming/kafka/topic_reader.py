@@ -38,6 +38,14 @@ def read_messages(
     return read_spans(connection, topic, spans, no_progress, silence_seconds)
 
 
+def starts_since(
+    connection: Connection, topic: str, ends: Mapping[int, int], since_ms: int
+) -> dict[int, int]:
+    """Where to begin for the messages of ``since_ms`` and later: at the end of a partition that has none of them."""
+    since = connection.offsets_since(topic, len(ends), since_ms)
+    return {number: end if since[number] < 0 else since[number] for number, end in ends.items()}
+
+
 def follow_topic(
     connection: Connection, topic: str, starts: Mapping[int, int], until: Callable[[], bool]
 ) -> Iterator[pa.RecordBatch]:

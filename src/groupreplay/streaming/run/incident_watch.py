@@ -22,7 +22,7 @@ from groupreplay.streaming.contract.probe_messages import RoundSummary, decode_m
 from groupreplay.streaming.engine.json_messages import event_row
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.publisher import Publisher
-from groupreplay.streaming.kafka.topic_reader import read_messages
+from groupreplay.streaming.kafka.topic_reader import read_messages, starts_since
 from groupreplay.streaming.run.state_rebuild import StateRebuild
 from groupreplay.timeline.incident_signals import Item, LeaderSeen, document_items, event_items
 from groupreplay.timeline.incidents import IncidentFinder
@@ -211,9 +211,7 @@ class WrittenTopics:
         for topic in (self.topics.events, self.topics.probes):
             count = self.connection.topic_id(topic)[1]
             ends = self.connection.end_offsets(topic, count)
-            since = self.connection.offsets_since(topic, count, since_ms)
-            # -1: nothing is so new.
-            places[topic] = {number: ends[number] if at < 0 else at for number, at in since.items()}
+            places[topic] = starts_since(self.connection, topic, ends, since_ms)
         return {**places, self.topics.states: {}}
 
     def read(self, places: Places) -> Iterator[tuple[str, bytes | None, bytes | None]]:

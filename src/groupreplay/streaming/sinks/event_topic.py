@@ -21,7 +21,7 @@ from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, deco
 from groupreplay.streaming.engine.group_choice import GroupChoice
 from groupreplay.streaming.engine.replay import EventHead, EventTally, Filter, events_in_order
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection, TopicIdentity
-from groupreplay.streaming.kafka.topic_reader import consume, follow_topic, read_messages
+from groupreplay.streaming.kafka.topic_reader import consume, follow_topic, read_messages, starts_since
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -172,8 +172,7 @@ class EventTopic:
         ends = connection.end_offsets(topic, partitions)
         if since_ms is None:
             return ends
-        since = connection.offsets_since(topic, partitions, max(0, since_ms - _SKEW_MS))
-        return {number: end if since[number] < 0 else since[number] for number, end in ends.items()}
+        return starts_since(connection, topic, ends, max(0, since_ms - _SKEW_MS))
 
     def follow_from(
         self, starts: Mapping[int, int], until: Callable[[], bool]

@@ -13,7 +13,7 @@ from groupreplay.streaming.contract.log import keys_and_values
 from groupreplay.streaming.contract.messages import RESERVED
 from groupreplay.streaming.contract.probe_messages import decode_message
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.topic_reader import read_messages
+from groupreplay.streaming.kafka.topic_reader import read_messages, starts_since
 from groupreplay.streaming.sinks.known_groups import DAY_MS
 from groupreplay.streaming.sources.recorded_ends import RecordedEnds
 
@@ -54,10 +54,7 @@ class LiveEnds:
         if self._ends is None or topics - self._topics or now_ms - self._since_ms > 2 * _LOOK_BACK_MS:
             self._topics = topics if len(self._topics | topics) > _MOST_TOPICS else self._topics | topics
             self._ends, self._since_ms = RecordedEnds(cluster_id), max(now_ms - _LOOK_BACK_MS, 0)
-            since = connection.offsets_since(self.topic, partitions, self._since_ms)
-            self._next = {
-                number: end if since[number] < 0 else since[number] for number, end in until.items()
-            }
+            self._next = starts_since(connection, self.topic, until, self._since_ms)
         starts = {number: self._next.get(number, 0) for number in until}
         wanted = {RESERVED + topic.encode() for topic in self._topics}
         for batch in read_messages(connection, self.topic, starts, until, _SILENCE_SECONDS):
