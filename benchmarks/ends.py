@@ -29,12 +29,19 @@ from groupreplay.streaming.config.settings import Cluster, TopicNames  # noqa: E
 from groupreplay.streaming.contract.partition_ends import PartitionEnds  # noqa: E402
 from groupreplay.streaming.contract.probe_messages import encode_message  # noqa: E402
 from groupreplay.streaming.kafka.clients import Connection  # noqa: E402
-from groupreplay.streaming.kafka.log_ends import Place, ReadableTopics, TopicLayout  # noqa: E402
+from groupreplay.streaming.kafka.log_ends import (  # noqa: E402
+    Place,
+    ReadableTopics,
+    TopicLayout,
+    read_ends,
+    readable_topics,
+)
 from groupreplay.streaming.kafka.output_topics import ensure_topics  # noqa: E402
 from groupreplay.streaming.kafka.publisher import Publisher  # noqa: E402
 from groupreplay.streaming.local.broker import EmbeddedBroker  # noqa: E402
 from groupreplay.streaming.prober.ends import EndsRecorder, ends_recorder  # noqa: E402
 from support.kafka.clients import make_topics  # noqa: E402
+from support.kafka.waiting import wait_until  # noqa: E402
 
 INTERVAL_SECONDS: Final = 30
 MANY: Final = 100_000
@@ -59,7 +66,7 @@ class MadeUpEnds:
     def recorder(self) -> EndsRecorder:
         """A recorder that gets these answers."""
         return EndsRecorder(
-            topics=lambda: self._topics,
+            topics=lambda _: self._topics,
             ends=lambda places, starts: self._answers(),
             cluster_id="mTIbeXuOSmaqkUYwIp5cAA",
             clock=now_ms,
@@ -99,6 +106,18 @@ def measured(
     return (time.process_time() - began) / rounds, (_size(folder) - before) / rounds
 
 
+def _make_partitions(connection: Connection, partitions: int) -> None:
+    """So many partitions, which have leaders that answer: these refuse for a while."""
+    servers = connection.cluster.bootstrap_servers
+    make_topics(servers, {f"t-{n}": 100 for n in range(-(-partitions // 100))})
+
+    def answering() -> int:
+        layouts = readable_topics(connection).layouts
+        return len(read_ends(connection, [(name, n) for name, layout in layouts.items() for n in layout.led]))
+
+    wait_until(lambda: answering() >= partitions)
+
+
 def _size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.glob("*.log"))
 
@@ -121,8 +140,7 @@ def main() -> None:
             left_out={"probes-real"},
         )
         with probes_topic(broker, "probes-real") as (take, folder):
-            # Behind it: the broker is busy with them for a while.
-            make_topics(broker.bootstrap_servers, {f"t-{n}": 100 for n in range(-(-asked.partitions // 100))})
+            _make_partitions(connection, asked.partitions)
             seconds, _ = measured(take, recorder, folder, asked.rounds)
         share = seconds * MANY / asked.partitions / INTERVAL_SECONDS
         asking = f"asking a broker for {asked.partitions:,} partitions, scaled"

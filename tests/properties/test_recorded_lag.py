@@ -45,7 +45,7 @@ class World:
         self.now_ms += 3
         return self.now_ms
 
-    def topics(self) -> ReadableTopics:
+    def topics(self, _: object) -> ReadableTopics:
         """One topic with one partition."""
         led = TopicLayout("id", (0,)) if self.fate != "no leader" else TopicLayout("id", (), (0,))
         return ReadableTopics({"t": led})

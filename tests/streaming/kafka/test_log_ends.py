@@ -26,10 +26,10 @@ def test_topics() -> None:
     """Kafka's own are left out unless named; one that was deleted meanwhile is none, one that fails is named."""
     t = TopicLayout("0", (0, 1), (2,))
     slow = KafkaError(KafkaError._TIMED_OUT).str()
-    assert readable_topics(CONNECTION) == ReadableTopics({"t": t}, {"slow": slow})
+    assert readable_topics(CONNECTION) == ReadableTopics({"t": t}, {"slow": slow}, frozenset({"__internal"}))
     internal = TopicLayout("0", (0,))
-    assert readable_topics(CONNECTION, {"t", "__internal", "deleted"}) == ReadableTopics(
-        {"t": t, "__internal": internal}
+    assert readable_topics(CONNECTION, {"t", "__internal", "deleted"}, internal=True) == ReadableTopics(
+        {"t": t, "__internal": internal}, internal=frozenset({"__internal"})
     )
 
 

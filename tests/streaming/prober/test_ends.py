@@ -22,10 +22,12 @@ class Brokers:
         self.ends: dict[Place, PartitionEnds] = {("orders", 0): FIVE, ("orders", 1): FIVE}
         self.asked: list[Collection[Place]] = []
         self.starts: list[Mapping[Place, int]] = []
+        self.doubted: list[Collection[str]] = []
         self.now_ms = 0
 
-    def topics(self) -> ReadableTopics:
+    def topics(self, doubted: Collection[str]) -> ReadableTopics:
         """The topics that are set."""
+        self.doubted.append(doubted)
         return ReadableTopics(self.layouts, self.refused)
 
     def read(self, places: Collection[Place], starts: Mapping[Place, int]) -> Mapping[Place, PartitionEnds]:
@@ -126,6 +128,19 @@ def test_a_topic_that_is_deleted_and_created_again() -> None:
     del brokers.layouts["orders"]
     assert rounds(recorder) == [("orders", "id-9", {}, {}, True)]
     assert rounds(recorder) == []
+
+
+def test_a_log_that_ends_before_its_last_end() -> None:
+    """Its topic is described again in the same round, and its log start is asked for: it may be another topic."""
+    brokers = Brokers()
+    recorder = brokers.recorder()
+    rounds(recorder)
+    brokers.ends["orders", 1] = PartitionEnds(0, 2, 2)
+    del brokers.doubted[:], brokers.asked[:], brokers.starts[:]
+    assert rounds(recorder) == [("orders", "id-1", {1: PartitionEnds(0, 2, 2)}, {}, False)]
+    both = [("orders", 0), ("orders", 1)]
+    assert (brokers.doubted, brokers.asked) == ([(), {"orders"}], [both, both])
+    assert brokers.starts == [{("orders", 0): 0, ("orders", 1): 0}, {}]
 
 
 def test_a_topic_that_refuses() -> None:

@@ -293,7 +293,7 @@ def test_rounds_for_stuck_groups_never_wait_for_the_ends(monkeypatch: pytest.Mon
     rounds: list[str] = []
 
     def asks(*_: object, **__: object) -> EndsRecorder:
-        def topics() -> ReadableTopics:
+        def topics(_: object) -> ReadableTopics:
             asked.set()
             answered.wait(60)
             return ReadableTopics()

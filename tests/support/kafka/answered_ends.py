@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import Any
 
-from confluent_kafka import IsolationLevel, KafkaError, KafkaException
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from groupreplay.streaming.contract.log import EpochEnd
@@ -30,12 +30,23 @@ class AnsweredEnds:
         self.ends, self.leaderless, self.silent = ends, leaderless, silent
         self.errors, self.internal = dict(errors or {}), internal
         self.asked: list[list[Place]] = []
+        self.described: list[list[str]] = []
         self.forgotten = 0
 
     def metadata(self, where: str) -> Any:
-        """All topics."""
-        places = {*self.ends, *self.leaderless, *((topic, 0) for topic in self.errors)}
-        return SimpleNamespace(topics=dict.fromkeys(topic for topic, _ in places))
+        """All topics, with the partitions and whether these have a leader."""
+        topics: dict[str, Any] = {}
+        for topic, number in sorted({*self.ends, *self.leaderless, *((topic, 0) for topic in self.errors)}):
+            metadata = topics.setdefault(topic, SimpleNamespace(error=None, partitions={}))
+            leader = -1 if (topic, number) in self.leaderless else 1
+            metadata.partitions[number] = SimpleNamespace(leader=leader)
+        return SimpleNamespace(topics=topics)
+
+    def consumer(self, isolation_level: str) -> Any:
+        """A consumer that answers one question, for ends at this level."""
+        return SimpleNamespace(
+            offsets_for_times=lambda wanted, _: self._ends_of(wanted, isolation_level), close=lambda: None
+        )
 
     def admin(self) -> AdminClient:
         """The part of the client that is used."""
@@ -61,10 +72,20 @@ class AnsweredEnds:
             for place in self._answering(places)
         }
 
+    def _ends_of(self, wanted: list[TopicPartition], level: str) -> list[TopicPartition]:
+        self.asked.append([(at.topic, at.partition) for at in wanted])
+        for at in wanted:
+            if (at.topic, at.partition) in self.silent:
+                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+            ends = self.ends[at.topic, at.partition]
+            at.offset = ends.stable if level == "read_committed" else ends.end
+        return wanted
+
     def _answering(self, places: Collection[Place]) -> Iterable[Place]:
         return [place for place in places if place in self.ends and place not in self.silent]
 
     def _describe(self, topics: Any, request_timeout: float) -> dict[str, Future[Any]]:
+        self.described.append(list(topics.topic_names))
         return {name: self._described(name) for name in topics.topic_names}
 
     def _described(self, name: str) -> Future[Any]:

@@ -144,7 +144,7 @@ def add_ends_now(ends: RecordedEnds, groups: Sequence[Description], connection: 
     from groupreplay.streaming.kafka.log_ends import read_ends, readable_topics
 
     places = set(partitions_of(groups))
-    topics = readable_topics(connection, {topic for topic, _ in places})
+    topics = readable_topics(connection, {topic for topic, _ in places}, internal=True)
     layouts = topics.layouts
     if topics.refused and not layouts:
         reason = next(iter(topics.refused.values()))

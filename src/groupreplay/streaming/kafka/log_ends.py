@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from typing import Final
 
@@ -20,6 +21,8 @@ _PARTITIONS_A_CALL: Final = 5_000
 
 #: A topic and the number of a partition.
 Place = tuple[str, int]
+#: The ends of partitions at an isolation level; those without an answer are left out.
+LatestOffsets = Callable[[Collection[Place], IsolationLevel], Mapping[Place, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +36,19 @@ class TopicLayout:
 
 @dataclass(frozen=True, slots=True)
 class ReadableTopics:
-    """Topics by name, without Kafka's internal ones; ``refused``: topics that are there and gave no answer, and why."""
+    """Topics by name; ``refused``: those that are there and gave no answer, and why; ``internal``: Kafka's own."""
 
     layouts: Mapping[str, TopicLayout] = field(default_factory=dict)
     refused: Mapping[str, str] = field(default_factory=dict)
+    internal: frozenset[str] = frozenset()
 
 
-def readable_topics(connection: Connection, only: Collection[str] | None = None) -> ReadableTopics:
-    """The topics that this login may describe; ``only`` those of these names. Creates none of them.
+def readable_topics(
+    connection: Connection, only: Collection[str] | None = None, *, internal: bool = False
+) -> ReadableTopics:
+    """The topics that this login may describe; ``only`` those of these names, without Kafka's ``internal`` ones.
+
+    Creates none of them.
 
     Raises:
         GroupReplayError: without ``only``, no broker answers.
@@ -48,6 +56,7 @@ def readable_topics(connection: Connection, only: Collection[str] | None = None)
     names = iter(sorted(connection.metadata("cluster").topics if only is None else only))
     layouts: dict[str, TopicLayout] = {}
     refused: dict[str, str] = {}
+    kafkas_own: set[str] = set()
     while chunk := list(islice(names, _TOPICS_A_REQUEST)):
         answers = connection.admin().describe_topics(TopicCollection(chunk), request_timeout=REQUEST_SECONDS)
         for name, answer in answers.items():
@@ -58,9 +67,11 @@ def readable_topics(connection: Connection, only: Collection[str] | None = None)
                 if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                     refused[name] = error.args[0].str()
                 continue
-            if only is not None or not described.is_internal:
+            if internal or not described.is_internal:
                 layouts[name] = _layout(described)
-    return ReadableTopics(layouts, refused)
+            if described.is_internal:
+                kafkas_own.add(name)
+    return ReadableTopics(layouts, refused, frozenset(kafkas_own))
 
 
 def _layout(described: TopicDescription) -> TopicLayout:
@@ -73,35 +84,44 @@ def _layout(described: TopicDescription) -> TopicLayout:
 
 
 def read_ends(
-    connection: Connection, places: Collection[Place], starts: Mapping[Place, int] | None = None
+    connection: Connection,
+    places: Collection[Place],
+    starts: Mapping[Place, int] | None = None,
+    latest: LatestOffsets | None = None,
 ) -> dict[Place, PartitionEnds]:
     """The ends of these partitions now; those without an answer are left out.
 
     The end is that of Kafka's tools: behind the records of open transactions. Log start offsets in ``starts`` are not
-    asked for: each call costs the client some 18 µs for each partition.
+    asked for. ``latest`` asks for the ends; by default ``latest_offsets``.
     """
     ends: dict[Place, PartitionEnds] = {}
     rest = iter(sorted(places))
     while chunk := list(islice(rest, _PARTITIONS_A_CALL)):
-        ends |= _chunk_ends(connection, chunk, starts or {})
+        ends |= _chunk_ends(connection, chunk, starts or {}, latest or partial(latest_offsets, connection))
     if len(ends) < len(places):
         # For this call librdkafka caches partition leaders even after they have changed.
         connection.forget_admin()
     return ends
 
 
+def latest_offsets(
+    connection: Connection, places: Collection[Place], level: IsolationLevel
+) -> dict[Place, int]:
+    """The ends of partitions by the Admin client: each partition fails for itself."""
+    answers = connection.partition_ends(places, level, REQUEST_SECONDS)
+    return {place: end.offset for place, end in answers.items()}
+
+
 def _chunk_ends(
-    connection: Connection, places: Collection[Place], earlier: Mapping[Place, int]
+    connection: Connection, places: Collection[Place], earlier: Mapping[Place, int], latest: LatestOffsets
 ) -> dict[Place, PartitionEnds]:
     unasked = [place for place in places if place not in earlier]
     starts = {**earlier, **(connection.partition_starts(unasked) if unasked else {})}
-    high = connection.partition_ends(places, IsolationLevel.READ_UNCOMMITTED, REQUEST_SECONDS)
+    high = latest(places, IsolationLevel.READ_UNCOMMITTED)
     # After the high watermarks: otherwise records written in between would look like an open transaction.
-    stable = connection.partition_ends(places, IsolationLevel.READ_COMMITTED, REQUEST_SECONDS)
+    stable = latest(places, IsolationLevel.READ_COMMITTED)
     return {
-        place: PartitionEnds(
-            min(starts[place], end.offset), end.offset, min(stable[place].offset, end.offset)
-        )
+        place: PartitionEnds(min(starts[place], end), end, min(stable[place], end))
         for place, end in high.items()
         if place in starts and place in stable
     }

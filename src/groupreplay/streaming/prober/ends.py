@@ -15,13 +15,8 @@ from zlib import crc32
 from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.contract.partition_ends import EndsRound, PartitionEnds, TopicEnds
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.log_ends import (
-    Place,
-    ReadableTopics,
-    TopicLayout,
-    read_ends,
-    readable_topics,
-)
+from groupreplay.streaming.kafka.log_ends import Place, ReadableTopics, TopicLayout
+from groupreplay.streaming.kafka.repeated_ends import RepeatedEnds
 
 #: A topic is written whole once in so many rounds, for readers of a part of the topic of probes.
 _WHOLE_ROUNDS: Final = 120
@@ -51,12 +46,15 @@ class EndsTaken:
 
 
 class EndsRecorder:
-    """Asks one cluster; ``left_out`` are topics that are not asked for."""
+    """Asks one cluster; ``left_out`` are topics that are not asked for.
+
+    ``topics`` is called once in a round, and again with the names of topics that may have been created anew.
+    """
 
     def __init__(
         self,
         *,
-        topics: Callable[[], ReadableTopics],
+        topics: Callable[[Collection[str]], ReadableTopics],
         ends: Callable[[Collection[Place], Mapping[Place, int]], Mapping[Place, PartitionEnds]],
         cluster_id: str,
         clock: Callable[[], int],
@@ -78,16 +76,8 @@ class EndsRecorder:
         """
         self._number += 1
         taken_ms = self._clock()
-        readable = self._topics()
-        layouts = {name: of for name, of in readable.layouts.items() if name not in self._left_out}
-        places = [(name, number) for name, layout in layouts.items() for number in layout.led]
-        ends = self._ends(places, self._starts(layouts))
+        now = self._topics_now()
         answered_ms = max(taken_ms, self._clock())
-        now = {name: _topic_now(name, layout, ends) for name, layout in layouts.items()}
-        for name in readable.refused.keys() & self._written.keys():
-            before = self._written[name]
-            unknown = dict.fromkeys(before.partitions, readable.refused[name])
-            now[name] = WrittenTopic(before.topic_id, unknown)
         messages = [
             message
             for name in sorted(now)
@@ -112,6 +102,35 @@ class EndsRecorder:
     def remember(self, taken: EndsTaken) -> None:
         """The round was written: the next one is compared with it."""
         self._written = taken.topics
+
+    def _topics_now(self) -> dict[str, WrittenTopic]:
+        readable, layouts = self._readable(())
+        ends = self._ends(_led(layouts), self._starts(layouts))
+        if shorter := self._shorter(ends):
+            readable, layouts = self._readable(shorter)
+            # With their log start offsets: those of a topic of before say nothing of this one.
+            again = {name: layout for name, layout in layouts.items() if name in shorter}
+            ends = {**ends, **self._ends(_led(again), {})}
+        now = {name: _topic_now(name, layout, ends) for name, layout in layouts.items()}
+        for name in readable.refused.keys() & self._written.keys():
+            before = self._written[name]
+            unknown = dict.fromkeys(before.partitions, readable.refused[name])
+            now[name] = WrittenTopic(before.topic_id, unknown)
+        return now
+
+    def _readable(self, doubted: Collection[str]) -> tuple[ReadableTopics, dict[str, TopicLayout]]:
+        readable = self._topics(doubted)
+        return readable, {name: of for name, of in readable.layouts.items() if name not in self._left_out}
+
+    def _shorter(self, ends: Mapping[Place, PartitionEnds]) -> set[str]:
+        """Topics with a log that ends before its last end: it was cut, or belongs to a new topic of this name."""
+        return {
+            name
+            for (name, number), now in ends.items()
+            if (topic := self._written.get(name)) is not None
+            and isinstance(before := topic.partitions.get(number), PartitionEnds)
+            and now.end < before.end
+        }
 
     def _starts(self, layouts: Mapping[str, TopicLayout]) -> dict[Place, int]:
         """Log start offsets that need not be asked for in this round: they change rarely."""
@@ -167,6 +186,10 @@ class EndsRecorder:
         )
 
 
+def _led(layouts: Mapping[str, TopicLayout]) -> list[Place]:
+    return [(name, number) for name, layout in layouts.items() for number in layout.led]
+
+
 def _topic_now(name: str, layout: TopicLayout, ends: Mapping[Place, PartitionEnds]) -> WrittenTopic:
     answers: dict[int, PartitionEnds | str] = dict.fromkeys(layout.leaderless, _NO_LEADER)
     answers.update((number, ends.get((name, number), _NO_ANSWER)) for number in layout.led)
@@ -182,9 +205,10 @@ def ends_recorder(
     left_out: Collection[str],
 ) -> EndsRecorder:
     """A recorder of the ends in one cluster."""
+    cluster = RepeatedEnds(connection)
     return EndsRecorder(
-        topics=lambda: readable_topics(connection),
-        ends=lambda places, starts: read_ends(connection, places, starts),
+        topics=cluster.topics,
+        ends=cluster.ends,
         cluster_id=cluster_id,
         clock=clock,
         interval_ms=round(1_000 * interval_seconds),
