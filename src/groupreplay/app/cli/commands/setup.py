@@ -73,7 +73,7 @@ def _settings(
 def check_command(answer: tuple[CheckSettings, OutputFormat]) -> int:
     """Check everything that `run` needs, with the same flags, and print how to fix what is missing.
 
-    Checks the connection, rights (with the kafka-acls.sh check_command for each missing one), the offsets topic,
+    Checks the connection, rights (with the kafka-acls.sh command for each missing one), the offsets topic,
     open transactions, clocks, retention, the job's topics, Java, versions, and the checkpoint. Changes
     nothing. Exits with 0 if the job can run, even if there are warnings.
     """
