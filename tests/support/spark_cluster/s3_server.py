@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import shutil
 import socket
@@ -102,7 +101,15 @@ def _gateway_command(port: int, data: Path) -> list[str]:
     # Objects have their attributes in a folder beside: not every file system has extended attributes.
     sidecar = data.with_name("attributes")
     sidecar.mkdir()
-    command = [str(_gateway()), "--port", f"127.0.0.1:{port}", "--access", _KEY, "--secret", _SECRET]
+    command = [
+        str(go_program(_GATEWAY)),
+        "--port",
+        f"127.0.0.1:{port}",
+        "--access",
+        _KEY,
+        "--secret",
+        _SECRET,
+    ]
     return [*command, "posix", "--sidecar", str(sidecar), str(data)]
 
 
@@ -141,24 +148,6 @@ def _coordinates() -> tuple[str, ...]:
         f"org.apache.spark:spark-hadoop-cloud_{scala}:{spark}",
         f"software.amazon.awssdk:bundle:{_SDK[hadoop]}",
     )
-
-
-def _gateway() -> Path:
-    """The gateway's program, which is built once."""
-    folder = _cache("s3-gateway", _GATEWAY)
-    program = folder / "bin" / "versitygw"
-    if not program.exists():
-        go = shutil.which("go")
-        if go is None:
-            pytest.skip("Go is not on this machine, which builds the gateway of S3")
-        # One process at a time: the machine has other things to do.
-        environment = {**os.environ, "GOPATH": str(folder), "GOFLAGS": "-p=1 -modcacherw"}
-        built = subprocess.run(
-            [go, "install", _GATEWAY], env=environment, capture_output=True, text=True, check=False
-        )
-        if built.returncode:
-            pytest.skip(f"{_GATEWAY} could not be built: {built.stderr[-2_000:]}")
-    return program
 
 
 def _in_memory_python() -> Path:
