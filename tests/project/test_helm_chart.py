@@ -164,7 +164,7 @@ def test_hadoops_client_is_that_of_sparks_hadoop() -> None:
 @pytest.mark.parametrize("values", CASES.values(), ids=CASES)
 def test_the_pods_run_valid_commands(values: dict[str, Any]) -> None:
     """The words of each container are a command with known flags and valid values; what they name is mounted."""
-    pods = [one for one in rendered(values) if "template" in one["spec"]]
+    pods = [one for one in rendered(values) if "template" in one.get("spec", {})]
     assert pods
     for pod in pods:
         words = container(pod)["args"]

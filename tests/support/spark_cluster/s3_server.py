@@ -23,6 +23,7 @@ from groupreplay.streaming.local.ivy import Coordinate, retrieve
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.kafka.waiting import wait_until
 from support.spark_cluster.standalone import SPARK_HOME
+from support.tools.go_programs import go_program
 
 #: A gateway from S3 to a folder, as it is used in production; built with Go.
 _GATEWAY = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"

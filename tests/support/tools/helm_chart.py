@@ -25,8 +25,8 @@ CLUSTER: Final = {"bootstrapServers": "broker:9092"}
 _MADE: Final[Mapping[str, tuple[dict[str, Any], str]]] = {
     "groupreplay.yaml": (
         CLUSTER,
-        "# The job, and its pages and metrics, on Kubernetes, without a Spark cluster: one pod runs `groupreplay run`, which\n"
-        "# starts Spark in the pod. Image: deploy/Dockerfile.",
+        "# The job, and its pages and metrics, on Kubernetes, without a Spark cluster: one pod runs\n"
+        "# `groupreplay run`, which starts Spark in the pod. Image: deploy/Dockerfile.",
     ),
     "watch.yaml": (
         {**CLUSTER, "job": {"enabled": False}, "serve": {"enabled": False}, "watch": {"enabled": True}},
@@ -86,8 +86,8 @@ def _manifest(what: str, values: Mapping[str, Any]) -> str:
     text = re.sub(r"(?m)^---\n# Source: .*\n", "---\n", rendered_text(values))
     body = re.sub(r"(?m)\s+$", "", text.removeprefix("---\n"))
     how = (
-        f"# Made from deploy/helm/groupreplay ({chart_digest()}) by `python -m golden.refresh_manifests`. docs/platforms.md has\n"
-        "# the steps; the login and the token are Secrets that are made there."
+        f"# Made from deploy/helm/groupreplay ({chart_digest()}) by `python -m golden.refresh_manifests`.\n"
+        "# docs/platforms.md has the steps; the login and the token are Secrets that are made there."
     )
     return f"{what}\n{how}\n{body}\n"
 

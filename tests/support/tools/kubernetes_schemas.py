@@ -17,7 +17,7 @@ from referencing import Registry, Resource
 #: Releases of Kubernetes: the oldest that vendors still supported in 2026, and the newest that has a schema.
 RELEASES: Final = ("1.31", "1.37")
 #: Models made from the definitions of the Prometheus Operator.
-_OPERATOR_MODELS: Final = "cloudcoil-models-prometheus-operator==0.93.1.1"
+_OPERATOR_MODELS: Final = "cloudcoil-models-prometheus-operator==0.80.1.0"
 _READ_AND_WRITE: Final = """
 import json, sys
 from cloudcoil.models.prometheus_operator import v1
