@@ -48,7 +48,7 @@ def alert_parts() -> list[tuple[str, str, str, str]]:
         (rules, rf"groupreplay-groups\n.*?{begin}", alerts.rules(alerts.OF_GROUPS), end),
         (rules, rf"groupreplay-job\n.*?{begin}", alerts.rules(alerts.OF_JOB), end),
         (tests, begin, alert_tests.tests(), end),
-        ("monitoring.md", r"\| alert \|[^\n]*\n[^\n]*\n", of_groups, r"\n\| `ConsumerGroupOffsetsExpired`"),
+        ("monitoring.md", r"\| alert \|[^\n]*\n[^\n]*\n", of_groups, r"\n\| `ConsumerGroupNobodyCommits`"),
         (
             "monitoring.md",
             r"\n\| `GroupReplayTopicsUnreadable` [^\n]*\n",
