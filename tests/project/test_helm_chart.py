@@ -23,6 +23,7 @@ from support.tools.helm_chart import (
     chart_digest,
     helm,
     manifests,
+    notes,
     refusal,
     rendered,
 )
@@ -270,6 +271,17 @@ def test_rules_are_a_file() -> None:
         assert found[name]["spec"]["template"]["metadata"] != changed[name]["spec"]["template"]["metadata"]
 
 
+def test_the_notes_name_what_is_missing(tmp_path: Path) -> None:
+    """After an installation: each Secret that the pods wait for, and the way to the pages; no other Secret."""
+    text = notes(CLUSTER, tmp_path / "defaults")
+    assert re.findall(r"create secret generic (\S+) -n default --from-file=(\S+)", text) == [
+        ("groupreplay-login", "client.properties=client.properties"),
+        ("groupreplay-pages", "token=token"),
+    ]
+    assert "service/groupreplay-serve 9408:metrics" in text
+    assert "create secret" not in notes(METRICS_ONLY, tmp_path / "metrics")
+
+
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
@@ -277,6 +289,7 @@ def test_rules_are_a_file() -> None:
         ({"bootstrapServers": "broker"}, "bootstrapServers"),
         ({**CLUSTER, "jobb": {}}, "'jobb' not allowed"),
         ({**CLUSTER, "job": {"replica": 2}}, "'replica' not allowed"),
+        ({**CLUSTER, "job": {"sparkConf": {"spark.cores.max": 8}}}, "want string"),
         ({**CLUSTER, "job": {"resources": {"limit": {}}}}, "'limit' not allowed"),
         (
             {**CLUSTER, "job": {"checkpoint": {"s3": {"uri": "s3a://bucket/folder"}}}},

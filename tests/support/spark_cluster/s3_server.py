@@ -118,9 +118,13 @@ def _in_memory_command(port: int, _: Path) -> list[str]:
     return [str(_in_memory_python()), "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
 
 
-def s3_jars() -> list[Path]:
-    """The jars of Hadoop's client, which are fetched once; skips the test if that fails."""
-    coordinates = _coordinates()
+def s3_jars(*, manager: bool) -> list[Path]:
+    """The jars of Hadoop's client, which are fetched once; skips the test if that fails.
+
+    With ``manager`` also Spark's manager of checkpoint files for object stores, which not every release of Spark has on
+    Maven Central.
+    """
+    coordinates = _coordinates(manager=manager)
     folder = _cache("s3-jars", coordinates)
     wanted = [Coordinate.parse(text) for text in coordinates]
     if not folder.exists():
@@ -133,7 +137,7 @@ def s3_jars() -> list[Path]:
     return [folder / one.place for one in wanted]
 
 
-def _coordinates() -> tuple[str, ...]:
+def _coordinates(*, manager: bool) -> tuple[str, ...]:
     """Hadoop's client and Spark's manager of checkpoint files, of the releases in this pyspark, and the SDK of both."""
     found = [
         match
@@ -146,7 +150,7 @@ def _coordinates() -> tuple[str, ...]:
         pytest.skip(f"it is not known which of Amazon's SDKs fits Hadoop {hadoop}")
     return (
         f"org.apache.hadoop:hadoop-aws:{hadoop}",
-        f"org.apache.spark:spark-hadoop-cloud_{scala}:{spark}",
+        *([f"org.apache.spark:spark-hadoop-cloud_{scala}:{spark}"] if manager else []),
         f"software.amazon.awssdk:bundle:{_SDK[hadoop]}",
     )
 

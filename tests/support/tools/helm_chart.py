@@ -57,6 +57,17 @@ def rendered_text(values: Mapping[str, Any], *, release: str = "groupreplay", ch
     return done.stdout
 
 
+def notes(values: Mapping[str, Any], folder: Path) -> str:
+    """What Helm prints after an installation. ``helm template`` leaves it out: a copy of the chart has it as data."""
+    chart = Path(shutil.copytree(CHART, folder / "groupreplay"))
+    (chart / "templates" / "NOTES.txt").rename(chart / "NOTES.txt")
+    copied = '{"kind": "Notes", "text": {{ tpl (.Files.Get "NOTES.txt") . | toJson }}}'
+    (chart / "templates" / "notes.yaml").write_text(copied)
+    documents = yaml.safe_load_all(rendered_text(values, chart=chart))
+    (text,) = (str(one["text"]) for one in documents if one and one["kind"] == "Notes")
+    return text
+
+
 def rendered(values: Mapping[str, Any], *, release: str = "groupreplay") -> list[Document]:
     """The objects that Helm makes of these values."""
     return [one for one in yaml.safe_load_all(rendered_text(values, release=release)) if one]
