@@ -115,6 +115,26 @@ def test_each_cluster_has_its_users() -> None:
     assert ("topic", "eu-events", "literal", "Write") not in acls(on_log)
 
 
+@pytest.mark.parametrize(
+    ("properties", "authentication"),
+    [
+        ({}, {"type": "scram-sha-512"}),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-512"}, {"type": "scram-sha-512"}),
+        ({"security.protocol": "ssl"}, {"type": "tls"}),
+        ({"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER"}, None),
+        ({"sasl.mechanism": "PLAIN"}, None),
+    ],
+)
+def test_strimzi_makes_what_the_login_is(
+    properties: dict[str, str], authentication: dict[str, str] | None
+) -> None:
+    """A password or a certificate by the client properties; of a token or another password the rights only."""
+    source = Cluster(bootstrap_servers="broker:9092", properties=properties)
+    for document in documents(CheckSettings(source=source)):
+        assert document["spec"].get("authentication") == authentication
+        assert document["spec"]["authorization"]["acls"]
+
+
 def test_flags_spare_rights() -> None:
     """Without the prober and with a given retention nobody grants what they need."""
     spared = replace(PLAIN, probe=False, ends=False, retention=RetentionFlags(retention_minutes=60))

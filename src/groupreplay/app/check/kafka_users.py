@@ -87,8 +87,7 @@ def _document(user: KafkaUser) -> str:
         "  labels:",
         f"    strimzi.io/cluster: {json.dumps(label)}",
         "spec:",
-        "  authentication:",
-        f"    type: {_authentication(user.cluster)}",
+        *_authentication(user.cluster),
         "  authorization:",
         "    type: simple",
         "    acls:",
@@ -97,9 +96,18 @@ def _document(user: KafkaUser) -> str:
     return "\n".join(lines)
 
 
-def _authentication(cluster: Cluster) -> str:
-    """Strimzi makes passwords for SCRAM, and certificates."""
-    return "tls" if cluster.properties.get("security.protocol", "").upper() == "SSL" else "scram-sha-512"
+def _authentication(cluster: Cluster) -> list[str]:
+    """What Strimzi makes: a certificate, or a password for SCRAM; nothing if the login is of another kind."""
+    mechanism = cluster.properties.get("sasl.mechanism", "SCRAM-SHA-512")
+    if cluster.properties.get("security.protocol", "").upper() == "SSL":
+        kind = "tls"
+    elif mechanism == "SCRAM-SHA-512":
+        kind = "scram-sha-512"
+    else:
+        return [
+            f"  # The login by {json.dumps(mechanism)} is made elsewhere; its principal has to be User:NAME as above."
+        ]
+    return ["  authentication:", f"    type: {kind}"]
 
 
 def _rules(rights: Sequence[Right]) -> Iterator[str]:
