@@ -48,7 +48,7 @@ def alert_parts() -> list[tuple[str, str, str, str]]:
         (rules, rf"groupreplay-groups\n.*?{begin}", alerts.rules(alerts.OF_GROUPS), end),
         (rules, rf"groupreplay-job\n.*?{begin}", alerts.rules(alerts.OF_JOB), end),
         (tests, begin, alert_tests.tests(), end),
-        ("monitoring.md", r"\| alert \|[^\n]*\n[^\n]*\n", of_groups, r"\n\| `ConsumerGroupOffsetsExpired`"),
+        ("monitoring.md", r"\| alert \|[^\n]*\n[^\n]*\n", of_groups, r"\n\| `ConsumerGroupNobodyCommits`"),
         (
             "monitoring.md",
             r"\n\| `GroupReplayTopicsUnreadable` [^\n]*\n",
@@ -65,6 +65,9 @@ def main() -> None:
     replace_part(DOCS / "monitoring.md", r"## Metrics\n\n", metrics_table(), r"\n\n## Good to know")
     for page, before, part, after in alert_parts():
         replace_part(DOCS / page, before, part, after)
+    # Helm reads no file outside its chart.
+    rules = DOCS / "../deploy/prometheus/groupreplay.rules.yml"
+    (DOCS / "../deploy/helm/groupreplay/files" / rules.name).write_bytes(rules.read_bytes())
     simulations = DOCS / "simulations.md"
     replace_part(simulations, r"one text with commas[.]\n\n", simulations_page.settings_tables(), r"\n\n## ")
     platforms = DOCS / "platforms.md"

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 CHECKSUMS: Final = "SHA256SUMS"
+CHART: Final = "deploy/helm/groupreplay"
 
 
 def commit_time(project: Path, commit: str = "HEAD") -> int:
@@ -41,6 +42,15 @@ def build(project: Path, output: Path, commit: str = "HEAD") -> list[Path]:
         (unpacked,) = Path(scratch, "again").iterdir()
         (wheel,) = _run_build("--wheel", unpacked, Path(scratch, "wheel"), seconds)
         return [sdist, wheel.rename(output / wheel.name)]
+
+
+def pack_chart(project: Path, output: Path, version: str, commit: str = "HEAD") -> Path:
+    """Writes the Helm chart of a commit as ``helm package`` lays it out, and returns the archive."""
+    tree = f"{commit}:{CHART}"
+    packed = _git(project, "archive", "--format=tar.gz", "--prefix=groupreplay/", tree)
+    chart = output / f"groupreplay-{version}.tgz"
+    chart.write_bytes(reproducible(packed, commit_time(project, commit)))
+    return chart
 
 
 def reproducible(archive: bytes, seconds: int) -> bytes:

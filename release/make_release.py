@@ -11,13 +11,13 @@ from pathlib import Path
 
 import release_rules
 from bill_of_materials import bill_of_materials
-from distributions import build, commit_time, write_checksums
+from distributions import build, commit_time, pack_chart, write_checksums
 
 PROJECT = Path(__file__).resolve().parent.parent
 
 
 def main() -> int:
-    """Builds sdist, wheel, bill of materials and checksums of the commit that is checked out."""
+    """Builds sdist, wheel, bill of materials, chart and checksums of the commit that is checked out."""
     parser = argparse.ArgumentParser(prog="python release/make_release.py", description=main.__doc__)
     parser.add_argument(
         "--output", type=Path, default=PROJECT / "dist" / "release", help="folder (new or empty)"
@@ -39,9 +39,10 @@ def release(output: Path) -> list[Path]:
     sdist, wheel = build(PROJECT, output)
     # The environment in which the tests have run.
     content = bill_of_materials(wheel, PROJECT, commit_time(PROJECT))
-    bill = output / f"groupreplay-{release_rules.version(PROJECT)}.cdx.json"
+    version = release_rules.version(PROJECT)
+    bill = output / f"groupreplay-{version}.cdx.json"
     bill.write_bytes(content)
-    files = [sdist, wheel, bill]
+    files = [sdist, wheel, bill, pack_chart(PROJECT, output, version)]
     return [*files, write_checksums(output, files)]
 
 

@@ -8,15 +8,12 @@ import shlex
 import shutil
 import subprocess
 import sys
-import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
-from jsonschema import Draft7Validator, Draft202012Validator
-from referencing import Registry, Resource
+from jsonschema import Draft7Validator
 
 import groupreplay
 from groupreplay.app.bundle.archive import LINES, BundleTarget, spark_release
@@ -24,12 +21,11 @@ from groupreplay.app.bundle.builder import Submission
 from groupreplay.streaming.spark.session import submitted_conf
 from support.job.captures import parsed
 from support.paths import ROOT
+from support.tools.kubernetes_schemas import pip_alone, strict
 
 PAGE = (ROOT / "docs" / "platforms.md").read_text(encoding="utf-8")
 SHELL = [block.replace("\\\n", " ") for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)]
 KUBERNETES = ROOT / "deploy" / "kubernetes"
-#: Releases of Kubernetes: the oldest that vendors still supported in 2026, and the newest that has a schema.
-RELEASES = ("1.31", "1.37")
 OPERATOR = "github.com/kubeflow/spark-operator/v2@v2.3.0"
 CRD = "charts/spark-operator-chart/crds/sparkoperator.k8s.io_sparkapplications.yaml"
 
@@ -44,6 +40,11 @@ def documents(name: str) -> list[Document]:
 def objects(kind: str, name: str = "groupreplay.yaml") -> dict[str, Document]:
     """Name -> object of this kind in a manifest, by default that of the job in one pod."""
     return {one["metadata"]["name"]: one for one in documents(name) if one["kind"] == kind}
+
+
+def workloads(name: str = "groupreplay.yaml") -> dict[str, Document]:
+    """Name -> object of a manifest that has pods."""
+    return {one["metadata"]["name"]: one for one in documents(name) if "template" in one["spec"]}
 
 
 def databricks_job() -> Document:
@@ -94,72 +95,70 @@ def test_the_table_knows_the_lines() -> None:
 def test_the_pods_run_valid_commands() -> None:
     """Both containers run a command with known flags, in the image of this version."""
     found = {}
-    for name, deployment in objects("Deployment").items():
-        (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    for name, workload in workloads().items():
+        (container,) = workload["spec"]["template"]["spec"]["containers"]
         found[name] = (parsed(container["args"]).info_name, container["image"])
     image = f"groupreplay:{groupreplay.__version__}"
-    assert found == {"groupreplay": ("run", image), "groupreplay-exporter": ("serve", image)}
+    assert found == {"groupreplay": ("run", image), "groupreplay-serve": ("serve", image)}
 
 
 def test_one_pod_owns_the_checkpoint() -> None:
-    """One replica, replaced and not rolled; the checkpoint is on the volume that outlives the pod."""
-    spec = objects("Deployment")["groupreplay"]["spec"]
-    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
-    pod = spec["template"]["spec"]
-    (container,) = pod["containers"]
-    checkpoint = container["args"][container["args"].index("--checkpoint") + 1]
-    mounts = {one["mountPath"]: one["name"] for one in container["volumeMounts"]}
-    volumes = {one["name"]: one for one in pod["volumes"]}
-    (mount,) = [path for path in mounts if checkpoint.startswith(f"{path}/")]
-    claim = volumes[mounts[mount]]["persistentVolumeClaim"]["claimName"]
-    assert list(objects("PersistentVolumeClaim")) == [claim]
-    login = container["args"][container["args"].index("--command-config") + 1]
-    assert volumes[mounts[str(Path(login).parent)]]["secret"] == {
-        "secretName": "groupreplay-login",
-        "defaultMode": 0o440,
+    """One pod, never two of its name; the checkpoint is on the volume that outlives the pod, the login is a Secret."""
+    job = workloads()["groupreplay"]
+    assert (job["kind"], job["spec"]["replicas"]) == ("StatefulSet", 1)
+    assert volume_of(job, "--checkpoint") == {"claim": "10Gi"}
+    assert volume_of(job, "--command-config") == {
+        "secret": {"secretName": "groupreplay-login", "defaultMode": 0o440}
     }
 
 
+def volume_of(workload: Document, flag: str) -> Document:
+    """Where the file or folder is that a flag of the container names; of a claim its size."""
+    spec = workload["spec"]["template"]["spec"]
+    (container,) = spec["containers"]
+    path = Path(container["args"][container["args"].index(flag) + 1])
+    mounts = {one["mountPath"]: one["name"] for one in container["volumeMounts"]}
+    name = mounts[str(path.parent)]
+    claims = {
+        one["metadata"]["name"]: {"claim": one["spec"]["resources"]["requests"]["storage"]}
+        for one in workload["spec"].get("volumeClaimTemplates", [])
+    }
+    volumes = {one["name"]: {kind: one[kind] for kind in one.keys() - {"name"}} for one in spec["volumes"]}
+    found: Document = {**volumes, **claims}[name]
+    return found
+
+
 def test_the_small_pod() -> None:
-    """A valid command in the image of this version, one replica that is replaced; half a gigabyte."""
-    (deployment,) = objects("Deployment", "watch.yaml").values()
-    labels = deployment["metadata"]["labels"]
-    spec = deployment["spec"]
+    """A valid command in the image of this version, one pod with a volume of its own; half a gigabyte."""
+    (watch,) = workloads("watch.yaml").values()
+    labels = watch["metadata"]["labels"]
+    spec = watch["spec"]
     assert spec["selector"]["matchLabels"] == spec["template"]["metadata"]["labels"] == labels
     (container,) = spec["template"]["spec"]["containers"]
     assert parsed(container["args"]).info_name == "watch"
     assert container["image"] == f"groupreplay-watch:{groupreplay.__version__}"
-    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+    assert (watch["kind"], spec["replicas"]) == ("StatefulSet", 1)
     assert container["resources"]["limits"] == {"memory": "512Mi"}
     (service,) = objects("Service", "watch.yaml").values()
     (port,) = container["ports"]
     assert (service["spec"]["selector"], service["spec"]["ports"][0]["targetPort"]) == (labels, port["name"])
     words = container["args"]
     assert words[words.index("--listen") + 1] == f"0.0.0.0:{port['containerPort']}"
-    mounts = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
-    volumes = {volume["name"]: volume for volume in spec["template"]["spec"]["volumes"]}
-    kinds = {
-        flag: next(iter(volumes[mounts[str(Path(words[words.index(flag) + 1]).parent)]].keys() - {"name"}))
-        for flag in ("--state", "--command-config", "--auth-token-file")
-    }
-    assert kinds == {
-        "--state": "persistentVolumeClaim",
-        "--command-config": "secret",
-        "--auth-token-file": "secret",
-    }
+    kinds = [[*volume_of(watch, flag)] for flag in ("--state", "--command-config", "--auth-token-file")]
+    assert kinds == [["claim"], ["secret"], ["secret"]]
 
 
 @pytest.mark.parametrize(
     ("name", "file", "image"),
     [
         ("groupreplay", "groupreplay.yaml", "Dockerfile"),
-        ("groupreplay-exporter", "groupreplay.yaml", "Dockerfile"),
+        ("groupreplay-serve", "groupreplay.yaml", "Dockerfile"),
         ("groupreplay-watch", "watch.yaml", "watch.Dockerfile"),
     ],
 )
 def test_pods_are_restricted(name: str, file: str, image: str) -> None:
     """No root, no capability, no writable file system, no access to the API of Kubernetes; a limit of memory."""
-    pod = objects("Deployment", file)[name]["spec"]["template"]["spec"]
+    pod = workloads(file)[name]["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert pod["automountServiceAccountToken"] is False
     assert (pod["securityContext"]["runAsNonRoot"], pod["securityContext"]["runAsUser"]) == (True, 10001)
@@ -174,16 +173,16 @@ def test_pods_are_restricted(name: str, file: str, image: str) -> None:
 
 
 def test_labels_and_ports_meet() -> None:
-    """Each Deployment selects its own pods, and the Service the exporter's port, on which the exporter listens."""
-    deployments = objects("Deployment")
-    for deployment in deployments.values():
-        labels = deployment["spec"]["template"]["metadata"]["labels"]
-        assert deployment["spec"]["selector"]["matchLabels"] == labels == deployment["metadata"]["labels"]
-    assert len({json.dumps(one["metadata"]["labels"]) for one in deployments.values()}) == 2
-    service = objects("Service")["groupreplay-exporter"]["spec"]
-    exporter = deployments["groupreplay-exporter"]["spec"]["template"]
-    assert service["selector"] == exporter["metadata"]["labels"]
-    (container,) = exporter["spec"]["containers"]
+    """Each workload selects its own pods, and the Service the port of the pages, on which serve listens."""
+    found = workloads()
+    for workload in found.values():
+        labels = workload["spec"]["template"]["metadata"]["labels"]
+        assert workload["spec"]["selector"]["matchLabels"] == labels == workload["metadata"]["labels"]
+    assert len({json.dumps(one["metadata"]["labels"]) for one in found.values()}) == 2
+    service = objects("Service")["groupreplay-serve"]["spec"]
+    pages = found["groupreplay-serve"]["spec"]["template"]
+    assert service["selector"] == pages["metadata"]["labels"]
+    (container,) = pages["spec"]["containers"]
     (port,) = container["ports"]
     assert service["ports"][0]["targetPort"] == port["name"]
     assert container["args"][container["args"].index("--listen") + 1] == f"0.0.0.0:{port['containerPort']}"
@@ -192,18 +191,11 @@ def test_labels_and_ports_meet() -> None:
 
 def test_the_pages_have_a_key_and_room() -> None:
     """The token is a Secret of its own, and the history is on a volume that fits what it may take."""
-    pod = objects("Deployment")["groupreplay-exporter"]["spec"]["template"]["spec"]
-    (container,) = pod["containers"]
-    mounts = {one["mountPath"]: one["name"] for one in container["volumeMounts"]}
-    volumes = {one["name"]: one for one in pod["volumes"]}
-
-    def volume(flag: str) -> dict[str, Any]:
-        path = container["args"][container["args"].index(flag) + 1]
-        found: dict[str, Any] = volumes[mounts[str(Path(path).parent)]]
-        return found
-
-    assert volume("--auth-token-file")["secret"] == {"secretName": "groupreplay-pages", "defaultMode": 0o440}
-    assert volume("--history-file")["emptyDir"] == {"sizeLimit": "2Gi"}
+    pages = workloads()["groupreplay-serve"]
+    assert volume_of(pages, "--auth-token-file") == {
+        "secret": {"secretName": "groupreplay-pages", "defaultMode": 0o440}
+    }
+    assert volume_of(pages, "--history-file") == {"emptyDir": {"sizeLimit": "2Gi"}}
 
 
 def test_the_spark_application() -> None:
@@ -257,29 +249,6 @@ def test_the_databricks_job() -> None:
     assert cluster["spark_conf"].items() <= submitted_conf().items()
 
 
-@pytest.fixture(scope="module")
-def kubernetes_schemas(tmp_path_factory: pytest.TempPathFactory) -> Iterator[zipfile.ZipFile]:
-    """The wheel of ``kubernetes-validate``, which contains the schemas of many releases."""
-    folder = tmp_path_factory.mktemp("schemas")
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(folder)]
-    subprocess.run([*command, "kubernetes-validate"], check=True, capture_output=True)
-    (wheel,) = folder.glob("*.whl")
-    with zipfile.ZipFile(wheel) as opened:
-        yield opened
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("release", RELEASES)
-def test_kubernetes_accepts_the_manifest(kubernetes_schemas: zipfile.ZipFile, release: str) -> None:
-    """Each object is valid by the strict schema of that release; with a wrong name of a field it is not."""
-    found = documents("groupreplay.yaml")
-    assert kubernetes_errors(kubernetes_schemas, release, found) == []
-    found[1]["spec"]["template"]["spec"]["containers"][0]["volumeMount"] = []
-    assert kubernetes_errors(kubernetes_schemas, release, found) == [
-        "groupreplay: Additional properties are not allowed ('volumeMount' was unexpected)"
-    ]
-
-
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("go") is None, reason="no Go, which fetches the operator's schema")
 def test_the_operator_accepts_the_application() -> None:
@@ -302,7 +271,7 @@ def test_the_operator_accepts_the_application() -> None:
 @pytest.mark.long
 def test_databricks_accepts_the_job(tmp_path: Path) -> None:
     """Databricks' own classes read the job, and refuse an unknown field."""
-    pip(tmp_path, "databricks-bundles")
+    pip_alone(tmp_path, "databricks-bundles")
     read = "import json, sys; from databricks.bundles.jobs import Job; Job.from_dict(json.load(sys.stdin))"
     job = databricks_job()
     results = []
@@ -317,38 +286,3 @@ def test_databricks_accepts_the_job(tmp_path: Path) -> None:
         )
         results.append((done.returncode, done.stderr.splitlines()[-1:]))
     assert results == [(0, []), (1, ["ValueError: Unexpected field 'data_security' for class ClusterSpec"])]
-
-
-def pip(folder: Path, package: str) -> None:
-    """A package alone in a folder."""
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile"]
-    subprocess.run([*command, "--target", str(folder), package], check=True, capture_output=True)
-
-
-def kubernetes_errors(schemas: zipfile.ZipFile, release: str, found: list[Document]) -> list[str]:
-    """What the schema of this release refuses."""
-    folder = f"kubernetes_validate/kubernetes-json-schema/v{release}.0-local-strict"
-    definitions = json.loads(schemas.read(f"{folder}/_definitions.json"))
-    errors = []
-    for one in found:
-        # apps/v1 Deployment: deployment-apps-v1
-        name = f"{one['kind'].lower()}-{one['apiVersion'].replace('/', '-')}"
-        schema = json.loads(schemas.read(f"{folder}/{name}.json"))
-        registry = Registry().with_resources(
-            [(contents["$id"], Resource.from_contents(contents)) for contents in (schema, definitions)]
-        )
-        validator = Draft202012Validator(schema, registry=registry)
-        errors += [f"{one['metadata']['name']}: {error.message}" for error in validator.iter_errors(one)]
-    return errors
-
-
-def strict(schema: Any) -> Any:
-    """The same schema, but objects with known properties may have no other ones, as the API server prunes them."""
-    if isinstance(schema, list):
-        return [strict(one) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    stricter = {name: strict(part) for name, part in schema.items()}
-    if isinstance(schema.get("properties"), dict) and schema.get("type") == "object":
-        stricter.setdefault("additionalProperties", False)
-    return stricter

@@ -19,7 +19,7 @@ from groupreplay.streaming.base.errors import ExitCode
 from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka import clients, topic_reader
-from groupreplay.streaming.kafka.rights import source_rights
+from groupreplay.streaming.kafka.rights import source_rights, watch_rights
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.run import status
 from groupreplay.streaming.spark.query import TopicPlan, planned_partitions
@@ -75,6 +75,16 @@ def test_groups_that_it_may_not_see(guarded: SecuredBroker, tmp_path: Path, warn
         as_administrator(guarded, line.replace("HOST:PORT", guarded.checked).replace("NAME", USER))
         wait_until(lambda: getattr(follower.report.last_round, "rights", "") == "ok", SECONDS)
     assert len(warnings) == 1
+
+
+def test_the_rights_of_a_watch(guarded: SecuredBroker, tmp_path: Path, warnings: list[str]) -> None:
+    """With the rights of its KafkaUser, and no other, the prober's round is whole, and nothing is refused."""
+    guarded.allow_only(watch_rights())
+    properties = dict(line.split("=", 1) for line in guarded.properties(tmp_path).read_text().splitlines())
+    source = Cluster(bootstrap_servers=guarded.checked, properties=properties)
+    with following(source, probe_interval_seconds=1.0) as follower:
+        wait_until(lambda: getattr(follower.report.last_round, "rights", "") == "ok", SECONDS)
+    assert warnings == []
 
 
 @pytest.mark.spark

@@ -54,7 +54,8 @@ class S3Job(RunningJob):
         super().__init__(server, name, topics, *flags)
 
     def _start(self) -> GuardedProcess:
-        jars = ",".join(map(str, [*jar_paths("spark-connector"), *s3_jars()]))
+        of_s3 = s3_jars(manager=ABORTABLE.items() <= self._conf.items())
+        jars = ",".join(map(str, [*jar_paths("spark-connector"), *of_s3]))
         conf = {"spark.jars": jars, **self._s3.conf(), **self._conf}
         command = [sys.executable, "-m", "groupreplay", "run", "--bootstrap-server", self.server]
         command += ["--checkpoint", self._s3.location("checkpoint"), "--master", "local[2,4]"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import subprocess
 import tarfile
 import zipfile
@@ -11,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from distributions import build, reproducible, write_checksums
+from distributions import CHART, build, pack_chart, reproducible, write_checksums
+from support.paths import ROOT
+from support.tools.helm_chart import CLUSTER, rendered_text
 from support.tools.project_copy import COMMITTED, commit_all, copy_project
 
 
@@ -42,6 +45,33 @@ def test_two_builds_are_equal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert {one.mtime for one in members} == {COMMITTED}
     assert {one.mode for one in members} <= {0o755, 0o644}
     assert {(one.uid, one.gid, one.uname, one.gname) for one in members} == {(0, 0, "", "")}
+
+
+def test_the_chart_is_packed_without_helm(tmp_path: Path) -> None:
+    """The archive has the chart's files of the commit below its name; two of one commit are equal."""
+    archives = []
+    for name in ("first", "second"):
+        project = copy_project(tmp_path / name)
+        shutil.copytree(ROOT / CHART, project / CHART)
+        commit_all(project)
+        (project / CHART / "templates" / "not-committed.yaml").touch()
+        archives.append(pack_chart(project, tmp_path / name, "0.1.0"))
+    assert archives[0].read_bytes() == archives[1].read_bytes()
+    with tarfile.open(archives[0]) as packed:
+        found = {one.name: packed.extractfile(one) for one in packed.getmembers() if one.isfile()}
+        contents = {name: file.read() for name, file in found.items() if file is not None}
+    files = [path for path in (ROOT / CHART).rglob("*") if path.is_file()]
+    assert contents == {f"groupreplay/{path.relative_to(ROOT / CHART)}": path.read_bytes() for path in files}
+    assert archives[0].name == "groupreplay-0.1.0.tgz"
+
+
+def test_helm_takes_the_archive(tmp_path: Path) -> None:
+    """Helm makes the same objects of the archive as of the folder."""
+    project = copy_project(tmp_path / "project")
+    shutil.copytree(ROOT / CHART, project / CHART)
+    commit_all(project)
+    archive = pack_chart(project, tmp_path, "0.1.0")
+    assert rendered_text(CLUSTER, chart=archive) == rendered_text(CLUSTER)
 
 
 def test_an_archive_of_other_order_owner_and_time() -> None:

@@ -16,6 +16,7 @@ import pytest
 import groupreplay
 import make_release
 from contract import STORED, contract
+from distributions import CHART
 from make_release import PROJECT
 from release_rules import change_log_problems, contract_problems, problems, version
 from support.paths import ROOT
@@ -62,6 +63,7 @@ def releasable(folder: Path) -> Path:
     """A copy of the project with everything that a release needs, committed."""
     project = copy_project(folder)
     shutil.copytree(ROOT / "release", project / "release", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / CHART, project / CHART)
     shutil.copy(ROOT / ".gitignore", project)
     (project / "release" / STORED.name).write_text(json.dumps(contract()))
     log = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import shutil
 import socket
@@ -24,6 +23,7 @@ from groupreplay.streaming.local.ivy import Coordinate, retrieve
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.kafka.waiting import wait_until
 from support.spark_cluster.standalone import SPARK_HOME
+from support.tools.go_programs import go_program
 
 #: A gateway from S3 to a folder, as it is used in production; built with Go.
 _GATEWAY = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
@@ -102,7 +102,15 @@ def _gateway_command(port: int, data: Path) -> list[str]:
     # Objects have their attributes in a folder beside: not every file system has extended attributes.
     sidecar = data.with_name("attributes")
     sidecar.mkdir()
-    command = [str(_gateway()), "--port", f"127.0.0.1:{port}", "--access", _KEY, "--secret", _SECRET]
+    command = [
+        str(go_program(_GATEWAY)),
+        "--port",
+        f"127.0.0.1:{port}",
+        "--access",
+        _KEY,
+        "--secret",
+        _SECRET,
+    ]
     return [*command, "posix", "--sidecar", str(sidecar), str(data)]
 
 
@@ -110,9 +118,13 @@ def _in_memory_command(port: int, _: Path) -> list[str]:
     return [str(_in_memory_python()), "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
 
 
-def s3_jars() -> list[Path]:
-    """The jars of Hadoop's client, which are fetched once; skips the test if that fails."""
-    coordinates = _coordinates()
+def s3_jars(*, manager: bool) -> list[Path]:
+    """The jars of Hadoop's client, which are fetched once; skips the test if that fails.
+
+    With ``manager`` also Spark's manager of checkpoint files for object stores, which not every release of Spark has on
+    Maven Central.
+    """
+    coordinates = _coordinates(manager=manager)
     folder = _cache("s3-jars", coordinates)
     wanted = [Coordinate.parse(text) for text in coordinates]
     if not folder.exists():
@@ -125,7 +137,7 @@ def s3_jars() -> list[Path]:
     return [folder / one.place for one in wanted]
 
 
-def _coordinates() -> tuple[str, ...]:
+def _coordinates(*, manager: bool) -> tuple[str, ...]:
     """Hadoop's client and Spark's manager of checkpoint files, of the releases in this pyspark, and the SDK of both."""
     found = [
         match
@@ -138,27 +150,9 @@ def _coordinates() -> tuple[str, ...]:
         pytest.skip(f"it is not known which of Amazon's SDKs fits Hadoop {hadoop}")
     return (
         f"org.apache.hadoop:hadoop-aws:{hadoop}",
-        f"org.apache.spark:spark-hadoop-cloud_{scala}:{spark}",
+        *([f"org.apache.spark:spark-hadoop-cloud_{scala}:{spark}"] if manager else []),
         f"software.amazon.awssdk:bundle:{_SDK[hadoop]}",
     )
-
-
-def _gateway() -> Path:
-    """The gateway's program, which is built once."""
-    folder = _cache("s3-gateway", _GATEWAY)
-    program = folder / "bin" / "versitygw"
-    if not program.exists():
-        go = shutil.which("go")
-        if go is None:
-            pytest.skip("Go is not on this machine, which builds the gateway of S3")
-        # One process at a time: the machine has other things to do.
-        environment = {**os.environ, "GOPATH": str(folder), "GOFLAGS": "-p=1 -modcacherw"}
-        built = subprocess.run(
-            [go, "install", _GATEWAY], env=environment, capture_output=True, text=True, check=False
-        )
-        if built.returncode:
-            pytest.skip(f"{_GATEWAY} could not be built: {built.stderr[-2_000:]}")
-    return program
 
 
 def _in_memory_python() -> Path:

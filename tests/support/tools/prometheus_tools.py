@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from groupreplay.streaming.base.files import cache_folder
+from support.tools.go_programs import go_program
 
 #: Debian's Alertmanager finds its templates only where the package is installed.
 _ALERTMANAGER = "github.com/prometheus/alertmanager/cmd/alertmanager@v0.28.1"
@@ -35,21 +36,7 @@ def prometheus_tool(name: str) -> str:
 
 def alertmanager() -> str:
     """The path of Alertmanager, which Go builds once where there is none; skips the test without Go."""
-    folder = cache_folder() / f"alertmanager-{_ALERTMANAGER.rpartition('@')[2]}"
-    program, go = folder / "bin" / "alertmanager", shutil.which("go")
-    if found := shutil.which("alertmanager"):
-        return found
-    if not program.exists():
-        if go is None:
-            pytest.skip("neither Alertmanager nor Go, which could build it, is on this machine")
-        environment = {**os.environ, "GOPATH": str(folder), "GOFLAGS": "-p=1 -modcacherw"}
-        command = [go, "install", _ALERTMANAGER]
-        built = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-        if built.returncode:
-            pytest.skip(f"{_ALERTMANAGER} could not be built: {built.stderr[-2_000:]}")
-        # Sources and objects are ten times the program.
-        shutil.rmtree(folder / "pkg", ignore_errors=True)
-    return str(program)
+    return shutil.which("alertmanager") or str(go_program(_ALERTMANAGER))
 
 
 def promtool(*words: object, stdin: bytes | None = None) -> str:

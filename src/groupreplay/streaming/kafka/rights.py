@@ -127,6 +127,21 @@ def sink_rights(topics: TopicNames) -> list[Right]:
     ]
 
 
+def watch_rights() -> list[Right]:
+    """The rights of ``watch``, which writes nothing and runs without Spark's connector."""
+    return [*_READ_LOG, _ALL_GROUPS, GROUP_SETTINGS, ALL_TOPICS, SETTINGS]
+
+
+def serve_rights(topics: TopicNames, *, log: bool = True, output: bool = True) -> list[Right]:
+    """The rights of ``serve`` with a login of its own, on the cluster of the log, of the job's topics, or of both."""
+    why = "the pages and metrics: documents and events of groups, heartbeats, ends of partitions"
+    names = (topics.events, topics.states, topics.job, topics.probes) if output else ()
+    read = [Right(operation, "topic", name, why) for name in names for operation in ("Read", "Describe")]
+    # Brokers return committed offsets only of topics that the login may describe.
+    of_groups = [*_READ_LOG, _ALL_GROUPS, GROUP_SETTINGS, ALL_TOPICS, SETTINGS] if log else []
+    return [*read, *of_groups]
+
+
 def grant_line(right: Right, cluster: Cluster) -> str:
     """The kafka-acls.sh command that grants a right to the login of this cluster."""
     login = shlex.quote(f"User:{_login(cluster)}")

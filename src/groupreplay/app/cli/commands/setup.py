@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import click
 
@@ -25,7 +25,6 @@ from groupreplay.app.cli.options import (
     flag,
     force_flag,
     listen_address,
-    output_flag,
 )
 from groupreplay.streaming.base.files import atomic_file, require_new
 
@@ -33,13 +32,13 @@ if TYPE_CHECKING:
     from groupreplay.app.check import CheckResult, CheckSettings
     from groupreplay.app.text.tables import OutputFormat
 
-
+_KAFKA_USER: Final = "kafkauser"
 _COLOURS: Final = {"ok": "green", "warning": "yellow", "failed": "red", "skipped": "cyan"}
 
 
 def _settings(
-    source: ClusterFlags, sink: ClusterFlags, output: OutputFormat, **values: Any
-) -> tuple[CheckSettings, OutputFormat]:
+    source: ClusterFlags, sink: ClusterFlags, output: str, **values: Any
+) -> tuple[CheckSettings, str]:
     from groupreplay.app.check import CheckSettings
 
     return CheckSettings(source=source.need(), sink=sink.find(), **values), output
@@ -68,9 +67,14 @@ def _settings(
         metavar="HOST:PORT",
     ),
     auth_token_file=file_flag("File with the token of serve, for --listen."),
-    output=output_flag(*TABLE_FORMATS),
+    output=flag(
+        "Output format; kafkauser asks no broker, and prints users of Strimzi with all rights.",
+        "-o",
+        type=click.Choice((*TABLE_FORMATS, _KAFKA_USER)),
+        default="table",
+    ),
 )
-def check_command(answer: tuple[CheckSettings, OutputFormat]) -> int:
+def check_command(answer: tuple[CheckSettings, str]) -> int:
     """Check everything that `run` needs, with the same flags, and print how to fix what is missing.
 
     Checks the connection, rights (with the kafka-acls.sh command for each missing one), the offsets topic,
@@ -78,16 +82,20 @@ def check_command(answer: tuple[CheckSettings, OutputFormat]) -> int:
     nothing. Exits with 0 if the job can run, even if there are warnings.
     """
     from groupreplay.app.check.checklist import exit_code, run_checks
+    from groupreplay.app.check.kafka_users import manifest
     from groupreplay.app.text.tables import Table, show
 
     settings, output = answer
+    if output == _KAFKA_USER:
+        click.echo(manifest(settings), nl=False)
+        return 0
     if output == "table":
         results = list(_printed(run_checks(settings), colour=display().colour))
     else:
         results = list(run_checks(settings))
         cells = [(result.status.value, result.check, result.found, result.fix) for result in results]
         table = Table(("STATUS", "CHECK", "FOUND", "FIX"), cells)
-        show(table, [result.document() for result in results], output)
+        show(table, [result.document() for result in results], cast("OutputFormat", output))
     return exit_code(results)
 
 
