@@ -101,6 +101,14 @@ def test_the_missing_extras_are_named(folder: Path, command: str) -> None:
     assert (done.returncode, done.stdout) == (2, "")
 
 
+def test_serve_for_assistants_needs_one_more(folder: Path) -> None:
+    """``--mcp`` names its extra before the cluster is asked."""
+    without = PROGRAM.replace("class Hiding", "HIDDEN = ['mcp', 'mcp_types']\nclass Hiding")
+    done = python(folder, without, "serve", "--mcp", *CLUSTER)
+    assert done.stderr == "error: mcp is not installed\n  pip install 'groupreplay[mcp]'\n"
+    assert (done.returncode, done.stdout) == (2, "")
+
+
 def test_every_command_is_tried() -> None:
     """The tables above have all commands."""
     assert set(ALONE) == set(COMMANDS)
