@@ -109,6 +109,19 @@ def test_serve_for_assistants_needs_one_more(folder: Path) -> None:
     assert (done.returncode, done.stdout) == (2, "")
 
 
+def test_a_login_by_iam_needs_one_more(folder: Path) -> None:
+    """A client file with ``AWS_MSK_IAM`` names the extra with AWS's signer."""
+    file = folder / "iam.properties"
+    file.write_text("sasl.mechanism=AWS_MSK_IAM\nsecurity.protocol=SASL_SSL\n")
+    without = PROGRAM.replace("class Hiding", "HIDDEN = ['aws_msk_iam_sasl_signer']\nclass Hiding")
+    done = python(folder, without, "list", *CLUSTER, "--command-config", str(file))
+    assert done.stderr.splitlines()[-2:] == [
+        "error: aws-msk-iam-sasl-signer-python is not installed",
+        "  pip install 'groupreplay[msk]'",
+    ]
+    assert (done.returncode, done.stdout) == (2, "")
+
+
 def test_every_command_is_tried() -> None:
     """The tables above have all commands."""
     assert set(ALONE) == set(COMMANDS)
