@@ -29,7 +29,7 @@ from groupreplay.streaming.local import platforms
 from groupreplay.streaming.local.broker import DEFAULT_VERSION
 
 #: Extras of the wheel whose libraries the bill lists.
-EXTRAS: Final = ("kafka", "spark", "serve", "logs", "mcp", "java", "svg")
+EXTRAS: Final = ("kafka", "spark", "serve", "logs", "mcp", "msk", "java", "svg")
 LICENCES: Final = Path(__file__).with_name("jar_licences.json")
 #: Sets of jars that an installed groupreplay downloads -> when. All others are for tests.
 DOWNLOADED: Final[Mapping[str, str]] = {

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import urlencode
 
 import msgspec
 import pytest
@@ -24,6 +25,8 @@ from support.incident_stories import incident_events
 from support.job.measured import measured_lags
 from support.job.sink_messages import SINCE_MS, document, events, job_document, stable, stuck
 from support.paths import ROOT
+from support.serve.asked_site import AskedSite
+from support.serve.written_clusters import messages, served_cluster, take
 from support.tools.monitoring_files import (
     ALERTMANAGER,
     PROMETHEUS,
@@ -229,6 +232,36 @@ def test_variables_are_declared(exported: dict[str, set[str]]) -> None:
     for name in ("cluster", "group"):
         (found,) = re.findall(r"label_values\(([a-z_]+)(?:\{.*\})?, (\w+)\)", variables[name]["definition"])
         assert found[1] in exported[found[0]]
+
+
+def test_rebalances_are_spans_of_an_annotation(tmp_path: Path) -> None:
+    """The query of the annotation, as Grafana fills it in, is answered, and its columns are those of annotations."""
+    (annotation,) = dashboard()["annotations"]["list"]
+    target = annotation["target"]
+    filled = {
+        "${__from}": str(START - 60_000),
+        "${__to}": str(START + 60_000),
+        # Grafana joins several by |, and sends the variable's value for All as it is.
+        "${group:pipe}": "orders|pay",
+    }
+    parameters = {one["key"]: filled[one["value"]] for one in target["url_options"]["params"]}
+    _, told = stable()
+    with served_cluster(tmp_path, SINCE_MS) as cluster:
+        take(cluster, messages(events(told, "orders"), SINCE_MS), SINCE_MS)
+        answer = AskedSite(SINCE_MS, cluster).json(f"{target['url']}?{urlencode(parameters)}")
+    rows = answer[target["root_selector"]]
+    spans = [{column["text"]: row[column["selector"]] for column in target["columns"]} for row in rows]
+    assert [(span.keys(), span["title"]) for span in spans] == [
+        ({"time", "timeEnd", "title", "text"}, "orders")
+    ] * len(rows)
+    assert rows
+    assert all(span["time"] <= span["timeEnd"] < START + 60_000 for span in spans)
+    (variable,) = [one for one in dashboard()["templating"]["list"] if one["name"] == "rebalances"]
+    (source,) = yaml.safe_load((ROOT / "deploy" / "grafana" / "rebalances.yml").read_text())["datasources"]
+    assert {variable["query"], annotation["datasource"]["type"], source["type"]} == {
+        "yesoreyeram-infinity-datasource"
+    }
+    assert annotation["datasource"]["uid"] == "${rebalances}"
 
 
 def test_the_dashboard_leads_to_the_page_of_a_group() -> None:

@@ -101,6 +101,27 @@ def test_the_missing_extras_are_named(folder: Path, command: str) -> None:
     assert (done.returncode, done.stdout) == (2, "")
 
 
+def test_serve_for_assistants_needs_one_more(folder: Path) -> None:
+    """``--mcp`` names its extra before the cluster is asked."""
+    without = PROGRAM.replace("class Hiding", "HIDDEN = ['mcp', 'mcp_types']\nclass Hiding")
+    done = python(folder, without, "serve", "--mcp", *CLUSTER)
+    assert done.stderr == "error: mcp is not installed\n  pip install 'groupreplay[mcp]'\n"
+    assert (done.returncode, done.stdout) == (2, "")
+
+
+def test_a_login_by_iam_needs_one_more(folder: Path) -> None:
+    """A client file with ``AWS_MSK_IAM`` names the extra with AWS's signer."""
+    file = folder / "iam.properties"
+    file.write_text("sasl.mechanism=AWS_MSK_IAM\nsecurity.protocol=SASL_SSL\n")
+    without = PROGRAM.replace("class Hiding", "HIDDEN = ['aws_msk_iam_sasl_signer']\nclass Hiding")
+    done = python(folder, without, "list", *CLUSTER, "--command-config", str(file))
+    assert done.stderr.splitlines()[-2:] == [
+        "error: aws-msk-iam-sasl-signer-python is not installed",
+        "  pip install 'groupreplay[msk]'",
+    ]
+    assert (done.returncode, done.stdout) == (2, "")
+
+
 def test_every_command_is_tried() -> None:
     """The tables above have all commands."""
     assert set(ALONE) == set(COMMANDS)

@@ -75,7 +75,7 @@ def test_the_order_of_the_fields() -> None:
         '"counters":{},"record_types":{},"restarts":0,"last_error":null,"rules":{"changes":0,"error":null},'
         '"prober_restarts":0,"prober":{"round_ms":3,"rights":"ok","brokers":{"1":null},"groups":4},'
         '"clock_off_ms":null,"host":"","checkpoint":"",'
-        '"query":{"running":true,"since_ms":null,"error":null},"once":false,"settled":true}'
+        '"query":{"running":true,"since_ms":null,"error":null},"once":false,"settled":true,"hides_names":null}'
     )
 
 

@@ -57,6 +57,7 @@ def test_the_document_before_the_first_batch() -> None:
         "query": {"running": True, "since_ms": 5_000, "error": None},
         "once": False,
         "settled": False,
+        "hides_names": False,
     }
 
 

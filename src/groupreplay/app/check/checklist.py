@@ -46,6 +46,7 @@ _CHECKS: Final = (
     ),
     _Check("rights", cluster_checks.source_rights, needs=("cluster",)),
     _Check("sink rights", cluster_checks.sink_rights, needs=("cluster", "sink cluster")),
+    _Check("iam policy", cluster_checks.iam_policies),
     _Check("offsets topic", cluster_checks.offsets_topic, needs=("cluster",)),
     _Check("transactions", cluster_checks.transactions, needs=("offsets topic",)),
     _Check("clock", cluster_checks.clock, needs=("offsets topic",)),

@@ -5,20 +5,23 @@ They only read: nothing is created, written or committed.
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Final
 
-from groupreplay.app.check import CheckResult, Subject, failed, ok, unknown, warning
+from groupreplay.app.check import CheckResult, CheckSettings, Subject, failed, ok, unknown, warning
 from groupreplay.state.policy.context import DEFAULT_CHECK_INTERVAL_MS, OFFSETS_TOPIC
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.config.properties import iam_options
 from groupreplay.streaming.config.retention import contradiction
 from groupreplay.streaming.kafka import rights as all_rights
 from groupreplay.streaming.kafka.broker_config import effective_retention, lists_transactions, release_text
 from groupreplay.streaming.kafka.clients import NO_ERA, Connection
 from groupreplay.streaming.kafka.group_admin import GroupAdmin
+from groupreplay.streaming.kafka.iam_policy import iam_policy
 from groupreplay.streaming.kafka.output_topics import (
     create_topics,
     describe_topics,
@@ -37,6 +40,9 @@ _LOOKED_AT: Final = 10
 _SKEW_MS: Final = 5_000
 _CLOCK_SECONDS: Final = 6.0
 _CLOCK_POLL_SECONDS: Final = 0.5
+_POLICY: Final = (
+    "what IAM has to allow the login, with the names in the ARN of the cluster in place of the capitals"
+)
 
 
 def cluster(name: str, connection: Connection) -> Sequence[CheckResult]:
@@ -51,13 +57,15 @@ def cluster(name: str, connection: Connection) -> Sequence[CheckResult]:
 
 def source_rights(subject: Subject) -> Sequence[CheckResult]:
     """Each right on the source cluster."""
-    settings = subject.settings
-    wanted = all_rights.source_rights(
+    return list(_rights(subject.source, _source_rights(subject.settings)))
+
+
+def _source_rights(settings: CheckSettings) -> list[Right]:
+    return all_rights.source_rights(
         probe=settings.probe,
         ask_retention=settings.retention.retention_minutes is None,
         ends=settings.ends,
     )
-    return list(_rights(subject.source, wanted))
 
 
 def sink_rights(subject: Subject) -> Sequence[CheckResult]:
@@ -66,6 +74,25 @@ def sink_rights(subject: Subject) -> Sequence[CheckResult]:
     if subject.sink is subject.source:
         wanted = [right for right in wanted if right.kind == "topic"]
     return list(_rights(subject.sink, wanted))
+
+
+def iam_policies(subject: Subject) -> Sequence[CheckResult]:
+    """The IAM policy of each login that needs one; AWS is not asked."""
+    settings, topics = subject.settings, subject.settings.topics
+    of_source, of_sink = _source_rights(settings), all_rights.sink_rights(topics)
+    created = [getattr(topics, item.name) for item in fields(topics)]
+    if settings.sink in (None, settings.source):
+        needed = [(settings.source, [*of_source, *of_sink], created)]
+    else:
+        needed = [(settings.source, of_source, []), (settings.sink, of_sink, created)]
+    return [
+        replace(
+            ok("iam policy", f"{_POLICY} ({cluster.bootstrap_servers})"), fix=json.dumps(policy, indent=2)
+        )
+        for cluster, rights, names in needed
+        if iam_options(cluster.properties) is not None
+        and (policy := iam_policy(list(dict.fromkeys(rights)), cluster, names))
+    ]
 
 
 def offsets_topic(subject: Subject) -> Sequence[CheckResult]:

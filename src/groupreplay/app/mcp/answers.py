@@ -9,6 +9,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -31,11 +32,15 @@ _ANSWERS: Final = (ExitCode.OK, ExitCode.DATA, ExitCode.FOUND)
 
 @dataclass(frozen=True, slots=True)
 class Commands:
-    """Runs commands that read one input; ``flags`` name it. ``before`` stands before the name of a command."""
+    """Runs commands that read one input; ``flags`` name it. ``before`` stands before the name of a command.
+
+    ``places``: so many run at once, further ones wait; None: there is no bound.
+    """
 
     flags: Sequence[str]
     before: Sequence[str] = ()
     timeout_seconds: float = 300
+    places: anyio.CapacityLimiter | None = None
 
     async def answer(self, name: str, *flags: str, group: str | None = None) -> dict[str, Any]:
         """What a command prints as JSON: ``result``, and ``notes``, the lines of stderr; ``group`` is its argument.
@@ -47,7 +52,8 @@ class Commands:
         line = [*_PROGRAM, *self.before, name, *self.flags, *flags, *arguments]
         try:
             with anyio.fail_after(self.timeout_seconds):
-                ended = await anyio.run_process(line, check=False, stdin=subprocess.DEVNULL)
+                async with self.places or nullcontext():
+                    ended = await anyio.run_process(line, check=False, stdin=subprocess.DEVNULL)
         except TimeoutError:
             raise GroupReplayError(
                 f"there was no answer within {self.timeout_seconds:g} s",

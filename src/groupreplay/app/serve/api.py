@@ -16,6 +16,11 @@ import msgspec
 from groupreplay.app.exporter.feed import Limits, is_fresh, is_up, silence_seconds
 from groupreplay.app.serve import answers
 from groupreplay.app.serve.history import episode_queries, event_queries, group_queries
+from groupreplay.app.serve.history.rebalance_queries import (
+    RebalancesByTime,
+    RebalancesQuery,
+    rebalances,
+)
 from groupreplay.app.serve.offsets_log.commit_sample import CommitSample
 from groupreplay.app.serve.offsets_log.timelines import LiveTimelines
 from groupreplay.app.serve.requests import Parameters, RequestError
@@ -160,6 +165,21 @@ class Api:
             before=parameters.place("cursor"),
         )
         return ask(self.cluster(parameters), lambda db: event_queries.events(db, query))
+
+    def list_rebalances(self, parameters: Parameters) -> RebalancesByTime:
+        """Rebalances that ended in a time, with begin and end, newest first; groups may be a|b, and `.*` for all.
+
+        So a dashboard of Grafana names them.
+        """
+        named = [label for text in parameters.texts("groups") for label in text.split("|")]
+        query = RebalancesQuery(
+            since_ms=parameters.time_ms("since"),
+            until_ms=parameters.time_ms("until"),
+            groups=named[:_MOST_GROUPS],
+            limit=parameters.number("limit", _MOST_EVENTS, 1, _MOST_EVENTS),
+            before=parameters.place("cursor"),
+        )
+        return ask(self.cluster(parameters), lambda db: rebalances(db, query))
 
     def list_strips(self, parameters: Parameters) -> answers.Strips:
         """What happened to groups, by default in the last day; without groups those with the worst conditions first."""

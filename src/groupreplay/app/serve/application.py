@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import sqlite3
 import time
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from functools import lru_cache, partial
 from typing import Any, Final
@@ -25,7 +25,8 @@ from groupreplay.app.exporter.server import exporter_of, exporter_routes
 from groupreplay.app.serve.answers import Error
 from groupreplay.app.serve.api import Api
 from groupreplay.app.serve.event_streams import EventFilter, event_feed, read_place
-from groupreplay.app.serve.guard import Guard
+from groupreplay.app.serve.guard import Application, Guard
+from groupreplay.app.serve.mcp_endpoint import MCP_PATH, McpEndpoint
 from groupreplay.app.serve.openapi import ENDPOINTS, ONE_GROUP, STREAM, TIMELINE, ApiPath, openapi_document
 from groupreplay.app.serve.pages import (
     board_page,
@@ -56,18 +57,25 @@ def serve_application(
     token: str | None = None,
     hosts: Collection[str] = (),
     seconds: Callable[[], float] = time.monotonic,
+    assistants: Mapping[str, Application] | None = None,
 ) -> Guard:
-    """The application for some clusters; ``token`` None: whoever can connect may read."""
-    site = _Site(Api(clusters, now_ms))
+    """The application for some clusters; ``token`` None: whoever can connect may read.
+
+    ``assistants``: what answers MCP, by the name of each cluster; None: nothing does.
+    """
+    api = Api(clusters, now_ms)
+    site = _Site(api)
     exporter = exporter_of({cluster.name: cluster.exporter for cluster in clusters})
+    mcp_routes = [] if assistants is None else [Route(MCP_PATH, McpEndpoint(api, assistants))]
     application = Starlette(
-        routes=[*exporter_routes(exporter, seconds), *site.routes()],
+        routes=[*exporter_routes(exporter, seconds), *mcp_routes, *site.routes()],
         # Streams of events are sent as they are.
         middleware=[Middleware(GZipMiddleware, minimum_size=1_000, compresslevel=_COMPRESSION)],
         exception_handlers={404: _missing, RequestError: _refused, Exception: _failed},
     )
     application.router.redirect_slashes = False
-    return Guard(application, token=token, hosts=hosts, seconds=seconds)
+    posts = () if assistants is None else (MCP_PATH,)
+    return Guard(application, token=token, hosts=hosts, seconds=seconds, posts=posts)
 
 
 class _Site:

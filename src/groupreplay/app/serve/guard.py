@@ -9,6 +9,7 @@ import re
 from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 from starlette.responses import Response
@@ -92,7 +93,7 @@ class Guard:
 
     ``hosts`` are names that a Host header may have besides addresses and ``localhost``: a page of another site that
     has its name resolved to this machine is refused. With a ``token`` every path below ``/api/`` needs it; the others
-    hold no data.
+    hold no data. ``posts`` are paths that are asked by POST with a body, and in no other way.
     """
 
     def __init__(
@@ -102,8 +103,10 @@ class Guard:
         token: str | None,
         hosts: Collection[str],
         seconds: Callable[[], float],
+        posts: Collection[str] = (),
     ) -> None:
         self._application = application
+        self._posts = frozenset(posts)
         self._token = None if token is None else _digest(token.encode())
         self._hosts = frozenset(host.lower().rstrip(".") for host in hosts)
         self._rates = Rates(seconds, burst=BURST, a_second=A_SECOND)
@@ -124,7 +127,8 @@ class Guard:
 
     def _refusal(self, scope: Scope) -> tuple[int, str, Mapping[str, str]] | None:
         headers = _headers(scope)
-        if refused := _bad_form(scope, headers):
+        bad_form = _bad_post if scope["path"] in self._posts else _bad_form
+        if refused := bad_form(scope, headers):
             return refused
         if scope["path"] in OPEN_PATHS:
             # These routes count by themselves, also with `--metrics-only`.
@@ -164,6 +168,16 @@ def _bad_form(scope: Scope, headers: Mapping[str, str]) -> tuple[int, str, Mappi
         return 405, "only GET and HEAD are answered", {"allow": "GET, HEAD"}
     if headers.get("content-length", "0") != "0" or "transfer-encoding" in headers:
         return 413, "a request has no body here", {"connection": "close"}
+    return None
+
+
+def _bad_post(scope: Scope, headers: Mapping[str, str]) -> tuple[int, str, Mapping[str, str]] | None:
+    if scope["method"] != "POST":
+        return 405, "only POST is answered here", {"allow": "POST"}
+    origin = headers.get("origin")
+    # A browser sends it with every POST: a page of another site may send one without reading the answer.
+    if origin is not None and urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
+        return 403, "the Origin header names another site", {"connection": "close"}
     return None
 
 

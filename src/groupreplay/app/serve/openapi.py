@@ -66,6 +66,9 @@ ENDPOINTS: Final = (
         ("cluster", "since", "until", "group", "type", "min_severity", "limit", "cursor"),
         Api.list_events,
     ),
+    ApiPath(
+        "/api/rebalances", ("cluster", "since", "until", "groups", "limit", "cursor"), Api.list_rebalances
+    ),
     ApiPath("/api/strips", ("cluster", "since", "until", "groups", "limit"), Api.list_strips),
     ApiPath("/api/expiring", ("cluster", "until"), Api.list_expiring),
     ApiPath("/api/topics", ("cluster", "search", "limit"), Api.list_topics),

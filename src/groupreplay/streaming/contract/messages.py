@@ -204,7 +204,8 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
     ``clock_off_ms``: by how much the clock of the job's machine is ahead of the brokers' (null: unknown); the other
     times are corrected by it if it is more than 5 seconds. ``checkpoint`` is the folder on ``host`` or the URI that the
     settings name. ``once``: the run ends when it has read what is there (``run --once``). ``settled``: events of
-    deadlines that passed before the query began are emitted, too.
+    deadlines that passed before the query began are emitted, too. ``hides_names``: it runs with ``--redact``; null: an
+    earlier release wrote it, which does not say.
     """
 
     cluster_id: str = ""
@@ -235,6 +236,7 @@ class JobDocument(msgspec.Struct, frozen=True, kw_only=True):
     query: QueryStatus = QueryStatus()
     once: bool = False
     settled: bool = True
+    hides_names: bool | None = None
 
 
 class OwnerClaim(msgspec.Struct, frozen=True, kw_only=True):

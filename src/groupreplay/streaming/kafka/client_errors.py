@@ -16,6 +16,7 @@ from confluent_kafka.admin import AdminClient
 
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
+from groupreplay.streaming.config.properties import iam_options
 from groupreplay.streaming.config.settings import Cluster
 
 T = TypeVar("T")
@@ -100,6 +101,11 @@ _LOGIN: Final = (
     "the broker refused the login",
     "check the user and the password in sasl.jaas.config of the --command-config file",
 )
+_IAM_LOGIN: Final = (
+    "the brokers refused the login by IAM",
+    "allow kafka-cluster:Connect on the cluster in IAM; groupreplay check prints the whole policy, and "
+    "aws sts get-caller-identity tells who asks",
+)
 _TLS: Final = (
     "the connection with TLS failed",
     "check security.protocol and the certificates (ssl.truststore.*, ssl.keystore.*) in the --command-config file",
@@ -175,6 +181,7 @@ class Notes:
     def __init__(self, cluster: Cluster) -> None:
         self._servers = cluster.bootstrap_servers
         self._speaks_tls = "SSL" in cluster.properties.get("security.protocol", "").upper()
+        self._by_iam = iam_options(cluster.properties) is not None
         self._cause: KafkaError | None = None
         self._all_are_down = False
         self._refusals = 0
@@ -200,7 +207,7 @@ class Notes:
                 return UnreachableError(
                     _HANGS_UP, where=place, fix=_MAY_WANT_A_LOGIN, exit_code=ExitCode.CONNECTION
                 )
-        return explained(cause, where, self._servers)
+        return explained(cause, where, self._servers, by_iam=self._by_iam)
 
     def unless_refused(self, request: Callable[[], T], client: AdminClient) -> T:
         """The answer to a request; librdkafka itself goes on trying when every broker refuses the connection.
@@ -266,13 +273,17 @@ def expects_tls(servers: str) -> bool:
     return False
 
 
-def explained(cause: Any, where: str, servers: str) -> GroupReplayError:
-    """The error for what a client of librdkafka has raised or reported, a ``KafkaError`` or another exception."""
+def explained(cause: Any, where: str, servers: str, *, by_iam: bool = False) -> GroupReplayError:
+    """The error for what a client of librdkafka has raised or reported, a ``KafkaError`` or another exception.
+
+    ``by_iam``: the login is one by IAM of Amazon MSK.
+    """
     is_known = isinstance(cause, KafkaError)
     code, text = cause.code() if is_known else None, first_line(cause.str() if is_known else str(cause))
     if is_known and is_refused(cause):
         refusals = ((what, fix) for words, what, fix in _REFUSALS if words.search(text))
-        what, fix = next(refusals, _TLS if code in (KafkaError._SSL, KafkaError._TRANSPORT) else _LOGIN)
+        login = _IAM_LOGIN if by_iam else _LOGIN
+        what, fix = next(refusals, _TLS if code in (KafkaError._SSL, KafkaError._TRANSPORT) else login)
         # librdkafka's advice names its own settings, not those of the file.
         text = re.sub(
             r": broker certificate could not be verified, verify that ssl\.ca\.location.*?package\)", "", text

@@ -36,6 +36,7 @@ from groupreplay.streaming.config.properties import ClientProperties
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.log import EpochEnd
 from groupreplay.streaming.kafka.client_errors import Notes, first_line
+from groupreplay.streaming.kafka.iam_tokens import iam_tokens
 
 log = logging.getLogger(__name__)
 
@@ -80,6 +81,9 @@ class Connection:
             "error_cb": self.notes.take,
             "logger": _LIBRDKAFKA,
         }
+        self._tokens = iam_tokens(cluster)
+        if self._tokens is not None:
+            self._settings["oauth_cb"] = self._tokens
         self._admin: AdminClient | None = None
 
     def security(self) -> Mapping[str, Any]:
@@ -349,6 +353,8 @@ class Connection:
         )
 
     def _open(self, kind: Any, extra: Mapping[str, Any]) -> Any:
+        if self._tokens is not None:
+            self._tokens.check()
         try:
             return kind({**self._settings, **extra})
         except KafkaException as error:

@@ -16,12 +16,13 @@ from confluent_kafka import KafkaError, KafkaException, TopicCollection
 
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.config.properties import ClientProperties
+from groupreplay.streaming.config.properties import ClientProperties, iam_options
 from groupreplay.streaming.config.retention import CHECK_INTERVAL, RETENTION
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.kafka.client_errors import UNREACHABLE
 from groupreplay.streaming.kafka.clients import ANSWER_SECONDS, REQUEST_SECONDS, Connection
 from groupreplay.streaming.kafka.group_admin import GroupAdmin, GroupDescription, Refusal
+from groupreplay.streaming.kafka.iam_policy import grant_text
 
 Kind = Literal["topic", "group", "cluster"]
 
@@ -143,7 +144,9 @@ def serve_rights(topics: TopicNames, *, log: bool = True, output: bool = True) -
 
 
 def grant_line(right: Right, cluster: Cluster) -> str:
-    """The kafka-acls.sh command that grants a right to the login of this cluster."""
+    """The kafka-acls.sh command that grants a right to the login of this cluster; for a login by IAM its action."""
+    if iam_options(cluster.properties) is not None:
+        return grant_text(right, cluster)
     login = shlex.quote(f"User:{_login(cluster)}")
     named = f" {shlex.quote(right.name)}" if right.name else ""
     prefixed = " --resource-pattern-type prefixed" if right.prefixed else ""

@@ -92,6 +92,7 @@ class JobRun:
                 trigger_seconds=settings.batch_seconds,
                 host=gethostname(),
                 checkpoint=parts.location,
+                hides_names=settings.redaction is not None,
             ),
             retries_quarantined=settings.retry_quarantined,
             tasks=self._engine.tasks_ended,

@@ -54,6 +54,7 @@ class JobIdentity:
     trigger_seconds: float
     host: str = ""
     checkpoint: str = ""
+    hides_names: bool = False
 
 
 @dataclass(slots=True)

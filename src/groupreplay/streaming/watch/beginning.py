@@ -78,6 +78,7 @@ def job_identity(settings: WatchSettings, owner: Owner, now_ms: int) -> JobIdent
         trigger_seconds=TRIGGER_SECONDS,
         host=socket.gethostname(),
         checkpoint="" if settings.state is None else str(settings.state),
+        hides_names=settings.redaction is not None,
     )
 
 

@@ -14,6 +14,7 @@ from urllib.request import urlopen
 
 import pytest
 
+from groupreplay.app.cli.assistants import reading_flags
 from groupreplay.app.cli.commands import serve
 from groupreplay.app.exporter.feed import Limits
 from groupreplay.app.serve.watched_cluster import ClusterToServe
@@ -200,3 +201,40 @@ def test_metrics_only(broker: EmbeddedBroker, unique: Callable[[str], str], tmp_
         process.ask_to_end()
         wait_until(lambda: process.exit_code is not None)
         assert process.exit_code == 128 + signal.SIGTERM
+
+
+def test_assistants_get_no_hidden_names(tmp_path: Path) -> None:
+    """``--mcp`` is refused with a redaction, and has no meaning without pages."""
+    key = tmp_path / "key"
+    key.write_text("0123456789abcdef" * 2)
+    key.chmod(0o600)
+    words = ("serve", "--mcp", "--bootstrap-server", "a:1")
+    hidden = invoke(*words, "--redact", "hosts", "--redact-key-file", key)
+    assert hidden.exit_code == ExitCode.USAGE
+    assert "--mcp cannot be given with --redact" in hidden.stderr
+    metrics = invoke(*words, "--metrics-only")
+    assert "--mcp has no meaning with --metrics-only." in metrics.stderr
+
+
+def test_an_assistant_reads_with_the_logins_of_the_pages(
+    served: list[list[ClusterToServe]], tmp_path: Path
+) -> None:
+    """Each question is a command with the cluster, the files and the topic of answers that ``serve`` was given."""
+    east, west, sink = (properties(tmp_path, name, f"{name}:1") for name in ("east", "west", "sink"))
+    named = ("--cluster", f"east={east}", "--cluster", f"west={west}", "--cluster-sink", f"west={sink}")
+    invoke("serve", "--bootstrap-server", "a:1", "--topic-prefix", "x-")
+    invoke("serve", "--sink-bootstrap-server", "b:1", "--sink-command-config", sink)
+    invoke("serve", *named)
+    assert [[reading_flags(cluster) for cluster in clusters] for clusters in served] == [
+        [("--bootstrap-server=a:1", "--probes-topic=x-group-probes")],
+        [("--bootstrap-server=b:1", f"--command-config={sink}")],
+        [
+            ("--bootstrap-server=east:1", f"--command-config={east}"),
+            (
+                "--bootstrap-server=west:1",
+                f"--command-config={west}",
+                "--sink-bootstrap-server=sink:1",
+                f"--sink-command-config={sink}",
+            ),
+        ],
+    ]

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
-from groupreplay.app.cli.command import is_typed, with_settings
+from groupreplay.app.cli.assistants import assistants_of
+from groupreplay.app.cli.command import is_typed, typed_words, with_settings
 from groupreplay.app.cli.flags import (
     ClusterFlags,
     allowed_hosts_flag,
@@ -53,6 +54,7 @@ _OF_PAGES: Final[Mapping[str, str]] = {
     "history": "--history",
     "history_file": "--history-file",
     "history_size": "--history-size",
+    "mcp": "--mcp",
     "public_url": "--public-url",
     "redact": "--redact",
     "redact_key_file": "--redact-key-file",
@@ -81,6 +83,9 @@ class ServeSettings:
         "Topic prefix of one of several clusters; may be repeated.", "--cluster-prefix", metavar="NAME=TEXT"
     )
     metrics_only: bool = switch("Serve /metrics, /healthz and /readyz only: no pages, no API, no history.")
+    mcp: bool = switch(
+        "Answer assistants at /api/mcp (Model Context Protocol), where the job hides no names; not with --redact."
+    )
     listen: tuple[str, int] = flag(
         "Address of the HTTP server; port 0 takes a free port. One that other machines reach needs "
         "--auth-token-file or --metrics-only.",
@@ -165,6 +170,8 @@ def command(settings: ServeSettings) -> int:
 
     token = _token(settings)
     clusters = _clusters(settings)
+    before, _ = typed_words()
+    assistants = assistants_of(clusters, before) if settings.mcp else None
     with stop_requests() as stop, ExitStack() as parts:
         if len(clusters) == 1:
             # Asked once at the start, so that a wrong address or login is an error here. One of several clusters must
@@ -173,7 +180,7 @@ def command(settings: ServeSettings) -> int:
         site = (
             _metrics(settings, clusters, parts)
             if settings.metrics_only
-            else _pages(settings, clusters, parts, token)
+            else _pages(settings, clusters, parts, token, assistants)
         )
         server = open_server(site.application, *settings.listen)
         for start in (*site.start, server.start):
@@ -203,6 +210,10 @@ def _token(settings: ServeSettings) -> str | None:
     """
     from groupreplay.app.serve.guard import need_token
 
+    if settings.mcp and settings.redaction is not None:
+        raise click.UsageError(
+            "--mcp cannot be given with --redact: an answer to an assistant would show what is hidden."
+        )
     if not settings.metrics_only:
         return need_token(settings.listen[0], settings.auth_token_file)
     if useless := [name for parameter, name in _OF_PAGES.items() if is_typed(parameter)]:
@@ -253,7 +264,11 @@ def _lag_watch(settings: ServeSettings, cluster: ClusterToServe) -> LagWatch | N
 
 
 def _pages(
-    settings: ServeSettings, clusters: Sequence[ClusterToServe], parts: ExitStack, token: str | None
+    settings: ServeSettings,
+    clusters: Sequence[ClusterToServe],
+    parts: ExitStack,
+    token: str | None,
+    assistants: Mapping[str, Any] | None,
 ) -> _Site:
     """Pages, API and metrics.
 
@@ -268,7 +283,7 @@ def _pages(
     for cluster in watched:
         parts.callback(cluster.close)
     hosts = [*settings.allowed_hosts, settings.listen[0]]
-    application = serve_application(watched, now_ms, token=token, hosts=hosts)
+    application = serve_application(watched, now_ms, token=token, hosts=hosts, assistants=assistants)
     return _Site(
         application,
         [cluster.start for cluster in watched],
@@ -304,29 +319,47 @@ def _clusters(settings: ServeSettings) -> list[ClusterToServe]:
         UsageError: none is named, one is named in both ways, or a flag is about a cluster that is not served.
         GroupReplayError: a properties file cannot be used.
     """
-    from groupreplay.app.serve.watched_cluster import ClusterToServe
-    from groupreplay.streaming.config.settings import TopicNames
-
     named = [name for name in _CLUSTER if is_typed(name)]
     if not settings.clusters or (named and not is_typed("cluster")):
-        source = settings.source.find()
-        sink = settings.sink.find() or settings.source.need()
-        return [ClusterToServe(name="kafka", source=source or sink, sink=sink, topics=settings.topics)]
+        return [_unnamed_cluster(settings)]
     if named:
         raise click.UsageError("Give either --cluster NAME=FILE or --bootstrap-server, not both.")
     if strangers := ({*settings.cluster_sinks} | {*settings.cluster_prefixes}) - settings.clusters.keys():
         raise click.UsageError(f"There is no --cluster {min(strangers)}=FILE.")
-    clusters = []
-    for name, file in settings.clusters.items():
-        if not name.replace("-", "").replace("_", "").replace(".", "").isalnum() or len(name) > 64:
-            raise click.UsageError(f"{name!r} is no name for a cluster: use letters, digits, . _ and -.")
-        source = ClusterFlags(command_config=Path(file)).need()
-        elsewhere = settings.cluster_sinks.get(name)
-        sink = source if elsewhere is None else ClusterFlags(command_config=Path(elsewhere)).need()
-        topics = settings.topics
-        if prefix := settings.cluster_prefixes.get(name):
-            topics = TopicNames(
-                **{kind: f"{prefix}{getattr(TopicNames(), kind)}" for kind in TopicNames.__dataclass_fields__}
-            )
-        clusters.append(ClusterToServe(name=name, source=source, sink=sink, topics=topics))
-    return clusters
+    return [_named_cluster(settings, name, Path(file)) for name, file in settings.clusters.items()]
+
+
+def _unnamed_cluster(settings: ServeSettings) -> ClusterToServe:
+    from groupreplay.app.serve.watched_cluster import ClusterToServe
+
+    source = settings.source.find()
+    sink_flags = settings.sink if settings.sink.find() else settings.source
+    source_flags = settings.source if source else sink_flags
+    sink = sink_flags.need()
+    return ClusterToServe(
+        name="kafka",
+        source=source or sink,
+        sink=sink,
+        topics=settings.topics,
+        source_file=source_flags.command_config,
+        sink_file=sink_flags.command_config,
+    )
+
+
+def _named_cluster(settings: ServeSettings, name: str, file: Path) -> ClusterToServe:
+    from groupreplay.app.serve.watched_cluster import ClusterToServe
+    from groupreplay.streaming.config.settings import TopicNames
+
+    if not name.replace("-", "").replace("_", "").replace(".", "").isalnum() or len(name) > 64:
+        raise click.UsageError(f"{name!r} is no name for a cluster: use letters, digits, . _ and -.")
+    source = ClusterFlags(command_config=file).need()
+    sink_file = Path(settings.cluster_sinks.get(name, file))
+    sink = source if sink_file == file else ClusterFlags(command_config=sink_file).need()
+    topics = settings.topics
+    if prefix := settings.cluster_prefixes.get(name):
+        topics = TopicNames(
+            **{kind: f"{prefix}{getattr(TopicNames(), kind)}" for kind in TopicNames.__dataclass_fields__}
+        )
+    return ClusterToServe(
+        name=name, source=source, sink=sink, topics=topics, source_file=file, sink_file=sink_file
+    )
