@@ -161,8 +161,8 @@ class Reading(NamedTuple):
 class KafkaClasses:
     """``GroupCoordinatorRecordSerde`` and the generated JSON converters of one Kafka release."""
 
-    def __init__(self, oracle: Any) -> None:
-        self._oracle = oracle
+    def __init__(self, oracle: Any, release: str) -> None:
+        self._oracle, self.release = oracle, release
 
     def read(self, records: Sequence[tuple[bytes, bytes | None]]) -> list[Reading]:
         """Reads bytes with Kafka's classes; the JSON is ``{"error": ...}`` where Kafka throws."""
@@ -275,7 +275,7 @@ def compiled(jars: Sequence[Path], source: str, name: str) -> Iterator[Any]:
 
 
 @contextmanager
-def kafka_classes(jars: Sequence[Path]) -> Iterator[KafkaClasses]:
-    """Kafka's classes in a JVM with these jars that ends with the context."""
-    with compiled(jars, _SOURCE, "Oracle") as oracle:
-        yield KafkaClasses(oracle)
+def kafka_classes(release: str) -> Iterator[KafkaClasses]:
+    """The classes of a release with a jar set, in a JVM that ends with the context."""
+    with compiled(jar_paths(f"broker-{release}"), _SOURCE, "Oracle") as oracle:
+        yield KafkaClasses(oracle, release)
