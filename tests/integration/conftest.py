@@ -6,12 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from groupreplay.streaming.local.jars import jar_paths
 from support.kafka.kafka_classes import KafkaClasses, kafka_classes
 
 
 @pytest.fixture(scope="module")
-def kafka() -> Iterator[KafkaClasses]:
-    """The classes of 4.3.1, which also read records of older brokers."""
-    with kafka_classes(jar_paths("broker-4.3.1")) as classes:
+def kafka(request: pytest.FixtureRequest) -> Iterator[KafkaClasses]:
+    """The classes of 4.4.0, which also read records of older brokers; a test may name another release."""
+    with kafka_classes(getattr(request, "param", "4.4.0")) as classes:
         yield classes

@@ -163,7 +163,8 @@ class ConsumerGroupTargetAssignmentMetadataKey(Key):
 class ConsumerGroupTargetAssignmentMetadataValue(Value):
     """The epoch of the target assignment; written after its members (type 7), tombstoned with the group.
 
-    4.3 added when the assignment was made (KIP-1263).
+    4.3 added when the assignment was made (KIP-1263). Since 4.4 it is also written, without a time, when the last
+    member has left.
     """
 
     assignment_epoch: int = wire(INT32)

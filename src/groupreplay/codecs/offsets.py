@@ -40,7 +40,7 @@ class OffsetCommitValue(Value):
     """One committed offset; written at every commit, tombstoned when it expires or is deleted.
 
     v1 added an explicit expiry (still written for clients that ask for a retention time), v2 dropped it; v3
-    added the leader epoch; v4 is flexible and carries the topic id (written since 4.1).
+    added the leader epoch; v4 is flexible and carries the topic id (written since 4.1, in transactions since 4.4).
     """
 
     VERSIONS: ClassVar[range] = range(5)

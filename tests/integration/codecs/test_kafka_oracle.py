@@ -1,4 +1,4 @@
-"""Our codecs against the classes that a 4.3.1 broker itself reads and writes with."""
+"""Our codecs against the classes that brokers of 4.3.1 and 4.4.0 themselves read and write with."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ from groupreplay.codecs import (
     encode_key,
     encode_value,
 )
+from groupreplay.codecs.consumer import (
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    TopicIdPartitions,
+)
 from groupreplay.codecs.kafka_json import to_json
 from support.histories.record_samples import random_record, with_unknown_tags
 from support.kafka.kafka_classes import KafkaClasses
@@ -25,10 +30,13 @@ pytestmark = pytest.mark.broker
 
 #: Written by the previews 3.9 and 4.0 only; an unknown type to every later broker.
 UNKNOWN_TO_KAFKA = {9}
-#: Tagged fields that 4.4 added: bytes that 4.3.1 keeps, but does not print.
-NEWER_THAN_4_3 = {
-    "storedDescriptionTopologyEpoch": "stored_description_topology_epoch",
-    "failedDescriptionTopologyEpoch": "failed_description_topology_epoch",
+#: Tagged fields that a later release added: bytes that this one keeps, but does not print.
+NEWER = {
+    "4.3.1": {
+        "storedDescriptionTopologyEpoch": "stored_description_topology_epoch",
+        "failedDescriptionTopologyEpoch": "failed_description_topology_epoch",
+    },
+    "4.4.0": {},
 }
 
 #: No broker writes these varints, and nobody else writes varints: ours refuse them, Kafka reads null.
@@ -40,10 +48,10 @@ _BATCH = 2_000
 def compare(kafka: KafkaClasses, records: list[tuple[Key, Value | None]], random: Random) -> None:
     """Both directions of each record, and the same once more with tags of a later release."""
     ours = [(encode_key(key), None if value is None else encode_value(value)) for key, value in records]
-    printed = [to_json(key, value) for key, value in records]
+    printed, newer = [to_json(key, value) for key, value in records], NEWER[kafka.release]
     # Our bytes -> their value, and that value's bytes.
     for reading, bytes_, expected in zip(kafka.read(ours), ours, printed, strict=True):
-        for name in NEWER_THAN_4_3:
+        for name in newer:
             if expected["value"] is not None:
                 expected["value"]["data"].pop(name, None)
         assert reading.json == expected
@@ -52,9 +60,7 @@ def compare(kafka: KafkaClasses, records: list[tuple[Key, Value | None]], random
     for (key, value), theirs, expected in zip(records, kafka.write(printed), printed, strict=True):
         read = decode_key(theirs[0])
         assert read == key
-        if theirs[1] is not None and not any(
-            getattr(value, name, -1) != -1 for name in NEWER_THAN_4_3.values()
-        ):
+        if theirs[1] is not None and not any(getattr(value, name, -1) != -1 for name in newer.values()):
             assert decode_value(key, theirs[1]) == value
         assert to_json(key, decode_value(key, theirs[1])) == expected  # type: ignore[arg-type]
     tagged = [
@@ -70,12 +76,13 @@ def compare(kafka: KafkaClasses, records: list[tuple[Key, Value | None]], random
 
 
 def generated(random: Random, many: int) -> list[tuple[Key, Value | None]]:
-    """Equally many records of every type that 4.3.1 knows."""
+    """Equally many records of every type that both releases know."""
     types = sorted(set(REGISTRY) - UNKNOWN_TO_KAFKA)
     return [random_record(random, types[index % len(types)]) for index in range(many)]
 
 
 @pytest.mark.timeout(1800)
+@pytest.mark.parametrize("kafka", NEWER, indirect=True)
 @pytest.mark.parametrize(
     "seed", [431, *(pytest.param(f"long {number}", marks=pytest.mark.long) for number in range(10))]
 )
@@ -102,7 +109,7 @@ def test_lengths_of_null(kafka: KafkaClasses, length: str, monkeypatch: pytest.M
             continue
         read += 1
         expected = to_json(key, ours)  # type: ignore[arg-type]
-        for name in NEWER_THAN_4_3:
+        for name in NEWER[kafka.release]:
             expected["value"]["data"].pop(name, None)
         assert theirs.json == expected, raw
     assert min(read, refused) > 100, length
@@ -117,3 +124,27 @@ def test_the_comparison_can_fail(kafka: KafkaClasses) -> None:
     assert right.json["value"]["data"]["offset"] == 5
     assert other.json["value"]["data"]["offset"] == 6
     assert "error" in cut.json
+
+
+@pytest.mark.parametrize("kafka", NEWER, indirect=True)
+def test_more_than_kafka_4_4_reads(kafka: KafkaClasses) -> None:
+    """More than a million elements or 10,000 tagged fields: 4.4 refuses both, ours for their memory; 4.3 reads them."""
+    key = ConsumerGroupTargetAssignmentMemberKey(group="g", member_id="m")
+    topic = TopicIdPartitions(topic_id=bytes(16), partitions=tuple(range(1_000_001)))
+    tags = tuple((tag, b"") for tag in range(10_001))
+    for topics, unknown, words in (
+        ((topic,), (), "a collection of size 1000001, which exceeds"),
+        ((), tags, "10001 tagged fields, which exceeds"),
+    ):
+        value = ConsumerGroupTargetAssignmentMemberValue(
+            version=0, topic_partitions=topics, unknown_tags=unknown
+        )
+        raw = encode_value(value)
+        (reading,) = kafka.read([(encode_key(key), raw)])
+        ours = decode_value(key, raw)
+        assert isinstance(ours, Malformed)
+        assert "would take more memory" in ours.reason
+        if kafka.release == "4.3.1":
+            assert reading.value == raw
+        else:
+            assert words in reading.json["error"]

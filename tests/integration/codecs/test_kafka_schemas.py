@@ -27,7 +27,7 @@ JAR_SETS = {
     "4.1.1": "schemas-4.1.1",
     "4.2.0": "schemas-4.2.0",
     "4.3.1": "broker-4.3.1",
-    "4.4.0": "schemas-4.4.0",
+    "4.4.0": "broker-4.4.0",
 }
 RELEASES = tuple(JAR_SETS)
 

@@ -19,7 +19,7 @@ from support.ordeals.comparison import differences, settled
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long]
 
-RELEASES = ("2.1.1", "2.8.2", "3.3.2", "3.7.2", "3.9.1", "4.0.1", "4.1.1", "4.2.0", "4.3.1")
+RELEASES = ("2.1.1", "2.8.2", "3.3.2", "3.7.2", "3.9.1", "4.0.1", "4.1.1", "4.2.0", "4.3.1", "4.4.0")
 TOPIC, PARTITIONS = "orders", 4
 #: The members' max.poll.interval.ms: so long a member without polls holds up a rebalance.
 TIMEOUT_MS = 20_000

@@ -100,14 +100,21 @@ def commit_of(expiry_ms: int | None) -> OffsetCommitValue:
 @pytest.fixture(scope="module")
 def coordinator() -> Iterator[KafkaCoordinator]:
     """One JVM for all scripts."""
-    with kafka_coordinator(jar_paths("broker-4.3.1")) as running:
+    with kafka_coordinator("4.3.1") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def newer_coordinator() -> Iterator[KafkaCoordinator]:
+    """That of Kafka 4.4: the model has its classic groups, and of KIP-848 groups those of 4.3."""
+    with kafka_coordinator("4.4.0") as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def older_coordinator() -> Iterator[KafkaCoordinator]:
     """That of Kafka 3.9 for classic groups."""
-    with scala_coordinator(jar_paths("broker-3.9.1")) as running:
+    with scala_coordinator() as running:
         yield running
 
 
@@ -132,6 +139,24 @@ def check(
 def test_random_scripts(kind: str, make: Callable[..., RandomScript], coordinator: KafkaCoordinator) -> None:
     """Classic, KIP-848 and mixed groups."""
     check(coordinator, kind, FEW, make=make)
+
+
+@MAKERS
+def test_random_scripts_of_the_newer_coordinator(
+    make: Callable[..., RandomScript], newer_coordinator: KafkaCoordinator
+) -> None:
+    """Classic groups of 4.4 do what those of 4.3 do."""
+    check(newer_coordinator, "classic", FEW, make=make)
+
+
+@MAKERS
+@pytest.mark.long
+@pytest.mark.timeout(3_600)
+def test_many_random_scripts_of_the_newer_coordinator(
+    make: Callable[..., RandomScript], newer_coordinator: KafkaCoordinator
+) -> None:
+    """Hundreds of other seeds."""
+    check(newer_coordinator, "classic", MANY, make=make)
 
 
 @MAKERS

@@ -14,7 +14,7 @@ import pyspark
 import pytest
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.local.platforms import LINES, connector_coordinate, find_line, line_name
+from groupreplay.streaming.local.platforms import LINES, connector_coordinate, connector_line, line_name
 from groupreplay.streaming.spark import session_checks as checks
 from support.job.spark_sessions import small_session
 from support.remedies import read_remedy
@@ -59,7 +59,8 @@ def test_a_newer_line_is_tried_with_a_warning(
     with caplog.at_level(logging.WARNING):
         assert checks.need_pyspark() == "4.7.0"
     assert [one.getMessage() for one in caplog.records] == [
-        "the job was not tested with Spark 4.7.0, which is newer than 4.2: it uses Spark's public interface only"
+        "the job was not tested with Spark 4.7.0, which is newer than 4.2: it uses Spark's public interface only, "
+        "which takes several times the CPU time for each group; pip install 'pyspark==4.2.*' for the faster way"
     ]
 
 
@@ -139,6 +140,13 @@ def test_the_connector_is_known_by_its_jar(jar: str, said: str | None) -> None:
     assert checks._wrong_connector(source, "4.1.2", "2.13") == said
 
 
+@pytest.mark.parametrize(("connector", "fits"), [("4.3.0", True), ("4.2.0", True), ("4.1.2", False)])
+def test_a_later_line_runs_with_the_newest_connector(connector: str, fits: bool) -> None:
+    """Spark 4.3 takes its own, and that of 4.2, with which it was run."""
+    source = f"(file:/jars/spark-sql-kafka-0-10_2.13-{connector}.jar <no signer certificates>)"
+    assert (checks._wrong_connector(source, "4.3.0", "2.13") is None) is fits
+
+
 DYNAMIC = {"spark.dynamicAllocation.enabled": "true"}
 BOUNDED = {"spark.executor.memoryOverhead": "2g"}
 
@@ -186,7 +194,7 @@ def test_a_manager_of_checkpoint_files_that_cannot_be_loaded() -> None:
         spark.conf.unset(setting)
     read_remedy("streaming.spark.session_checks: it has to be of this Spark's release", str(refused.value))
     checks.need_file_manager(spark)
-    scala = find_line(pyspark.__version__).scala  # type: ignore[union-attr]
+    scala = connector_line(pyspark.__version__).scala  # type: ignore[union-attr]
     assert str(refused.value) == (
         f"Spark cannot load {package}.{manager} (java.lang.ClassNotFoundException: {package}.{manager}) ({setting}): "
         f"it has to be of this Spark's release: for S3 add org.apache.spark:spark-hadoop-cloud_{scala}:"
@@ -224,7 +232,7 @@ def test_a_real_jvm_with_other_jars(has_jars: bool) -> None:
     )
     said = [line for line in done.stdout.splitlines() if line.startswith("SAID")]
     release = pyspark.__version__
-    line = find_line(release)
+    line = connector_line(release)
     assert line is not None
     fix = f"start it with: spark-submit --packages {connector_coordinate(release)} ..."
     if not jars:

@@ -161,8 +161,8 @@ class Reading(NamedTuple):
 class KafkaClasses:
     """``GroupCoordinatorRecordSerde`` and the generated JSON converters of one Kafka release."""
 
-    def __init__(self, oracle: Any) -> None:
-        self._oracle = oracle
+    def __init__(self, oracle: Any, release: str) -> None:
+        self._oracle, self.release = oracle, release
 
     def read(self, records: Sequence[tuple[bytes, bytes | None]]) -> list[Reading]:
         """Reads bytes with Kafka's classes; the JSON is ``{"error": ...}`` where Kafka throws."""
@@ -206,9 +206,14 @@ def _parts(framed: bytes) -> Iterator[bytes | None]:
         at += max(size, 0)
 
 
+def broker_jars(release: str = DEFAULT_VERSION) -> list[Path]:
+    """The class path of a broker, its clients and its tools; by default those of the broker that tests use."""
+    return jar_paths(f"broker-{release}")
+
+
 def java_command(*words: object, jars: Sequence[Path] | None = None) -> list[str]:
     """The command line of a Java program, by default from the jars of the broker."""
-    class_path = os.pathsep.join(map(str, jars or jar_paths(f"broker-{DEFAULT_VERSION}")))
+    class_path = os.pathsep.join(map(str, jars or broker_jars()))
     shared = class_archives.options(class_archives.BROKER)
     return [
         str(find_java().executable),
@@ -275,7 +280,7 @@ def compiled(jars: Sequence[Path], source: str, name: str) -> Iterator[Any]:
 
 
 @contextmanager
-def kafka_classes(jars: Sequence[Path]) -> Iterator[KafkaClasses]:
-    """Kafka's classes in a JVM with these jars that ends with the context."""
-    with compiled(jars, _SOURCE, "Oracle") as oracle:
-        yield KafkaClasses(oracle)
+def kafka_classes(release: str) -> Iterator[KafkaClasses]:
+    """The classes of a release with a jar set, in a JVM that ends with the context."""
+    with compiled(broker_jars(release), _SOURCE, "Oracle") as oracle:
+        yield KafkaClasses(oracle, release)

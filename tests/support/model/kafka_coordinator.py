@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
@@ -18,9 +18,21 @@ from typing import Any, Final
 from groupreplay.codecs import Key, Value, decode_key, decode_value, encode_key, encode_value
 from groupreplay.coordinator.consumer.consumer_group import Topic
 from groupreplay.coordinator.requests import Answer, Error, Record, Request, Settings
-from support.kafka.kafka_classes import Jvm
+from support.kafka.kafka_classes import Jvm, broker_jars
 
 GROUP: Final = "g"
+#: Text of the sources -> what it is with the classes of 4.4.
+_SINCE_4_4: Final[Mapping[str, str]] = {
+    "common.utils.LogContext": "common.utils.internals.LogContext",
+    "new GroupConfigManager(new HashMap(), ": "new GroupConfigManager(",
+    # Whether a plugin has forgotten the description of a streams group (KIP-1331).
+    "join(group, json), one.answer": "join(group, json), one.answer, false",
+    # TxnOffsetCommit in the last version with names of topics (KIP-1319), as the clients up to 4.3 send it.
+    "context(ApiKeys.TXN_OFFSET_COMMIT)": 'context(ApiKeys.TXN_OFFSET_COMMIT, 5, "client", "10.0.0.1")',
+    'setGenerationId(json.get("generation").intValue())\n            .setTopics(': (
+        'setGenerationIdOrMemberEpoch(json.get("generation").intValue())\n            .setTopics('
+    ),
+}
 #: The start of a timer's key in Kafka, or its kind in the model, and a member id.
 TimerKey = tuple[str, str]
 
@@ -42,8 +54,8 @@ class Told:
 class KafkaCoordinator:
     """The coordinator of one partition of the offsets topic, used for one group id."""
 
-    def __init__(self, shard: Any) -> None:
-        self._shard = shard
+    def __init__(self, shard: Any, release: str) -> None:
+        self._shard, self.release = shard, release
 
     def begin(
         self, seed: int, settings: Settings, topics: Mapping[str, Topic], now_ms: int, group: str = GROUP
@@ -106,23 +118,30 @@ class KafkaCoordinator:
 
 
 @contextmanager
-def scala_coordinator(jars: Sequence[Path]) -> Iterator[KafkaCoordinator]:
-    """The older coordinator (``kafka.coordinator.group.GroupCoordinator``) in a JVM with the jars of Kafka 3.9."""
-    yield from _coordinator(jars, "ScalaShard")
+def scala_coordinator() -> Iterator[KafkaCoordinator]:
+    """The older coordinator (``kafka.coordinator.group.GroupCoordinator``) of Kafka 3.9, in a JVM of its own."""
+    with Jvm(broker_jars("3.9.1")) as jvm:
+        made = jvm.make(java_source("ScalaShard"), "ScalaShard", uses=java_source("Requests"))
+        yield KafkaCoordinator(made, "3.9.1")
 
 
 @contextmanager
-def kafka_coordinator(jars: Sequence[Path]) -> Iterator[KafkaCoordinator]:
-    """Kafka's coordinator in a JVM with these jars that ends with the context."""
-    yield from _coordinator(jars, "KafkaShard")
+def kafka_coordinator(release: str) -> Iterator[KafkaCoordinator]:
+    """The coordinator of a release since 4.3, in a JVM that ends with the context."""
+    renamed = _SINCE_4_4 if release >= "4.4" else {}
+    with Jvm(broker_jars(release)) as jvm:
+        made = jvm.make(
+            java_source("KafkaShard", renamed), "KafkaShard", uses=java_source("Requests", renamed)
+        )
+        yield KafkaCoordinator(made, release)
 
 
-def _coordinator(jars: Sequence[Path], name: str) -> Iterator[KafkaCoordinator]:
-    source, uses = (
-        Path(__file__).with_name(f"{one}.java").read_text(encoding="utf-8") for one in (name, "Requests")
-    )
-    with Jvm(jars) as jvm:
-        yield KafkaCoordinator(jvm.make(source, name, uses=uses))
+def java_source(name: str, renamed: Mapping[str, str] | None = None) -> str:
+    """A source beside this module, with the texts replaced that another release has otherwise."""
+    source = Path(__file__).with_name(f"{name}.java").read_text(encoding="utf-8")
+    for text, other in (renamed or {}).items():
+        source = source.replace(text, other)
+    return source
 
 
 def config(settings: Settings) -> dict[str, Any]:

@@ -46,12 +46,15 @@ class JarSet:
     only: tuple[str, ...] = ()
 
 
-def _broker(version: str) -> JarSet:
-    """A broker and Kafka's own formatters, without the web server that kafka-tools depends on."""
+def _broker(version: str, *of_tools: str) -> JarSet:
+    """A broker and Kafka's own tools, without the web server that kafka-tools depends on.
+
+    ``of_tools``: what else the tools need, where the broker does not.
+    """
     return JarSet(
         closure=(f"org.apache.kafka:kafka_2.13:{version}", "net.sourceforge.argparse4j:argparse4j:0.7.0"),
         # The simplest SLF4J binding: the broker logs to stderr, which is redirected to a file.
-        alone=(f"org.apache.kafka:kafka-tools:{version}", "org.slf4j:slf4j-simple:1.7.36"),
+        alone=(f"org.apache.kafka:kafka-tools:{version}", "org.slf4j:slf4j-simple:1.7.36", *of_tools),
     )
 
 
@@ -89,26 +92,27 @@ _CONNECTORS: Final = {
 
 SETS: Final[Mapping[str, JarSet]] = {
     **{line.jar_set: _connector(line, *_CONNECTORS[line.name]) for line in platforms.LINES},
+    # `kafka-consumer-groups.sh --reset-offsets --export` writes CSV.
+    "broker-4.4.0": _broker("4.4.0", "com.fasterxml.jackson.dataformat:jackson-dataformat-csv:2.21.7"),
     "broker-4.3.1": _broker("4.3.1"),
     "broker-3.9.1": _broker("3.9.1"),
     # Used together with the broker's jars. For tests only, of programs without a state store (RocksDB).
-    "streams-4.3.1": JarSet(closure=(), alone=("org.apache.kafka:kafka-streams:4.3.1",)),
-    # A worker of Kafka Connect, with its web server. For long tests only.
+    "streams-4.4.0": JarSet(closure=(), alone=("org.apache.kafka:kafka-streams:4.4.0",)),
+    # A worker of Kafka Connect, with its web server. For long tests only. The repositories have no connect-file 4.4.0.
     "connect-4.3.1": JarSet(
         closure=("org.apache.kafka:connect-runtime:4.3.1",),
         alone=("org.apache.kafka:connect-file:4.3.1", "org.slf4j:slf4j-simple:1.7.36"),
     ),
-    # 4.3.1 and 3.9.1 are in the brokers' sets; 3.7 has the message bodies that 3.8 changed.
+    # 4.4.0, 4.3.1 and 3.9.1 are in the brokers' sets; 3.7 has the message bodies that 3.8 changed.
     "schemas-3.7.2": _schemas("3.7.2"),
     "schemas-4.0.0": _schemas("4.0.0"),
     "schemas-4.1.1": _schemas("4.1.1"),
     "schemas-4.2.0": _schemas("4.2.0"),
-    "schemas-4.4.0": _schemas("4.4.0"),
 }
 
 
 #: The sets that tests use; `fetch` downloads them by default.
-_OF_TESTS: Final = ("spark-connector", "broker-4.3.1", "broker-3.9.1", "streams-4.3.1")
+_OF_TESTS: Final = ("spark-connector", "broker-4.4.0", "broker-4.3.1", "broker-3.9.1", "streams-4.4.0")
 
 
 def jar_paths(set_name: str, *, ivy_settings: Path | None = None) -> list[Path]:
@@ -175,7 +179,7 @@ def locked_jars(set_name: str) -> dict[str, str]:
 
 def _installed_line() -> SparkLine:
     release = platforms.installed_release()
-    line = platforms.find_line(release)
+    line = platforms.connector_line(release)
     if line is None:
         raise JarError(
             f"there is no jar set for the Kafka connector of pyspark {release}",
