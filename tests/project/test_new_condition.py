@@ -116,6 +116,7 @@ MEMORY: dict[str, Callable[[str], str]] = {
 }
 #: What ``make docs`` writes from these files.
 GENERATED = {
+    "deploy/helm/groupreplay/files/groupreplay.rules.yml",
     "deploy/prometheus/groupreplay.rules.test.yml",
     "deploy/prometheus/groupreplay.rules.yml",
     "deploy/rules.toml",
