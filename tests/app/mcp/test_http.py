@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any, Literal
 
 import anyio
 import msgspec
+import psutil
 import pytest
 from anyio import CapacityLimiter
 from httpx2 import AsyncClient
@@ -29,6 +31,7 @@ from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.messages import JOB_KEY, Output, OutputRow
 from support.job.captures import invoke
 from support.job.sink_messages import SINCE_MS, job_document
+from support.kafka.waiting import wait_until
 from support.serve.asked_site import TOKEN
 from support.serve.http_streams import served_over_http
 from support.serve.written_clusters import served_cluster
@@ -227,7 +230,7 @@ def test_a_question_that_does_not_end(tmp_path: Path, capture: Path, monkeypatch
             connection.putheader("Content-Length", "10")
             connection.endheaders()
             slow.append(connection)
-        refused = []
+        refused: list[tuple[int, Mapping[str, Any]]] = []
         while not refused or refused[-1][0] == 200:
             refused.append(posted(port))
         assert refused[-1] == (429, {"error": "too many questions of assistants of this address"})
@@ -243,3 +246,31 @@ def test_without_the_flag_nothing_is_there(tmp_path: Path) -> None:
     with watched(tmp_path) as cluster, served_over_http(SINCE_MS, cluster) as port:
         assert posted(port)[0] == 405
         assert posted(port, b"", "GET")[0] == 404
+
+
+def commands_on(path: Path) -> list[psutil.Process]:
+    """The processes of questions about this input."""
+    return [one for one in psutil.Process().children(recursive=True) if str(path) in one.cmdline()]
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+def test_a_client_that_goes_ends_its_question(tmp_path: Path, mode: Literal["auto", "legacy"]) -> None:
+    """The command behind it is ended, so that it holds no place."""
+    # Whoever opens it waits for a writer.
+    pipe = tmp_path / "night.parquet"
+    os.mkfifo(pipe)
+
+    async def conversation(port: int) -> None:
+        async with AsyncClient(timeout=120) as web:
+            wire = streamable_http_client(f"http://127.0.0.1:{port}/api/mcp", http_client=web)
+            async with Client(wire, mode=mode) as client, anyio.create_task_group() as tasks:
+                tasks.start_soon(client.call_tool, "explain", {"group": GROUP})
+                with anyio.fail_after(60):
+                    while not commands_on(pipe):
+                        await anyio.sleep(0.1)
+                tasks.cancel_scope.cancel()
+
+    with site(tmp_path, pipe) as port:
+        anyio.run(conversation, port)
+        wait_until(lambda: not commands_on(pipe))
+        assert posted(port)[0] == 200

@@ -69,6 +69,12 @@ NOT_APPLIED: dict[str, tuple[str, ...]] = {
     "a network, a proxy, a platform or an index that the tests do not have": (
         "app.bundle.archive: pip reads its",
         "app.check.machine_checks: metrics name",
+        "app.check.cluster_checks: allow in IAM:",
+        "app.check.cluster_checks: IAM has no action",
+        "streaming.kafka.output_topics: allow in IAM:",
+        "streaming.kafka.output_topics: IAM has no action",
+        "streaming.kafka.rights: allow in IAM:",
+        "streaming.kafka.rights: IAM has no action",
         "streaming.local.ivy: the proxy requires",
     ),
     "brokers, or a disk, that are away: tests/integration/cluster and outages go on when they are back": (

@@ -24,6 +24,7 @@ from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.job.captures import invoke
 from support.kafka.waiting import wait_until
+from support.remedies import read_remedy
 from support.serve.http_streams import asked
 
 
@@ -203,15 +204,17 @@ def test_metrics_only(broker: EmbeddedBroker, unique: Callable[[str], str], tmp_
         assert process.exit_code == 128 + signal.SIGTERM
 
 
-def test_assistants_get_no_hidden_names(tmp_path: Path) -> None:
-    """``--mcp`` is refused with a redaction, and has no meaning without pages."""
+def test_assistants_get_no_hidden_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``--mcp`` is refused with a redaction, without which the cluster is asked, and has no meaning without pages."""
+    monkeypatch.setattr(clients, "REQUEST_SECONDS", 1.0)
     key = tmp_path / "key"
     key.write_text("0123456789abcdef" * 2)
     key.chmod(0o600)
-    words = ("serve", "--mcp", "--bootstrap-server", "a:1")
+    words = ("serve", "--mcp", "--bootstrap-server", "127.0.0.1:1")
     hidden = invoke(*words, "--redact", "hosts", "--redact-key-file", key)
     assert hidden.exit_code == ExitCode.USAGE
-    assert "--mcp cannot be given with --redact" in hidden.stderr
+    read_remedy("app.cli.commands.serve: --mcp cannot be given with --redact", hidden.stderr)
+    assert invoke(*words).exit_code == ExitCode.CONNECTION
     metrics = invoke(*words, "--metrics-only")
     assert "--mcp has no meaning with --metrics-only." in metrics.stderr
 

@@ -171,7 +171,7 @@ def command(settings: ServeSettings) -> int:
     token = _token(settings)
     clusters = _clusters(settings)
     before, _ = typed_words()
-    assistants = assistants_of(clusters, before) if settings.mcp else None
+    assistants = assistants_of(clusters, before) if settings.mcp and not settings.metrics_only else None
     with stop_requests() as stop, ExitStack() as parts:
         if len(clusters) == 1:
             # Asked once at the start, so that a wrong address or login is an error here. One of several clusters must
