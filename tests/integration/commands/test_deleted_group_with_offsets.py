@@ -28,7 +28,7 @@ def listed(server: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("release", "groups", "offsets", "later"),
-    [("4.3.1", [], set(), {"t", "u"}), ("3.9.1", [GROUP], {"t"}, {"t", "u"})],
+    [("4.4.0", [], set(), {"t", "u"}), ("3.9.1", [GROUP], {"t"}, {"t", "u"})],
 )
 def test_what_a_coordinator_makes_of_the_offset(
     tmp_path: Path, release: str, groups: list[str], offsets: set[str], later: set[str]

@@ -19,10 +19,9 @@ from groupreplay.codecs.consumer import (
 )
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from groupreplay.streaming.local.jars import jar_paths
 from support.job.jobs import read_topic
 from support.kafka.clients import make_topics, new_consumer, open_transaction
-from support.kafka.kafka_classes import compiled
+from support.kafka.kafka_classes import broker_jars, compiled
 from support.kafka.live_groups import ReplayedGroups
 from support.kafka.waiting import wait_until
 
@@ -82,7 +81,7 @@ def records(servers: str, group: str) -> list[tuple[Key, Value | None]]:
 def test_a_commit_in_a_transaction(broker: EmbeddedBroker) -> None:
     """Since 4.4 it has the topic's id (KIP-1319), also that of a client that sends the name, as librdkafka does."""
     servers = broker.bootstrap_servers
-    with compiled(jar_paths(f"broker-{broker.version}"), _PRODUCER, "Transaction") as producer:
+    with compiled(broker_jars(broker.version), _PRODUCER, "Transaction") as producer:
         producer.commit(servers, "java", TOPIC, 7)
     with closing(new_consumer(servers, "librdkafka")) as consumer:
         open_transaction(servers, "t", consumer, TopicPartition(TOPIC, 0, 8)).commit_transaction(30)

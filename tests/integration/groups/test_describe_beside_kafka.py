@@ -11,10 +11,9 @@ import pytest
 from confluent_kafka import Consumer, TopicPartition
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from groupreplay.streaming.local.jars import jar_paths
 from support.job.captures import invoke
 from support.kafka.clients import commit_once, make_topics, new_consumer, produce
-from support.kafka.kafka_classes import Jvm
+from support.kafka.kafka_classes import Jvm, broker_jars
 from support.kafka.kafka_tool import TOOL
 from support.kafka.waiting import wait_until
 
@@ -83,7 +82,7 @@ def server(broker: EmbeddedBroker) -> Iterator[str]:
 @pytest.fixture(scope="module")
 def tool() -> Iterator[Any]:
     """Kafka's tool."""
-    with Jvm(jar_paths("broker-4.3.1")) as jvm:
+    with Jvm(broker_jars()) as jvm:
         yield jvm.make(TOOL, "Tool")
 
 

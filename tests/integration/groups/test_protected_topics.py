@@ -22,7 +22,7 @@ pytestmark = pytest.mark.broker
 GROUP = "protected"
 #: The coordinator's clean-up, and how long each offset is kept.
 CHECK_MS, KEPT_MS = 1_000, 2_000
-RELEASES = ("4.3.1", "3.9.1")
+RELEASES = ("4.4.0", "3.9.1")
 
 
 def said(server: str) -> list[tuple[str, str, bool, list[str]]]:

@@ -19,13 +19,12 @@ from confluent_kafka.admin import AdminClient
 
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.job.jobs import Json, comparable, has_caught_up, read_json, running_job, topic_names
 from support.job.replays import event_name, named, replayed_topics
 from support.job.watched import producing
 from support.kafka.clients import make_topics
-from support.kafka.kafka_classes import Jvm
+from support.kafka.kafka_classes import Jvm, broker_jars
 from support.kafka.polled_members import PolledMembers
 from support.kafka.sleepy_leader import SOURCE as SLEEPY_LEADER
 from support.kafka.stubborn_member import stubborn_command
@@ -96,7 +95,7 @@ class StuckGroups:
         with self.exit:
             self.exit.callback(self.loop.close)
             self.exit.enter_context(producing(self.servers, {self.topic: 6}, 0.05))
-            jvm = self.exit.enter_context(Jvm(jar_paths("broker-4.3.1")))
+            jvm = self.exit.enter_context(Jvm(broker_jars()))
             leader = jvm.make(SLEEPY_LEADER, "SleepyLeader")
             self._rest(leader)
             self._start()

@@ -31,7 +31,7 @@ CELLS = (
 ADDED = ("evidence", "trigger", "logged", "join_ms_min", "join_ms_max", "duration_ms")
 
 
-@pytest.fixture(scope="module", params=["3.9.1", "4.3.1"])
+@pytest.fixture(scope="module", params=["3.9.1", "4.3.1", "4.4.0"])
 def recording(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Recording:
     """A broker with either coordinator: its capture, its log, and what was done."""
     folder, settings = (

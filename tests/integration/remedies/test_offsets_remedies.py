@@ -13,10 +13,10 @@ from confluent_kafka import TopicPartition
 
 from groupreplay.coordinator.requests import Commit, Error, OffsetCommit
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from groupreplay.streaming.local.jars import jar_paths
 from support.job.replays import named, replayed_log
 from support.kafka.clients import commit_once, make_topics, new_consumer, produce
 from support.kafka.kafka_admin import kafka_admin
+from support.kafka.kafka_classes import broker_jars
 from support.kafka.runbook_commands import remedies, run_remedy
 from support.kafka.waiting import wait_until
 from support.model.raw_members import RawRequest
@@ -62,7 +62,7 @@ def deadlines(server: str) -> dict[str, set[int]]:
 
 def committed(server: str) -> dict[str, dict[str, int]]:
     """The offsets of each group, from Kafka's own Admin API."""
-    with kafka_admin(jar_paths("broker-4.3.1"), server) as admin:
+    with kafka_admin(broker_jars(), server) as admin:
         try:
             found = admin.describe(GROUPS, offsets=True)
         finally:

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from groupreplay.streaming.local.jars import jar_paths
 from support.job.captures import invoke
 from support.kafka.clients import make_topics
-from support.kafka.kafka_classes import Jvm
+from support.kafka.kafka_classes import Jvm, broker_jars
 from support.kafka.sleepy_leader import SOURCE as SLEEPY_LEADER
 from support.kafka.waiting import wait_until
 
@@ -25,7 +24,7 @@ def test_a_slow_leader(broker: EmbeddedBroker, unique: Callable[[str], str], tmp
     """A second member joins, and the leader sleeps in its assignor: event, flag, lane, history and verdict agree."""
     server, topic, group = broker.bootstrap_servers, unique("t"), unique("g")
     make_topics(server, {topic: 4})
-    with Jvm(jar_paths("broker-4.3.1")) as jvm:
+    with Jvm(broker_jars()) as jvm:
         leader = jvm.make(SLEEPY_LEADER, "SleepyLeader")
         leader.join(server, group, "sleepy-a", topic, 60_000)
         wait_until(lambda: leader.owned("sleepy-a") == 4)

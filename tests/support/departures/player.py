@@ -18,11 +18,10 @@ from typing import Any, Protocol
 from confluent_kafka import ConsumerGroupState, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, ConfigResource
 
-from groupreplay.streaming.local.jars import jar_paths
 from support.departures import java_host, member_host
 from support.departures.plan import QUIET_TOPIC, TOPIC, Cell, Departure, Library, departures
 from support.kafka.clients import make_topics, set_configs
-from support.kafka.kafka_classes import Jvm
+from support.kafka.kafka_classes import Jvm, broker_jars
 from support.kafka.waiting import in_background, wait_until
 
 PARTITIONS = 12
@@ -70,7 +69,7 @@ class JavaHost:
     """``java_host`` in a JVM."""
 
     def __init__(self, exit_: ExitStack) -> None:
-        self._jvm = exit_.enter_context(Jvm(jar_paths("broker-4.3.1")))
+        self._jvm = exit_.enter_context(Jvm(broker_jars()))
         exit_.callback(self._jvm.kill)
         self.java = self._jvm.make(java_host.SOURCE, "JavaHost")
 

@@ -20,10 +20,9 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AdminClient
 
-from groupreplay.streaming.local.jars import jar_paths
 from support.departures.player import Host, JavaHost, RdkafkaHost
 from support.kafka.clients import make_topics
-from support.kafka.kafka_classes import Jvm
+from support.kafka.kafka_classes import Jvm, broker_jars
 from support.kafka.sleepy_leader import SOURCE as SLEEPY_LEADER
 from support.kafka.stubborn_member import stubborn_command
 from support.kafka.waiting import wait_until
@@ -67,7 +66,7 @@ class Stage:
 
     def sleepy_leader(self) -> Any:
         """Java's consumers whose assignor sleeps on request."""
-        jvm = self.exit.enter_context(Jvm(jar_paths("broker-4.3.1")))
+        jvm = self.exit.enter_context(Jvm(broker_jars()))
         return jvm.make(SLEEPY_LEADER, "SleepyLeader")
 
 

@@ -16,6 +16,7 @@ from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.platforms import find_java
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.kafka.kafka_admin import kafka_admin
+from support.kafka.kafka_classes import broker_jars
 
 #: How long Connect waits for a restarted worker before it moves its tasks; the default is 5 minutes.
 REBALANCE_DELAY_MS = 3_000
@@ -34,7 +35,7 @@ class Workers:
 
     def __enter__(self) -> Workers:
         # librdkafka refuses to describe groups that are not consumer groups.
-        self._admin = self._exit.enter_context(kafka_admin(jar_paths("broker-4.3.1"), self.servers))
+        self._admin = self._exit.enter_context(kafka_admin(broker_jars(), self.servers))
         return self
 
     def __exit__(self, *error: object) -> None:

@@ -206,9 +206,14 @@ def _parts(framed: bytes) -> Iterator[bytes | None]:
         at += max(size, 0)
 
 
+def broker_jars(release: str = DEFAULT_VERSION) -> list[Path]:
+    """The class path of a broker, its clients and its tools; by default those of the broker that tests use."""
+    return jar_paths(f"broker-{release}")
+
+
 def java_command(*words: object, jars: Sequence[Path] | None = None) -> list[str]:
     """The command line of a Java program, by default from the jars of the broker."""
-    class_path = os.pathsep.join(map(str, jars or jar_paths(f"broker-{DEFAULT_VERSION}")))
+    class_path = os.pathsep.join(map(str, jars or broker_jars()))
     shared = class_archives.options(class_archives.BROKER)
     return [
         str(find_java().executable),
@@ -277,5 +282,5 @@ def compiled(jars: Sequence[Path], source: str, name: str) -> Iterator[Any]:
 @contextmanager
 def kafka_classes(release: str) -> Iterator[KafkaClasses]:
     """The classes of a release with a jar set, in a JVM that ends with the context."""
-    with compiled(jar_paths(f"broker-{release}"), _SOURCE, "Oracle") as oracle:
+    with compiled(broker_jars(release), _SOURCE, "Oracle") as oracle:
         yield KafkaClasses(oracle, release)

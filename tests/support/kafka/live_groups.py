@@ -26,6 +26,7 @@ from groupreplay.streaming.config.settings import Cluster, RetentionFlags
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.kafka.broker_config import effective_retention
 from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.local.broker import DEFAULT_VERSION
 from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from groupreplay.streaming.sources.topic import read_topic
@@ -34,7 +35,7 @@ from support.job.replays import Json, event_name, events_of
 from support.kafka.clients import make_topics, new_consumer, set_configs
 from support.kafka.kafka_admin import SOURCE as ADMIN_SOURCE
 from support.kafka.kafka_admin import KafkaAdmin
-from support.kafka.kafka_classes import Jvm
+from support.kafka.kafka_classes import Jvm, broker_jars
 from support.kafka.kafka_members import SOURCE as MEMBERS_SOURCE
 from support.kafka.stubborn_member import stubborn_command
 from support.kafka.waiting import PATIENCE_SECONDS
@@ -84,7 +85,7 @@ class World:
 
     def jvm(self) -> tuple[Jvm, Any]:
         """A JVM that can be killed, and in it an object that starts members (`kafka_members`)."""
-        jvm = self.exit.enter_context(Jvm([*jar_paths("broker-4.3.1"), *jar_paths("streams-4.3.1")]))
+        jvm = self.exit.enter_context(Jvm([*broker_jars(), *jar_paths(f"streams-{DEFAULT_VERSION}")]))
         return jvm, jvm.make(MEMBERS_SOURCE, "Members")
 
     def create(self, topic: str, partitions: int) -> None:

@@ -18,7 +18,7 @@ CLASSES = {
     "kafka-consumer-groups.sh": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
     "kafka-console-consumer.sh": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "kafka-acls.sh": "org.apache.kafka.tools.AclCommand",
-    "kafka-configs.sh": "kafka.admin.ConfigCommand",
+    "kafka-configs.sh": "org.apache.kafka.tools.ConfigCommand",
     "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
     "kafka-transactions.sh": "org.apache.kafka.tools.TransactionsCommand",
 }

@@ -18,8 +18,7 @@ from typing import Any, Final
 from groupreplay.codecs import Key, Value, decode_key, decode_value, encode_key, encode_value
 from groupreplay.coordinator.consumer.consumer_group import Topic
 from groupreplay.coordinator.requests import Answer, Error, Record, Request, Settings
-from groupreplay.streaming.local.jars import jar_paths
-from support.kafka.kafka_classes import Jvm
+from support.kafka.kafka_classes import Jvm, broker_jars
 
 GROUP: Final = "g"
 #: Text of the sources -> what it is with the classes of 4.4.
@@ -121,7 +120,7 @@ class KafkaCoordinator:
 @contextmanager
 def scala_coordinator() -> Iterator[KafkaCoordinator]:
     """The older coordinator (``kafka.coordinator.group.GroupCoordinator``) of Kafka 3.9, in a JVM of its own."""
-    with Jvm(jar_paths("broker-3.9.1")) as jvm:
+    with Jvm(broker_jars("3.9.1")) as jvm:
         made = jvm.make(java_source("ScalaShard"), "ScalaShard", uses=java_source("Requests"))
         yield KafkaCoordinator(made, "3.9.1")
 
@@ -130,7 +129,7 @@ def scala_coordinator() -> Iterator[KafkaCoordinator]:
 def kafka_coordinator(release: str) -> Iterator[KafkaCoordinator]:
     """The coordinator of a release since 4.3, in a JVM that ends with the context."""
     renamed = _SINCE_4_4 if release >= "4.4" else {}
-    with Jvm(jar_paths(f"broker-{release}")) as jvm:
+    with Jvm(broker_jars(release)) as jvm:
         made = jvm.make(
             java_source("KafkaShard", renamed), "KafkaShard", uses=java_source("Requests", renamed)
         )

@@ -18,7 +18,7 @@ from support.kafka.waiting import wait_until
 #: The scripts of Kafka that pages call -> the classes that they start.
 TOOLS = {
     "kafka-acls.sh": "org.apache.kafka.tools.AclCommand",
-    "kafka-configs.sh": "kafka.admin.ConfigCommand",
+    "kafka-configs.sh": "org.apache.kafka.tools.ConfigCommand",
     "kafka-console-consumer.sh": "org.apache.kafka.tools.consumer.ConsoleConsumer",
     "kafka-topics.sh": "org.apache.kafka.tools.TopicCommand",
 }

@@ -10,10 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.job.captures import invoke
-from support.kafka.kafka_classes import Jvm
+from support.kafka.kafka_classes import Jvm, broker_jars
 from support.kafka.kafka_tool import TOOL
 from support.stops.feed import Feed
 from support.stops.member import PlayedGroup
@@ -65,7 +64,7 @@ def _play(
     groups: Sequence[PlayedGroup], play: Callable[[PlayedGroup], None], servers: str, tally: Tally
 ) -> None:
     """All groups at the same time; meanwhile Kafka's tool is asked again and again."""
-    with Jvm(jar_paths("broker-4.3.1")) as jvm, ThreadPoolExecutor(len(groups)) as pool:
+    with Jvm(broker_jars()) as jvm, ThreadPoolExecutor(len(groups)) as pool:
         tool = jvm.make(TOOL, "Tool")
         plays = [pool.submit(play, group) for group in groups]
         while running := [each for each in plays if not each.done()]:

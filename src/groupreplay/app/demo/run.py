@@ -82,7 +82,7 @@ def run_demo(story: Story, seconds: int | None, screen: Screen, *, keep: bool, r
         GroupReplayError: the broker or the job could not be started, or ended early.
     """
     from groupreplay.app.demo.scenario import Stage
-    from groupreplay.streaming.local.broker import EmbeddedBroker
+    from groupreplay.streaming.local.broker import DEFAULT_VERSION, EmbeddedBroker
     from groupreplay.streaming.sinks.event_topic import SinkReader
 
     _prepare()
@@ -91,9 +91,9 @@ def run_demo(story: Story, seconds: int | None, screen: Screen, *, keep: bool, r
         scratch = tempfile.TemporaryDirectory(prefix="groupreplay-demo-", ignore_cleanup_errors=True)
         folder = Path(parts.enter_context(scratch))
         parts.enter_context(at_the_end(scratch.cleanup))
-        with screen.busy("starting a Kafka 4.3.1 broker"):
-            broker = parts.enter_context(EmbeddedBroker("4.3.1", overrides=story.broker))
-        screen.note(f"Kafka 4.3.1 listens on {broker.bootstrap_servers}")
+        with screen.busy(f"starting a Kafka {DEFAULT_VERSION} broker"):
+            broker = parts.enter_context(EmbeddedBroker(overrides=story.broker))
+        screen.note(f"Kafka {DEFAULT_VERSION} listens on {broker.bootstrap_servers}")
         stage = parts.enter_context(Stage(broker.bootstrap_servers, folder, story.steps, story.actors))
         job = parts.enter_context(_start_job(broker.bootstrap_servers, folder, story.job))
         reader = parts.enter_context(SinkReader(broker.bootstrap_servers))
@@ -117,13 +117,14 @@ def run_demo(story: Story, seconds: int | None, screen: Screen, *, keep: bool, r
 def _prepare() -> None:
     """Finds Java and fetches jars."""
     from groupreplay.streaming.local import jars
+    from groupreplay.streaming.local.broker import DEFAULT_VERSION
     from groupreplay.streaming.local.platforms import find_java, installed_release, javas_of
 
     # The broker and Spark may need different ones, and both would refuse a wrong one later than here.
     find_java()
     find_java(javas_of(installed_release()))
     # Before the status line starts: both show their own progress while they download.
-    jars.jar_paths("broker-4.3.1")
+    jars.jar_paths(f"broker-{DEFAULT_VERSION}")
     jars.jar_paths("spark-connector")
 
 

@@ -65,7 +65,7 @@ def _bound(stack: ExitStack, limit: int) -> int:
     raise OSError(f"no free port between {_LEAST} and {limit} on {HOST}")
 
 
-DEFAULT_VERSION: Final = "4.3.1"
+DEFAULT_VERSION: Final = "4.4.0"
 
 _CLUSTER_ID: Final = "Z3JvdXByZXBsYXktZGVtbw"
 #: The broker runs for minutes, too short for the optimising JIT compiler to pay off.

@@ -97,8 +97,8 @@ SETS: Final[Mapping[str, JarSet]] = {
     "broker-4.3.1": _broker("4.3.1"),
     "broker-3.9.1": _broker("3.9.1"),
     # Used together with the broker's jars. For tests only, of programs without a state store (RocksDB).
-    "streams-4.3.1": JarSet(closure=(), alone=("org.apache.kafka:kafka-streams:4.3.1",)),
-    # A worker of Kafka Connect, with its web server. For long tests only.
+    "streams-4.4.0": JarSet(closure=(), alone=("org.apache.kafka:kafka-streams:4.4.0",)),
+    # A worker of Kafka Connect, with its web server. For long tests only. The repositories have no connect-file 4.4.0.
     "connect-4.3.1": JarSet(
         closure=("org.apache.kafka:connect-runtime:4.3.1",),
         alone=("org.apache.kafka:connect-file:4.3.1", "org.slf4j:slf4j-simple:1.7.36"),
@@ -112,7 +112,7 @@ SETS: Final[Mapping[str, JarSet]] = {
 
 
 #: The sets that tests use; `fetch` downloads them by default.
-_OF_TESTS: Final = ("spark-connector", "broker-4.4.0", "broker-4.3.1", "broker-3.9.1", "streams-4.3.1")
+_OF_TESTS: Final = ("spark-connector", "broker-4.4.0", "broker-4.3.1", "broker-3.9.1", "streams-4.4.0")
 
 
 def jar_paths(set_name: str, *, ivy_settings: Path | None = None) -> list[Path]:
