@@ -17,6 +17,9 @@ OLD_PYTHON ?= $(shell for p in python3.12 python3.11 python3.10 python3 python; 
 	$$p -c 'import sys; sys.exit(not (3, 10) <= sys.version_info[:2] < (3, 13))' 2>/dev/null && echo $$p && break; \
 	done)
 
+# The newest line that the job was tuned for: the extra alone would bring a later one, with PySpark's own worker.
+SPARK := pyspark==4.2.*
+
 BIN := .venv/bin
 # Without files of compiled code every process that a test starts would compile the tests' modules again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -143,7 +146,7 @@ wheel: .venv/.created
 # Also when pyproject.toml has changed, for the dependencies.
 .venv/.editable: .venv/.created pyproject.toml
 	@echo 'installing the checkout and its dependencies into .venv (the first time 1 to 3 minutes)'
-	@$(BIN)/pip install --quiet --no-build-isolation --editable '.[spark,dev]'
+	@$(BIN)/pip install --quiet --no-build-isolation --editable '.[spark,dev]' '$(SPARK)'
 	@rm -f .venv/.wheel
 	@cp pyproject.toml .venv/.installed
 	@touch $@
@@ -164,7 +167,7 @@ wheel: .venv/.created
 	@# The wheel is installed each time, dependencies only when pyproject.toml has changed.
 	@cmp -s pyproject.toml .venv/.installed || { \
 		echo 'installing dependencies into .venv (once; 1 to 3 minutes)'; \
-		$(BIN)/pip install --quiet "$$(echo dist/*.whl)[spark,dev]" && cp pyproject.toml .venv/.installed; }
+		$(BIN)/pip install --quiet "$$(echo dist/*.whl)[spark,dev]" '$(SPARK)' && cp pyproject.toml .venv/.installed; }
 	@$(BIN)/pip install --quiet --no-deps --force-reinstall dist/*.whl
 	@rm -f .venv/.editable
 	@touch $@

@@ -16,8 +16,11 @@ import argparse
 import importlib.util
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Final
+
+from groupreplay.streaming.local.platforms import NEWEST
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -49,9 +52,13 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write("uv is not installed: pip install uv\n")
         return 2
     more = ["--upgrade"] if given.upgrade else []
-    for target, names in ((RUN, EXTRAS), (WATCH, WATCH_EXTRAS)):
-        extras = [part for extra in names for part in ("--extra", extra)]
-        _compile(target, ["pyproject.toml", *extras, *more])
+    with tempfile.TemporaryDirectory() as folder:
+        # The extra allows later lines of Spark, on which the job runs with PySpark's own worker only.
+        tuned = Path(folder, "constraints.txt")
+        tuned.write_text(f"pyspark=={NEWEST.name}.*\n", encoding="utf-8")
+        for target, names in ((RUN, EXTRAS), (WATCH, WATCH_EXTRAS)):
+            extras = [part for extra in names for part in ("--extra", extra)]
+            _compile(target, ["pyproject.toml", *extras, "--constraints", str(tuned), *more])
     _compile(BUILD, ["-", *more], "\n".join(build_requirements()))
     return 0
 

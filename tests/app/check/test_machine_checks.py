@@ -49,7 +49,8 @@ OTHERS = msgspec.structs.replace(IDENTITY, cluster_id="other")
         ("pyspark", "4.0.0", True),
         ("pyspark", "4.2.1", True),
         ("pyspark", "3.5.2", False),
-        ("pyspark", "4.3.0", False),
+        ("pyspark", "4.3.0", True),
+        ("pyspark", "4.4.0", False),
         ("no-such-package", "0", True),
     ],
 )
@@ -126,6 +127,22 @@ def test_a_pair_that_was_not_run(monkeypatch: pytest.MonkeyPatch, release: str, 
         )
         (found,) = machine_checks.versions(Subject(SETTINGS))
         assert (release, found.status) == ("4.2.1", Status.OK)
+
+
+def test_a_later_line_of_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job runs on 4.3 by Spark's public interface; the remedy names the line that it was tuned for."""
+    real, release = machine_checks._version, "4.3.0"
+    monkeypatch.setattr(machine_checks, "_version", lambda name: release if name == "pyspark" else real(name))
+    monkeypatch.setattr(jars.platforms, "installed_release", lambda: release)
+    (found,) = machine_checks.versions(Subject(SETTINGS))
+    assert found.status is Status.WARNING
+    assert found.found.startswith(
+        "with pyspark 4.3.0 the job uses Spark's public interface only, which takes "
+    )
+    (line,) = read_remedy("app.check.machine_checks: pip install 'pyspark==….*'", str(found.fix))
+    release = f"{line}.1"
+    (found,) = machine_checks.versions(Subject(SETTINGS))
+    assert found.status is Status.OK
 
 
 def refused_by_check() -> GroupReplayError:

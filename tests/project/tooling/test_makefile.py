@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from groupreplay.streaming.local.platforms import NEWEST
 from support.installed_code import differing_modules
 from support.paths import PACKAGE, ROOT
 from support.tools.project_copy import copy_project
@@ -110,6 +111,16 @@ def test_a_target_on_the_wheel_says_that_it_replaces_the_editable_install(
     assert "the wheel replaces the editable install; make dev brings that back" in printed
     assert not project.is_editable
     assert "the wheel replaces" not in project.make(target)
+
+
+def test_a_checkout_has_the_newest_line_that_is_known() -> None:
+    """Pip alone would take a later line, on which the job runs by Spark's public interface only."""
+    installs = [
+        line for line in MAKEFILE.splitlines() if "$(BIN)/pip install" in line and "[spark,dev]" in line
+    ]
+    assert [line.count("[spark,dev]") for line in installs if "'$(SPARK)'" in line] == [1, 1]
+    assert len(installs) == 2
+    assert re.findall(r"(?m)^SPARK := (.*)$", MAKEFILE) == [f"pyspark=={NEWEST.name}.*"]
 
 
 def test_all_tests_run_on_the_wheel(project: Project) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from groupreplay.streaming.local import jars
 from groupreplay.streaming.local.ivy import Coordinate, JarError
-from groupreplay.streaming.local.platforms import find_line
+from groupreplay.streaming.local.platforms import NEWEST, find_line
 from support.remedies import read_remedy
 from support.tools.maven_repository import MavenRepository, jar, serve
 
@@ -123,10 +123,13 @@ def test_every_set_is_locked() -> None:
 
 
 def test_connector_follows_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The connector's set is that of the installed pyspark's line; for another line the way out is named."""
+    """The set is that of pyspark's line, or for some later ones of the newest; for others the way out is named."""
     line = find_line(metadata.version("pyspark"))
     assert line is not None
     assert jars.locked_jars("spark-connector") == jars.locked_jars(f"spark-connector-{line.connector}")
+    (later,) = NEWEST.later
+    monkeypatch.setattr(metadata, "version", lambda _: later)
+    assert jars.locked_jars("spark-connector") == jars.locked_jars(NEWEST.jar_set)
     monkeypatch.setattr(metadata, "version", lambda _: "4.9.9")
     with pytest.raises(JarError) as error:
         jars.locked_jars("spark-connector")

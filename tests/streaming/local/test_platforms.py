@@ -16,6 +16,7 @@ from groupreplay.streaming.local.jars import SETS
 from groupreplay.streaming.local.platforms import (
     JAVAS,
     LINES,
+    NEWEST,
     JavaHome,
     JavaNotFoundError,
     connector_coordinate,
@@ -108,7 +109,8 @@ def test_which_pairs_were_run() -> None:
     section = page.partition("What was run, each with the connector above:")[2].partition("\n## ")[0]
     for line in LINES:
         assert {line_name(release) for release in line.run_with} == {line.name}
-        assert [release for release in line.run_with if release not in section] == []
+        assert [release for release in (*line.run_with, *line.later) if release not in section] == []
+        assert not line.later or line is NEWEST
         assert [line.was_run(release) for release in (line.connector, *line.run_with, f"{line.name}.99")] == [
             *[True] * (1 + len(line.run_with)),
             False,

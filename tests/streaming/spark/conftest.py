@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyspark
 import pytest
 
+from groupreplay.streaming.spark.internals import has_known_internals
+
 FOLDER = Path(__file__).parent
+#: It imports parts of PySpark's worker that a line later than the known ones may not have.
+collect_ignore = [] if has_known_internals(pyspark.__version__) else ["internals/test_group_worker.py"]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from groupreplay.app.check import CheckResult, Subject, failed, ok, unknown, warning
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.local.platforms import find_line, javas_of
+from groupreplay.streaming.local.platforms import NEWEST, find_line, javas_of
 from groupreplay.streaming.run import identity
 from groupreplay.streaming.spark import checkpoint as checkpoints
 from groupreplay.streaming.spark.checkpoint_files import holder_of, in_folder, refuse_damage
@@ -71,7 +71,13 @@ def versions(_: Subject) -> Sequence[CheckResult]:
             return [failed("versions", GroupReplayError(error.what, fix=fix, exit_code=ExitCode.USAGE))]
         return [warning("versions", f"{error.what}; {listed}", str(error.fix))]
     line = find_line(installed["pyspark"])
-    if line is not None and not line.was_run(installed["pyspark"]):
+    if line is None:
+        what = (
+            f"with pyspark {installed['pyspark']} the job uses Spark's public interface only, which takes several "
+            f"times the CPU time for each group; {listed}"
+        )
+        return [warning("versions", what, f"pip install 'pyspark=={NEWEST.name}.*'")]
+    if not line.was_run(installed["pyspark"]):
         what = (
             f"pyspark {installed['pyspark']} was not run with the Kafka connector {line.connector}; {listed}"
         )

@@ -179,7 +179,7 @@ def locked_jars(set_name: str) -> dict[str, str]:
 
 def _installed_line() -> SparkLine:
     release = platforms.installed_release()
-    line = platforms.find_line(release)
+    line = platforms.connector_line(release)
     if line is None:
         raise JarError(
             f"there is no jar set for the Kafka connector of pyspark {release}",

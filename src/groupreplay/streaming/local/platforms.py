@@ -34,7 +34,8 @@ class SparkLine:
     with which it was run: not every maintenance release has a connector that could be resolved. ``scalas`` are the
     versions of Scala that Spark is built for, that of pip's pyspark first. ``javas`` are the feature versions of Java
     that Spark's documentation names, ``pythons`` the versions of Python on which both Spark and groupreplay run.
-    ``libraries`` are narrower ranges of groupreplay's libraries than its own.
+    ``libraries`` are narrower ranges of groupreplay's libraries than its own. ``later`` are releases of later lines
+    with which the connector was run, by Spark's public interface alone.
     """
 
     name: str
@@ -44,6 +45,7 @@ class SparkLine:
     javas: tuple[int, ...] = (17, 21)
     pythons: tuple[str, ...] = ("3.10", "3.11", "3.12", "3.13", "3.14")
     libraries: Mapping[str, str] = field(default_factory=dict)
+    later: tuple[str, ...] = ()
 
     @property
     def scala(self) -> str:
@@ -75,7 +77,7 @@ LINES: Final = (
     ),
     SparkLine(name="4.0", connector="4.0.0", run_with=("4.0.5",), pythons=("3.10", "3.11", "3.12", "3.13")),
     SparkLine(name="4.1", connector="4.1.2", run_with=("4.1.2", "4.1.4")),
-    SparkLine(name="4.2", connector="4.2.0", run_with=("4.2.0", "4.2.1")),
+    SparkLine(name="4.2", connector="4.2.0", run_with=("4.2.0", "4.2.1"), later=("4.3.0",)),
 )
 NEWEST: Final = LINES[-1]
 #: What any of them runs on; programs beside Spark that run on all of these need no Java of their own.
@@ -94,6 +96,12 @@ def find_line(release: str) -> SparkLine | None:
     """The line of a release; None: the job was never run on it."""
     name = line_name(release)
     return next((line for line in LINES if line.name == name), None)
+
+
+def connector_line(release: str) -> SparkLine | None:
+    """The line whose connector runs with a release: its own, or the newest for a later line that was run with it."""
+    later = {line_name(one) for one in NEWEST.later}
+    return NEWEST if line_name(release) in later else find_line(release)
 
 
 def javas_of(release: str | None) -> tuple[int, ...]:
