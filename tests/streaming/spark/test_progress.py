@@ -14,7 +14,7 @@ from groupreplay.streaming.contract.messages import StateCost
 from groupreplay.streaming.run.interface import Batch
 from groupreplay.streaming.spark.progress import batch_progress, finished_batch
 from groupreplay.streaming.spark.query import OBSERVED, OBSERVED_PROBES, OBSERVED_READ
-from support.job.spark_sessions import small_session
+from support.job.spark_sessions import private_parts, small_session
 from support.kafka.waiting import wait_until
 
 #: Spark's report of a batch, without the fields that nobody reads.
@@ -122,6 +122,7 @@ def test_batches_behind_a_known_one(tmp_path: Path, plain: bool) -> None:
         assert found == {-1: shown, 0: shown, 1: shown[-1:], None: shown[-1:]}
 
 
+@private_parts
 @pytest.mark.spark
 def test_both_readers_give_the_same_json(tmp_path: Path) -> None:
     """Whatever the job takes from a batch, it takes it from the same text."""

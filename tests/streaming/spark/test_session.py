@@ -16,7 +16,7 @@ import pytest
 from groupreplay.streaming.config.settings import Cluster, RunSettings
 from groupreplay.streaming.spark.internals import checkpoint_manager
 from groupreplay.streaming.spark.session import LOCAL_FILES, SESSION_CONF, jvm_has_ended, use_local_files
-from support.job.spark_sessions import small_session
+from support.job.spark_sessions import private_parts, small_session
 
 
 @pytest.mark.spark
@@ -42,6 +42,7 @@ def asked_without_authentication(port: int) -> bytes:
         return connection.recv(65_536)
 
 
+@private_parts
 @pytest.mark.spark
 def test_the_ports_of_spark_need_authentication() -> None:
     """The ports of RPC and of blocks refuse a request without it; the secret is in no setting and no command line."""
@@ -62,6 +63,7 @@ def test_the_ports_of_spark_need_authentication() -> None:
     assert spark.range(100).repartition(3).count() == 100
 
 
+@private_parts
 @pytest.mark.spark
 @pytest.mark.parametrize("other", [None, "FileContextBasedCheckpointFileManager"])
 def test_files_of_this_machine(other: str | None, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pyspark
 import pytest
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.local.platforms import LINES, connector_coordinate, find_line, line_name
+from groupreplay.streaming.local.platforms import LINES, connector_coordinate, connector_line, line_name
 from groupreplay.streaming.spark import session_checks as checks
 from support.job.spark_sessions import small_session
 from support.remedies import read_remedy
@@ -194,7 +194,7 @@ def test_a_manager_of_checkpoint_files_that_cannot_be_loaded() -> None:
         spark.conf.unset(setting)
     read_remedy("streaming.spark.session_checks: it has to be of this Spark's release", str(refused.value))
     checks.need_file_manager(spark)
-    scala = find_line(pyspark.__version__).scala  # type: ignore[union-attr]
+    scala = connector_line(pyspark.__version__).scala  # type: ignore[union-attr]
     assert str(refused.value) == (
         f"Spark cannot load {package}.{manager} (java.lang.ClassNotFoundException: {package}.{manager}) ({setting}): "
         f"it has to be of this Spark's release: for S3 add org.apache.spark:spark-hadoop-cloud_{scala}:"
@@ -232,7 +232,7 @@ def test_a_real_jvm_with_other_jars(has_jars: bool) -> None:
     )
     said = [line for line in done.stdout.splitlines() if line.startswith("SAID")]
     release = pyspark.__version__
-    line = find_line(release)
+    line = connector_line(release)
     assert line is not None
     fix = f"start it with: spark-submit --packages {connector_coordinate(release)} ..."
     if not jars:

@@ -5,11 +5,21 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
+import pyspark
+import pytest
+
 from groupreplay.streaming.config.settings import Cluster, RunSettings
+from groupreplay.streaming.spark.internals import has_known_internals
 from groupreplay.streaming.spark.session import jvm_has_ended, spark_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+#: For what only a line has whose private parts are known: with a later one the job does not use them.
+private_parts = pytest.mark.skipif(
+    not has_known_internals(pyspark.__version__),
+    reason=f"the job uses no private parts of Spark {pyspark.__version__}",
+)
 
 _SESSIONS: list[Any] = []
 
