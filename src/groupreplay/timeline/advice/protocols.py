@@ -1,0 +1,61 @@
+"""Advice on the rebalance protocol: partitions that stood still although they kept their owner."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from groupreplay.state.phrases import counted, milliseconds
+from groupreplay.timeline.advice.evidence import added, finding, middle
+from groupreplay.timeline.advice.finding import Effect, Finding, Kind
+from groupreplay.timeline.advice.history import GroupHistory
+
+#: Fewer rebalances are no habit.
+_LEAST_REBALANCES: Final = 4
+
+
+def incremental_rebalances(history: GroupHistory) -> Iterator[Finding]:
+    """Eager rebalances: all partitions stood still, also those that stayed where they were (KIP-429, KIP-848)."""
+    eager = [
+        rebalance
+        for rebalance in history.rebalances
+        if rebalance.is_eager and rebalance.held and rebalance.at_ms >= history.complete_ms
+    ]
+    if len(eager) < _LEAST_REBALANCES or not eager[-1].event.text("protocol"):
+        return
+    kept, held = sum(each.kept for each in eager), sum(each.held for each in eager)
+    bounds = added(
+        (each.kept * each.least_ms, None if each.most_ms is None else each.held * each.most_ms)
+        for each in eager
+    )
+    if not held or (not kept and bounds[0] == 0 and bounds[1] == 0):
+        return
+    largest = max(each.held for each in eager)
+    most = "" if bounds[1] is None else f", {milliseconds(bounds[1])} of partitions at most"
+    yield finding(
+        history,
+        Kind.INCREMENTAL_REBALANCES,
+        f"{counted(len(eager), 'rebalance')} with the eager assignor {eager[-1].event.text('protocol')} stopped "
+        f"{counted(held, 'partition')} of members that stayed, {kept} of which kept their owner{most}",
+        (
+            "partition.assignment.strategy",
+            "cooperative-sticky, in two rolling restarts; or group.protocol=consumer",
+        ),
+        [
+            Effect(
+                measure="partition_stopped_ms",
+                least=bounds[0],
+                most=bounds[1],
+                how="the length of each rebalance times the partitions that kept their owner, at least; times those "
+                "whose owner stayed in the group, at most, because an incremental assignor moves fewer",
+            ),
+            Effect(
+                measure="partitions",
+                least=kept,
+                most=held,
+                how="stops of partitions: those that kept their owner, at least; those whose owner stayed, at most",
+            ),
+        ],
+        (each.event for each in eager),
+        order_ms=middle(bounds) // largest,
+    )
