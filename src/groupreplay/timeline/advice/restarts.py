@@ -38,23 +38,39 @@ class Away:
 
 
 def aways(history: GroupHistory, found: Sequence[Restart]) -> list[Away]:
-    """The bounds by the rebalances in which the members went and came, and by the last commit before."""
+    """The bounds by the rebalances in which the members went and came, and by why the old one went."""
     by_time = {rebalance.at_ms: rebalance for rebalance in history.rebalances}
-    silent = {event.text("member_id"): event.number("elapsed_ms") for event in history.named("member.left")}
+    left = {event.text("member_id"): event for event in history.named("member.left")}
     made = []
     for restart in found:
-        assert restart.before.until_ms is not None
-        went, came = by_time.get(restart.before.until_ms), by_time.get(restart.at_ms)
-        gone_ms = [_most_ms(went), silent.get(restart.before.member_id)]
-        longest_ms = min((length for length in gone_ms if length is not None), default=0)
-        least_ms = restart.at_ms - _most_ms(came) - restart.before.until_ms
-        most_ms = restart.at_ms - _least_ms(came) - (restart.before.until_ms - longest_ms)
-        made.append(Away(restart, max(least_ms, 0), max(most_ms, 0)))
+        gone_ms = restart.before.until_ms
+        assert gone_ms is not None
+        came, went = by_time.get(restart.at_ms), by_time.get(gone_ms)
+        joined_ms = restart.at_ms - _longest_ms(came), restart.at_ms - _least_ms(came)
+        sent_ms = gone_ms - _longest_ms(went), gone_ms
+        if restart.before.reason != "left":
+            # It was silent for a whole session before the broker removed it.
+            event = left.get(restart.before.member_id)
+            elapsed_ms = None if event is None else event.number("elapsed_ms")
+            session_ms = history.session_ms(restart.before.member_id) or _MODERN_SESSION_MS
+            longest_ms = max(elapsed_ms or 0, session_ms + _longest_ms(went))
+            if came is went and came is not None and came.flag.least_ms > 2 * _HEARTBEAT_MS:
+                # The rebalance began with the join and waited for the end of the old session.
+                longest_ms = session_ms + (came.flag.sync_ms or 0)
+            sent_ms = gone_ms - longest_ms, gone_ms - session_ms
+        made.append(Away(restart, max(joined_ms[0] - sent_ms[1], 0), max(joined_ms[1] - sent_ms[0], 0)))
     return made
 
 
-def _most_ms(rebalance: Rebalance | None) -> int:
-    return 0 if rebalance is None or rebalance.flag.most_ms is None else rebalance.flag.most_ms
+def _longest_ms(rebalance: Rebalance | None) -> int:
+    """How long before its end a rebalance began, at most.
+
+    Members learn of it with their next heartbeat, and the first one to learn commits no more when it rejoins.
+    """
+    if rebalance is None or rebalance.flag.most_ms is None:
+        return 0
+    tight_ms = rebalance.flag.most_ms if rebalance.most_ms is None else rebalance.most_ms + _HEARTBEAT_MS
+    return min(rebalance.flag.most_ms, tight_ms)
 
 
 def _least_ms(rebalance: Rebalance | None) -> int:
