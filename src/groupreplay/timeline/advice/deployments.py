@@ -24,7 +24,7 @@ def deployments(history: GroupHistory) -> list[Deployment]:
     for rolled in rolling(history.slots):
         left_ms = [restart.before.until_ms or restart.at_ms for restart in rolled.restarts]
         since_ms = min(*left_ms, rolled.since_ms)
-        if since_ms < history.complete_ms:
+        if since_ms < history.known_ms:
             continue
         mine = [
             rebalance

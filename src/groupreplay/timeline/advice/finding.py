@@ -13,8 +13,8 @@ import msgspec
 from msgspec import Meta
 
 _MINUTE_MS: Final = 60_000
-_HOUR_MS: Final = 60 * _MINUTE_MS
-_DAY_MS: Final = 24 * _HOUR_MS
+_HALF_HOUR_MS: Final = 30 * _MINUTE_MS
+_DAY_MS: Final = 48 * _HALF_HOUR_MS
 #: The page with a section for each kind; its anchor is the kind's name.
 PAGE: Final = "docs/advice.md"
 
@@ -46,16 +46,16 @@ class Kind(str, Enum):
 #: How long a history each kind needs, in milliseconds: a shorter one would show an exception as a habit.
 NEEDED_MS: Final[Mapping[Kind, int]] = {
     Kind.OFFSETS_AT_RISK: 7 * _DAY_MS,
-    Kind.STATIC_MEMBERSHIP: _HOUR_MS,
-    Kind.INCREMENTAL_REBALANCES: _HOUR_MS,
-    Kind.SESSION_TIMEOUT: _HOUR_MS,
-    Kind.MAX_POLL_INTERVAL: _HOUR_MS,
-    Kind.REBALANCE_TIMEOUT: _HOUR_MS,
-    Kind.RANDOM_INSTANCE_IDS: _HOUR_MS,
+    Kind.STATIC_MEMBERSHIP: _HALF_HOUR_MS,
+    Kind.INCREMENTAL_REBALANCES: _HALF_HOUR_MS,
+    Kind.SESSION_TIMEOUT: _HALF_HOUR_MS,
+    Kind.MAX_POLL_INTERVAL: _HALF_HOUR_MS,
+    Kind.REBALANCE_TIMEOUT: _HALF_HOUR_MS,
+    Kind.RANDOM_INSTANCE_IDS: _HALF_HOUR_MS,
     Kind.TWO_WAVES: _DAY_MS,
-    Kind.SLOW_LEADER: _HOUR_MS,
-    Kind.MEMBERS_WITHOUT_WORK: _HOUR_MS,
-    Kind.UNEVEN_ASSIGNMENT: _HOUR_MS,
+    Kind.SLOW_LEADER: _HALF_HOUR_MS,
+    Kind.MEMBERS_WITHOUT_WORK: _HALF_HOUR_MS,
+    Kind.UNEVEN_ASSIGNMENT: _HALF_HOUR_MS,
     Kind.DIFFERING_MEMBERS: 10 * _MINUTE_MS,
     Kind.FREQUENT_COMMITS: 10 * _MINUTE_MS,
     Kind.UNUSED_GROUP: 7 * _DAY_MS,
@@ -63,7 +63,14 @@ NEEDED_MS: Final[Mapping[Kind, int]] = {
 
 #: What an effect counts. ``partition_stopped_ms``: the times of partitions that nobody worked on, summed.
 Measure = Literal[
-    "rebalances", "stopped_ms", "partition_stopped_ms", "members", "partitions", "bytes", "offsets_lost"
+    "rebalances",
+    "stopped_ms",
+    "partition_stopped_ms",
+    "partition_stops",
+    "members",
+    "partitions",
+    "bytes",
+    "offsets_lost",
 ]
 
 

@@ -47,12 +47,12 @@ def group_advice(history: GroupHistory) -> GroupAdvice:
     return GroupAdvice(
         group_id=history.group_id,
         type=history.group_type,
-        since_ms=history.since_ms,
+        since_ms=history.complete_ms,
         until_ms=history.until_ms,
         findings=tuple(findings[:MOST_FINDINGS]),
         left_out=max(len(findings) - MOST_FINDINGS, 0),
         unsaid=tuple(unsaid),
-        deployments=tuple(deployments(history)),
+        deployments=tuple(each for each in deployments(history) if each.since_ms >= history.complete_ms),
     )
 
 
@@ -64,5 +64,6 @@ def _is_shown(kind: Kind, history: GroupHistory) -> bool:
 
 def _too_short(history: GroupHistory, needed_ms: int) -> str:
     known_ms = history.until_ms - history.complete_ms
-    why = "" if history.complete_ms == history.since_ms else ", because compaction has removed records before"
+    is_compacted = history.since_ms < history.known_ms == history.complete_ms
+    why = ", because compaction has removed records of the time before" if is_compacted else ""
     return f"it needs {milliseconds(needed_ms)}, and {milliseconds(known_ms)} are known{why}"

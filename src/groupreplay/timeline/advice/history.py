@@ -76,12 +76,17 @@ class Load:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupHistory:
-    """The history of one group from ``since_ms`` to ``until_ms``; ``complete_ms``: nothing is missing from then on."""
+    """The history of one group.
+
+    From ``known_ms`` on no record is missing; findings are about the time from ``complete_ms`` on, deployments also
+    about the one before.
+    """
 
     group_id: str
     group_type: str
     since_ms: int
     until_ms: int
+    known_ms: int
     complete_ms: int
     events: Sequence[ReadEvent]
     rebalances: Sequence[Rebalance]
@@ -150,11 +155,13 @@ def group_history(
     load: Load | None = None,
     unused_ms: int | None = None,
     retention_ms: int | None = None,
+    findings_since_ms: int | None = None,
 ) -> GroupHistory:
     """The history in what a timeline is made from.
 
     ``described``: ``Group.describe`` at the end; ``unused_ms``: for how long nobody has used the group, if nobody does;
-    ``retention_ms``: how long the brokers keep offsets.
+    ``retention_ms``: how long the brokers keep offsets. ``findings_since_ms``: findings are about the time from then
+    on.
     """
     told = read_events(given.events)
     until_ms = given.end_ms + 1 if given.until_ms is None else given.until_ms
@@ -169,6 +176,7 @@ def group_history(
         lanes = event_lanes(told)
     slots, _ = slot_lanes(lanes, window, {}, {}, MemberEnds.of(told, _row), _NO_LIMITS)
     holes = [hole.until_ms for hole in findings.holes(told, since_ms) if hole.until_ms < until_ms]
+    known_ms = max([since_ms, *holes])
     commit_times = CommitTimes.of(given.commits)
     backlog = None if given.ends_of is None else Backlog(given.commits, given.ends_of) or None
     here = [event for event in told if window.holds(event.time_ms)]
@@ -177,7 +185,8 @@ def group_history(
         group_type=spans[-1].group_type if spans else (told[-1].text("group_type") if told else "classic"),
         since_ms=since_ms,
         until_ms=until_ms,
-        complete_ms=max([since_ms, *holes]),
+        known_ms=known_ms,
+        complete_ms=max(known_ms, findings_since_ms or 0),
         events=here,
         rebalances=_rebalances(here, slots, lanes, commit_times, backlog),
         slots=slots,
@@ -214,9 +223,7 @@ def _rebalances(
     owners = _Owners.of(lanes)
     by_index = {event.index: event for event in events}
     made = []
-    for flag in findings.generation_flags(
-        events, _row, lanes.slot_of.get, backlog
-    ):
+    for flag in findings.generation_flags(events, _row, lanes.slot_of.get, backlog):
         assert flag.event is not None
         held, kept = owners.held(flag.at_ms)
         oldest_ms = owners.oldest_commit_ms(flag.at_ms, commits)

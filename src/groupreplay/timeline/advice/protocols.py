@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from groupreplay.state.phrases import counted, milliseconds
+from groupreplay.state.phrases import counted
 from groupreplay.timeline.advice.evidence import added, finding, middle
 from groupreplay.timeline.advice.finding import Effect, Finding, Kind
 from groupreplay.timeline.advice.history import GroupHistory
@@ -28,15 +28,14 @@ def incremental_rebalances(history: GroupHistory) -> Iterator[Finding]:
         (each.kept * each.least_ms, None if each.most_ms is None else each.held * each.most_ms)
         for each in eager
     )
-    if not held or (not kept and bounds[0] == 0 and bounds[1] == 0):
+    if not kept:
         return
     largest = max(each.held for each in eager)
-    most = "" if bounds[1] is None else f", {milliseconds(bounds[1])} of partitions at most"
     yield finding(
         history,
         Kind.INCREMENTAL_REBALANCES,
         f"{counted(len(eager), 'rebalance')} with the eager assignor {eager[-1].event.text('protocol')} stopped "
-        f"{counted(held, 'partition')} of members that stayed, {kept} of which kept their owner{most}",
+        f"partitions of members that stayed {counted(held, 'time')}; {kept} times the partition kept its owner",
         (
             "partition.assignment.strategy",
             "cooperative-sticky, in two rolling restarts; or group.protocol=consumer",
@@ -50,7 +49,7 @@ def incremental_rebalances(history: GroupHistory) -> Iterator[Finding]:
                 "whose owner stayed in the group, at most, because an incremental assignor moves fewer",
             ),
             Effect(
-                measure="partitions",
+                measure="partition_stops",
                 least=kept,
                 most=held,
                 how="stops of partitions: those that kept their owner, at least; those whose owner stayed, at most",

@@ -37,6 +37,11 @@ class Away:
     most_ms: int
 
 
+def within(history: GroupHistory, found: Sequence[Restart]) -> list[Restart]:
+    """Those in the time that findings are about."""
+    return [restart for restart in found if restart.at_ms >= history.complete_ms]
+
+
 def aways(history: GroupHistory, found: Sequence[Restart]) -> list[Away]:
     """The bounds by the rebalances in which the members went and came, and by why the old one went."""
     by_time = {rebalance.at_ms: rebalance for rebalance in history.rebalances}
@@ -98,7 +103,7 @@ def static_membership(history: GroupHistory) -> Iterator[Finding]:
     if history.group_type not in (GroupType.CLASSIC.value, GroupType.CONSUMER.value):
         return
     dynamic = [lane for lane in history.slots if lane.instance_id is None]
-    found = aways(history, restarts(dynamic, _LONGEST_SESSION_MS))
+    found = aways(history, within(history, restarts(dynamic, _LONGEST_SESSION_MS)))
     session = {
         away.restart.before.member_id: history.session_ms(away.restart.before.member_id) for away in found
     }
@@ -112,6 +117,7 @@ def static_membership(history: GroupHistory) -> Iterator[Finding]:
     bounds = stopped(least)[0], stopped(most)[1]
     names = sorted({away.restart.place[1] or "(no client id)" for away in perhaps})
     longest_ms = max(limits.values())
+    count = sum(rebalance.at_ms >= history.complete_ms for rebalance in history.rebalances)
     in_words = f"{len(most)}" if len(least) == len(most) else f"{len(least)} to {len(most)}"
     effects = [
         Effect(
@@ -126,7 +132,7 @@ def static_membership(history: GroupHistory) -> Iterator[Finding]:
     yield finding(
         history,
         Kind.STATIC_MEMBERSHIP,
-        f"{in_words} of {counted(_within(history), 'rebalance')} follow from {counted(len(perhaps), 'restart')} of "
+        f"{in_words} of {counted(count, 'rebalance')} follow from {counted(len(perhaps), 'restart')} of "
         f"{first_of(names, safe_text)}, each back within the session of {milliseconds(longest_ms)}",
         (
             "group.instance.id",
@@ -137,10 +143,6 @@ def static_membership(history: GroupHistory) -> Iterator[Finding]:
         order_ms=middle(bounds),
         assumed={**assumed, "heartbeat_interval_ms": _HEARTBEAT_MS},
     )
-
-
-def _within(history: GroupHistory) -> int:
-    return sum(rebalance.at_ms >= history.complete_ms for rebalance in history.rebalances)
 
 
 def random_instance_ids(history: GroupHistory) -> Iterator[Finding]:

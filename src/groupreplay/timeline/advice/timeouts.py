@@ -7,11 +7,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from groupreplay.state.phrases import counted, first_of, member, milliseconds
+from groupreplay.codecs.kafka_terms import GroupType
+from groupreplay.state.phrases import counted, first_of, member, milliseconds, safe_text
 from groupreplay.timeline.advice.evidence import finding, middle, stop_effect, stopped
 from groupreplay.timeline.advice.finding import Effect, Finding, Kind
 from groupreplay.timeline.advice.history import GroupHistory, Rebalance
-from groupreplay.timeline.advice.restarts import Away, aways, explained
+from groupreplay.timeline.advice.restarts import Away, aways, explained, within
 from groupreplay.timeline.event_reading import ReadEvent
 from groupreplay.timeline.rolling_restarts import restarts
 
@@ -20,6 +21,8 @@ _SESSIONS_MS: Final = (30_000, 45_000, 60_000, 90_000, 120_000, 180_000, 300_000
 #: A member that was away for longer did not lose its session by a small margin.
 _LONGEST_AWAY_MS: Final = _SESSIONS_MS[-1]
 _HEARTBEAT_MS: Final = 3_000
+#: Of the client, with the classic protocol; else of the group (``kafka-configs.sh --entity-type groups``).
+_SESSION_SETTING: Final = {True: "session.timeout.ms", False: "consumer.session.timeout.ms"}
 _LEAST_EVENTS: Final = 2
 #: The brokers' lower bound of a rebalance timeout that is worth its name, and Kafka's default.
 _LEAST_POLL_MS: Final = 60_000
@@ -39,42 +42,39 @@ def session_timeout(history: GroupHistory) -> Iterator[Finding]:
         for event in history.named("member.left")
         if event.text("reason") == "session_timeout"
     }
-    expired = [
-        away
-        for away in aways(history, restarts(static, _LONGEST_AWAY_MS))
-        if away.restart.before.member_id in reasons and away.least_ms < _LONGEST_AWAY_MS
-    ]
+    found = aways(history, within(history, restarts(static, _LONGEST_AWAY_MS)))
+    expired = [away for away in found if away.restart.before.member_id in reasons]
     if len(expired) < _LEAST_EVENTS:
         return
-    longest_ms = max(away.most_ms for away in expired) + _HEARTBEAT_MS
-    value_ms = next((value for value in _SESSIONS_MS if value > longest_ms), _SESSIONS_MS[-1])
+    longest_ms = min(max(away.most_ms for away in expired) + _HEARTBEAT_MS, _LONGEST_AWAY_MS)
+    value_ms = next((value for value in _SESSIONS_MS if value >= longest_ms), _SESSIONS_MS[-1])
     known = [history.session_ms(away.restart.before.member_id) for away in expired]
     before_ms = max((value for value in known if value is not None), default=None)
     if before_ms is not None and value_ms <= before_ms:
         return
-    yield _session_finding(history, expired, list(reasons.values()), value_ms, before_ms)
+    yield _session_finding(history, found, list(reasons.values()), value_ms, before_ms)
 
 
 def _session_finding(
     history: GroupHistory,
-    expired: Sequence[Away],
+    found: Sequence[Away],
     events: Sequence[ReadEvent],
     value_ms: int,
     before_ms: int | None,
 ) -> Finding:
-    surely = [away.restart for away in expired if away.most_ms + _HEARTBEAT_MS < value_ms]
-    perhaps = [away.restart for away in expired if away.least_ms < value_ms]
+    surely = [away.restart for away in found if away.most_ms + _HEARTBEAT_MS < value_ms]
+    perhaps = [away.restart for away in found if away.least_ms < value_ms]
     least = explained(history.rebalances, surely, after_ms=history.complete_ms)
     most = explained(history.rebalances, perhaps, after_ms=history.complete_ms)
     bounds = stopped(least)[0], stopped(most)[1]
-    names = sorted({away.restart.place[0] or "" for away in expired})
+    names = sorted({event.text("instance_id") for event in events})
     of = "" if before_ms is None else f" of {milliseconds(before_ms)}"
     return finding(
         history,
         Kind.SESSION_TIMEOUT,
-        f"the session{of} of {first_of(names, str)} ended {counted(len(expired), 'time')} shortly before the process "
-        "was back",
-        ("session.timeout.ms", str(value_ms)),
+        f"the session{of} of {first_of(names, safe_text)} ended {counted(len(events), 'time')} shortly before "
+        "the process was back",
+        (_SESSION_SETTING[history.group_type == GroupType.CLASSIC.value], str(value_ms)),
         [
             Effect(
                 measure="rebalances",
