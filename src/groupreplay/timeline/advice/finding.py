@@ -15,7 +15,7 @@ from msgspec import Meta
 _MINUTE_MS: Final = 60_000
 _HALF_HOUR_MS: Final = 30 * _MINUTE_MS
 _DAY_MS: Final = 48 * _HALF_HOUR_MS
-#: The page with a section for each kind; its anchor is the kind's name.
+#: The page of the docs with a section for each kind; its anchor is the kind's name.
 PAGE: Final = "docs/advice.md"
 
 

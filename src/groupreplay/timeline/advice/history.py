@@ -163,34 +163,27 @@ def group_history(
     ``retention_ms``: how long the brokers keep offsets. ``findings_since_ms``: findings are about the time from then
     on.
     """
-    told = read_events(given.events)
     until_ms = given.end_ms + 1 if given.until_ms is None else given.until_ms
-    told = [event for event in told if event.time_ms < until_ms]
-    spans = state_spans(given.records, given.answers) if given.records else []
-    times = [*(event.time_ms for event in told), *(span.since_ms for span in spans)]
-    times += [int(given.commits.at_ms.min())] if len(given.commits.at_ms) else []
-    since_ms = max(min(times, default=until_ms - 1), given.since_ms or 0)
+    told = [event for event in read_events(given.events) if event.time_ms < until_ms]
+    states = state_spans(given.records, given.answers) if given.records else []
+    since_ms = _since_ms(given, told, states, until_ms)
     window = Window(since_ms, max(until_ms, since_ms + 1))
-    lanes = lanes_of(memberships(given.records, given.topic_names, given.redaction))
-    if not given.records:
-        lanes = event_lanes(told)
-    slots, _ = slot_lanes(lanes, window, {}, {}, MemberEnds.of(told, _row), _NO_LIMITS)
+    lanes, slots = _slots(given, told, window)
     holes = [hole.until_ms for hole in findings.holes(told, since_ms) if hole.until_ms < until_ms]
     known_ms = max([since_ms, *holes])
     commit_times = CommitTimes.of(given.commits)
-    backlog = None if given.ends_of is None else Backlog(given.commits, given.ends_of) or None
     here = [event for event in told if window.holds(event.time_ms)]
     return GroupHistory(
         group_id=given.group_id,
-        group_type=spans[-1].group_type if spans else (told[-1].text("group_type") if told else "classic"),
+        group_type=_type(states, told),
         since_ms=since_ms,
         until_ms=until_ms,
         known_ms=known_ms,
         complete_ms=max(known_ms, findings_since_ms or 0),
         events=here,
-        rebalances=_rebalances(here, slots, lanes, commit_times, backlog),
+        rebalances=_rebalances(here, slots, lanes, commit_times, given),
         slots=slots,
-        states=spans,
+        states=states,
         conditions=findings.condition_bars(told, _row, lambda _: ""),
         commits=given.commits,
         commit_times=commit_times,
@@ -203,6 +196,31 @@ def group_history(
     )
 
 
+def _slots(
+    given: TimelineInput, events: Sequence[ReadEvent], window: Window
+) -> tuple[Lanes, Sequence[SlotLane]]:
+    lanes = event_lanes(events)
+    if given.records:
+        lanes = lanes_of(memberships(given.records, given.topic_names, given.redaction))
+    slots, _ = slot_lanes(lanes, window, {}, {}, MemberEnds.of(events, _row), _NO_LIMITS)
+    return lanes, slots
+
+
+def _since_ms(
+    given: TimelineInput, events: Sequence[ReadEvent], states: Sequence[StateSpan], until_ms: int
+) -> int:
+    """The first moment of which anything is known, but not before the one that was asked for."""
+    times = [*(event.time_ms for event in events), *(span.since_ms for span in states)]
+    times += [int(given.commits.at_ms.min())] if len(given.commits.at_ms) else []
+    return max(min(times, default=until_ms - 1), given.since_ms or 0)
+
+
+def _type(states: Sequence[StateSpan], events: Sequence[ReadEvent]) -> str:
+    if states:
+        return states[-1].group_type
+    return events[-1].text("group_type") if events else GroupType.CLASSIC.value
+
+
 def _row(event: ReadEvent) -> int | None:
     return event.index
 
@@ -212,8 +230,9 @@ def _rebalances(
     slots: Sequence[SlotLane],
     lanes: Lanes,
     commits: CommitTimes,
-    backlog: Backlog | None,
+    given: TimelineInput,
 ) -> list[Rebalance]:
+    backlog = None if given.ends_of is None else Backlog(given.commits, given.ends_of) or None
     came, went = dict[int, set[str]](), dict[int, set[str]]()
     for lane in slots:
         for tenure in lane.tenures:

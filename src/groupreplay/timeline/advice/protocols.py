@@ -12,6 +12,13 @@ from groupreplay.timeline.advice.history import GroupHistory
 
 #: Fewer rebalances are no habit.
 _LEAST_REBALANCES: Final = 4
+_TIMES: Final = (
+    "the length of each rebalance times the partitions that kept their owner, at least; times those whose owner stayed "
+    "in the group, at most, because an incremental assignor moves fewer"
+)
+_STOPS: Final = (
+    "stops of partitions that kept their owner, at least; of those whose owner stayed in the group, at most"
+)
 
 
 def incremental_rebalances(history: GroupHistory) -> Iterator[Finding]:
@@ -30,7 +37,6 @@ def incremental_rebalances(history: GroupHistory) -> Iterator[Finding]:
     )
     if not kept:
         return
-    largest = max(each.held for each in eager)
     yield finding(
         history,
         Kind.INCREMENTAL_REBALANCES,
@@ -41,20 +47,9 @@ def incremental_rebalances(history: GroupHistory) -> Iterator[Finding]:
             "cooperative-sticky, in two rolling restarts; or group.protocol=consumer",
         ),
         [
-            Effect(
-                measure="partition_stopped_ms",
-                least=bounds[0],
-                most=bounds[1],
-                how="the length of each rebalance times the partitions that kept their owner, at least; times those "
-                "whose owner stayed in the group, at most, because an incremental assignor moves fewer",
-            ),
-            Effect(
-                measure="partition_stops",
-                least=kept,
-                most=held,
-                how="stops of partitions: those that kept their owner, at least; those whose owner stayed, at most",
-            ),
+            Effect(measure="partition_stopped_ms", least=bounds[0], most=bounds[1], how=_TIMES),
+            Effect(measure="partition_stops", least=kept, most=held, how=_STOPS),
         ],
         (each.event for each in eager),
-        order_ms=middle(bounds) // largest,
+        order_ms=middle(bounds) // max(each.held for each in eager),
     )

@@ -26,6 +26,11 @@ _HEARTBEAT_MS: Final = 3_000
 _WAVES_MS: Final = 1_800_000
 _FOLLOW_UP: Final = "cooperative_followup"
 _MANY_IDS: Final = 3
+_IN_PLACE: Final = (
+    "rebalances in which nobody came or went but dynamic members that were back, in their place (client id and host), "
+    "before their session could end"
+)
+_LASTING_NAME: Final = "one name per process that stays when it restarts, such as that of a StatefulSet's pod"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +109,9 @@ def static_membership(history: GroupHistory) -> Iterator[Finding]:
         return
     dynamic = [lane for lane in history.slots if lane.instance_id is None]
     found = aways(history, within(history, restarts(dynamic, _LONGEST_SESSION_MS)))
-    session = {
-        away.restart.before.member_id: history.session_ms(away.restart.before.member_id) for away in found
-    }
-    limits = {name: value or _MODERN_SESSION_MS for name, value in session.items()}
+    ids = {away.restart.before.member_id for away in found}
+    known = {member_id: session_ms for member_id in ids if (session_ms := history.session_ms(member_id))}
+    limits = {member_id: known.get(member_id, _MODERN_SESSION_MS) for member_id in ids}
     surely = [each for each in found if each.most_ms + _HEARTBEAT_MS < limits[each.restart.before.member_id]]
     perhaps = [each for each in found if each.least_ms < limits[each.restart.before.member_id]]
     least = explained(history.rebalances, [away.restart for away in surely], after_ms=history.complete_ms)
@@ -115,33 +119,29 @@ def static_membership(history: GroupHistory) -> Iterator[Finding]:
     if len(most) < _LEAST_REBALANCES or not least:
         return
     bounds = stopped(least)[0], stopped(most)[1]
-    names = sorted({away.restart.place[1] or "(no client id)" for away in perhaps})
-    longest_ms = max(limits.values())
-    count = sum(rebalance.at_ms >= history.complete_ms for rebalance in history.rebalances)
-    in_words = f"{len(most)}" if len(least) == len(most) else f"{len(least)} to {len(most)}"
-    effects = [
-        Effect(
-            measure="rebalances",
-            least=len(least),
-            most=len(most),
-            how="rebalances in which nobody came or went but dynamic members that were back, in their place (client id "
-            "and host), before their session could end",
-        )
-    ]
-    assumed = {} if all(session.values()) else {"session_timeout_ms": _MODERN_SESSION_MS}
+    effect = Effect(measure="rebalances", least=len(least), most=len(most), how=_IN_PLACE)
+    assumed = {} if len(known) == len(ids) else {"session_timeout_ms": _MODERN_SESSION_MS}
     yield finding(
         history,
         Kind.STATIC_MEMBERSHIP,
-        f"{in_words} of {counted(count, 'rebalance')} follow from {counted(len(perhaps), 'restart')} of "
-        f"{first_of(names, safe_text)}, each back within the session of {milliseconds(longest_ms)}",
-        (
-            "group.instance.id",
-            "one name per process that stays when it restarts, such as that of a StatefulSet's pod",
-        ),
-        effects if bounds == (0, 0) else [*effects, stop_effect(bounds)],
+        _static_text(history, perhaps, (len(least), len(most)), max(limits.values())),
+        ("group.instance.id", _LASTING_NAME),
+        [effect] if bounds == (0, 0) else [effect, stop_effect(bounds)],
         (rebalance.event for rebalance in most),
         order_ms=middle(bounds),
         assumed={**assumed, "heartbeat_interval_ms": _HEARTBEAT_MS},
+    )
+
+
+def _static_text(
+    history: GroupHistory, perhaps: Sequence[Away], saved: tuple[int, int], session_ms: int
+) -> str:
+    names = sorted({away.restart.place[1] or "(no client id)" for away in perhaps})
+    count = sum(rebalance.at_ms >= history.complete_ms for rebalance in history.rebalances)
+    number = f"{saved[0]}" if saved[0] == saved[1] else f"{saved[0]} to {saved[1]}"
+    return (
+        f"{number} of {counted(count, 'rebalance')} follow from {counted(len(perhaps), 'restart')} of "
+        f"{first_of(names, safe_text)}, each back within the session of {milliseconds(session_ms)}"
     )
 
 
