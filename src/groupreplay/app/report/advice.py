@@ -19,7 +19,7 @@ from groupreplay.streaming.sources.source import Rows
 from groupreplay.timeline.advice.deployments import DeploymentSum, deployment_sums, deployments
 from groupreplay.timeline.advice.finding import Deployment, Effect, Finding, GroupAdvice
 from groupreplay.timeline.advice.group_advice import group_advice
-from groupreplay.timeline.advice.history import GroupHistory, Load, group_history
+from groupreplay.timeline.advice.history import GroupHistory, GroupUse, Load, group_history
 from groupreplay.timeline.findings import assumed_numbers
 from groupreplay.timeline.states import TimelineInput
 
@@ -111,14 +111,14 @@ class _Uses:
         row, load = self.written.get(given.group_id), None
         if row is not None and row.commits_per_second is not None and row.share is not None:
             load = Load(commits_per_second=row.commits_per_second, bytes=row.bytes, share=row.share)
-        return group_history(
-            replace(given, since_ms=before_ms),
-            self.described.get(given.group_id),
+        use = GroupUse(
+            described=self.described.get(given.group_id, {}),
             load=load,
             unused_ms=self.unused_ms.get(given.group_id),
             retention_ms=context.assumed_retention_ms,
-            findings_since_ms=since_ms,
+            is_retention_assumed=context.retention_ms is None,
         )
+        return group_history(replace(given, since_ms=before_ms), use, since_ms)
 
 
 # -- text

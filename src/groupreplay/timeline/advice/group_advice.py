@@ -59,7 +59,7 @@ def group_advice(history: GroupHistory) -> GroupAdvice:
 def _is_shown(kind: Kind, history: GroupHistory) -> bool:
     if kind is Kind.OFFSETS_AT_RISK:
         return bool(history.named("offsets.expired"))
-    return kind is Kind.UNUSED_GROUP and history.unused_ms is not None
+    return kind is Kind.UNUSED_GROUP and history.use.unused_ms is not None
 
 
 def _too_short(history: GroupHistory, needed_ms: int) -> str:

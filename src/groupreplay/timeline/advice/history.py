@@ -75,6 +75,21 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class GroupUse:
+    """What is known of a group at the end beside its history.
+
+    ``described``: as ``Group.describe`` has it; ``unused_ms``: for how long nobody has used the group, None: somebody
+    does; ``retention_ms``: how long the brokers keep offsets, None: not known.
+    """
+
+    described: Mapping[str, Any] = field(default_factory=dict)
+    load: Load | None = None
+    unused_ms: int | None = None
+    retention_ms: int | None = None
+    is_retention_assumed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupHistory:
     """The history of one group.
 
@@ -96,16 +111,12 @@ class GroupHistory:
     commits: CommitLog
     commit_times: CommitTimes
     lanes: Lanes
-    described: Mapping[str, Any] = field(default_factory=dict)
-    load: Load | None = None
-    unused_ms: int | None = None
-    retention_ms: int | None = None
-    is_retention_assumed: bool = False
+    use: GroupUse = field(default_factory=GroupUse)
 
     @property
     def members(self) -> Sequence[Mapping[str, Any]]:
         """The members at the end, as ``Group.describe`` has them."""
-        members: Sequence[Mapping[str, Any]] = self.described.get("members") or ()
+        members: Sequence[Mapping[str, Any]] = self.use.described.get("members") or ()
         return members
 
     @property
@@ -149,29 +160,16 @@ class CommitTimes:
 
 
 def group_history(
-    given: TimelineInput,
-    described: Mapping[str, Any] | None = None,
-    *,
-    load: Load | None = None,
-    unused_ms: int | None = None,
-    retention_ms: int | None = None,
-    findings_since_ms: int | None = None,
+    given: TimelineInput, use: GroupUse | None = None, findings_since_ms: int | None = None
 ) -> GroupHistory:
-    """The history in what a timeline is made from.
-
-    ``described``: ``Group.describe`` at the end; ``unused_ms``: for how long nobody has used the group, if nobody does;
-    ``retention_ms``: how long the brokers keep offsets. ``findings_since_ms``: findings are about the time from then
-    on.
-    """
+    """The history in what a timeline is made from; ``findings_since_ms``: findings are about the time from then on."""
     until_ms = given.end_ms + 1 if given.until_ms is None else given.until_ms
     told = [event for event in read_events(given.events) if event.time_ms < until_ms]
     states = state_spans(given.records, given.answers) if given.records else []
     since_ms = _since_ms(given, told, states, until_ms)
     window = Window(since_ms, max(until_ms, since_ms + 1))
     lanes, slots = _slots(given, told, window)
-    holes = [hole.until_ms for hole in findings.holes(told, since_ms) if hole.until_ms < until_ms]
-    known_ms = max([since_ms, *holes])
-    commit_times = CommitTimes.of(given.commits)
+    known_ms = _known_ms(told, window)
     here = [event for event in told if window.holds(event.time_ms)]
     return GroupHistory(
         group_id=given.group_id,
@@ -181,18 +179,14 @@ def group_history(
         known_ms=known_ms,
         complete_ms=max(known_ms, findings_since_ms or 0),
         events=here,
-        rebalances=_rebalances(here, slots, lanes, commit_times, given),
+        rebalances=_rebalances(here, slots, lanes, given),
         slots=slots,
         states=states,
         conditions=findings.condition_bars(told, _row, lambda _: ""),
         commits=given.commits,
-        commit_times=commit_times,
+        commit_times=CommitTimes.of(given.commits),
         lanes=lanes,
-        described=described or {},
-        load=load,
-        unused_ms=unused_ms,
-        retention_ms=retention_ms,
-        is_retention_assumed=bool(given.assumed),
+        use=use or GroupUse(),
     )
 
 
@@ -204,6 +198,12 @@ def _slots(
         lanes = lanes_of(memberships(given.records, given.topic_names, given.redaction))
     slots, _ = slot_lanes(lanes, window, {}, {}, MemberEnds.of(events, _row), _NO_LIMITS)
     return lanes, slots
+
+
+def _known_ms(events: Sequence[ReadEvent], window: Window) -> int:
+    """The end of the last time of which compaction has removed records."""
+    holes = findings.holes(events, window.since_ms)
+    return max([window.since_ms, *(hole.until_ms for hole in holes if hole.until_ms < window.until_ms)])
 
 
 def _since_ms(
@@ -229,9 +229,9 @@ def _rebalances(
     events: Sequence[ReadEvent],
     slots: Sequence[SlotLane],
     lanes: Lanes,
-    commits: CommitTimes,
     given: TimelineInput,
 ) -> list[Rebalance]:
+    commits = CommitTimes.of(given.commits)
     backlog = None if given.ends_of is None else Backlog(given.commits, given.ends_of) or None
     came, went = dict[int, set[str]](), dict[int, set[str]]()
     for lane in slots:

@@ -25,7 +25,7 @@ _LEAST_UNUSED_MS: Final = 7 * 24 * 3_600_000
 def offsets_at_risk(history: GroupHistory) -> Iterator[Finding]:
     """A group that is Empty again and again, for a large part of the retention of its offsets; or has lost some."""
     expired = history.named("offsets.expired")
-    retention_ms = history.retention_ms
+    retention_ms = history.use.retention_ms
     empty = [
         ((history.until_ms if end is None else end) - span.since_ms, end)
         for span, end in states_named(history, Phase.EMPTY.value)
@@ -58,13 +58,13 @@ def offsets_at_risk(history: GroupHistory) -> Iterator[Finding]:
             )
         ],
         expired or history.named("group.emptied"),
-        assumed={"retention_ms": retention_ms} if history.is_retention_assumed else None,
+        assumed={"retention_ms": retention_ms} if history.use.is_retention_assumed else None,
     )
 
 
 def frequent_commits(history: GroupHistory) -> Iterator[Finding]:
     """A group that commits more often than each five seconds, and writes much of the offsets topic."""
-    load, partitions = history.load, len(history.commits.places)
+    load, partitions = history.use.load, len(history.commits.places)
     if load is None or not partitions:
         return
     rate = load.commits_per_second / partitions
@@ -92,13 +92,13 @@ def frequent_commits(history: GroupHistory) -> Iterator[Finding]:
 
 def unused_group(history: GroupHistory) -> Iterator[Finding]:
     """A group without members that nobody has used for a week, as ``list --unused`` finds it."""
-    if history.unused_ms is None or history.unused_ms < _LEAST_UNUSED_MS:
+    if history.use.unused_ms is None or history.use.unused_ms < _LEAST_UNUSED_MS:
         return
-    partitions = len(history.described.get("offsets") or ())
+    partitions = len(history.use.described.get("offsets") or ())
     yield finding(
         history,
         Kind.UNUSED_GROUP,
-        f"nobody has used the group for {milliseconds(history.unused_ms)}; it has offsets of "
+        f"nobody has used the group for {milliseconds(history.use.unused_ms)}; it has offsets of "
         f"{counted(partitions, 'partition')}",
         ("group", "delete it: kafka-consumer-groups.sh --delete --group"),
         [

@@ -149,7 +149,7 @@ def rebalance_timeout(history: GroupHistory) -> Iterator[Finding]:
         return
     longest, others_ms = values[-1], values[-2]
     outliers = [each for each in members if each["rebalance_timeout_ms"] == longest]
-    if 2 * len(outliers) > len(members) or history.described.get("type") != "classic":
+    if 2 * len(outliers) > len(members) or history.use.described.get("type") != "classic":
         return
     late = [
         rebalance

@@ -55,17 +55,17 @@ def uneven_assignment(history: GroupHistory) -> Iterator[Finding]:
     owners = [each for each in history.members if _count(each)]
     subscriptions = {tuple(each.get("topics") or ()) for each in history.members}
     if (
-        history.described.get("type") != GroupType.CLASSIC.value
+        history.use.described.get("type") != GroupType.CLASSIC.value
         or len(subscriptions) != 1
         or len(history.members) < 2
     ):
         return
-    if history.described.get("protocol_type") != CONSUMER_PROTOCOL_TYPE or not owners:
+    if history.use.described.get("protocol_type") != CONSUMER_PROTOCOL_TYPE or not owners:
         return
     total = sum(_count(each) for each in owners)
     most = max(owners, key=_count)
     share = -(-total // len(history.members))
-    since_ms = history.described.get("since_ms") or history.until_ms
+    since_ms = history.use.described.get("since_ms") or history.until_ms
     is_lasting = history.until_ms - since_ms >= NEEDED_MS[Kind.DIFFERING_MEMBERS]
     if _count(most) < max(_UNEVEN * share, share + 2) or not is_lasting:
         return
@@ -73,7 +73,7 @@ def uneven_assignment(history: GroupHistory) -> Iterator[Finding]:
         history,
         Kind.UNEVEN_ASSIGNMENT,
         f"{member(most)} owns {_count(most)} of {counted(total, 'partition')}, an even share is {share}: the assignor "
-        f"{safe_text(str(history.described.get('protocol')))} divides each topic by itself",
+        f"{safe_text(str(history.use.described.get('protocol')))} divides each topic by itself",
         (
             "partition.assignment.strategy",
             "cooperative-sticky, or group.protocol=consumer with the assignor uniform",
@@ -92,7 +92,7 @@ def uneven_assignment(history: GroupHistory) -> Iterator[Finding]:
 
 def differing_members(history: GroupHistory) -> Iterator[Finding]:
     """Members with other topics or timeouts than the rest, for longer than a deployment takes."""
-    since_ms = history.described.get("since_ms") or history.until_ms
+    since_ms = history.use.described.get("since_ms") or history.until_ms
     if len(history.members) < 2 or history.until_ms - since_ms < NEEDED_MS[Kind.DIFFERING_MEMBERS]:
         return
     differences = [
