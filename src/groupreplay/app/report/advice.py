@@ -33,8 +33,8 @@ _SHOWN_EVENTS: Final = 3
 class Advice:
     """The advice on each group, the largest effect first, and the sums of deployments.
 
-    ``trend_ms``: the begin of the time that the deployments are compared with; None: the log does not reach back so
-    far, or no time was given. ``assumed``: type of group, and what its events assume.
+    ``trend_ms``: the begin of the time that the deployments are compared with, if ``is_compared``; None: the log does
+    not reach back so far. ``assumed``: type of group, and what its events assume.
     """
 
     groups: Sequence[GroupAdvice]
@@ -42,6 +42,7 @@ class Advice:
     since_ms: int
     until_ms: int
     trend_ms: int | None
+    is_compared: bool
     assumed: Sequence[tuple[str, Mapping[str, int]]]
 
 
@@ -75,6 +76,7 @@ def all_advice(rows: Rows, context: Context, query: TimelineQuery, label: str) -
         since_ms=since_ms,
         until_ms=end_ms,
         trend_ms=trend_ms,
+        is_compared=before_ms is not None,
         assumed=assumed,
     ), replay
 
@@ -138,6 +140,8 @@ def deployment_lines(advice: Advice, zone: TimeZone, width: int) -> Iterator[str
         text += f"; {counted(every.records, 'record')} waited"
     if every.before is not None and every.stopped_before_ms is not None:
         text += f". In the time before: {every.before}, {range_text(every.stopped_before_ms)}"
+    elif advice.is_compared:
+        text += ". The log does not reach back to the begin of as long a time before"
     yield from textwrap.wrap(f"{text}.", width, break_on_hyphens=False)
 
 
@@ -210,7 +214,9 @@ def _finding_lines(found: Finding, verbose: bool, width: int) -> Iterator[str]:
         how = f" ({effect.how})" if verbose else ""
         yield from _wrapped("Saves", f"{effect_text(effect)}{how}", width)
     for name, value in found.assumed.items():
-        yield from _wrapped("Assumed", f"{name.removesuffix('_ms')} {milliseconds(value)}", width)
+        yield from _wrapped(
+            "Assumed", f"{name.removesuffix('_ms').replace('_', ' ')} {milliseconds(value)}", width
+        )
     if verbose and found.evidence:
         more = found.events - len(found.evidence[:_SHOWN_EVENTS])
         names = ", ".join(map(safe_text, found.evidence[:_SHOWN_EVENTS]))

@@ -22,10 +22,14 @@ _LONGEST_SESSION_MS: Final = 1_800_000
 _MODERN_SESSION_MS: Final = 45_000
 #: ``heartbeat.interval.ms`` by default: a session begins with the last heartbeat before the end of a process.
 _HEARTBEAT_MS: Final = 3_000
+#: A static member that is back so shortly after its session comes in the rebalance that its end has begun.
+_MERGED_MS: Final = 10_000
 #: The second wave of a deployment begins within this time.
 _WAVES_MS: Final = 1_800_000
 _FOLLOW_UP: Final = "cooperative_followup"
 _MANY_IDS: Final = 3
+#: Why a member left that has said so itself.
+_OF_ITS_OWN: Final = frozenset({"left", "poll_timeout"})
 _IN_PLACE: Final = (
     "rebalances in which nobody came or went but dynamic members that were back, in their place (client id and host), "
     "before their session could end"
@@ -58,8 +62,8 @@ def aways(history: GroupHistory, found: Sequence[Restart]) -> list[Away]:
         came, went = by_time.get(restart.at_ms), by_time.get(gone_ms)
         joined_ms = restart.at_ms - _longest_ms(came), restart.at_ms - _least_ms(came)
         sent_ms = gone_ms - _longest_ms(went), gone_ms
-        if restart.before.reason != "left":
-            # It was silent for a whole session before the broker removed it.
+        if restart.before.reason not in _OF_ITS_OWN:
+            # It may have been silent for a whole session before the broker removed it.
             event = left.get(restart.before.member_id)
             elapsed_ms = None if event is None else event.number("elapsed_ms")
             session_ms = history.session_ms(restart.before.member_id) or _MODERN_SESSION_MS
@@ -67,7 +71,8 @@ def aways(history: GroupHistory, found: Sequence[Restart]) -> list[Away]:
             if came is went and came is not None and came.flag.least_ms > 2 * _HEARTBEAT_MS:
                 # The rebalance began with the join and waited for the end of the old session.
                 longest_ms = session_ms + (came.flag.sync_ms or 0)
-            sent_ms = gone_ms - longest_ms, gone_ms - session_ms
+            is_sure = restart.before.reason == "session_timeout" or came is went
+            sent_ms = gone_ms - longest_ms, gone_ms - (session_ms if is_sure else 0)
         made.append(Away(restart, max(joined_ms[0] - sent_ms[1], 0), max(joined_ms[1] - sent_ms[0], 0)))
     return made
 
@@ -88,10 +93,17 @@ def _least_ms(rebalance: Rebalance | None) -> int:
 
 
 def explained(
-    rebalances: Sequence[Rebalance], spared: Collection[Restart], *, after_ms: int = 0
+    rebalances: Sequence[Rebalance],
+    spared: Collection[Restart],
+    *,
+    after_ms: int = 0,
+    away: Collection[str] = (),
 ) -> list[Rebalance]:
-    """The rebalances in which nobody came or went but in these restarts, and the second halves of such ones."""
-    going = {restart.before.member_id for restart in spared}
+    """The rebalances in which nobody came or went but in these restarts, and the second halves of such ones.
+
+    ``away``: ids of members that went and may come back.
+    """
+    going = {*away, *(restart.before.member_id for restart in spared)}
     coming = {restart.after.member_id for restart in spared}
     found, is_before = list[Rebalance](), False
     for rebalance in rebalances:
@@ -113,9 +125,14 @@ def static_membership(history: GroupHistory) -> Iterator[Finding]:
     known = {member_id: session_ms for member_id in ids if (session_ms := history.session_ms(member_id))}
     limits = {member_id: known.get(member_id, _MODERN_SESSION_MS) for member_id in ids}
     surely = [each for each in found if each.most_ms + _HEARTBEAT_MS < limits[each.restart.before.member_id]]
-    perhaps = [each for each in found if each.least_ms < limits[each.restart.before.member_id]]
+    perhaps = [each for each in found if each.least_ms < limits[each.restart.before.member_id] + _MERGED_MS]
     least = explained(history.rebalances, [away.restart for away in surely], after_ms=history.complete_ms)
-    most = explained(history.rebalances, [away.restart for away in perhaps], after_ms=history.complete_ms)
+    most = explained(
+        history.rebalances,
+        [away.restart for away in perhaps],
+        after_ms=history.complete_ms,
+        away=_still_away(history),
+    )
     if len(most) < _LEAST_REBALANCES or not least:
         return
     bounds = stopped(least)[0], stopped(most)[1]
@@ -131,6 +148,16 @@ def static_membership(history: GroupHistory) -> Iterator[Finding]:
         order_ms=middle(bounds),
         assumed={**assumed, "heartbeat_interval_ms": _HEARTBEAT_MS},
     )
+
+
+def _still_away(history: GroupHistory) -> set[str]:
+    """Dynamic members that left so shortly before the end that their session would still have held."""
+    tenures = [lane.tenures[-1] for lane in history.slots if lane.instance_id is None]
+    return {
+        tenure.member_id
+        for tenure in tenures
+        if tenure.until_ms is not None and tenure.until_ms > history.until_ms - _MODERN_SESSION_MS
+    }
 
 
 def _static_text(
