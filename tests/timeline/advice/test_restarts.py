@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from groupreplay.coordinator.simulation.scenario import Scenario
 from groupreplay.coordinator.simulation.script import MINUTE_MS, SECOND_MS, STATIC, About, Between
 from groupreplay.coordinator.simulation.script_steps import Restart, Roll, ScriptedEvent, Start, Stop
 from groupreplay.timeline.advice.finding import Kind
@@ -23,9 +24,12 @@ MIXED = scripted(
 )
 
 
-@pytest.mark.parametrize("scenario", [ROLLED, MIXED], ids=["rolled", "mixed"])
+MODERN = ROLLED.with_client({"group.protocol": "consumer"})
+
+
+@pytest.mark.parametrize("scenario", [ROLLED, MIXED, MODERN], ids=["rolled", "mixed", "modern"])
 @pytest.mark.parametrize("seed", [1, 2])
-def test_static_membership_against_the_model(tmp_path: Path, scenario: object, seed: int) -> None:
+def test_static_membership_against_the_model(tmp_path: Path, scenario: Scenario, seed: int) -> None:
     """The range holds the difference between the dynamic members and the same script with instance ids."""
     before = simulated(scenario, tmp_path / "a.parquet", groups=3, hours=1.5, seed=seed)
     after = simulated(

@@ -68,12 +68,16 @@ def stopped(rebalances: Iterable[Rebalance]) -> tuple[int, int | None]:
     return added(rebalance.stopped_ms for rebalance in rebalances)
 
 
-def stop_effect(bounds: tuple[int, int | None]) -> Effect:
-    """The time that the whole group would not have stood still."""
-    return Effect(
-        measure="stopped_ms",
-        least=bounds[0],
-        most=bounds[1],
-        how="the lengths of these rebalances: at least what records and answers of the brokers prove, at most the time "
-        "since the group's last record, or since the oldest of the last commits of its partitions",
-    )
+def stop_effects(bounds: tuple[int, int | None]) -> list[Effect]:
+    """The time that the whole group would not have stood still; none where it never does."""
+    if bounds == (0, 0):
+        return []
+    return [
+        Effect(
+            measure="stopped_ms",
+            least=bounds[0],
+            most=bounds[1],
+            how="the lengths of these rebalances: at least what records and answers of the brokers prove, at most the time "
+            "since the group's last record, or since the oldest of the last commits of its partitions",
+        )
+    ]

@@ -13,7 +13,7 @@ from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType
 from groupreplay.timeline import findings
 from groupreplay.timeline.commit_rates import CommitLog, Ints
 from groupreplay.timeline.document import ConditionBar, GenerationFlag, SlotLane
-from groupreplay.timeline.event_reading import ReadEvent, read_events
+from groupreplay.timeline.event_reading import ReadEvent, read_events, words
 from groupreplay.timeline.facts import MemberEnds
 from groupreplay.timeline.lanes import Lanes, Ownership, lanes_of, memberships
 from groupreplay.timeline.limits import TimelineLimits
@@ -244,6 +244,9 @@ def _rebalances(
     made = []
     for flag in findings.generation_flags(events, _row, lanes.slot_of.get, backlog):
         assert flag.event is not None
+        event = by_index[flag.event]
+        # Members of the newer kinds come and go before the rebalance that follows is over.
+        is_classic = event.text("group_type") == GroupType.CLASSIC.value
         held, kept = owners.held(flag.at_ms)
         oldest_ms = owners.oldest_commit_ms(flag.at_ms, commits)
         bounds = [flag.most_ms, None if oldest_ms is None else flag.at_ms - oldest_ms]
@@ -251,9 +254,9 @@ def _rebalances(
         made.append(
             Rebalance(
                 flag=flag,
-                event=by_index[flag.event],
-                came=frozenset(came.get(flag.at_ms, ())),
-                went=frozenset(went.get(flag.at_ms, ())),
+                event=event,
+                came=frozenset(came.get(flag.at_ms, ()) if is_classic else _ids(event, "joined")),
+                went=frozenset(went.get(flag.at_ms, ()) if is_classic else _ids(event, "left")),
                 held=held,
                 kept=kept,
                 least_ms=flag.least_ms if most_ms is None else min(flag.least_ms, most_ms),
@@ -261,6 +264,10 @@ def _rebalances(
             )
         )
     return made
+
+
+def _ids(event: ReadEvent, field_name: str) -> set[str]:
+    return {words(member_id) for member_id in event.items(field_name)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,20 +24,22 @@ _LEAST_UNUSED_MS: Final = 7 * 24 * 3_600_000
 
 def offsets_at_risk(history: GroupHistory) -> Iterator[Finding]:
     """A group that is Empty again and again, for a large part of the retention of its offsets; or has lost some."""
-    expired = history.named("offsets.expired")
     retention_ms = history.use.retention_ms
-    empty = [
-        ((history.until_ms if end is None else end) - span.since_ms, end)
-        for span, end in states_named(history, Phase.EMPTY.value)
-        if span.since_ms >= history.complete_ms
+    empty = _empty_times(history)
+    lengths = [end_ms - since_ms for since_ms, end_ms in empty]
+    risky = [length for length in lengths if retention_ms and length >= _SHARE_OF_RETENTION * retention_ms]
+    # Those of a topic that nobody is subscribed to any more expire at other times, too.
+    expired = [
+        event
+        for event in history.named("offsets.expired")
+        if any(since_ms <= event.time_ms <= end_ms for since_ms, end_ms in empty)
     ]
-    risky = [length for length, _ in empty if retention_ms and length >= _SHARE_OF_RETENTION * retention_ms]
     # A group that has stopped for good has lost nothing that anybody misses.
     is_back = bool(history.members)
     if not retention_ms or not is_back or (len(risky) < _LEAST_TIMES and not expired):
         return
     lost = sum(event.number("partition_count") or 0 for event in expired)
-    longest_ms = max((length for length, _ in empty), default=0)
+    longest_ms = max(lengths, default=0)
     were = f", and the offsets of {counted(lost, 'partition')} expired" if lost else ""
     days = -(-2 * longest_ms // (24 * 3_600_000))
     yield finding(
@@ -60,6 +62,15 @@ def offsets_at_risk(history: GroupHistory) -> Iterator[Finding]:
         expired or history.named("group.emptied"),
         assumed={"retention_ms": retention_ms} if history.use.is_retention_assumed else None,
     )
+
+
+def _empty_times(history: GroupHistory) -> list[tuple[int, int]]:
+    """When the group was Empty; the last time may still go on."""
+    return [
+        (span.since_ms, history.until_ms if end_ms is None else end_ms)
+        for span, end_ms in states_named(history, Phase.EMPTY.value)
+        if span.since_ms >= history.complete_ms
+    ]
 
 
 def frequent_commits(history: GroupHistory) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from typing import Final
 
 from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state.phrases import counted, first_of, milliseconds, safe_text
-from groupreplay.timeline.advice.evidence import finding, middle, stop_effect, stopped
+from groupreplay.timeline.advice.evidence import finding, middle, stop_effects, stopped
 from groupreplay.timeline.advice.finding import Effect, Finding, Kind
 from groupreplay.timeline.advice.history import GroupHistory, Rebalance
 from groupreplay.timeline.rolling_restarts import Restart, restarts, rolling
@@ -143,7 +143,7 @@ def static_membership(history: GroupHistory) -> Iterator[Finding]:
         Kind.STATIC_MEMBERSHIP,
         _static_text(history, perhaps, (len(least), len(most)), max(limits.values())),
         ("group.instance.id", _LASTING_NAME),
-        [effect] if bounds == (0, 0) else [effect, stop_effect(bounds)],
+        [effect, *stop_effects(bounds)],
         (rebalance.event for rebalance in most),
         order_ms=middle(bounds),
         assumed={**assumed, "heartbeat_interval_ms": _HEARTBEAT_MS},
@@ -207,7 +207,7 @@ def random_instance_ids(history: GroupHistory) -> Iterator[Finding]:
                 how="rebalances in which nobody came or went but members with such an instance id; those of a real "
                 "change of the number of members would remain",
             ),
-            stop_effect(bounds),
+            *stop_effects(bounds),
         ],
         (rebalance.event for rebalance in moves),
         order_ms=middle(bounds),
@@ -242,7 +242,7 @@ def two_waves(history: GroupHistory) -> Iterator[Finding]:
                 most=len(found),
                 how="rebalances in which nobody came or went but the members of the second waves",
             ),
-            stop_effect(bounds),
+            *stop_effects(bounds),
         ],
         (rebalance.event for rebalance in found),
         order_ms=middle(bounds),

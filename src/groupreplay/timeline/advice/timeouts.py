@@ -9,7 +9,7 @@ import numpy as np
 
 from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state.phrases import counted, first_of, member, milliseconds, safe_text
-from groupreplay.timeline.advice.evidence import finding, middle, stop_effect, stopped
+from groupreplay.timeline.advice.evidence import finding, middle, stop_effects, stopped
 from groupreplay.timeline.advice.finding import Effect, Finding, Kind
 from groupreplay.timeline.advice.history import GroupHistory, Rebalance
 from groupreplay.timeline.advice.restarts import Away, aways, explained, within
@@ -82,7 +82,7 @@ def _session_finding(
                 most=len(most),
                 how="rebalances in which nobody came or went but static members that were back within the new timeout",
             ),
-            stop_effect(bounds),
+            *stop_effects(bounds),
         ],
         [*events, *(rebalance.event for rebalance in most)],
         order_ms=middle(bounds),
@@ -101,6 +101,8 @@ def max_poll_interval(history: GroupHistory) -> Iterator[Finding]:
         for rebalance in history.rebalances
         if rebalance.at_ms >= history.complete_ms and rebalance.went and rebalance.went <= ids
     ]
+    if not caused:
+        return
     timeouts = [value for event in left if (value := _timeout_ms(history, event.text("member_id")))]
     limit = f" of {milliseconds(max(timeouts))}" if timeouts else ""
     gap_ms = _usual_work_ms(history)
@@ -119,7 +121,7 @@ def max_poll_interval(history: GroupHistory) -> Iterator[Finding]:
                 how="rebalances in which nobody went but members that had given up; one that hangs for good has to go "
                 "all the same",
             ),
-            stop_effect(bounds),
+            *stop_effects(bounds),
         ],
         left,
         order_ms=middle(bounds),

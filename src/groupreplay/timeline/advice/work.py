@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType
 from groupreplay.state.phrases import counted, first_of, member, milliseconds, safe_text
-from groupreplay.timeline.advice.evidence import finding, middle, stop_effect
+from groupreplay.timeline.advice.evidence import finding, middle, stop_effects
 from groupreplay.timeline.advice.finding import NEEDED_MS, Effect, Finding, Kind
 from groupreplay.timeline.advice.history import GroupHistory
 
@@ -168,7 +168,7 @@ def slow_leader(history: GroupHistory) -> Iterator[Finding]:
         f"{counted(len(slow), 'rebalance')} waited {milliseconds(total_ms)} in all for the assignment of "
         f"{first_of(leaders, str)}",
         ("group.protocol", "consumer, with which the broker assigns; or look at the assignor of the leader"),
-        [stop_effect(bounds)],
+        stop_effects(bounds),
         (rebalance.event for rebalance in slow),
         order_ms=middle(bounds),
     )
