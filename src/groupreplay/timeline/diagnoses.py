@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import Final, TypeAlias
+from typing import Final
 
 from groupreplay.timeline.causes import CAUSES, Cause, cause_of
 from groupreplay.timeline.chain import chain, first_step, without_cause
 from groupreplay.timeline.chain_gaps import gaps
 from groupreplay.timeline.conclusions import Conclusion, who
 from groupreplay.timeline.diagnosis import BlamedMember, Statement, plain
-from groupreplay.timeline.document import SlotLane, Tenure
 from groupreplay.timeline.episodes import Episode, Subject, VerdictFacts, episodes
 from groupreplay.timeline.facts import TONES, tone_of
+from groupreplay.timeline.rolling_restarts import rolling
 
 #: What begins or ends so long before or after an episode may belong to it.
 _SLACK_MS: Final = 60_000
@@ -128,76 +127,20 @@ def _explains(
     return not others or not names or bool(names & others)
 
 
-# -- rolling restarts: what looks like trouble, and is none
-
-#: Restarts that follow each other within this time belong to one occasion.
-_PACE_MS: Final = 600_000
-#: A member that was away for longer was not restarted, but came back.
-_LONGEST_AWAY_MS: Final = 120_000
-#: At least this part of the members is restarted.
-_SHARE: Final = 0.8
-_Place: TypeAlias = tuple[str | None, str, str]
-
-
 def rolling_restarts(facts: VerdictFacts) -> Iterator[Statement]:
-    """The times in which nearly all members were restarted one after another, each once."""
-    places, occasion = _places(facts.slots), list[tuple[int, _Place]]()
-    for restart in [*sorted(_restarts(places), key=lambda one: one[0]), None]:
-        is_near = restart is not None and (not occasion or restart[0] - occasion[-1][0] <= _PACE_MS)
-        if restart is not None and is_near and restart[1] not in {place for _, place in occasion}:
-            occasion.append(restart)
-            continue
-        if _is_rolling(occasion, places):
-            yield _rolled(occasion, facts)
-        occasion = [] if restart is None else [restart]
-
-
-def _restarts(places: Mapping[_Place, Sequence[Tenure]]) -> Iterator[tuple[int, _Place]]:
-    """When a place got another member soon after the one before had left, or before."""
-    for place, tenures in places.items():
-        for before, after in pairwise(tenures):
-            if before.until_ms is not None and after.since_ms - before.until_ms <= _LONGEST_AWAY_MS:
-                yield after.since_ms, place
-
-
-def _places(slots: Sequence[SlotLane]) -> dict[_Place, list[Tenure]]:
-    """The members by instance id, or by client id and host, in the order of their begins.
-
-    One that was killed is in the group beside the next one, until its session ends: they have two slots.
-    """
-    places: dict[_Place, list[Tenure]] = {}
-    for lane in slots:
-        place = (lane.instance_id, "" if lane.instance_id else lane.client_id, lane.client_host)
-        places.setdefault(place, []).extend(lane.tenures)
-    return {place: sorted(tenures, key=lambda one: one.since_ms) for place, tenures in places.items()}
-
-
-def _is_rolling(occasion: Sequence[tuple[int, _Place]], places: Mapping[_Place, Sequence[Tenure]]) -> bool:
-    # Two that were away at the same time come back in one rebalance.
-    moments = len({at_ms for at_ms, _ in occasion})
-    if moments < 2 or 2 * moments < len(occasion):
-        return False
-    begin_ms = occasion[0][0]
-    present = sum(any(_was_there(one, begin_ms) for one in tenures) for tenures in places.values())
-    return len(occasion) >= _SHARE * present
-
-
-def _was_there(tenure: Tenure, at_ms: int) -> bool:
-    """Whether a member was there shortly before."""
-    return tenure.since_ms < at_ms and (
-        tenure.until_ms is None or tenure.until_ms >= at_ms - _LONGEST_AWAY_MS
-    )
-
-
-def _rolled(occasion: Sequence[tuple[int, _Place]], facts: VerdictFacts) -> Statement:
-    first_ms, last_ms = occasion[0][0], occasion[-1][0]
-    parts = (
-        "Rolling restart ",
-        first_ms,
-        " to ",
-        last_ms,
-        f": {len(occasion)} members were restarted one after another.",
-    )
-    return Statement(
-        tone="info", text=plain(parts, facts.window), parts=parts, since_ms=first_ms, until_ms=last_ms
-    )
+    """The times in which nearly all members were restarted one after another: they look like trouble, and are none."""
+    for restart in rolling(facts.slots):
+        parts = (
+            "Rolling restart ",
+            restart.since_ms,
+            " to ",
+            restart.until_ms,
+            f": {len(restart.restarts)} members were restarted one after another.",
+        )
+        yield Statement(
+            tone="info",
+            text=plain(parts, facts.window),
+            parts=parts,
+            since_ms=restart.since_ms,
+            until_ms=restart.until_ms,
+        )

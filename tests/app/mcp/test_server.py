@@ -72,10 +72,11 @@ def test_an_incident_in_three_calls(tmp_path: Path) -> None:
         ("describe", {"group": group, "at": "2026-01-01T00:05:00Z"}),
         ("lag", {"group": "nobody"}),
         ("ready", {"to": "consumer", "group": group}),
+        ("advise", {"group": group}),
         ("lag", {"at": "yesterday"}),
     ]
     _, answers = asked(capture, calls)
-    overview, explained, events, listed, described, nobody, ready = map(document, answers[:-1])
+    overview, explained, events, listed, described, nobody, ready, advised = map(document, answers[:-1])
     assert (overview["result"][0]["group_id"], overview["result"][0]["diagnosis"][0]["cause"]) == (
         group,
         "slow_rejoin",
@@ -87,6 +88,7 @@ def test_an_incident_in_three_calls(tmp_path: Path) -> None:
     assert described["result"][0]["state"] == "PreparingRebalance"
     assert (nobody["result"], nobody["notes"][-1].split(":")[0]) == ([], "nothing found")
     assert ready["result"][0]["verdict"] == "ready"
+    assert advised["result"][-1]["group_id"] == group
     assert answers[-1].is_error
     assert "'yesterday' is not a time" in text_of(answers[-1])
 

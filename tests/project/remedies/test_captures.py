@@ -42,6 +42,12 @@ CASES = (
         apply=lambda attempt, said: attempt.words.append(said["add"]),
     ),
     Remedy(
+        line="advise --from-file CAPTURE",
+        of="app.cli.commands.advise: Give either GROUP, which may be a glob, or --all-groups.",
+        says="or (?P<add>--all-groups)",
+        apply=lambda attempt, said: attempt.words.append(said["add"]),
+    ),
+    Remedy(
         line="list --from-file RENAMED",
         of="streaming.sources.capture_columns: a capture has the columns …",
         says=r"given by (?P<flag>--column) (?P<column>offset)=NAME, this file has .*(?P<name>kafka_offset)",

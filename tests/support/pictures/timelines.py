@@ -72,10 +72,8 @@ def _repeats(commits: Iterable[Raw]) -> int:
     return repeats
 
 
-def timeline_of(
-    history: Iterable[Raw], limits: TimelineLimits | None = None, **given: Any
-) -> TimelineDocument:
-    """The timeline of a history; ``given`` replaces what the program would have given."""
+def input_of(history: Iterable[Raw], **given: Any) -> TimelineInput:
+    """What the program gives for a history; ``given`` replaces some of it."""
     records = placed(history)
     defaults: dict[str, Any] = {
         "group_id": GROUP,
@@ -87,7 +85,14 @@ def timeline_of(
         "records": [group_record(one) for one in records],
         "commits": commit_log(records),
     }
-    return timeline_document(TimelineInput(**{**defaults, **given}), text_of, limits)
+    return TimelineInput(**{**defaults, **given})
+
+
+def timeline_of(
+    history: Iterable[Raw], limits: TimelineLimits | None = None, **given: Any
+) -> TimelineDocument:
+    """The timeline of a history; ``given`` replaces what the program would have given."""
+    return timeline_document(input_of(history, **given), text_of, limits)
 
 
 def history(names: tuple[str, str] = ("a", "b"), topic: str = "t") -> list[Raw]:

@@ -51,6 +51,9 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
             "lag:command", "Print how far groups are behind, in records and in time; also over time."
         ),
         "explain": Entry("explain:command", "Explain a group: cause, chain, and what to do first."),
+        "advise": Entry(
+            "advise:command", "Print which settings would have helped a group, and what deployments cost."
+        ),
         "ready": Entry(
             "ready:command", "Print whether groups may move to KIP-848 or KIP-1071, and what is in the way."
         ),

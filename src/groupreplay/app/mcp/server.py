@@ -103,6 +103,11 @@ class Tools:
         """Whether groups may move to KIP-848 (consumer) or KIP-1071 (streams), and what is in the way."""
         return await self._asked("ready", *given(to=to, group=group))
 
+    async def advise(self, group: AnyGroup = None, since: Since = None, until: Until = None) -> Answer:
+        """Which settings would have saved rebalances and stops, with evidence and range; what deployments cost."""
+        every = group is None
+        return await self._asked("advise", *given(all_groups=every, since=since, until=until), group=group)
+
     async def _asked(self, name: str, *flags: str, group: str | None = None, output: str = "json") -> Answer:
         try:
             return await self.commands.answer(name, *flags, f"--output={output}", group=group)
@@ -117,7 +122,7 @@ def make_server(commands: Commands) -> MCPServer:
     declare = server.tool(annotations=_READS_ONLY, structured_output=False)
     for tool in (
         *(tools.overview, tools.explain, tools.list_groups, tools.describe),
-        *(tools.events, tools.lag, tools.ready),
+        *(tools.events, tools.lag, tools.ready, tools.advise),
     ):
         declare(tool)
     return server

@@ -98,6 +98,18 @@ def group_timelines(
     The context must enable member events. Records after ``until_ms`` are not read. ``most_bytes``: of all documents on
     a page; the largest ones are summed up further until they fit.
     """
+    inputs, replay = timeline_inputs(rows, context, query)
+
+    def make(number: int, within: TimelineLimits) -> TimelineDocument:
+        return timeline_document(inputs[number], text_of, within)
+
+    limits = limits or TimelineLimits()
+    documents = [make(number, limits) for number in range(len(inputs))]
+    return documents if most_bytes is None else fitted(documents, make, limits, most_bytes), replay
+
+
+def timeline_inputs(rows: Rows, context: Context, query: TimelineQuery) -> tuple[list[TimelineInput], Replay]:
+    """What the documents of ``group_timelines`` are made from."""
     logs = GroupLogs(query.groups, query.until_ms)
     ends, rows = recorded_ends(rows)
     rows = replace(rows, batches=logs.reading(rows.batches), probes=list(rows.probes))
@@ -108,17 +120,10 @@ def group_timelines(
         events[event["data"]["group_id"]].append(event)
     answers = group_answers(rows, query.groups, query.until_ms)
     leaders = coordinators(rows, query.until_ms)
-    inputs = [
+    return [
         replace(timeline, ends_of=ends.spans if ends else None)
         for timeline in _inputs(context, query, logs, replay, events, answers, leaders)
-    ]
-
-    def make(number: int, within: TimelineLimits) -> TimelineDocument:
-        return timeline_document(inputs[number], text_of, within)
-
-    limits = limits or TimelineLimits()
-    documents = [make(number, limits) for number in range(len(inputs))]
-    return documents if most_bytes is None else fitted(documents, make, limits, most_bytes), replay
+    ], replay
 
 
 def _inputs(

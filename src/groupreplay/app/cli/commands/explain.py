@@ -5,8 +5,7 @@ Imports nothing heavy at the top: ``--help`` loads this module.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,21 +13,18 @@ import click
 
 from groupreplay.app.cli.command import with_settings
 from groupreplay.app.cli.flags import retention_flags, rules_file_flag, runbook_flag
+from groupreplay.app.cli.histories import HistoryInput, opened_history, warn_of_history
 from groupreplay.app.cli.inputs import (
     LogInput,
     exit_code,
     history_flags,
     log_read,
-    reading,
-    warn_of_assumptions,
-    warn_of_losses,
 )
 from groupreplay.app.cli.options import declared_as, flag, output_flag, switch, time_flag, time_zone_flag
 from groupreplay.app.cli.printing_flags import (
     TableFlags,
     TimeRange,
     given_flags,
-    point_ms,
     point_or_range,
     print_heading,
     table_flags,
@@ -39,12 +35,9 @@ from groupreplay.streaming.base.clock import TimeZone
 if TYPE_CHECKING:
     from groupreplay.app.inspection.explain import Explanation
     from groupreplay.app.text.tables import OutputFormat
-    from groupreplay.state import Context
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags
-    from groupreplay.streaming.engine.replay import Replay
     from groupreplay.streaming.sources.source import Rows
-    from groupreplay.timeline.document import TimelineDocument
     from groupreplay.timeline.incidents import SevereIncident
 
 #: Columns of text where stdout is no terminal.
@@ -120,9 +113,10 @@ def _all_groups(settings: ExplainSettings, times: TimeRange) -> int:
     from groupreplay.app.cli.nothing_found import no_such
     from groupreplay.app.report.timelines import all_strips
 
-    with _opened(settings) as (rows, context):
+    with opened_history(_flags(settings)) as history:
+        rows = history.rows
         end_ms = rows.complete_until(times.until_ms)
-        overview = all_strips(rows, context, times.since_ms, _last_ms(settings, times), end_ms)
+        overview = all_strips(rows, history.context, times.since_ms, _last_ms(settings, times), end_ms)
     log = log_read(rows, settings.zone)
     if not overview.strips:
         return exit_code({}, no_such("group", given_flags({}, times), log.where, log.text()))
@@ -134,26 +128,14 @@ def _all_groups(settings: ExplainSettings, times: TimeRange) -> int:
     return exit_code({}, None)
 
 
-@contextmanager
-def _opened(settings: ExplainSettings) -> Iterator[tuple[Rows, Context]]:
-    """The log with its context; shows progress.
-
-    Raises:
-        GroupReplayError: the log cannot be read; also while reading.
-    """
-    from groupreplay.streaming.sources.source import context_of
-
-    with reading(settings.log) as rows:
-        yield (
-            rows,
-            context_of(
-                rows,
-                settings.retention,
-                policy=settings.rules.load(),
-                complete_since_ms=point_ms(settings.complete_since, settings.zone, settings.log.end),
-                member_events=True,
-            ),
-        )
+def _flags(settings: ExplainSettings) -> HistoryInput:
+    return HistoryInput(
+        log=settings.log,
+        retention=settings.retention,
+        rules=settings.rules,
+        zone=settings.zone,
+        complete_since=settings.complete_since,
+    )
 
 
 def _last_ms(settings: ExplainSettings, times: TimeRange) -> int | None:
@@ -174,7 +156,8 @@ def _explanations(
 
     until_ms = times.until_ms
     source = timeline_source(settings.log.source(), [], since_ms=times.since_ms, until_ms=until_ms)
-    with _opened(settings) as (rows, context):
+    with opened_history(_flags(settings)) as history:
+        rows, context = history.rows, history.context
         query = TimelineQuery(
             groups=groups,
             source=source,
@@ -184,20 +167,12 @@ def _explanations(
         )
         documents, replay = group_timelines(rows, context, query)
     described: dict[str | None, Any] = {group.group_id: group.describe() for group in replay.groups()}
-    _warn(replay, rows, documents)
+    warn_of_history(replay, rows, ((each.group_type, each.basis.assumed) for each in documents))
     retention_ms = context.assumed_retention_ms
     return [
         explanation(document, described.get(document.group_id), retention_ms, settings.last)
         for document in documents
     ], rows
-
-
-def _warn(replay: Replay, rows: Rows, documents: Sequence[TimelineDocument]) -> None:
-    """Report on stderr what was lost, and what was assumed."""
-    warn_of_losses(replay)
-    if documents:
-        sessions = ((document.group_type, document.basis.assumed) for document in documents)
-        warn_of_assumptions(replay.context, rows, sessions=sessions)
 
 
 def _print(

@@ -5,8 +5,7 @@ Imports nothing heavy at the top: ``--help`` loads this module.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -15,24 +14,21 @@ import click
 
 from groupreplay.app.cli.command import giving_way, with_settings
 from groupreplay.app.cli.flags import redaction_flags, retention_flags, rules_flags
+from groupreplay.app.cli.histories import HistoryInput, opened_history, warn_of_history
 from groupreplay.app.cli.inputs import (
     LogInput,
     history_flags,
     log_read,
     nothing_found,
-    reading,
-    warn_of_assumptions,
-    warn_of_losses,
 )
 from groupreplay.app.cli.options import file_flag, flag, force_flag, switch, time_flag, time_zone_flag
-from groupreplay.app.cli.printing_flags import TimeRange, given_flags, point_ms, time_range
+from groupreplay.app.cli.printing_flags import TimeRange, given_flags, time_range
 from groupreplay.app.text.times import GivenTime
 from groupreplay.streaming.base.clock import TimeZone
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.files import atomic_file, is_written_into, require_new
 
 if TYPE_CHECKING:
-    from groupreplay.state import Context
     from groupreplay.state.policy.context import Redaction
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags
@@ -151,9 +147,10 @@ def _overview(settings: ReportSettings, times: TimeRange) -> str | ExitCode:
     from groupreplay.timeline.limits import TimelineLimits
 
     source = _source(settings, times, ["--all-groups", "-o", settings.path.name])
-    with _opened(settings, times) as log:
+    with opened_history(_flags(settings)) as log:
         source = replace(source, cluster_id=log.rows.cluster_id, topic_id=log.rows.era)
-        overview = all_strips(log.rows, log.context, times.since_ms, times.until_ms, log.end_ms)
+        end_ms = log.rows.complete_until(times.until_ms)
+        overview = all_strips(log.rows, log.context, times.since_ms, times.until_ms, end_ms)
     if not overview.strips:
         read = log_read(log.rows, settings.zone)
         # No file is written, which was asked for.
@@ -172,36 +169,15 @@ def _overview(settings: ReportSettings, times: TimeRange) -> str | ExitCode:
     return report_page(groups_overview(overview, shown, source, too_large=len(timelines) - len(shown)))
 
 
-@dataclass(frozen=True, slots=True)
-class _OpenedLog:
-    """Rows to read once, their context, and the time up to which the log is complete (None: not known)."""
-
-    rows: Rows
-    context: Context
-    end_ms: int | None
-
-
-@contextmanager
-def _opened(settings: ReportSettings, times: TimeRange) -> Iterator[_OpenedLog]:
-    """The log to report on; shows progress.
-
-    Raises:
-        UsageError: neither a capture nor a cluster is named.
-        GroupReplayError: the capture or the cluster cannot be read; also while reading.
-    """
-    from groupreplay.streaming.sources.source import context_of
-
-    policy = settings.rules.load()
-    with reading(settings.log) as rows:
-        context = context_of(
-            rows,
-            settings.retention,
-            policy=policy,
-            complete_since_ms=point_ms(settings.complete_since, settings.zone, settings.log.end),
-            member_events=True,
-            redaction=settings.redaction,
-        )
-        yield _OpenedLog(rows, context, rows.complete_until(times.until_ms))
+def _flags(settings: ReportSettings) -> HistoryInput:
+    return HistoryInput(
+        log=settings.log,
+        retention=settings.retention,
+        rules=settings.rules,
+        zone=settings.zone,
+        complete_since=settings.complete_since,
+        redaction=settings.redaction,
+    )
 
 
 def _source(settings: ReportSettings, times: TimeRange, words: Sequence[str]) -> TimelineSource:
@@ -284,18 +260,15 @@ def _timelines(
     from groupreplay.app.report.timelines import TimelineQuery, group_timelines, read_trace
 
     trace = read_trace(settings.trace, groups)
-    with _opened(settings, times) as log:
+    with opened_history(_flags(settings)) as log:
         query = TimelineQuery(
             groups=groups,
             source=replace(source, cluster_id=log.rows.cluster_id, topic_id=log.rows.era),
             since_ms=times.since_ms,
             until_ms=times.until_ms,
-            end_ms=log.end_ms,
+            end_ms=log.rows.complete_until(times.until_ms),
             trace=trace,
         )
         timelines, replay = group_timelines(log.rows, log.context, query, limits, most_bytes)
-    warn_of_losses(replay)
-    if timelines:
-        sessions = ((document.group_type, document.basis.assumed) for document in timelines)
-        warn_of_assumptions(log.context, log.rows, sessions=sessions)
+    warn_of_history(replay, log.rows, ((each.group_type, each.basis.assumed) for each in timelines))
     return timelines, log.rows

@@ -1,0 +1,166 @@
+"""``groupreplay advise``: which setting would have saved a group something, and what deployments cost.
+
+Imports nothing heavy at the top: ``--help`` loads this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from groupreplay.app.cli.command import with_settings
+from groupreplay.app.cli.flags import retention_flags, rules_file_flag
+from groupreplay.app.cli.histories import HistoryInput, opened_history, warn_of_history
+from groupreplay.app.cli.inputs import LogInput, exit_code, history_flags, log_read
+from groupreplay.app.cli.options import (
+    declared_as,
+    flag,
+    groups_flag,
+    output_flag,
+    switch,
+    time_flag,
+    time_zone_flag,
+)
+from groupreplay.app.cli.printing_flags import (
+    TableFlags,
+    TimeRange,
+    given_flags,
+    print_heading,
+    table_flags,
+    time_range,
+)
+from groupreplay.app.text.times import GivenTime
+from groupreplay.streaming.base.clock import TimeZone
+
+if TYPE_CHECKING:
+    from groupreplay.app.report.advice import Advice
+    from groupreplay.app.text.tables import OutputFormat
+    from groupreplay.streaming.config.rules_file import RulesSource
+    from groupreplay.streaming.config.settings import RetentionFlags
+    from groupreplay.streaming.engine.group_choice import GroupChoice
+    from groupreplay.streaming.sources.source import Rows
+
+#: Columns of text where stdout is no terminal.
+_WIDTH: Final = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdviseSettings:
+    """The arguments and the flags of ``advise``."""
+
+    names: Sequence[str] = declared_as(click.argument("names", metavar="[GROUP]...", nargs=-1))
+    groups: Sequence[str] = groups_flag("Only this group, as GROUP")
+    all_groups: bool = switch(
+        "What all deployments cost, then the groups with findings, the largest effect first."
+    )
+    log: LogInput = history_flags()
+    retention: RetentionFlags = retention_flags()
+    since: GivenTime | None = time_flag(
+        "Findings are about this time and later, for example 7d; deployments are compared with as long a time before."
+    )
+    until: GivenTime | None = time_flag("Later records are ignored.")
+    zone: TimeZone = time_zone_flag()
+    complete_since: GivenTime | None = time_flag(
+        "No record since this time is missing: a first commit after it proves that the group is new."
+    )
+    rules: RulesSource = rules_file_flag()
+    by: str = flag(
+        "Deployments are added up by this label, which the rules give to groups.",
+        metavar="LABEL",
+        default="team",
+    )
+    verbose: bool = switch(
+        "With how each effect is computed, the events, and which kinds need a longer history."
+    )
+    output: OutputFormat = output_flag("table", "json", "jsonl")
+    table: TableFlags = table_flags()
+
+
+@with_settings("advise", AdviseSettings)
+def command(settings: AdviseSettings) -> int:
+    """Print which setting would have saved a group something, by its own history, and what its deployments cost.
+
+    GROUP is an id, or a glob. Each finding has the span and the events that it rests on, what would have been saved, at
+    least and at most, and the section of docs/advice.md that says when not to follow it. At most five a group, those of
+    the largest effect first. A kind of advice that the history is too short for is named.
+    """
+    from groupreplay.app.cli.nothing_found import no_group, no_such
+    from groupreplay.streaming.engine.group_choice import GroupChoice
+
+    names = (*settings.names, *settings.groups)
+    if settings.all_groups == bool(names):
+        raise click.UsageError("Give either GROUP, which may be a glob, or --all-groups.")
+    times = time_range(settings.since, settings.until, settings.zone, settings.log.end)
+    choice = GroupChoice(names)
+    advice, rows = _read(settings, times, choice)
+    log, nothing = log_read(rows, settings.zone), None
+    if choice.unmatched:
+        nothing = no_group(choice.unmatched, choice, log.where, log.text())
+    elif not advice.groups:
+        asked = given_flags({"GROUP": names}, times)
+        nothing = no_such("group", asked, log.where, log.text())
+    if advice.groups or settings.output != "table":
+        _print(settings, times, advice)
+    return exit_code({}, nothing)
+
+
+def _read(settings: AdviseSettings, times: TimeRange, choice: GroupChoice) -> tuple[Advice, Rows]:
+    """The advice on these groups; reports on stderr what was assumed and what was lost.
+
+    Raises:
+        GroupReplayError: the log cannot be read.
+    """
+    from groupreplay.app.report.advice import all_advice
+    from groupreplay.app.report.timelines import TimelineQuery, timeline_source
+
+    source = timeline_source(settings.log.source(), [], since_ms=times.since_ms, until_ms=times.until_ms)
+    flags = HistoryInput(
+        log=settings.log,
+        retention=settings.retention,
+        rules=settings.rules,
+        zone=settings.zone,
+        complete_since=settings.complete_since,
+    )
+    with opened_history(flags) as history:
+        query = TimelineQuery(
+            groups=choice,
+            source=source,
+            since_ms=times.since_ms,
+            until_ms=times.until_ms,
+            end_ms=history.rows.complete_until(times.until_ms),
+        )
+        advice, replay = all_advice(history.rows, history.context, query, settings.by)
+    warn_of_history(replay, history.rows, advice.assumed)
+    return advice, history.rows
+
+
+def _print(settings: AdviseSettings, times: TimeRange, advice: Advice) -> None:
+    import sys
+    import textwrap
+
+    from groupreplay.app.report.advice import advice_lines, deployment_lines, deployment_table, quiet_line
+    from groupreplay.app.text.terminal import terminal_width
+
+    if settings.output != "table":
+        settings.table.print([], [*advice.sums, *advice.groups], settings.output, zone=settings.zone)
+        return
+    print_heading(times, settings.output)
+    width = terminal_width(sys.stdout) or _WIDTH
+    for line in deployment_lines(advice, settings.zone, width):
+        click.echo(line)
+    table = deployment_table(advice)
+    if table.rows:
+        settings.table.print([table], [], settings.output, zone=settings.zone)
+    shown = [each for each in advice.groups if each.findings or not settings.all_groups]
+    for number, advised in enumerate(shown):
+        if number or advice.sums:
+            click.echo()
+        for line in advice_lines(advised, settings.zone, verbose=settings.verbose, width=width):
+            click.echo(line)
+    if settings.all_groups and (quiet := quiet_line(advice)) is not None:
+        click.echo(
+            ("\n" if shown or advice.sums else "") + textwrap.fill(quiet, width, break_on_hyphens=False)
+        )

@@ -1,0 +1,115 @@
+"""Rolling restarts, which the history shows by itself, and what each cost the group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta
+
+from groupreplay.timeline.advice.evidence import added, stopped
+from groupreplay.timeline.advice.finding import Deployment
+from groupreplay.timeline.advice.history import GroupHistory
+from groupreplay.timeline.event_reading import words
+from groupreplay.timeline.rolling_restarts import rolling
+
+#: The second half of a cooperative rebalance ends within this time after the last restart.
+_FOLLOW_UP_MS: Final = 30_000
+
+
+def deployments(history: GroupHistory) -> list[Deployment]:
+    """The rolling restarts of a group, each with the rebalances from its first departure to its last return."""
+    found = []
+    for rolled in rolling(history.slots):
+        left_ms = [restart.before.until_ms or restart.at_ms for restart in rolled.restarts]
+        since_ms = min(*left_ms, rolled.since_ms)
+        if since_ms < history.known_ms:
+            continue
+        mine = [
+            rebalance
+            for rebalance in history.rebalances
+            if since_ms <= rebalance.at_ms <= rolled.until_ms + _FOLLOW_UP_MS
+        ]
+        costs = [rebalance.flag.cost.added for rebalance in mine if rebalance.flag.cost is not None]
+        found.append(
+            Deployment(
+                group_id=history.group_id,
+                since_ms=since_ms,
+                until_ms=rolled.until_ms,
+                members=len(rolled.restarts),
+                rebalances=len(mine),
+                stopped_ms=stopped(mine),
+                records=sum(costs) if costs else None,
+                events=tuple(rebalance.event.id for rebalance in mine),
+                labels=_labels(history),
+            )
+        )
+    return found
+
+
+def _labels(history: GroupHistory) -> Mapping[str, str]:
+    """The labels that the rules give to the group, by its last event."""
+    last = history.events[-1].mapping("labels") if history.events else {}
+    return {words(name): words(value) for name, value in last.items()}
+
+
+class DeploymentSum(msgspec.Struct, frozen=True, kw_only=True):
+    """The deployments of one label's value, or of all groups, in a time and in the one of the same length before it."""
+
+    label: Annotated[str | None, Meta(description="Name of the label; null: all groups.")]
+    value: Annotated[str | None, Meta(description="Its value; null: groups without the label, or all.")]
+    deployments: int
+    groups: int
+    rebalances: int
+    stopped_ms: tuple[int, int | None]
+    records: int | None
+    before: Annotated[
+        int | None,
+        Meta(description="Deployments in the time before; null: that time is not known."),
+    ]
+    stopped_before_ms: tuple[int, int | None] | None
+
+
+def deployment_sums(
+    found: Iterable[Deployment], label: str, since_ms: int, before_ms: int | None
+) -> list[DeploymentSum]:
+    """The sum of all deployments, then that of each value of the label, the longest stop first.
+
+    ``since_ms``: the begin of the time; ``before_ms``: that of the time before it, None: it is not known.
+    """
+    every = list(found)
+    now = [each for each in every if each.since_ms >= since_ms]
+    values = {each.labels.get(label) for each in every}
+    sums = [_sum(every, None, None, since_ms, before_ms)] if now else []
+    if now and values != {None}:
+        parts = [
+            _sum(
+                [each for each in every if each.labels.get(label) == value], label, value, since_ms, before_ms
+            )
+            for value in values
+        ]
+        sums += sorted(
+            (part for part in parts if part.deployments or part.before),
+            key=lambda part: (-(part.stopped_ms[1] or part.stopped_ms[0]), part.value or ""),
+        )
+    return sums
+
+
+def _sum(
+    every: list[Deployment], label: str | None, value: str | None, since_ms: int, before_ms: int | None
+) -> DeploymentSum:
+    now = [each for each in every if each.since_ms >= since_ms]
+    earlier = [each for each in every if before_ms is not None and before_ms <= each.since_ms < since_ms]
+    records = [each.records for each in now if each.records is not None]
+    return DeploymentSum(
+        label=label,
+        value=value,
+        deployments=len(now),
+        groups=len({each.group_id for each in now}),
+        rebalances=sum(each.rebalances for each in now),
+        stopped_ms=added(each.stopped_ms for each in now),
+        records=sum(records) if records else None,
+        before=None if before_ms is None else len(earlier),
+        stopped_before_ms=None if before_ms is None else added(each.stopped_ms for each in earlier),
+    )

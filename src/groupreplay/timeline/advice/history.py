@@ -1,0 +1,322 @@
+"""What advice is made from: a group's rebalances, slots, owners and commits, each as the timeline has it."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType
+from groupreplay.timeline import findings
+from groupreplay.timeline.commit_rates import CommitLog, Ints
+from groupreplay.timeline.document import ConditionBar, GenerationFlag, SlotLane
+from groupreplay.timeline.event_reading import ReadEvent, read_events, words
+from groupreplay.timeline.facts import MemberEnds
+from groupreplay.timeline.lanes import Lanes, Ownership, lanes_of, memberships
+from groupreplay.timeline.limits import TimelineLimits
+from groupreplay.timeline.rows import Window, event_lanes, slot_lanes
+from groupreplay.timeline.states import StateSpan, TimelineInput, state_spans
+from groupreplay.timeline.stop_cost import Backlog
+
+_MANY: Final = 1 << 40
+#: Nothing is summed up: nobody draws this.
+_NO_LIMITS: Final = TimelineLimits(slots=_MANY, tenures=_MANY, marks=_MANY, holdings=_MANY)
+#: Kafka's assignors that take all partitions from all members in each rebalance (KIP-429).
+EAGER: Final = frozenset({"range", "roundrobin", "sticky"})
+
+
+@dataclass(frozen=True, slots=True)
+class Rebalance:
+    """A completed rebalance. ``came`` and ``went``: member ids. ``most_ms`` None: no bound is known.
+
+    ``held``: partitions that had an owner before and whose owner was still a member afterwards; ``kept``: those of them
+    that it kept. ``least_ms`` and ``most_ms``: how long the first of them had nobody who worked on it.
+    """
+
+    flag: GenerationFlag
+    event: ReadEvent
+    came: frozenset[str]
+    went: frozenset[str]
+    held: int
+    kept: int
+    least_ms: int
+    most_ms: int | None
+
+    @property
+    def at_ms(self) -> int:
+        """When it was over."""
+        return self.flag.at_ms
+
+    @property
+    def is_eager(self) -> bool:
+        """Whether every member gave up all of its partitions: with an eager assignor of Kafka's."""
+        return (
+            self.event.text("group_type") == GroupType.CLASSIC.value
+            and self.event.text("protocol_type") == CONSUMER_PROTOCOL_TYPE
+            and self.event.text("protocol") in EAGER
+        )
+
+    @property
+    def stopped_ms(self) -> tuple[int, int | None]:
+        """How long the whole group stood still: only an eager one does."""
+        return (self.least_ms, self.most_ms) if self.is_eager else (0, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """What the group has written to the offsets topic, as ``list --sort commits`` has it."""
+
+    commits_per_second: float
+    bytes: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupUse:
+    """What is known of a group at the end beside its history.
+
+    ``described``: as ``Group.describe`` has it; ``unused_ms``: for how long nobody has used the group, None: somebody
+    does; ``retention_ms``: how long the brokers keep offsets, None: not known.
+    """
+
+    described: Mapping[str, Any] = field(default_factory=dict)
+    load: Load | None = None
+    unused_ms: int | None = None
+    retention_ms: int | None = None
+    is_retention_assumed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupHistory:
+    """The history of one group.
+
+    From ``known_ms`` on no record is missing; findings are about the time from ``complete_ms`` on, deployments also
+    about the one before.
+    """
+
+    group_id: str
+    group_type: str
+    since_ms: int
+    until_ms: int
+    known_ms: int
+    complete_ms: int
+    events: Sequence[ReadEvent]
+    rebalances: Sequence[Rebalance]
+    slots: Sequence[SlotLane]
+    states: Sequence[StateSpan]
+    conditions: Sequence[tuple[ConditionBar, ReadEvent]]
+    commits: CommitLog
+    commit_times: CommitTimes
+    lanes: Lanes
+    use: GroupUse = field(default_factory=GroupUse)
+
+    @property
+    def members(self) -> Sequence[Mapping[str, Any]]:
+        """The members at the end, as ``Group.describe`` has them."""
+        members: Sequence[Mapping[str, Any]] = self.use.described.get("members") or ()
+        return members
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The time of which everything is known."""
+        return self.complete_ms, self.until_ms
+
+    def named(self, name: str) -> list[ReadEvent]:
+        """The events of a type in the time of which everything is known."""
+        return [event for event in self.events if event.name == name and event.time_ms >= self.complete_ms]
+
+    def session_ms(self, member_id: str) -> int | None:
+        """The session timeout that a classic member had last; None: the log does not show it."""
+        for rebalance in reversed(self.rebalances):
+            for picture in rebalance.event.mappings("members"):
+                if picture.get("member_id") == member_id:
+                    value = picture.get("session_timeout_ms")
+                    return value if isinstance(value, int) else None
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class CommitTimes:
+    """The times of the commits of each partition, in order."""
+
+    of_place: Mapping[tuple[str, int], Ints]
+
+    @classmethod
+    def of(cls, log: CommitLog) -> CommitTimes:
+        """Those of a log."""
+        order = np.lexsort((log.at_ms, log.place))
+        bounds = np.searchsorted(log.place[order], np.arange(len(log.places) + 1))
+        at_ms = log.at_ms[order]
+        return cls({place: at_ms[bounds[n] : bounds[n + 1]] for n, place in enumerate(log.places)})
+
+    def last_ms(self, place: tuple[str, int], at_ms: int) -> int | None:
+        """The last commit of a partition up to a moment; None: there is none."""
+        times = self.of_place.get(place)
+        number = 0 if times is None else int(np.searchsorted(times, at_ms, side="right"))
+        return None if times is None or not number else int(times[number - 1])
+
+
+def group_history(
+    given: TimelineInput, use: GroupUse | None = None, findings_since_ms: int | None = None
+) -> GroupHistory:
+    """The history in what a timeline is made from; ``findings_since_ms``: findings are about the time from then on."""
+    until_ms = given.end_ms + 1 if given.until_ms is None else given.until_ms
+    told = [event for event in read_events(given.events) if event.time_ms < until_ms]
+    states = state_spans(given.records, given.answers) if given.records else []
+    since_ms = _since_ms(given, told, states, until_ms)
+    window = Window(since_ms, max(until_ms, since_ms + 1))
+    lanes, slots = _slots(given, told, window)
+    known_ms = _known_ms(told, window)
+    here = [event for event in told if window.holds(event.time_ms)]
+    return GroupHistory(
+        group_id=given.group_id,
+        group_type=_type(states, told),
+        since_ms=since_ms,
+        until_ms=until_ms,
+        known_ms=known_ms,
+        complete_ms=max(known_ms, findings_since_ms or 0),
+        events=here,
+        rebalances=_rebalances(here, slots, lanes, given),
+        slots=slots,
+        states=states,
+        conditions=findings.condition_bars(told, _row, lambda _: ""),
+        commits=given.commits,
+        commit_times=CommitTimes.of(given.commits),
+        lanes=lanes,
+        use=use or GroupUse(),
+    )
+
+
+def _slots(
+    given: TimelineInput, events: Sequence[ReadEvent], window: Window
+) -> tuple[Lanes, Sequence[SlotLane]]:
+    lanes = event_lanes(events)
+    if given.records:
+        lanes = lanes_of(memberships(given.records, given.topic_names, given.redaction))
+    slots, _ = slot_lanes(lanes, window, {}, {}, MemberEnds.of(events, _row), _NO_LIMITS)
+    return lanes, slots
+
+
+def _known_ms(events: Sequence[ReadEvent], window: Window) -> int:
+    """The end of the last time of which compaction has removed records."""
+    holes = findings.holes(events, window.since_ms)
+    return max([window.since_ms, *(hole.until_ms for hole in holes if hole.until_ms < window.until_ms)])
+
+
+def _since_ms(
+    given: TimelineInput, events: Sequence[ReadEvent], states: Sequence[StateSpan], until_ms: int
+) -> int:
+    """The first moment of which anything is known, but not before the one that was asked for."""
+    times = [*(event.time_ms for event in events), *(span.since_ms for span in states)]
+    times += [int(given.commits.at_ms.min())] if len(given.commits.at_ms) else []
+    return max(min(times, default=until_ms - 1), given.since_ms or 0)
+
+
+def _type(states: Sequence[StateSpan], events: Sequence[ReadEvent]) -> str:
+    if states:
+        return states[-1].group_type
+    return events[-1].text("group_type") if events else GroupType.CLASSIC.value
+
+
+def _row(event: ReadEvent) -> int | None:
+    return event.index
+
+
+def _rebalances(
+    events: Sequence[ReadEvent],
+    slots: Sequence[SlotLane],
+    lanes: Lanes,
+    given: TimelineInput,
+) -> list[Rebalance]:
+    commits = CommitTimes.of(given.commits)
+    backlog = None if given.ends_of is None else Backlog(given.commits, given.ends_of) or None
+    came, went = dict[int, set[str]](), dict[int, set[str]]()
+    for lane in slots:
+        for tenure in lane.tenures:
+            came.setdefault(tenure.since_ms, set()).add(tenure.member_id)
+            if tenure.until_ms is not None:
+                went.setdefault(tenure.until_ms, set()).add(tenure.member_id)
+    owners = _Owners.of(lanes)
+    by_index = {event.index: event for event in events}
+    made = []
+    for flag in findings.generation_flags(events, _row, lanes.slot_of.get, backlog):
+        assert flag.event is not None
+        event = by_index[flag.event]
+        # Members of the newer kinds come and go before the rebalance that follows is over.
+        is_classic = event.text("group_type") == GroupType.CLASSIC.value
+        held, kept = owners.held(flag.at_ms)
+        oldest_ms = owners.oldest_commit_ms(flag.at_ms, commits)
+        bounds = [flag.most_ms, None if oldest_ms is None else flag.at_ms - oldest_ms]
+        most_ms = min((bound for bound in bounds if bound is not None), default=None)
+        made.append(
+            Rebalance(
+                flag=flag,
+                event=event,
+                came=frozenset(came.get(flag.at_ms, ()) if is_classic else _ids(event, "joined")),
+                went=frozenset(went.get(flag.at_ms, ()) if is_classic else _ids(event, "left")),
+                held=held,
+                kept=kept,
+                least_ms=flag.least_ms if most_ms is None else min(flag.least_ms, most_ms),
+                most_ms=most_ms,
+            )
+        )
+    return made
+
+
+def _ids(event: ReadEvent, field_name: str) -> set[str]:
+    return {words(member_id) for member_id in event.items(field_name)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Owners:
+    """The owners of all partitions over time: begins and ends of their spans, in order; those whose member left."""
+
+    begins: Sequence[int]
+    ends: Sequence[int]
+    left: Sequence[int]
+    owners: Mapping[tuple[str, int], Sequence[Ownership]]
+
+    @classmethod
+    def of(cls, lanes: Lanes) -> _Owners:
+        ended = [{stay.until_ms for stay in slot.stays} for slot in lanes.slots]
+        spans = [span for each in lanes.owners.values() for span in each if span.slot >= 0]
+        return cls(
+            sorted(span.since_ms for span in spans),
+            sorted(span.until_ms for span in spans if span.until_ms is not None),
+            sorted(
+                span.until_ms
+                for span in spans
+                if span.until_ms is not None and span.until_ms in ended[span.slot]
+            ),
+            lanes.owners,
+        )
+
+    def held(self, at_ms: int) -> tuple[int, int]:
+        """``held`` and ``kept`` of a rebalance that was over at this time."""
+        before = bisect_left(self.begins, at_ms) - bisect_left(self.ends, at_ms)
+        ended = bisect_right(self.ends, at_ms) - bisect_left(self.ends, at_ms)
+        left = bisect_right(self.left, at_ms) - bisect_left(self.left, at_ms)
+        return before - left, before - ended
+
+    def oldest_commit_ms(self, at_ms: int, commits: CommitTimes) -> int | None:
+        """The oldest of the last commits of the partitions that had an owner; None: one of them has no commit."""
+        oldest_ms = at_ms
+        for place, spans in self.owners.items():
+            number = bisect_left(spans, at_ms, key=lambda span: span.since_ms)
+            span = spans[number - 1] if number else None
+            if span is None or (span.until_ms is not None and span.until_ms < at_ms):
+                continue
+            last_ms = commits.last_ms(place, at_ms)
+            if last_ms is None or last_ms < span.since_ms:
+                return None
+            oldest_ms = min(oldest_ms, last_ms)
+        return oldest_ms if self.owners else None
+
+
+def states_named(history: GroupHistory, state: str) -> list[tuple[StateSpan, int | None]]:
+    """The times in which the group was in a state, each with its end; None: it still is."""
+    ends: list[int | None] = [*(span.since_ms for span in history.states[1:]), None]
+    return [(span, end) for span, end in zip(history.states, ends, strict=True) if span.state == state]

@@ -1,0 +1,249 @@
+"""Advice from restarts: static membership, instance ids that nobody takes again, deployments in two waves."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+from groupreplay.codecs.kafka_terms import GroupType
+from groupreplay.state.phrases import counted, first_of, milliseconds, safe_text
+from groupreplay.timeline.advice.evidence import finding, middle, stop_effects, stopped
+from groupreplay.timeline.advice.finding import Effect, Finding, Kind
+from groupreplay.timeline.advice.history import GroupHistory, Rebalance
+from groupreplay.timeline.rolling_restarts import Restart, restarts, rolling
+
+#: Fewer rebalances are no habit.
+_LEAST_REBALANCES: Final = 4
+#: The brokers' default of ``group.max.session.timeout.ms``: no session can be longer.
+_LONGEST_SESSION_MS: Final = 1_800_000
+#: ``group.consumer.session.timeout.ms`` by default, for members whose records have no session timeout.
+_MODERN_SESSION_MS: Final = 45_000
+#: ``heartbeat.interval.ms`` by default: a session begins with the last heartbeat before the end of a process.
+_HEARTBEAT_MS: Final = 3_000
+#: A static member that is back so shortly after its session comes in the rebalance that its end has begun.
+_MERGED_MS: Final = 10_000
+#: The second wave of a deployment begins within this time.
+_WAVES_MS: Final = 1_800_000
+_FOLLOW_UP: Final = "cooperative_followup"
+_MANY_IDS: Final = 3
+#: Why a member left that has said so itself.
+_OF_ITS_OWN: Final = frozenset({"left", "poll_timeout"})
+_IN_PLACE: Final = (
+    "rebalances in which nobody came or went but dynamic members that were back, in their place (client id and host), "
+    "before their session could end"
+)
+_LASTING_NAME: Final = "one name per process that stays when it restarts, such as that of a StatefulSet's pod"
+
+
+@dataclass(frozen=True, slots=True)
+class Away:
+    """A restart with the bounds of the time between the last sign of the old process and the join of the new one."""
+
+    restart: Restart
+    least_ms: int
+    most_ms: int
+
+
+def within(history: GroupHistory, found: Sequence[Restart]) -> list[Restart]:
+    """Those in the time that findings are about."""
+    return [restart for restart in found if restart.at_ms >= history.complete_ms]
+
+
+def aways(history: GroupHistory, found: Sequence[Restart]) -> list[Away]:
+    """The bounds by the rebalances in which the members went and came, and by why the old one went."""
+    by_time = {rebalance.at_ms: rebalance for rebalance in history.rebalances}
+    left = {event.text("member_id"): event for event in history.named("member.left")}
+    made = []
+    for restart in found:
+        gone_ms = restart.before.until_ms
+        assert gone_ms is not None
+        came, went = by_time.get(restart.at_ms), by_time.get(gone_ms)
+        joined_ms = restart.at_ms - _longest_ms(came), restart.at_ms - _least_ms(came)
+        sent_ms = gone_ms - _longest_ms(went), gone_ms
+        if restart.before.reason not in _OF_ITS_OWN:
+            # It may have been silent for a whole session before the broker removed it.
+            event = left.get(restart.before.member_id)
+            elapsed_ms = None if event is None else event.number("elapsed_ms")
+            session_ms = history.session_ms(restart.before.member_id) or _MODERN_SESSION_MS
+            longest_ms = max(elapsed_ms or 0, session_ms + _longest_ms(went))
+            if came is went and came is not None and came.flag.least_ms > 2 * _HEARTBEAT_MS:
+                # The rebalance began with the join and waited for the end of the old session.
+                longest_ms = session_ms + (came.flag.sync_ms or 0)
+            is_sure = restart.before.reason == "session_timeout" or came is went
+            sent_ms = gone_ms - longest_ms, gone_ms - (session_ms if is_sure else 0)
+        made.append(Away(restart, max(joined_ms[0] - sent_ms[1], 0), max(joined_ms[1] - sent_ms[0], 0)))
+    return made
+
+
+def _longest_ms(rebalance: Rebalance | None) -> int:
+    """How long before its end a rebalance began, at most.
+
+    Members learn of it with their next heartbeat, and the first one to learn commits no more when it rejoins.
+    """
+    if rebalance is None or rebalance.flag.most_ms is None:
+        return 0
+    tight_ms = rebalance.flag.most_ms if rebalance.most_ms is None else rebalance.most_ms + _HEARTBEAT_MS
+    return min(rebalance.flag.most_ms, tight_ms)
+
+
+def _least_ms(rebalance: Rebalance | None) -> int:
+    return 0 if rebalance is None else rebalance.flag.least_ms
+
+
+def explained(
+    rebalances: Sequence[Rebalance],
+    spared: Collection[Restart],
+    *,
+    after_ms: int = 0,
+    away: Collection[str] = (),
+) -> list[Rebalance]:
+    """The rebalances in which nobody came or went but in these restarts, and the second halves of such ones.
+
+    ``away``: ids of members that went and may come back.
+    """
+    going = {*away, *(restart.before.member_id for restart in spared)}
+    coming = {restart.after.member_id for restart in spared}
+    found, is_before = list[Rebalance](), False
+    for rebalance in rebalances:
+        moves = rebalance.came | rebalance.went
+        is_spared = bool(moves) and rebalance.came <= coming and rebalance.went <= going
+        is_before = is_spared or (is_before and not moves and rebalance.flag.trigger == _FOLLOW_UP)
+        if is_before and rebalance.at_ms >= after_ms:
+            found.append(rebalance)
+    return found
+
+
+def static_membership(history: GroupHistory) -> Iterator[Finding]:
+    """Members that came back within their session: with an instance id nothing would have rebalanced (KIP-345)."""
+    if history.group_type not in (GroupType.CLASSIC.value, GroupType.CONSUMER.value):
+        return
+    dynamic = [lane for lane in history.slots if lane.instance_id is None]
+    found = aways(history, within(history, restarts(dynamic, _LONGEST_SESSION_MS)))
+    ids = {away.restart.before.member_id for away in found}
+    known = {member_id: session_ms for member_id in ids if (session_ms := history.session_ms(member_id))}
+    limits = {member_id: known.get(member_id, _MODERN_SESSION_MS) for member_id in ids}
+    surely = [each for each in found if each.most_ms + _HEARTBEAT_MS < limits[each.restart.before.member_id]]
+    perhaps = [each for each in found if each.least_ms < limits[each.restart.before.member_id] + _MERGED_MS]
+    least = explained(history.rebalances, [away.restart for away in surely], after_ms=history.complete_ms)
+    most = explained(
+        history.rebalances,
+        [away.restart for away in perhaps],
+        after_ms=history.complete_ms,
+        away=_still_away(history),
+    )
+    if len(most) < _LEAST_REBALANCES or not least:
+        return
+    bounds = stopped(least)[0], stopped(most)[1]
+    effect = Effect(measure="rebalances", least=len(least), most=len(most), how=_IN_PLACE)
+    assumed = {} if len(known) == len(ids) else {"session_timeout_ms": _MODERN_SESSION_MS}
+    yield finding(
+        history,
+        Kind.STATIC_MEMBERSHIP,
+        _static_text(history, perhaps, (len(least), len(most)), max(limits.values())),
+        ("group.instance.id", _LASTING_NAME),
+        [effect, *stop_effects(bounds)],
+        (rebalance.event for rebalance in most),
+        order_ms=middle(bounds),
+        assumed={**assumed, "heartbeat_interval_ms": _HEARTBEAT_MS},
+    )
+
+
+def _still_away(history: GroupHistory) -> set[str]:
+    """Dynamic members that left so shortly before the end that their session would still have held."""
+    tenures = [lane.tenures[-1] for lane in history.slots if lane.instance_id is None]
+    return {
+        tenure.member_id
+        for tenure in tenures
+        if tenure.until_ms is not None and tenure.until_ms > history.until_ms - _MODERN_SESSION_MS
+    }
+
+
+def _static_text(
+    history: GroupHistory, perhaps: Sequence[Away], saved: tuple[int, int], session_ms: int
+) -> str:
+    names = sorted({away.restart.place[1] or "(no client id)" for away in perhaps})
+    count = sum(rebalance.at_ms >= history.complete_ms for rebalance in history.rebalances)
+    number = f"{saved[0]}" if saved[0] == saved[1] else f"{saved[0]} to {saved[1]}"
+    return (
+        f"{number} of {counted(count, 'rebalance')} follow from {counted(len(perhaps), 'restart')} of "
+        f"{first_of(names, safe_text)}, each back within the session of {milliseconds(session_ms)}"
+    )
+
+
+def random_instance_ids(history: GroupHistory) -> Iterator[Finding]:
+    """Static members that never come back under their instance id: each start has another one."""
+    static = [lane for lane in history.slots if lane.instance_id is not None]
+    once = [lane for lane in static if len(lane.tenures) == 1]
+    gone = [lane for lane in once if lane.tenures[0].until_ms is not None]
+    lasting = [lane for lane in static if lane not in gone and lane.tenures[-1].until_ms is None]
+    if len(gone) < _MANY_IDS or len(once) < len(static) or len(gone) < len(lasting):
+        return
+    names = {tenure.member_id for lane in once for tenure in lane.tenures}
+    moves = [
+        rebalance
+        for rebalance in history.rebalances
+        if rebalance.at_ms >= history.complete_ms
+        and rebalance.flag.trigger != "first_join"
+        and rebalance.came | rebalance.went
+        and rebalance.came | rebalance.went <= names
+    ]
+    if not moves:
+        return
+    bounds = 0, stopped(moves)[1]
+    yield finding(
+        history,
+        Kind.RANDOM_INSTANCE_IDS,
+        f"{counted(len(gone), 'instance id')} went and none came back, such as "
+        f"{first_of([lane.instance_id or '' for lane in gone], safe_text)}: each start has a new one, so that the "
+        "coordinator waits for the session of the old one, and the group rebalances all the same",
+        ("group.instance.id", "a name that stays when the process restarts, or none"),
+        [
+            Effect(
+                measure="rebalances",
+                least=0,
+                most=len(moves),
+                how="rebalances in which nobody came or went but members with such an instance id; those of a real "
+                "change of the number of members would remain",
+            ),
+            *stop_effects(bounds),
+        ],
+        (rebalance.event for rebalance in moves),
+        order_ms=middle(bounds),
+    )
+
+
+def two_waves(history: GroupHistory) -> Iterator[Finding]:
+    """Rolling restarts that follow each other at once, again and again: each deployment restarts everybody twice."""
+    rolled = [each for each in rolling(history.slots) if each.since_ms >= history.complete_ms]
+    pairs = [
+        (first, second) for first, second in pairwise(rolled) if second.since_ms - first.until_ms <= _WAVES_MS
+    ]
+    # Of three in a row the second one is in two pairs.
+    seconds = list(dict.fromkeys(second.restarts for _, second in pairs))
+    if len(seconds) < 2 or 3 * len(seconds) < len(rolled):
+        return
+    spared = [restart for second in seconds for restart in second]
+    found = explained(history.rebalances, spared, after_ms=history.complete_ms)
+    if not found:
+        return
+    bounds = stopped(found)
+    yield finding(
+        history,
+        Kind.TWO_WAVES,
+        f"{len(seconds)} of {counted(len(rolled), 'rolling restart')} began within {milliseconds(_WAVES_MS)} after the "
+        "one before: the deployment restarts every member twice",
+        ("deployment", "one wave: change the image and the configuration together"),
+        [
+            Effect(
+                measure="rebalances",
+                least=len(found),
+                most=len(found),
+                how="rebalances in which nobody came or went but the members of the second waves",
+            ),
+            *stop_effects(bounds),
+        ],
+        (rebalance.event for rebalance in found),
+        order_ms=middle(bounds),
+    )

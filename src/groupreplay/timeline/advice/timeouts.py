@@ -1,0 +1,189 @@
+"""Advice on timeouts: sessions, the time between two polls, and the time that a rebalance waits for its members."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from groupreplay.codecs.kafka_terms import GroupType
+from groupreplay.state.phrases import counted, first_of, member, milliseconds, safe_text
+from groupreplay.timeline.advice.evidence import finding, middle, stop_effects, stopped
+from groupreplay.timeline.advice.finding import Effect, Finding, Kind
+from groupreplay.timeline.advice.history import GroupHistory, Rebalance
+from groupreplay.timeline.advice.restarts import Away, aways, explained, within
+from groupreplay.timeline.event_reading import ReadEvent
+from groupreplay.timeline.rolling_restarts import restarts
+
+#: Values to choose from; the second one is Kafka's default since 3.0 (KIP-735).
+_SESSIONS_MS: Final = (30_000, 45_000, 60_000, 90_000, 120_000, 180_000, 300_000)
+#: A member that was away for longer did not lose its session by a small margin.
+_LONGEST_AWAY_MS: Final = _SESSIONS_MS[-1]
+_HEARTBEAT_MS: Final = 3_000
+#: Of the client, with the classic protocol; else of the group (``kafka-configs.sh --entity-type groups``).
+_SESSION_SETTING: Final = {True: "session.timeout.ms", False: "consumer.session.timeout.ms"}
+_LEAST_EVENTS: Final = 2
+#: The brokers' lower bound of a rebalance timeout that is worth its name, and Kafka's default.
+_LEAST_POLL_MS: Final = 60_000
+#: A timeout is an outlier if it is this many times the next one.
+_OUTLIER: Final = 2
+
+
+def session_timeout(history: GroupHistory) -> Iterator[Finding]:
+    """Static members whose session ended shortly before they were back.
+
+    A dynamic member that comes back is a new member whatever its session was, so that the log does not show what a
+    longer one would have saved.
+    """
+    static = [lane for lane in history.slots if lane.instance_id is not None]
+    reasons = {
+        event.text("member_id"): event
+        for event in history.named("member.left")
+        if event.text("reason") == "session_timeout"
+    }
+    found = aways(history, within(history, restarts(static, _LONGEST_AWAY_MS)))
+    expired = [away for away in found if away.restart.before.member_id in reasons]
+    if len(expired) < _LEAST_EVENTS:
+        return
+    longest_ms = min(max(away.most_ms for away in expired) + _HEARTBEAT_MS, _LONGEST_AWAY_MS)
+    value_ms = next((value for value in _SESSIONS_MS if value >= longest_ms), _SESSIONS_MS[-1])
+    known = [history.session_ms(away.restart.before.member_id) for away in expired]
+    before_ms = max((value for value in known if value is not None), default=None)
+    if before_ms is not None and value_ms <= before_ms:
+        return
+    yield _session_finding(history, found, list(reasons.values()), value_ms, before_ms)
+
+
+def _session_finding(
+    history: GroupHistory,
+    found: Sequence[Away],
+    events: Sequence[ReadEvent],
+    value_ms: int,
+    before_ms: int | None,
+) -> Finding:
+    surely = [away.restart for away in found if away.most_ms + _HEARTBEAT_MS < value_ms]
+    perhaps = [away.restart for away in found if away.least_ms < value_ms]
+    least = explained(history.rebalances, surely, after_ms=history.complete_ms)
+    most = explained(history.rebalances, perhaps, after_ms=history.complete_ms)
+    bounds = stopped(least)[0], stopped(most)[1]
+    names = sorted({event.text("instance_id") for event in events})
+    of = "" if before_ms is None else f" of {milliseconds(before_ms)}"
+    return finding(
+        history,
+        Kind.SESSION_TIMEOUT,
+        f"the session{of} of {first_of(names, safe_text)} ended {counted(len(events), 'time')} shortly before "
+        "the process was back",
+        (_SESSION_SETTING[history.group_type == GroupType.CLASSIC.value], str(value_ms)),
+        [
+            Effect(
+                measure="rebalances",
+                least=len(least),
+                most=len(most),
+                how="rebalances in which nobody came or went but static members that were back within the new timeout",
+            ),
+            *stop_effects(bounds),
+        ],
+        [*events, *(rebalance.event for rebalance in most)],
+        order_ms=middle(bounds),
+        assumed={"heartbeat_interval_ms": _HEARTBEAT_MS},
+    )
+
+
+def max_poll_interval(history: GroupHistory) -> Iterator[Finding]:
+    """Members that gave up because the work on one poll took longer than ``max.poll.interval.ms``."""
+    left = [event for event in history.named("member.left") if event.text("reason") == "poll_timeout"]
+    if len(left) < _LEAST_EVENTS:
+        return
+    ids = {event.text("member_id") for event in left}
+    caused = [
+        rebalance
+        for rebalance in history.rebalances
+        if rebalance.at_ms >= history.complete_ms and rebalance.went and rebalance.went <= ids
+    ]
+    if not caused:
+        return
+    timeouts = [value for event in left if (value := _timeout_ms(history, event.text("member_id")))]
+    limit = f" of {milliseconds(max(timeouts))}" if timeouts else ""
+    gap_ms = _usual_work_ms(history)
+    bounds = 0, stopped(caused)[1]
+    yield finding(
+        history,
+        Kind.MAX_POLL_INTERVAL,
+        f"{counted(len(left), 'time')} a member gave up because it did not poll within max.poll.interval.ms{limit}; "
+        f"99 of 100 gaps between two commits of a partition are at most {milliseconds(gap_ms)}",
+        ("max.poll.interval.ms", "longer than the longest work on one poll; or lower max.poll.records"),
+        [
+            Effect(
+                measure="rebalances",
+                least=0,
+                most=len(caused),
+                how="rebalances in which nobody went but members that had given up; one that hangs for good has to go "
+                "all the same",
+            ),
+            *stop_effects(bounds),
+        ],
+        left,
+        order_ms=middle(bounds),
+    )
+
+
+def _timeout_ms(history: GroupHistory, member_id: str) -> int | None:
+    """The rebalance timeout of a member, which is its max.poll.interval.ms (``ConsumerCoordinator``)."""
+    for rebalance in reversed(history.rebalances):
+        for picture in rebalance.event.mappings("members"):
+            if picture.get("member_id") == member_id:
+                value = picture.get("rebalance_timeout_ms")
+                return value if isinstance(value, int) and value > 0 else None
+    return None
+
+
+def _usual_work_ms(history: GroupHistory) -> int:
+    gaps = [np.diff(times) for times in history.commit_times.of_place.values() if len(times) > 1]
+    return int(np.percentile(np.concatenate(gaps), 99)) if gaps else 0
+
+
+def rebalance_timeout(history: GroupHistory) -> Iterator[Finding]:
+    """One member's timeout is far longer than those of the others, and the coordinator waits for the longest."""
+    members = [each for each in history.members if _positive(each)]
+    values = sorted({each["rebalance_timeout_ms"] for each in members})
+    if len(values) < 2 or values[-1] < _OUTLIER * values[-2] or values[-1] <= _LEAST_POLL_MS:
+        return
+    longest, others_ms = values[-1], values[-2]
+    outliers = [each for each in members if each["rebalance_timeout_ms"] == longest]
+    if 2 * len(outliers) > len(members) or history.use.described.get("type") != "classic":
+        return
+    late = [
+        rebalance
+        for rebalance in history.rebalances
+        if rebalance.at_ms >= history.complete_ms and rebalance.flag.least_ms > others_ms
+    ]
+    surely = sum(min(each.flag.least_ms - others_ms, longest - others_ms) for each in late)
+    yield finding(
+        history,
+        Kind.REBALANCE_TIMEOUT,
+        f"{first_of(outliers, member)} {'asks' if len(outliers) == 1 else 'ask'} for a rebalance timeout of "
+        f"{milliseconds(longest)}, the others for {milliseconds(others_ms)} or less: the coordinator waits for the "
+        "longest of the group's",
+        ("max.poll.interval.ms", str(others_ms)),
+        [
+            Effect(
+                measure="stopped_ms",
+                least=surely,
+                most=_most_waited(late, others_ms),
+                how="what rebalances lasted beyond the timeout of the others; 0: none has waited so long yet",
+            )
+        ],
+        (rebalance.event for rebalance in late),
+        order_ms=surely,
+    )
+
+
+def _positive(each: Mapping[str, Any]) -> bool:
+    value = each.get("rebalance_timeout_ms")
+    return isinstance(value, int) and value > 0
+
+
+def _most_waited(late: Sequence[Rebalance], others_ms: int) -> int | None:
+    lengths = [rebalance.flag.most_ms for rebalance in late]
+    return None if None in lengths else sum(max((length or 0) - others_ms, 0) for length in lengths)

@@ -1,0 +1,95 @@
+"""Histories that advice is made from: of simulated groups, and of a few records; and how long groups stood still."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from groupreplay.api.sources import open_log
+from groupreplay.app.report.timelines import TimelineQuery, timeline_inputs
+from groupreplay.app.simulate.files import truth_path, write_simulation
+from groupreplay.coordinator.simulation.scenario import GroupSettings, Scenario
+from groupreplay.coordinator.simulation.script_steps import ScriptedEvent
+from groupreplay.coordinator.simulation.simulation import SimulationPlan
+from groupreplay.streaming.engine.group_choice import GroupChoice
+from groupreplay.timeline.advice.finding import Finding, Kind
+from groupreplay.timeline.advice.group_advice import FINDERS
+from groupreplay.timeline.advice.history import GroupHistory, GroupUse, group_history
+from support.histories.builders import CONTEXT, Raw, placed, replay
+from support.pictures.timelines import SOURCE, input_of
+
+HOUR_MS = 3_600_000
+EAGER = {"partition.assignment.strategy": "range", "auto.commit.interval.ms": 5_000}
+
+
+def scripted(*events: ScriptedEvent, members: int = 4, partitions: int = 6, **client: Any) -> Scenario:
+    """A scenario of one kind of group; ``client``: its settings."""
+    return Scenario(
+        name="advised",
+        client={**EAGER, **client},
+        group=GroupSettings(members=members, partitions=partitions),
+        events=events,
+    )
+
+
+def written(scenario: Scenario, path: Path, groups: int, hours: float, seed: int) -> Path:
+    """A capture of simulated groups with the brokers' settings of the scenario, and the true states beside it."""
+    plan = SimulationPlan.of(
+        scenario, scenario.broker, groups=groups, duration_ms=int(hours * HOUR_MS), seed=seed, partitions=2
+    )
+    write_simulation(plan, path, force=True)
+    return path
+
+
+def simulated(
+    scenario: Scenario, path: Path, *, groups: int = 3, hours: float = 2, seed: int = 5
+) -> list[GroupHistory]:
+    """The histories of simulated groups, by their ids."""
+    opened = open_log(str(written(scenario, path, groups, hours, seed)), None, None, member_events=True)
+    query = TimelineQuery(groups=GroupChoice(), source=SOURCE)
+    inputs, replayed = timeline_inputs(opened.rows, opened.context, query)
+    described = {group.group_id: group.describe() for group in replayed.groups()}
+    return [
+        group_history(
+            given,
+            GroupUse(
+                described=described.get(given.group_id, {}),
+                retention_ms=opened.context.assumed_retention_ms,
+            ),
+        )
+        for given in inputs
+    ]
+
+
+def small(history: Sequence[Raw], **use: Any) -> GroupHistory:
+    """The history of a few records of one group; ``use``: what is known beside it."""
+    group, _ = replay(placed(history), CONTEXT)
+    return group_history(input_of(history), GroupUse(**{"described": group.describe(), **use}))
+
+
+def found(history: GroupHistory, kind: Kind) -> Finding | None:
+    """The finding of one kind, if there is one."""
+    return next(iter(FINDERS[kind](history)), None)
+
+
+def saved(finding: Finding | None, measure: str) -> tuple[int, int | None] | None:
+    """The range of an effect of a finding."""
+    if finding is None:
+        return None
+    return next(((each.least, each.most) for each in finding.effects if each.measure == measure), None)
+
+
+def true_lengths(path: Path) -> dict[str, dict[int, int]]:
+    """By group and time of the end: how long each classic rebalance of a simulation truly was."""
+    lengths: dict[str, dict[int, int]] = {}
+    begun: dict[str, int] = {}
+    for line in truth_path(path).read_text().splitlines():
+        step = json.loads(line)
+        if step["after"] == "PreparingRebalance" and step["before"] in ("Stable", "Empty"):
+            begun[step["group_id"]] = step["time_ms"]
+        if step["after"] == "Stable":
+            end_ms = step["time_ms"]
+            lengths.setdefault(step["group_id"], {})[end_ms] = end_ms - begun.get(step["group_id"], end_ms)
+    return lengths

@@ -1,0 +1,68 @@
+"""Offsets at risk, frequent commits, groups that nobody uses."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from groupreplay.timeline.advice.finding import Kind
+from groupreplay.timeline.advice.history import GroupHistory, Load
+from support.histories.builders import commit, emptied, generation, member
+from support.pictures.timelines import BEGIN, MINUTE
+from support.simulated.advised import HOUR_MS, found, saved, small
+
+DAY_MS = 24 * HOUR_MS
+
+
+def weekends(retention_ms: int, *, is_back: bool = True) -> GroupHistory:
+    """A group that is Empty for 60 hours at the end of each of two weeks."""
+    records, number = list[object](), 0
+    for week in range(2):
+        begin = BEGIN + 7 * week * DAY_MS
+        records += [generation(number + 1, member("a", (0, 1)), at=begin)]
+        records += [commit("t", place, week, at=begin + HOUR_MS) for place in (0, 1)]
+        records += [emptied(number + 2, at=begin + 4 * DAY_MS)]
+        number += 2
+    if is_back:
+        records.append(generation(number + 1, member("a", (0, 1)), at=BEGIN + 14 * DAY_MS))
+    return small(records, retention_ms=retention_ms)
+
+
+def test_empty_every_weekend() -> None:
+    """Three of seven days are a risk with a retention of a week; with one of a month nothing is said."""
+    finding = found(weekends(7 * DAY_MS), Kind.OFFSETS_AT_RISK)
+    assert finding is not None
+    assert (finding.setting, saved(finding, "offsets_lost")) == ("offsets.retention.minutes", (0, 2))
+    assert finding.value.startswith("8640 (6 days)")
+    assert found(weekends(30 * DAY_MS), Kind.OFFSETS_AT_RISK) is None
+    assert found(weekends(7 * DAY_MS, is_back=False), Kind.OFFSETS_AT_RISK) is None
+
+
+def committed(per_second: float, share: float) -> GroupHistory:
+    """A group of two partitions with such commits."""
+    history = small(
+        [
+            generation(1, member("a", (0, 1)), at=BEGIN),
+            *(commit("t", n, 1, at=BEGIN + MINUTE) for n in (0, 1)),
+        ]
+    )
+    load = Load(commits_per_second=per_second, bytes=1_000_000, share=share)
+    return replace(history, use=replace(history.use, load=load))
+
+
+def test_commits_that_are_too_many() -> None:
+    """More than one commit of a partition in 5 s, and a fifth of the topic: what is beyond that."""
+    finding = found(committed(40, 0.6), Kind.FREQUENT_COMMITS)
+    assert saved(finding, "bytes") == (0, 990_000)
+    assert [found(committed(*load), Kind.FREQUENT_COMMITS) for load in ((0.4, 0.6), (40, 0.1))] == [
+        None,
+        None,
+    ]
+
+
+def test_a_group_that_nobody_uses() -> None:
+    """For a week; the number is that of the caller, who has it from list --unused."""
+    history = small([generation(1, member("a", (0,)), at=BEGIN), emptied(2, at=BEGIN + MINUTE)])
+    for days, is_told in ((6, False), (8, True)):
+        unused = replace(history, use=replace(history.use, unused_ms=days * DAY_MS))
+        assert (found(unused, Kind.UNUSED_GROUP) is not None) is is_told
+    assert found(history, Kind.UNUSED_GROUP) is None

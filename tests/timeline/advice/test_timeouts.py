@@ -1,0 +1,68 @@
+"""Sessions, polls and rebalances that are too short or too long."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from groupreplay.coordinator.simulation.scenarios import SCENARIOS
+from groupreplay.coordinator.simulation.script import MINUTE_MS, SECOND_MS, STATIC, About, Between
+from groupreplay.coordinator.simulation.script_steps import Restart, ScriptedEvent
+from groupreplay.timeline.advice.finding import Kind
+from support.histories.builders import generation, member
+from support.pictures.timelines import BEGIN, MINUTE
+from support.simulated.advised import found, saved, scripted, simulated, small
+
+SLOW_STARTS = scripted(
+    ScriptedEvent(
+        every_ms=About(10 * MINUTE_MS),
+        steps=(Restart("random", Between(12 * SECOND_MS, 40 * SECOND_MS), crash=0.3),),
+    ),
+    **{"group.instance.id": STATIC},
+    **{"session.timeout.ms": 20_000},
+)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_session_timeout_against_the_model(tmp_path: Path, seed: int) -> None:
+    """The range holds the difference between the short session and the advised one, for each group."""
+    for place, short in enumerate(simulated(SLOW_STARTS, tmp_path / "a.parquet", seed=seed)):
+        finding = found(short, Kind.SESSION_TIMEOUT)
+        assert finding is not None
+        longer = SLOW_STARTS.with_client({"session.timeout.ms": int(finding.value)})
+        long = simulated(longer, tmp_path / "b.parquet", seed=seed)[place]
+        truth, bounds = len(short.rebalances) - len(long.rebalances), saved(finding, "rebalances")
+        assert bounds[0] <= truth <= bounds[1], (short.group_id, truth, bounds)
+        assert found(long, Kind.SESSION_TIMEOUT) is None
+
+
+def test_members_that_gave_up(tmp_path: Path) -> None:
+    """The scenario in which a member needs 90 s for a poll, with an interval of 30 s; a healthy group is silent."""
+    for history in simulated(SCENARIOS["timeouts"], tmp_path / "a.parquet", hours=3):
+        finding = found(history, Kind.MAX_POLL_INTERVAL)
+        assert finding is not None
+        assert "max.poll.interval.ms of 30.0 s" in finding.text
+        least, most = saved(finding, "rebalances")
+        assert least == 0 < most <= len(history.rebalances)
+    for history in simulated(SCENARIOS["steady"], tmp_path / "b.parquet", hours=1):
+        assert found(history, Kind.MAX_POLL_INTERVAL) is None
+
+
+def test_one_member_sets_the_rebalance_timeout() -> None:
+    """Half an hour where all others have five minutes; a majority is no outlier."""
+
+    def timeouts(*values_ms: int) -> object:
+        members = [member(f"m{place}", (place,), rebalance_ms=value) for place, value in enumerate(values_ms)]
+        return small([generation(1, *members, at=BEGIN), generation(2, *members, at=BEGIN + 60 * MINUTE)])
+
+    finding = found(timeouts(300_000, 300_000, 1_800_000), Kind.REBALANCE_TIMEOUT)
+    assert finding is not None
+    assert (finding.setting, finding.value, saved(finding, "stopped_ms")) == (
+        "max.poll.interval.ms",
+        "300000",
+        (0, 0),
+    )
+    assert "client-m2" in finding.text
+    for values_ms in ((300_000, 300_000), (300_000, 1_800_000, 1_800_000), (300_000, 310_000)):
+        assert found(timeouts(*values_ms), Kind.REBALANCE_TIMEOUT) is None
