@@ -77,7 +77,7 @@ def stop_effects(bounds: tuple[int, int | None]) -> list[Effect]:
             measure="stopped_ms",
             least=bounds[0],
             most=bounds[1],
-            how="the lengths of these rebalances: at least what records and answers of the brokers prove, at most the time "
-            "since the group's last record, or since the oldest of the last commits of its partitions",
+            how="the lengths of these rebalances: at least what records and answers of the brokers prove, at most the "
+            "time since the group's last record, or since the oldest of the last commits of its partitions",
         )
     ]
