@@ -109,3 +109,11 @@ def test_which_groups(capture: Path) -> None:
         refused = invoke("advise", "--from-file", capture, *words)
         assert refused.exit_code == 2
         assert "Give either GROUP, which may be a glob, or --all-groups." in refused.stderr
+
+
+def test_the_time_before(capture: Path) -> None:
+    """Where the log reaches back so far, the deployments of as long a time before stand beside them."""
+    words = ("advise", "--from-file", capture, "--all-groups", "--since", "20m")
+    sums = json.loads(invoke(*words, "-o", "json").stdout)[0]
+    assert (sums["deployments"], sums["before"], sums["stopped_before_ms"][0] > 0) == (2, 2, True)
+    assert ". In the time before: 2, " in invoke(*words).stdout.replace("\n", " ")
