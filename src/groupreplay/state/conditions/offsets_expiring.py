@@ -23,7 +23,7 @@ from groupreplay.state.events.event import Assumed, AssumedRelease, Evidence, Pa
 from groupreplay.state.events.offset_events import ExpiryRule, RuleBase, Unclear
 from groupreplay.state.phrases import Data
 from groupreplay.state.replay import retention
-from groupreplay.state.replay.group_summary import is_significant
+from groupreplay.state.replay.group_summary import is_significant, significant_ms
 from groupreplay.state.snapshot.partitions import by_topic
 
 _DAY_MS: Final = 24 * 3_600_000
@@ -148,6 +148,9 @@ class OffsetsExpiringDetector(GroupDetector):
             first_later = retention.first(due[~soon])
             detections.append(self._expiring(view, due, soon, limit_ms))
         times = [] if first_later is None else [first_later - limit_ms]
+        matters_ms = significant_ms(view.snapshot, view.context.policy.of(view.group_id))
+        if detections and matters_ms is not None and matters_ms > view.now_ms:
+            times.append(matters_ms)
         if retention.is_unclear(view.group, view.context.broker_release):
             unclear, next_ms = self._unclear(view, due, limit_ms)
             detections += unclear
