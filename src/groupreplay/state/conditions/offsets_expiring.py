@@ -155,11 +155,12 @@ class OffsetsExpiringDetector(GroupDetector):
             unclear, next_ms = self._unclear(view, due, limit_ms)
             detections += unclear
             times += [] if next_ms is None else [next_ms]
-        if not times:
-            return Evaluation(tuple(detections))
-        # Commits move the deadline without an evaluation; one that comes too early costs little.
+        if not times and not detections:
+            return QUIET
+        # Commits move the deadline without an evaluation; one that comes too early costs little. What holds ends
+        # when the retention was made longer.
         again_ms = view.now_ms + _pause_ms(view.group_id, max(_DAY_MS, retention_ms // _EVALUATIONS))
-        return Evaluation(tuple(detections), min(*times, again_ms))
+        return Evaluation(tuple(detections), min([*times, again_ms]))
 
     def _unclear(
         self, view: GroupView, sure: retention.Times | None, limit_ms: int
