@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from groupreplay.state import Context, Event, Group, Observations
-from groupreplay.state.conditions.agenda import Agenda
 from groupreplay.state.conditions.condition import Condition
-from groupreplay.state.conditions.detection import GroupDetector
 from groupreplay.state.conditions.rebalance_stuck import RebalanceStuck
 from groupreplay.state.output.envelope import cloud_event
 from groupreplay.state.policy.rules import Policy
 from groupreplay.state.snapshot.observations import Probe
 from support.histories.builders import CONTEXT, GROUP, Raw, observed
+from support.histories.evaluations import all_always
 from support.histories.probed import probe
 from support.histories.strategies import WrittenLog, histories, logs
 
@@ -161,19 +157,6 @@ def test_ids_are_unique(records: list[Raw], data: st.DataObject) -> None:
     events, _ = at_once(records, data.draw(probes_of(records)), PROBING)
     ids = [cloud_event(event, PROBING, event.time_ms).id for event in events]
     assert len(set(ids)) == len(ids)
-
-
-@contextmanager
-def all_always() -> Iterator[None]:
-    """Every detector is due in every evaluation."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Agenda, "_due", every_detector)
-        yield
-
-
-def every_detector(agenda: Agenda, _now_ms: int) -> list[GroupDetector]:
-    """In place of ``Agenda._due``."""
-    return list(agenda._detectors.detectors)
 
 
 @given(histories(), st.data())

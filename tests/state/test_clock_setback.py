@@ -169,6 +169,13 @@ def test_no_time_is_left_ahead() -> None:
     assert msgspec.json.decode(condition.condition) == {"since_ms": BACK_MS}
 
 
+def test_conditions_are_evaluated_then() -> None:
+    """Also if no detector waits for a time: what holds may rest on what was forgotten."""
+    snapshot = GroupSnapshot()
+    set_back(snapshot, Offsets(), BACK_MS)
+    assert snapshot.conditions.next_evaluation_ms == BACK_MS
+
+
 def test_what_is_earlier_stays() -> None:
     """A clock that goes back to a moment after everything that is remembered changes nothing."""
     snapshot, former = everything(), everything()

@@ -44,7 +44,7 @@ class Event:
     """One event. ``json`` is the CloudEvent as the command prints it and the job writes it; ``data`` is its content.
 
     ``type`` is the CloudEvents type, ``severity`` is ``INFO``, ``WARN`` or ``ERROR``; ``group`` is None for an event
-    about records that no group can be named for.
+    of the job, or about records that no group can be named for.
     """
 
     id: str

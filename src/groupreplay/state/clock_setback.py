@@ -45,8 +45,8 @@ def set_back(snapshot: GroupSnapshot, offsets: Offsets, at_ms: int) -> None:
         _forget(snapshot.slot_history, at_ms)
     for active in snapshot.conditions.active.values():
         active.condition = _begun(active.condition, at_ms)
-    if snapshot.conditions.next_evaluation_ms is not None:
-        snapshot.conditions.next_evaluation_ms = at_ms
+    # Also if no detector waits for a time: a condition may rest on what was forgotten.
+    snapshot.conditions.next_evaluation_ms = at_ms
 
 
 def _earlier(remembered_ms: int | None, at_ms: int) -> int | None:

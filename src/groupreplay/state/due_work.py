@@ -50,18 +50,18 @@ _MINUTE_MS: Final = 60_000
 
 
 def is_due_after_commits(
-    conditions: Conditions, commits: Extent, before_ms: int, ended: Collection[str], *, grown: bool
+    conditions: Conditions, commits: Extent, before_ms: int, ended: Collection[str], *, nearer: bool
 ) -> bool:
     """Whether conditions are evaluated after commits. Detectors use their intervals, and are not asked each time.
 
     ``before_ms`` is the time of the record before them; ``ended`` are names of conditions that commits can end;
-    ``grown``: a partition had no offset before. A batch may end between the commits of one request: what follows the
-    evaluated ones at the same moment is evaluated with them.
+    ``nearer``: a deadline may be earlier than before. A batch may end between the commits of one request: what follows
+    the evaluated ones at the same moment is evaluated with them.
     """
     return (
         before_ms // _MINUTE_MS != commits.last_ms // _MINUTE_MS
         or (conditions.after_commits and before_ms == commits.first_ms)
-        or grown
+        or nearer
         or commits.expires
         or conditions.next_evaluation_ms is None
         or any(key.kind in ended for key in conditions.active)

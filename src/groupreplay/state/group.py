@@ -248,7 +248,7 @@ class Group:
         # Work that became due between these commits is done before their effect on conditions.
         events += self._do_due(extent.last_ms)
         conditions.after_commits = is_due_after_commits(
-            conditions, extent, before_ms, self._detectors.on_commits, grown=applied.grown
+            conditions, extent, before_ms, self._detectors.on_commits, nearer=applied.nearer
         )
         if conditions.after_commits:
             self._evaluate(self._report(run.partition, extent.last_offset, extent.last_ms), is_open=True)

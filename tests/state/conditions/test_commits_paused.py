@@ -50,6 +50,15 @@ def told(history: list[Raw], until: int, context: Context = CONTEXT) -> list[Eve
     return found
 
 
+def test_a_group_that_becomes_regular_within_a_minute() -> None:
+    """A program was not when it was evaluated last; its later commits are of that minute, then there are none."""
+    seconds = [*range(21), 40, 60, *range(61, 111)]
+    history = [commit("t", 0, second, at=START + second * 1_000) for second in seconds]
+    (firing,) = told(history, START + 10 * MINUTE)
+    check(firing.fact, status="firing", since_ms=START + 110_000, usual_gap_ms=1_024)
+    assert firing.time_ms == START + 230_001
+
+
 def test_a_pause_from_beginning_to_end() -> None:
     """The question of a night: no commits from 00:01 to 00:06:36, usually every five seconds."""
     history = [*BEGIN, *MINUTE_OF_COMMITS, *beat((0, 1), 6 * MINUTE, 7 * MINUTE)]

@@ -28,7 +28,8 @@ from support.histories.builders import (
 )
 from support.histories.modern_builders import first_join, left, operation
 
-HOUR = 3_600_000
+MINUTE = 60_000
+HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 WEEK = replace(CONTEXT, retention_ms=7 * DAY)
 MISSED = replace(WEEK, policy=Policy(groups=(GroupRule(groups="*", matters=True),)))
@@ -208,6 +209,53 @@ def test_a_shorter_retention_is_noticed() -> None:
     assert (again.next_deadline_ms() or 0) <= 2 * HOUR + DAY
     (event,) = [one for one in again.expire(2 * DAY) if isinstance(one.fact, OffsetsExpiring)]
     assert event.fact.deadline_ms == HOUR + 2 * DAY
+
+
+def test_a_longer_retention_is_noticed() -> None:
+    """It ends what was told of every offset of the group: a day later at the latest, without any record."""
+    group = Group(GROUP, WEEK)
+    (event,) = told(group, EMPTY, HOUR + 6 * DAY)
+    longer = replace(WEEK, retention_ms=30 * DAY)
+    again = Group.from_snapshot(GROUP, longer, group.snapshot())
+    assert (again.next_deadline_ms() or 0) <= event.time_ms + DAY
+    (over,) = [one for one in again.expire(8 * DAY) if isinstance(one.fact, OffsetsExpiring)]
+    check(over.fact, status="resolved", deadline_ms=HOUR + 7 * DAY)
+
+
+def test_a_group_that_begins_to_matter_near_expiry() -> None:
+    """It comes back from Empty within its first day: a warning when the day is over, not at the next daily look."""
+    day = replace(WEEK, retention_ms=DAY)
+    history = [
+        generation(1, member("a", [0]), at=1_000),
+        commit("t", 0, 5, at=2_000),
+        emptied(2, at=3_000),
+        generation(3, member("a", [0]), at=4_000),
+        emptied(4, at=5_000),
+    ]
+    events = told(Group(GROUP, day), history, 5_000 + 3 * DAY)
+    assert [(event.time_ms, event.severity, event.fact.matters) for event in events] == [  # type: ignore[attr-defined]
+        (5_000 + DAY - DAY // 10, Severity.INFO, False),
+        (1_000 + DAY, Severity.WARN, True),
+    ]
+
+
+def test_a_first_commit_near_expiry() -> None:
+    """The group is Empty for longer than the retention: it is told when the moment of the commit is over."""
+    begin = HOUR + 9 * DAY
+    group = Group(GROUP, MISSED)
+    assert told(group, [generation(1, member("a", [0]), at=1), emptied(2, at=HOUR)], begin - 1) == []
+    (event,) = told(group, [commit("t", 0, 5, at=begin)], begin + 1, first=900)
+    assert (event.time_ms, event.fact.status) == (begin + 1, "firing")  # type: ignore[attr-defined]
+
+
+def test_a_commit_that_is_dated_back() -> None:
+    """Its deadline is earlier than that of the commit before it, which was in the same minute."""
+    begin = HOUR + MINUTE
+    group = Group(GROUP, WEEK)
+    assert told(group, [commit("t", 0, 5, at=begin)], begin) == []
+    dated = commit("t", 0, 6, at=begin + 1_000, commit_at=begin - 7 * DAY)
+    events = told(group, [dated], begin + DAY, first=900)
+    assert [(event.fact.status, event.time_ms) for event in events] == [("firing", begin + 1_001)]  # type: ignore[attr-defined]
 
 
 def test_thousands_of_groups_that_nobody_misses() -> None:

@@ -19,6 +19,7 @@ from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage
 from groupreplay.streaming.engine import live
 from groupreplay.streaming.engine import replay as replay_module
+from groupreplay.streaming.engine.group_choice import GroupChoice
 from groupreplay.streaming.engine.packing.pack import packed_rows
 from groupreplay.streaming.engine.replay import EventHead, EventTally, Filter, Replay, events_in_order
 from groupreplay.streaming.sources.capture import read_captures
@@ -196,6 +197,21 @@ def test_probes_take_their_place_between_the_records(tmp_path: Path) -> None:
     assert told(replayed(write_capture(tmp_path / "b.parquet", raw(BLOCKED))))[3:] == [
         ("05.000", "g", "rebalance.completed.v1")
     ]
+
+
+def test_what_the_job_says_of_itself(tmp_path: Path) -> None:
+    """It is of no group: a choice of groups leaves it out, and one without any text is no choice."""
+    path = write_capture(tmp_path / "a.parquet", raw(BLOCKED), probes=stuck())
+    context = Context(cluster_id=CLUSTER_ID, era=ERA, probing=True)
+    found = {
+        patterns: [
+            event["type"]
+            for event in replayed(path, Replay(context, GroupChoice(patterns)))
+            if event["type"].startswith("groupreplay.job.")
+        ]
+        for patterns in ((), ("*",), ("g",))
+    }
+    assert found == {(): ["groupreplay.job.blind.v1"], ("*",): [], ("g",): []}
 
 
 def test_clocks_of_coordinators_in_a_replay(tmp_path: Path) -> None:

@@ -34,6 +34,7 @@ from groupreplay.state import (
     GroupRecord,
     Observations,
 )
+from groupreplay.state.plausible_times import SETBACK_MS
 from groupreplay.state.snapshot.commit_intervals import BUCKETS, RHYTHM, SPAN_MS
 from groupreplay.state.snapshot.observations import REST_MS, SILENCE_MS
 
@@ -159,7 +160,7 @@ def observed(records: Sequence[Raw], *, seen_to: int | None = None) -> Observati
             request = [one for one in run if one.at == raw.at]
             items += [_run(run[: len(run) - len(request)])] if len(run) > len(request) else []
             run = request
-        if run and (not is_commit or raw.at - run[-1].at >= SILENCE_MS):
+        if run and (not is_commit or not -SETBACK_MS <= raw.at - run[-1].at < SILENCE_MS):
             items.append(_run(run))
             run = []
         if is_commit:

@@ -107,12 +107,10 @@ class CommitsPausedDetector(GroupDetector):
             return QUIET
         since_ms = max(view.offsets.newest_commit_ms() or 0, view.snapshot.activity.staffed_ms)
         gaps = known_gaps(view, self.commits)
-        if gaps is None:
-            # A young group may yet get a usual gap: commits make no evaluation.
+        if gaps is None or not are_regular(view, gaps):
+            # They may yet be known and regular: commits make no evaluation.
             first_ms = since_ms + (self.threshold_ms or self.least_ms) + 1
             return Evaluation(next_ms=first_ms) if first_ms > view.now_ms else QUIET
-        if not are_regular(view, gaps):
-            return QUIET
         limit_ms = self.threshold_ms or max(self.of_gap * gaps.gap_ms, self.least_ms)
         if view.now_ms > since_ms + limit_ms:
             return Evaluation([self._paused(view, since_ms, limit_ms, gaps.gap_ms)])

@@ -23,7 +23,7 @@ from groupreplay.state.events.event import Assumed, AssumedRelease, Evidence, Pa
 from groupreplay.state.events.offset_events import ExpiryRule, RuleBase, Unclear
 from groupreplay.state.phrases import Data
 from groupreplay.state.replay import retention
-from groupreplay.state.replay.group_summary import is_significant
+from groupreplay.state.replay.group_summary import is_significant, significant_ms
 from groupreplay.state.snapshot.partitions import by_topic
 
 _DAY_MS: Final = 24 * 3_600_000
@@ -148,15 +148,19 @@ class OffsetsExpiringDetector(GroupDetector):
             first_later = retention.first(due[~soon])
             detections.append(self._expiring(view, due, soon, limit_ms))
         times = [] if first_later is None else [first_later - limit_ms]
+        matters_ms = significant_ms(view.snapshot, view.context.policy.of(view.group_id))
+        if detections and matters_ms is not None and matters_ms > view.now_ms:
+            times.append(matters_ms)
         if retention.is_unclear(view.group, view.context.broker_release):
             unclear, next_ms = self._unclear(view, due, limit_ms)
             detections += unclear
             times += [] if next_ms is None else [next_ms]
-        if not times:
-            return Evaluation(tuple(detections))
-        # Commits move the deadline without an evaluation; one that comes too early costs little.
+        if not times and not detections:
+            return QUIET
+        # Commits move the deadline without an evaluation; one that comes too early costs little. What holds ends
+        # when the retention was made longer.
         again_ms = view.now_ms + _pause_ms(view.group_id, max(_DAY_MS, retention_ms // _EVALUATIONS))
-        return Evaluation(tuple(detections), min(*times, again_ms))
+        return Evaluation(tuple(detections), min([*times, again_ms]))
 
     def _unclear(
         self, view: GroupView, sure: retention.Times | None, limit_ms: int

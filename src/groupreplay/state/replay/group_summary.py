@@ -61,9 +61,22 @@ def is_significant(snapshot: GroupSnapshot, rules: Rules, now_ms: int) -> bool:
     if rules.matters is not None:
         return rules.matters
     activity = snapshot.activity
-    if snapshot.group.simple and not activity.peopled:
+    if _has_own_program(snapshot):
         return activity.commits >= _COMMITS * max(1, activity.widest)
-    return activity.returns > 0 and now_ms - activity.born_ms >= _LONG_LIVED_MS
+    of_age_ms = significant_ms(snapshot, rules)
+    return of_age_ms is not None and now_ms >= of_age_ms
+
+
+def significant_ms(snapshot: GroupSnapshot, rules: Rules) -> int | None:
+    """From when on the group is significant because of its age; None: its age decides nothing."""
+    if rules.matters is not None or _has_own_program(snapshot) or not snapshot.activity.returns:
+        return None
+    return snapshot.activity.born_ms + _LONG_LIVED_MS
+
+
+def _has_own_program(snapshot: GroupSnapshot) -> bool:
+    """Whether a program commits for a group that never had members."""
+    return snapshot.group.simple and not snapshot.activity.peopled
 
 
 class LastSign(NamedTuple):

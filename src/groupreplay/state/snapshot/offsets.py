@@ -55,7 +55,8 @@ class Applied:
 
     ``fallen`` are rows of the run whose first commit was below the known offset (``old_offsets``), ``recreated``
     topics with another id than before; ``new_rows`` are rows of partitions that had no offset before. ``steps`` are
-    the first commits of the run that are steps from the known offset, if they were asked for.
+    the first commits of the run that are steps from the known offset, if they were asked for. ``dated_back``: the
+    last commit of a partition has an earlier time than the known one.
     """
 
     fallen: list[int]
@@ -63,11 +64,12 @@ class Applied:
     recreated: frozenset[str]
     new_rows: list[int]
     steps: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, STEPS))
+    dated_back: bool = False
 
     @property
-    def grown(self) -> bool:
-        """Whether a partition had no offset before."""
-        return bool(self.new_rows)
+    def nearer(self) -> bool:
+        """Whether the first deadline of an offset may be earlier than before: of a new one, or one dated back."""
+        return bool(self.new_rows) or self.dated_back
 
 
 def _keys(topics: npt.NDArray[Any], partitions: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
@@ -122,10 +124,12 @@ class Offsets:
         at, found, newer = self._find(keys, run.rows["log_offset"][order])
         fallen: list[int] = []
         old_offsets: list[int] = []
-        steps = np.zeros(0, STEPS)
+        steps, dated_back = np.zeros(0, STEPS), False
         if steps_from is not None:
             steps = self._steps(run, at[newer], order[newer], steps_from)
         if newer.any():
+            committed_ms = run.rows["commit_timestamp_ms"][order[newer]]
+            dated_back = bool((committed_ms < self.rows["commit_timestamp_ms"][at[newer]]).any())
             fallen, old_offsets = self._move_on(run, at[newer], order[newer], number)
         missing = ~found
         new_rows: list[int] = order[missing].tolist()
@@ -133,7 +137,7 @@ class Offsets:
             self._insert(keys[missing], run, order[missing], number)
         taken = newer | missing
         self._take_sparse(run, keys[taken], order[taken])
-        return Applied(fallen, old_offsets, recreated, new_rows, steps)
+        return Applied(fallen, old_offsets, recreated, new_rows, steps, dated_back)
 
     def _steps(
         self, run: CommitRun, at: npt.NDArray[np.intp], source: npt.NDArray[np.intp], place: int
@@ -388,12 +392,5 @@ class Offsets:
             raise DamagedStateError(
                 f"snapshot with a damaged table of offsets: {len(moved)} moves, {len(rows)} rows"
             )
-        return cls(
-            snapshot.topics,
-            rows,
-            snapshot.metadata,
-            snapshot.expire_timestamps_ms,
-            snapshot.topic_ids,
-            moved,
-            rhythm,
-        )
+        sparse = (snapshot.metadata, snapshot.expire_timestamps_ms, snapshot.topic_ids)
+        return cls(snapshot.topics, rows, *sparse, moved, rhythm)

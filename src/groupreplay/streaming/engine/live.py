@@ -22,6 +22,7 @@ from groupreplay.streaming.contract.log import numbers
 from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.engine import quarantine
 from groupreplay.streaming.engine.advance import advance
+from groupreplay.streaming.engine.group_choice import GroupChoice
 from groupreplay.streaming.engine.packing.pack import INPUT_COLUMNS as RECORD_COLUMNS
 from groupreplay.streaming.engine.packing.pack import packed_rows
 from groupreplay.streaming.engine.packing.record_times import Horizons
@@ -30,6 +31,7 @@ from groupreplay.streaming.engine.wire import (
     BAD_RECORDS_TAG,
     DOCUMENT_WANTED,
     GROUP_TAG,
+    JOB_TAG,
     PackedDocumentRequest,
     PackedItem,
     packed_groups,
@@ -72,6 +74,8 @@ class Live:
         self._until_ms = until_ms
         #: The ids of the selected groups; None: all.
         self.only = groups
+        # What the job says of itself belongs to no group: a choice without any text leaves nothing out.
+        self._selects_all = groups is None or (isinstance(groups, GroupChoice) and not groups.patterns)
         self._wanted_keys: dict[bytes, bool] = {}
         self._horizons = Horizons(otherwise_ms)
         self._blobs: dict[bytes, bytes] = {}
@@ -171,7 +175,7 @@ class Live:
         return self.only is None or group_id in self.only
 
     def _wanted(self, rows: Iterable[tuple[list[bytes], list[bytes]]]) -> Iterator[tuple[bytes, bytes]]:
-        """(key, packed) of the selected groups and of bad records."""
+        """(key, packed) of the selected groups, of bad records, and of the job if all groups are selected."""
         for pair in chain.from_iterable(zip(*columns, strict=True) for columns in rows):
             if self.only is None or self._wants_key(pair[0]):
                 yield pair
@@ -180,9 +184,10 @@ class Live:
         found = self._wanted_keys.get(key)
         if found is None:
             is_group = key.startswith(GROUP_TAG)
-            found = (
-                self.wants(key[len(GROUP_TAG) :].decode()) if is_group else key.startswith(BAD_RECORDS_TAG)
-            )
+            if is_group:
+                found = self.wants(key[len(GROUP_TAG) :].decode())
+            else:
+                found = key.startswith(BAD_RECORDS_TAG) or (key == JOB_TAG and self._selects_all)
             self._wanted_keys[key] = found
         return found
 

@@ -1,0 +1,53 @@
+"""The reference for detectors that are evaluated when they are due: all of them, always.
+
+Every detector in every evaluation, and evaluations also at moments at which nothing has happened. Such a moment shows
+what only the passing of time has changed, and no detector has announced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from groupreplay.state.conditions.agenda import Agenda
+from groupreplay.state.conditions.detection import GroupDetector, GroupView
+
+
+@contextmanager
+def all_always(step_ms: int | None = None) -> Iterator[None]:
+    """Every detector is due in every evaluation, and the next one is at most ``step_ms`` later (None: as usual)."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Agenda, "_due", _every_detector)
+        if step_ms is not None:
+            patch.setattr(Agenda, "evaluate", _noting_the_time(Agenda.evaluate))
+            patch.setattr(Agenda, "next_ms", _within(Agenda.next_ms, step_ms))
+        yield
+
+
+def _every_detector(agenda: Agenda, _now_ms: int) -> list[GroupDetector]:
+    """In place of ``Agenda._due``."""
+    return list(agenda._detectors.detectors)
+
+
+def _noting_the_time(evaluate: Callable[..., Any]) -> Callable[..., Any]:
+    """In place of ``Agenda.evaluate``."""
+
+    def evaluated(agenda: Agenda, view: GroupView, only: Collection[str] | None) -> Any:
+        agenda.evaluated_ms = view.now_ms  # type: ignore[attr-defined]
+        return evaluate(agenda, view, only)
+
+    return evaluated
+
+
+def _within(next_ms: Callable[[Agenda], int | None], step_ms: int) -> Callable[[Agenda], int]:
+    """In place of ``Agenda.next_ms``."""
+
+    def sooner(agenda: Agenda) -> int:
+        latest_ms: int = agenda.evaluated_ms + step_ms  # type: ignore[attr-defined]
+        due_ms = next_ms(agenda)
+        return latest_ms if due_ms is None else min(due_ms, latest_ms)
+
+    return sooner
