@@ -1,0 +1,269 @@
+"""What the clients did, from what is recorded of them, with bounds for the times that no record has.
+
+A classic generation shows when its join phase ended, not when it began: members notice a rebalance with their next
+heartbeat, so that it began up to one interval before; earlier if the commits before each join show it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from statistics import median
+from typing import Final
+
+from groupreplay.timeline.whatif.lineages import Lineages
+from groupreplay.timeline.whatif.recorded import (
+    CommitTimes,
+    Generation,
+    Place,
+    Recorded,
+    RecordedMember,
+    Replacement,
+)
+
+#: A silence up to so long is no wait for a member.
+_NO_WAIT_MS: Final = 1_500
+#: A member that commits nothing for so many usual times, and for so long, has hung.
+_HANG_OF_USUAL: Final = 3
+_SHORTEST_HANG_MS: Final = 15_000
+#: A regular commit is sought within so many usual times, which may differ by this share.
+_REGULAR_WITHIN: Final = 4
+_REGULAR_SLACK: Final = 0.02
+#: A group of which half of the rebalances follow a commit within this share of the usual time commits before joining.
+_BEFORE_JOINING: Final = 0.25
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Departure:
+    """A client that was a member, and is none of the next generation. ``reason``: as ``member.left`` has it.
+
+    ``last_ms``: the last commit of its partitions; None: it had none.
+    """
+
+    client: int
+    reason: str
+    last_ms: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrival:
+    """A client that becomes a member; ``resumes``: its process is there, and had hung.
+
+    ``commit_ms``: one of its regular commits, which follow its start at the usual time; None: it has none.
+    """
+
+    client: int
+    resumes: bool = False
+    commit_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """One change of the members: who left and who came. ``joined_ms``: the end of the join phase.
+
+    ``stays``: members before and after. ``waited_ms``: the rebalance waited so long for a member, at least.
+    """
+
+    joined_ms: int
+    stays: int
+    waited_ms: int
+    departures: tuple[Departure, ...]
+    arrivals: tuple[Arrival, ...]
+
+    @property
+    def is_first(self) -> bool:
+        """Whether the group was empty."""
+        return not self.stays and not self.departures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StaticRestart:
+    """A static member that was away, and back before its session ended."""
+
+    client: int
+    last_ms: int | None
+    back_ms: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientHang:
+    """A member that did not poll: its last commit before, and its first one after.
+
+    ``joins``: not a commit was next, but the end of a join phase that had waited for it.
+    """
+
+    client: int
+    last_ms: int
+    next_ms: int
+    joins: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moments:
+    """All that the clients of a history did. ``first``: the clients of the first generation.
+
+    ``before_joining``: they commit before each join.
+    """
+
+    first: tuple[Arrival, ...]
+    turns: tuple[Turn, ...]
+    restarts: tuple[StaticRestart, ...]
+    hangs: tuple[ClientHang, ...]
+    before_joining: bool
+    lineages: Lineages
+
+
+def moments(recorded: Recorded) -> Moments:
+    """What the clients did."""
+    lineages = Lineages.of(recorded)
+    before_joining = _commits_before_joining(recorded)
+    reader = _Reader(recorded, lineages, before_joining)
+    turns, restarts, waiting = reader.read()
+    return Moments(
+        first=tuple(sorted(reader.first(), key=lambda arrival: arrival.client)),
+        turns=tuple(turns),
+        restarts=tuple(restarts),
+        hangs=(*waiting, *_hangs(recorded, lineages)),
+        before_joining=before_joining,
+        lineages=lineages,
+    )
+
+
+def _commits_before_joining(recorded: Recorded) -> bool:
+    silences = [each.silent_ms for each in recorded.generations if each.silent_ms is not None]
+    return bool(silences) and median(silences) <= _BEFORE_JOINING * recorded.commits.interval_ms
+
+
+@dataclass(slots=True)
+class _Reader:
+    recorded: Recorded
+    lineages: Lineages
+    before_joining: bool
+
+    def read(self) -> tuple[list[Turn], list[StaticRestart], list[ClientHang]]:
+        """The changes after the first generation, and the members that rebalances waited for."""
+        turns, restarts, hangs = list[Turn](), list[StaticRestart](), list[ClientHang]()
+        hanging, members = set[int](), dict(self.recorded.generations[0].members)
+        for change in self.recorded.changes[1:]:
+            if isinstance(change, Replacement):
+                if (member := members.pop(change.old_member_id, None)) is not None:
+                    client = self.lineages.client_of[change.new_member_id]
+                    last_ms = self.recorded.commits.last_ms(member.places, change.at_ms)
+                    restarts.append(StaticRestart(client=client, last_ms=last_ms, back_ms=change.at_ms))
+                    members[change.new_member_id] = member
+                continue
+            turn = self._turn(members, change, hanging)
+            turns += [] if turn is None else [turn]
+            hang = self._waiting(members, change, turn)
+            hangs += [] if hang is None else [hang]
+            members = dict(change.members)
+        return turns, restarts, hangs
+
+    def first(self) -> Iterator[Arrival]:
+        """The clients of the first generation."""
+        generation = self.recorded.generations[0]
+        for member_id, member in generation.members.items():
+            client = self.lineages.client_of[member_id]
+            yield Arrival(client=client, commit_ms=self._regular_ms(member, generation))
+
+    def _regular_ms(self, member: RecordedMember, generation: Generation) -> int | None:
+        """The first commit of a member that another one follows after the usual time."""
+        usual_ms = self.recorded.commits.interval_ms
+        until_ms = generation.at_ms + _REGULAR_WITHIN * usual_ms
+        times = self.recorded.commits.between(member.places, generation.at_ms, until_ms)
+        slack_ms = max(usual_ms * _REGULAR_SLACK, 2)
+        pairs = (
+            before for before, after in combinations(times, 2) if abs(after - before - usual_ms) <= slack_ms
+        )
+        return next(pairs, None)
+
+    def _turn(
+        self, members: Mapping[str, RecordedMember], after: Generation, hanging: set[int]
+    ) -> Turn | None:
+        """The change from these members to a generation; None: it has the same ones.
+
+        ``hanging``: clients that left because they hung, and have not come back yet.
+        """
+        waited_ms = self._waited_ms(after)
+        departures = tuple(
+            self._departure(member, after, waited_ms)
+            for member_id, member in members.items()
+            if member_id not in after.members
+        )
+        hanging |= {each.client for each in departures if each.reason in _HANGS}
+        arrivals = list[Arrival]()
+        for member_id in after.members.keys() - members.keys():
+            client = self.lineages.client_of[member_id]
+            commit_ms = self._regular_ms(after.members[member_id], after)
+            arrivals.append(Arrival(client=client, resumes=client in hanging, commit_ms=commit_ms))
+            hanging.discard(client)
+        if not departures and not arrivals:
+            return None
+        return Turn(
+            joined_ms=after.joined_ms,
+            stays=len(members.keys() & after.members.keys()),
+            waited_ms=waited_ms,
+            departures=departures,
+            arrivals=tuple(sorted(arrivals, key=lambda arrival: arrival.client)),
+        )
+
+    def _departure(self, member: RecordedMember, after: Generation, waited_ms: int) -> Departure:
+        """A member that left; one that was started again within a rebalance has no reason of its own."""
+        reason = self.recorded.reasons.get(member.member_id)
+        return Departure(
+            client=self.lineages.client_of[member.member_id],
+            reason=reason or ("session_timeout" if waited_ms else "left"),
+            last_ms=self.recorded.commits.last_ms(member.places, after.joined_ms),
+        )
+
+    def _waiting(
+        self, members: Mapping[str, RecordedMember], after: Generation, turn: Turn | None
+    ) -> ClientHang | None:
+        """The member that a rebalance waited for, which stayed: the first one that committed nothing more."""
+        gone = () if turn is None else turn.departures
+        if not self._waited_ms(after) or any(each.reason != "left" for each in gone):
+            return None
+        lasts = [
+            (last_ms, self.lineages.client_of[member_id])
+            for member_id, member in members.items()
+            if member_id in after.members
+            and (last_ms := self.recorded.commits.last_ms(member.places, after.joined_ms)) is not None
+        ]
+        if not lasts:
+            return None
+        last_ms, client = min(lasts)
+        return ClientHang(client=client, last_ms=last_ms, next_ms=after.joined_ms, joins=True)
+
+    def _waited_ms(self, after: Generation) -> int:
+        """How long the rebalance waited: without commits, which members make before they join."""
+        silent_ms = after.silent_ms or 0
+        slack_ms = _NO_WAIT_MS if self.before_joining else 2 * self.recorded.commits.interval_ms
+        return silent_ms if silent_ms > slack_ms else 0
+
+
+#: A client that leaves for these reasons is there still.
+_HANGS: Final = frozenset({"poll_timeout", "rebalance_timeout"})
+
+
+def _hangs(recorded: Recorded, lineages: Lineages) -> Iterator[ClientHang]:
+    """Members that committed nothing for long between two rebalances, although they stayed."""
+    least_ms = max(_HANG_OF_USUAL * recorded.commits.interval_ms, _SHORTEST_HANG_MS)
+    generations = [change for change in recorded.changes if isinstance(change, Generation)]
+    for number, generation in enumerate(generations):
+        after = generations[number + 1] if number + 1 < len(generations) else None
+        until_ms = recorded.end_ms if after is None else after.joined_ms - (after.silent_ms or 0)
+        for member_id, member in generation.members.items():
+            if after is None or member_id in after.members:
+                client, span = lineages.client_of[member_id], (generation.at_ms, until_ms)
+                yield from _hangs_of(recorded.commits, client, member.places, span, least_ms)
+
+
+def _hangs_of(
+    commits: CommitTimes, client: int, places: frozenset[Place], span: tuple[int, int], least_ms: int
+) -> Iterator[ClientHang]:
+    since_ms, until_ms = span
+    times = commits.between(places, since_ms, until_ms)
+    for last_ms, next_ms in pairwise(times):
+        if next_ms - last_ms > least_ms:
+            yield ClientHang(client=client, last_ms=last_ms, next_ms=next_ms)
