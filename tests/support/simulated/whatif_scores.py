@@ -106,7 +106,7 @@ class Score:
 
 def scenario(kind: Kind, *, after: bool) -> Scenario:
     """The group with the settings of one side."""
-    client = {_STRATEGY: ("range",), "auto.commit.interval.ms": 5_000, **kind.before}
+    client = {_STRATEGY: ("range",), "auto.commit.interval.ms": 10_000, **kind.before}
     return Scenario(
         name="whatif",
         client={**client, **(kind.after if after else {})},
@@ -144,7 +144,9 @@ def history(kind: Kind, seed: int, *, after: bool) -> tuple[GroupHistory, Contex
     return next(iter(histories.values())), context
 
 
-def scores(kinds: Sequence[Kind], seeds: Sequence[int], draws: int) -> Iterator[tuple[Kind, dict[Cost, Score]]]:
+def scores(
+    kinds: Sequence[Kind], seeds: Sequence[int], draws: int
+) -> Iterator[tuple[Kind, dict[Cost, Score]]]:
     """The scores of each kind over these seeds."""
     for kind in kinds:
         found = {cost: Score() for cost in Cost}
@@ -170,7 +172,9 @@ def _add(found: Mapping[Cost, Score], kind: Kind, seed: int, draws: int) -> None
         score, true = found[each.cost], truth[each.cost]
         if each.other is None:
             score.refused += 1
-            score.wrong.append(f"{kind.name} {seed} {each.cost.value}: recorded {each.recorded}, {each.played}")
+            score.wrong.append(
+                f"{kind.name} {seed} {each.cost.value}: recorded {each.recorded}, {each.played}"
+            )
             continue
         score.answered += 1
         held = each.other.least <= true <= each.other.most

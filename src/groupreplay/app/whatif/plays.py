@@ -1,4 +1,4 @@
-"""Plays of a history: the model's coordinator and clients, from one draw of what the log does not show to its records."""
+"""Plays of a history: from one draw of what the log does not show to the records of the model's coordinator."""
 
 from __future__ import annotations
 
@@ -40,9 +40,7 @@ class Plays:
         names = [f"{self.inputs.group_id}-{number}" for number in range(self.draws)]
         rows = Rows("whatif", "whatif", self._batches(names, settings, progress))
         histories, _ = group_histories(rows, _context(names, settings), None, end_ms=self.inputs.end_ms)
-        return [
-            costs(histories[name], self.inputs.begin_ms, self.inputs.interval_ms) for name in names
-        ]
+        return [costs(histories[name], self.inputs.begin_ms, self.inputs.interval_ms) for name in names]
 
     def _batches(
         self, names: Sequence[str], settings: PlaySettings, progress: ProgressCallback

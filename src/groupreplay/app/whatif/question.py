@@ -30,7 +30,9 @@ def asked_settings(properties: Mapping[str, str], flag: str) -> dict[str, Settin
     for name, text in properties.items():
         if name not in ASKED:
             raise unusable(
-                f"unknown setting {name!r}", flag, f"{did_you_mean(name, ASKED)}known here: {', '.join(ASKED)}"
+                f"unknown setting {name!r}",
+                flag,
+                f"{did_you_mean(name, ASKED)}known here: {', '.join(ASKED)}",
             )
         try:
             values[name] = ASKED[name].parsed(text)
@@ -118,7 +120,5 @@ def _need_effect(changed: Mapping[str, SettingValue], protocol: str) -> None:
     """Raises ``GroupReplayError`` if a setting has no effect in the protocol of the play."""
     for name in changed:
         if protocol not in ASKED[name].protocols:
-            other = ASKED[name].protocols[0]
-            raise unusable(
-                f"{name} has no effect in the {protocol} protocol", "--set", f"add --set {PROTOCOL}={other}, or leave it out"
-            )
+            fix = f"add --set {PROTOCOL}={ASKED[name].protocols[0]}, or leave it out"
+            raise unusable(f"{name} has no effect in the {protocol} protocol", "--set", fix)

@@ -14,6 +14,8 @@ from groupreplay.timeline.whatif.costs import Cost, Costs
 
 #: The bounds of a range, and its middle.
 _PERCENTILES: Final = (5, 50, 95)
+#: Plays as close as this share of a recorded number reproduce it.
+_CLOSE: Final = 0.02
 
 
 class Range(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,4 +86,5 @@ def cost_answers(recorded: Costs, played: Sequence[Costs], other: Sequence[Costs
 
 
 def _is_among(number: int, numbers: Sequence[int]) -> bool:
-    return min(numbers) <= number <= max(numbers)
+    close = _CLOSE * number
+    return min(numbers) - close <= number <= max(numbers) + close

@@ -23,6 +23,8 @@ from groupreplay.timeline.whatif.settings import HEARTBEAT, INITIAL_DELAY, POLL,
 WARM_UP_MS: Final = 120_000
 _WARM_STARTS_MS: Final = 60_000
 _STARTS_MS: Final = 2_000
+#: Draws of one moment until it is within its bounds.
+_TRIES: Final = 50
 #: From the start of a process to its JoinGroup with a member id.
 _JOINS_MS: Final = 50
 
@@ -50,7 +52,11 @@ class Draw:
         origin_ms = self.begin_ms - WARM_UP_MS
         for arrival in self.moments.first:
             at_ms = origin_ms + self._within(0, _STARTS_MS)
-            yield self._aligned(arrival, at_ms, (origin_ms, origin_ms + _WARM_STARTS_MS)), START, arrival.client
+            yield (
+                self._aligned(arrival, at_ms, (origin_ms, origin_ms + _WARM_STARTS_MS)),
+                START,
+                arrival.client,
+            )
 
     def _aligned(self, arrival: Arrival, at_ms: int, bounds: tuple[int, int]) -> int:
         """The time within the bounds from which on the regular commits come at the recorded times; else ``at_ms``."""
@@ -80,14 +86,29 @@ class Draw:
     def _begins_ms(self, turn: Turn) -> int:
         """When the rebalance began."""
         if turn.is_first:
-            delay_ms = self.settings[INITIAL_DELAY]
+            delay_ms: int = self.settings[INITIAL_DELAY]
             return turn.joined_ms - delay_ms * (1 + (len(turn.arrivals) > 1)) - _JOINS_MS
-        noticed = (self.numbers.random() for _ in range(turn.stays))
-        interval_ms: int = self.settings[HEARTBEAT]
-        begins_ms = turn.joined_ms - turn.waited_ms - int(interval_ms * max(noticed, default=0)) - _JOINS_MS
-        lefts = [each.last_ms or 0 for each in turn.departures if each.reason == "left"]
-        # Who has left has committed before.
-        return min(max(begins_ms, max(lefts, default=0) + 1), turn.joined_ms - 1)
+        least_ms, most_ms = self._bounds(turn)
+        begins_ms = least_ms
+        for _ in range(_TRIES):
+            noticed = (self.numbers.random() for _ in range(turn.stays))
+            phase_ms = int(self.settings[HEARTBEAT] * max(noticed, default=0))
+            begins_ms = turn.joined_ms - turn.waited_ms - phase_ms - _JOINS_MS
+            if least_ms <= begins_ms <= most_ms:
+                break
+        return min(max(begins_ms, least_ms), most_ms)
+
+    def _bounds(self, turn: Turn) -> tuple[int, int]:
+        """When it can have begun: whoever has left then had committed before, and made no further commit."""
+        lasts = [
+            each.last_ms for each in turn.departures if each.reason == "left" and each.last_ms is not None
+        ]
+        latest_ms = turn.joined_ms - 1
+        if not lasts:
+            return 0, latest_ms
+        return min(max(lasts) + 1, latest_ms), max(
+            min(min(lasts) + self.interval_ms, latest_ms), max(lasts) + 1
+        )
 
     def _departs(
         self, turn: Turn, departure: Departure, begins_ms: int, *, is_first: bool
@@ -107,7 +128,8 @@ class Draw:
 
     def _alive_ms(self) -> int:
         """The time between two signs of life of a client of the model."""
-        return max(min(self.interval_ms, self.settings[SESSION] * 2 // 3), 1)
+        session_ms: int = self.settings[SESSION]
+        return max(min(self.interval_ms, session_ms * 2 // 3), 1)
 
     def _near(self, at_ms: int, last_ms: int | None, before_ms: int) -> int:
         """A time between the last commit and the one that did not come, if they are known."""
@@ -115,9 +137,7 @@ class Draw:
             return at_ms
         return min(self._within(last_ms + 1, last_ms + self.interval_ms), before_ms - 1)
 
-    def _arrivals(
-        self, turn: Turn, begins_ms: int, after_ms: int
-    ) -> Iterator[tuple[int, ClientAction, int]]:
+    def _arrivals(self, turn: Turn, begins_ms: int, after_ms: int) -> Iterator[tuple[int, ClientAction, int]]:
         latest_ms = max(after_ms, turn.joined_ms - 2 * _JOINS_MS)
         if turn.is_first and len(turn.arrivals) > 1:
             latest_ms = begins_ms + self.settings[INITIAL_DELAY] - 2 * _JOINS_MS

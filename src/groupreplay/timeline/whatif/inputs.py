@@ -94,7 +94,9 @@ def play_inputs(
 def _need_playable(known: Recorded) -> None:
     """Raises ``Unplayable``."""
     if known.group_type != GroupType.CLASSIC.value:
-        raise Unplayable(f"it is a {known.group_type} group, and only histories of classic groups can be played")
+        raise Unplayable(
+            f"it is a {known.group_type} group, and only histories of classic groups can be played"
+        )
     length_ms = known.end_ms - known.begin_ms
     if length_ms < _SHORTEST_MS:
         after = f" after {counted(known.left_out, 'rebalance')} with a gap behind" if known.left_out else ""
@@ -108,7 +110,9 @@ def _need_playable(known: Recorded) -> None:
     if not places_of(known.changes):
         raise Unplayable("the log has no assignment of it that can be read, so it is no group of consumers")
     if not known.commits.interval_ms or max(map(len, known.commits.of_place.values())) < _LEAST_COMMITS:
-        raise Unplayable(f"no partition of it has {_LEAST_COMMITS} commits, so when it stood still is not known")
+        raise Unplayable(
+            f"no partition of it has {_LEAST_COMMITS} commits, so when it stood still is not known"
+        )
 
 
 def _settings(
@@ -152,5 +156,7 @@ def _strategies(known: Recorded) -> tuple[str, ...]:
     protocols = [each.protocol for each in known.generations]
     usual = max(set(protocols), key=protocols.count)
     if usual not in STRATEGIES:
-        raise Unplayable(f"its assignor is {usual}, and the clients of the model have {' and '.join(STRATEGIES)}")
+        raise Unplayable(
+            f"its assignor is {usual}, and the clients of the model have {' and '.join(STRATEGIES)}"
+        )
     return (usual,)

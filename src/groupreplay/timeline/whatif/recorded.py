@@ -118,7 +118,8 @@ class CommitTimes:
         place, at_ms = log.place[order], log.at_ms[order]
         bounds = np.searchsorted(place, np.arange(len(log.places) + 1))
         times = {
-            name: at_ms[bounds[number] : bounds[number + 1]].tolist() for number, name in enumerate(log.places)
+            name: at_ms[bounds[number] : bounds[number + 1]].tolist()
+            for number, name in enumerate(log.places)
         }
         return cls(usual_gap_ms(log), times)
 

@@ -80,10 +80,15 @@ _TABLE: Final = (
         name=HEARTBEAT, whose="client", protocols=_CLASSIC, effect="how soon members notice a rebalance"
     ),
     AskedSetting(
-        name=POLL, whose="client", effect="when a member that hangs leaves, and how long a rebalance waits for it"
+        name=POLL,
+        whose="client",
+        effect="when a member that hangs leaves, and how long a rebalance waits for it",
     ),
     AskedSetting(
-        name=STRATEGY, whose="client", protocols=_CLASSIC, effect="which partitions stand still, and which move"
+        name=STRATEGY,
+        whose="client",
+        protocols=_CLASSIC,
+        effect="which partitions stand still, and which move",
     ),
     AskedSetting(name=PROTOCOL, whose="client", effect="classic, or consumer (KIP-848)"),
     AskedSetting(
