@@ -16,6 +16,7 @@ from generators import (
     simulations_page,
     states_page,
     trace_page,
+    whatif_page,
 )
 from groupreplay.app.exporter.metric_catalog import metrics_table
 from groupreplay.streaming.spark.session import DAEMON
@@ -67,6 +68,9 @@ def main() -> None:
         replace_part(DOCS / page, before, part, after)
     simulations = DOCS / "simulations.md"
     replace_part(simulations, r"one text with commas[.]\n\n", simulations_page.settings_tables(), r"\n\n## ")
+    replace_part(
+        DOCS / "whatif.md", r"a sentence\.\n\n", whatif_page.settings_table(), r"\n\n`group.instance.id=auto`"
+    )
     platforms = DOCS / "platforms.md"
     replace_part(platforms, r"### What an archive contains\n\n", platforms_page.lines_table(), r"\n\n")
     # Where the commands are written by hand.

@@ -22,6 +22,7 @@ from groupreplay.streaming.sources.source import Rows
 from groupreplay.timeline.whatif.costs import Costs, costs
 from groupreplay.timeline.whatif.draws import WARM_UP_MS, Draw
 from groupreplay.timeline.whatif.inputs import PlayInputs
+from groupreplay.timeline.whatif.quiet_times import QuietTimes
 from groupreplay.timeline.whatif.settings import CHECK, RETENTION, PlaySettings
 
 _MINUTE_MS: Final = 60_000
@@ -29,9 +30,10 @@ _MINUTE_MS: Final = 60_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plays:
-    """The plays of one history; the same seed gives the same costs."""
+    """The plays of one history; the same seed gives the same costs. ``quiet``: what of it is not played."""
 
     inputs: PlayInputs
+    quiet: QuietTimes
     draws: int
     seed: int
 
@@ -39,8 +41,12 @@ class Plays:
         """The costs of each draw with these settings; the clients' steps are those of the recorded ones."""
         names = [f"{self.inputs.group_id}-{number}" for number in range(self.draws)]
         rows = Rows("whatif", "whatif", self._batches(names, settings, progress))
-        histories, _ = group_histories(rows, _context(names, settings), None, end_ms=self.inputs.end_ms)
+        histories, _ = group_histories(rows, _context(names, settings), None, end_ms=self._end_ms)
         return [costs(histories[name], self.inputs.begin_ms, self.inputs.interval_ms) for name in names]
+
+    @property
+    def _end_ms(self) -> int:
+        return self.quiet.played_ms(self.inputs.end_ms)
 
     def _batches(
         self, names: Sequence[str], settings: PlaySettings, progress: ProgressCallback
@@ -62,7 +68,7 @@ class Plays:
             interval_ms=inputs.interval_ms,
             begin_ms=inputs.begin_ms,
             numbers=_numbers(self.seed, number, "steps"),
-        ).steps()
+        ).steps(self.quiet)
         script = Script(steps=steps, partitions=inputs.partitions, **settings.script_fields())
         begin_ms = inputs.begin_ms - WARM_UP_MS
         group = SimulatedGroup(
@@ -72,7 +78,7 @@ class Plays:
         while True:
             due_ms = group.next_ms()
             now_ms = check_ms if due_ms is None else min(due_ms, check_ms)
-            if now_ms > inputs.end_ms:
+            if now_ms > self._end_ms:
                 return
             if now_ms == check_ms:
                 yield from group.clean_up(now_ms)

@@ -14,6 +14,7 @@ from groupreplay.streaming.contract.log import ProgressCallback, no_progress
 from groupreplay.timeline.whatif.answer import Answer, cost_answers
 from groupreplay.timeline.whatif.costs import Costs, costs
 from groupreplay.timeline.whatif.inputs import PlayInputs, RecordedBroker, Unplayable, play_inputs
+from groupreplay.timeline.whatif.quiet_times import quiet_times
 from groupreplay.timeline.whatif.recorded import GroupHistory
 from groupreplay.timeline.whatif.settings import ASKED, PROTOCOL
 
@@ -65,7 +66,9 @@ class Question:
         if (contradiction := settings.contradiction()) is not None:
             what = f"no client and no broker starts with these settings, {contradiction}"
             raise unusable(what, "--set", "change one of the two")
-        plays = Plays(inputs=inputs, draws=self.draws, seed=self.seed)
+        span = inputs.begin_ms, inputs.end_ms
+        quiet = quiet_times(inputs.moments, span, inputs.interval_ms, [inputs.settings, settings])
+        plays = Plays(inputs=inputs, quiet=quiet, draws=self.draws, seed=self.seed)
 
         def second(done: int, total: int | None) -> None:
             progress(self.draws + done, 2 * self.draws)

@@ -17,6 +17,7 @@ from groupreplay.coordinator.simulation.script import (
     ClientStep,
 )
 from groupreplay.timeline.whatif.moments import Arrival, ClientHang, Departure, Moments, StaticRestart, Turn
+from groupreplay.timeline.whatif.quiet_times import QuietTimes
 from groupreplay.timeline.whatif.settings import HEARTBEAT, INITIAL_DELAY, POLL, SESSION, PlaySettings
 
 #: So long before the history the clients of its first generation start.
@@ -39,13 +40,14 @@ class Draw:
     begin_ms: int
     numbers: random.Random
 
-    def steps(self) -> tuple[ClientStep, ...]:
-        """All steps, by the time since ``WARM_UP_MS`` before the begin."""
+    def steps(self, quiet: QuietTimes) -> tuple[ClientStep, ...]:
+        """All steps without the quiet times, by the time since ``WARM_UP_MS`` before the begin."""
         actions = [*self._first(), *self._turns(), *self._restarts(), *self._hangs()]
         origin_ms = self.begin_ms - WARM_UP_MS
         actions.sort(key=lambda action: action[0])
         return tuple(
-            ClientStep(max(at_ms - origin_ms, 0), action, client) for at_ms, action, client in actions
+            ClientStep(max(quiet.played_ms(at_ms) - origin_ms, 0), action, client)
+            for at_ms, action, client in actions
         )
 
     def _first(self) -> Iterator[tuple[int, ClientAction, int]]:

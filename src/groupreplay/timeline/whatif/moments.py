@@ -191,7 +191,7 @@ class _Reader:
             for member_id, member in members.items()
             if member_id not in after.members
         )
-        hanging |= {each.client for each in departures if each.reason in _HANGS}
+        hanging |= {each.client for each in departures if each.reason in HANGS}
         arrivals = list[Arrival]()
         for member_id in after.members.keys() - members.keys():
             client = self.lineages.client_of[member_id]
@@ -243,7 +243,7 @@ class _Reader:
 
 
 #: A client that leaves for these reasons is there still.
-_HANGS: Final = frozenset({"poll_timeout", "rebalance_timeout"})
+HANGS: Final = frozenset({"poll_timeout", "rebalance_timeout"})
 
 
 def _hangs(recorded: Recorded, lineages: Lineages) -> Iterator[ClientHang]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -150,40 +150,74 @@ class CommitTimes:
         return sorted(found)
 
 
+#: A gap in the log that is shorter than so many usual times between commits hides nothing.
+_GAP_OF_USUAL: Final = 3
 _CHANGES: Final = frozenset({"rebalance.completed", "group.emptied", "static.replaced"})
 
 
 def recorded(history: GroupHistory, since_ms: int | None = None) -> Recorded | None:
-    """What the log has from ``since_ms`` on (None: from its begin), after the last gap; None: no generation."""
+    """What the log has from ``since_ms`` on (None: from its begin), after the last gap; None: no members."""
     gaps, changes, reasons = GapFinder(), list[Generation | Replacement](), dict[str, str]()
     group_type, left_out = "", 0
     for event in history.events:
         is_gap = gaps.before(event.name, event.data) is not None
         if event.name == "member.left":
             reasons[event.text("member_id")] = event.text("reason")
-        if event.name not in _CHANGES and event.name != "group.deleted":
-            continue
         if is_gap or event.name == "group.deleted":
-            left_out += sum(isinstance(change, Generation) for change in changes)
+            left_out += _rebalances(changes)
             changes.clear()
-        if event.name == "group.deleted" or (since_ms is not None and event.time_ms < since_ms):
-            continue
-        change = _change(event)
-        # A play begins with the members of a generation.
-        if changes or (isinstance(change, Generation) and change.members):
-            changes.append(change)
+        if event.name in _CHANGES:
+            changes.append(_change(event))
             group_type = event.text("group_type")
-    if not changes:
-        return None
     commits = CommitTimes.of(history.commits)
+    whole = _from(changes, max(since_ms or 0, _gap_end_ms(history, commits.interval_ms)))
+    if not whole:
+        return None
     return Recorded(
         group_type=group_type,
-        changes=changes,
+        changes=whole,
         reasons=reasons,
         commits=commits,
         end_ms=history.end_ms,
-        left_out=left_out,
+        left_out=left_out + max(0, _rebalances(changes) - _rebalances(whole)),
     )
+
+
+def _rebalances(changes: Sequence[Generation | Replacement]) -> int:
+    return sum(isinstance(change, Generation) and bool(change.members) for change in changes)
+
+
+def _gap_end_ms(history: GroupHistory, interval_ms: int) -> int:
+    """The end of the last time of which the log lacks records; aborted transactions leave short ones."""
+    least_ms = _GAP_OF_USUAL * interval_ms
+    return max((end for begin, end in history.commits.gaps if end - begin >= least_ms), default=0)
+
+
+def _from(changes: Sequence[Generation | Replacement], begin_ms: int) -> list[Generation | Replacement]:
+    """The changes after a moment, with those of then as a generation that begins there; the first one has members."""
+    before, after = None, list[Generation | Replacement]()
+    for change in changes:
+        if change.at_ms > begin_ms and (after or isinstance(change, Generation) or before is not None):
+            after.append(change)
+        elif isinstance(change, Generation):
+            before = change
+        elif before is not None:
+            before = _replaced(before, change)
+    if before is not None and before.members:
+        at_ms = max(before.at_ms, begin_ms)
+        return [replace(before, at_ms=at_ms, joined_ms=at_ms), *after]
+    firsts = (
+        number for number, change in enumerate(after) if isinstance(change, Generation) and change.members
+    )
+    return after[next(firsts, len(after)) :]
+
+
+def _replaced(generation: Generation, change: Replacement) -> Generation:
+    """The generation with another process of a static member."""
+    members = dict(generation.members)
+    if (member := members.pop(change.old_member_id, None)) is not None:
+        members[change.new_member_id] = replace(member, member_id=change.new_member_id)
+    return replace(generation, members=members)
 
 
 def _change(event: ReadEvent) -> Generation | Replacement:
