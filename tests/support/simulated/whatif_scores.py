@@ -145,10 +145,10 @@ def history(kind: Kind, seed: int, *, after: bool) -> tuple[GroupHistory, Contex
 
 
 def scores(
-    kinds: Sequence[Kind], seeds: Sequence[int], draws: int
+    kinds: Sequence[Kind], seeds: Sequence[int], draws: int, minutes: int = 60
 ) -> Iterator[tuple[Kind, dict[Cost, Score]]]:
-    """The scores of each kind over these seeds."""
-    for kind in kinds:
+    """The scores of each kind over these seeds, each a history of so many minutes."""
+    for kind in (replace(each, hours=minutes / 60) for each in kinds):
         found = {cost: Score() for cost in Cost}
         for seed in seeds:
             _add(found, kind, seed, draws)

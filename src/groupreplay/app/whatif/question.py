@@ -9,6 +9,7 @@ from typing import Final
 from groupreplay.app.whatif.plays import Plays
 from groupreplay.coordinator.simulation.settings_table import SettingValue
 from groupreplay.state import Context
+from groupreplay.state.phrases import counted
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, did_you_mean, unusable
 from groupreplay.streaming.contract.log import ProgressCallback, no_progress
 from groupreplay.timeline.whatif.answer import Answer, cost_answers
@@ -111,11 +112,14 @@ class Question:
 
 def _notes(inputs: PlayInputs) -> list[str]:
     notes = []
-    if inputs.left_out:
-        notes.append(f"{inputs.left_out} rebalances before a gap in the log are left out")
-    if inputs.moments.lineages.by_client_id:
-        count = inputs.moments.lineages.by_client_id
-        notes.append(f"{count} members that came back are matched by nothing but their client id")
+    if count := inputs.left_out:
+        verb = "is" if count == 1 else "are"
+        notes.append(
+            f"{counted(count, 'rebalance')} before a gap in the log, or before --since, {verb} left out"
+        )
+    if count := inputs.moments.lineages.by_client_id:
+        matched = "is matched by nothing but its" if count == 1 else "are matched by nothing but their"
+        notes.append(f"{counted(count, 'member')} that came back {matched} client id")
     return notes
 
 
