@@ -71,9 +71,8 @@ def test_settings_that_do_not_fit(changed: Mapping[str, SettingValue], sentence:
 
 def test_the_nearest_name_is_named() -> None:
     """Of a setting that nobody knows."""
-    with pytest.raises(
-        GroupReplayError, match=r"unknown setting 'session.timeout' .*did you mean session.timeout.ms\?"
-    ):
+    sentence = r"unknown setting 'session.timeout' .*did you mean session.timeout.ms\?"
+    with pytest.raises(GroupReplayError, match=sentence):
         asked_settings({"session.timeout": "1"}, "--set")
 
 

@@ -6,6 +6,7 @@ from groupreplay.timeline.whatif.moments import (
     Arrival,
     ClientHang,
     Departure,
+    Silence,
     StaticRestart,
     Turn,
     moments,
@@ -72,3 +73,15 @@ def test_a_static_restart() -> None:
     assert moments(known).restarts == (
         StaticRestart(client=0, last_ms=BEGIN + 16 * SECOND, back_ms=BEGIN + 30 * SECOND),
     )
+
+
+def test_a_member_that_is_silent_at_the_end() -> None:
+    """It may have ended, and its session has not; the others commit."""
+    records = [
+        generation(1, member("a", (0,)), member("b", (1,)), at=BEGIN),
+        *commits(0, 1 * SECOND, 90 * SECOND),
+        *commits(1, 2 * SECOND, 60 * SECOND),
+    ]
+    known = recorded(history_of(records, 90 * SECOND))
+    assert known is not None
+    assert moments(known).silences == (Silence(client=1, last_ms=BEGIN + 57 * SECOND, hangs=False),)

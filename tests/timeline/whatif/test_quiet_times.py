@@ -24,6 +24,7 @@ def one_departure(stays: int) -> Moments:
         turns=(turn,),
         restarts=(),
         hangs=(),
+        silences=(),
         before_joining=True,
         lineages=Lineages(),
     )

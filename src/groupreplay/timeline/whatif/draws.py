@@ -42,7 +42,7 @@ class Draw:
 
     def steps(self, quiet: QuietTimes) -> tuple[ClientStep, ...]:
         """All steps without the quiet times, by the time since ``WARM_UP_MS`` before the begin."""
-        actions = [*self._first(), *self._turns(), *self._restarts(), *self._hangs()]
+        actions = [*self._first(), *self._turns(), *self._restarts(), *self._hangs(), *self._silences()]
         origin_ms = self.begin_ms - WARM_UP_MS
         actions.sort(key=lambda action: action[0])
         return tuple(
@@ -169,6 +169,11 @@ class Draw:
             since_ms, until_ms = self._hang(hang)
             yield since_ms, HANG, hang.client
             yield until_ms, RESUME, hang.client
+
+    def _silences(self) -> Iterator[tuple[int, ClientAction, int]]:
+        for silence in self.moments.silences:
+            at_ms = self._within(silence.last_ms + 1, silence.last_ms + self.interval_ms)
+            yield at_ms, HANG if silence.hangs else CRASH, silence.client
 
     def _hang(self, hang: ClientHang) -> tuple[int, int]:
         since_ms = self._within(hang.last_ms + 1, hang.last_ms + self.interval_ms)

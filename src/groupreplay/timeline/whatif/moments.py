@@ -27,6 +27,8 @@ _NO_WAIT_MS: Final = 1_500
 #: A member that commits nothing for so many usual times, and for so long, has hung.
 _HANG_OF_USUAL: Final = 3
 _SHORTEST_HANG_MS: Final = 15_000
+#: A member without a commit for so many usual times at the end of the history is silent then.
+_SILENT_OF_USUAL: Final = 2
 #: A regular commit is sought within so many usual times, which may differ by this share.
 _REGULAR_WITHIN: Final = 4
 _REGULAR_SLACK: Final = 0.02
@@ -100,6 +102,15 @@ class ClientHang:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Silence:
+    """A member that was silent when the history ended, since its last commit; ``hangs``: longer than its session."""
+
+    client: int
+    last_ms: int
+    hangs: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Moments:
     """All that the clients of a history did. ``first``: the clients of the first generation.
 
@@ -110,6 +121,7 @@ class Moments:
     turns: tuple[Turn, ...]
     restarts: tuple[StaticRestart, ...]
     hangs: tuple[ClientHang, ...]
+    silences: tuple[Silence, ...]
     before_joining: bool
     lineages: Lineages
 
@@ -125,6 +137,7 @@ def moments(recorded: Recorded) -> Moments:
         turns=tuple(turns),
         restarts=tuple(restarts),
         hangs=(*waiting, *_hangs(recorded, lineages)),
+        silences=tuple(_silences(recorded, lineages)),
         before_joining=before_joining,
         lineages=lineages,
     )
@@ -257,6 +270,27 @@ def _hangs(recorded: Recorded, lineages: Lineages) -> Iterator[ClientHang]:
             if after is None or member_id in after.members:
                 client, span = lineages.client_of[member_id], (generation.at_ms, until_ms)
                 yield from _hangs_of(recorded.commits, client, member.places, span, least_ms)
+
+
+def _silences(recorded: Recorded, lineages: Lineages) -> Iterator[Silence]:
+    """The last members whose next commits are missing at the end, unless all are silent."""
+    last = recorded.changes[-1]
+    members = recorded.generations[-1].members if isinstance(last, Replacement) else last.members
+    lasts = {
+        member: last_ms
+        for member in members.values()
+        if (last_ms := recorded.commits.last_ms(member.places, recorded.end_ms)) is not None
+        and member.member_id in lineages.client_of
+    }
+    least_ms = _SILENT_OF_USUAL * recorded.commits.interval_ms
+    if all(recorded.end_ms - last_ms > least_ms for last_ms in lasts.values()):
+        return
+    for member, last_ms in lasts.items():
+        silent_ms = recorded.end_ms - max(last_ms, last.at_ms)
+        if silent_ms > least_ms:
+            session_ms = member.session_timeout_ms or 0
+            client = lineages.client_of[member.member_id]
+            yield Silence(client=client, last_ms=last_ms, hangs=silent_ms > session_ms)
 
 
 def _hangs_of(

@@ -89,6 +89,8 @@ def _busy(moments: Moments, limits: _Limits) -> Iterator[_Span]:
         yield last_ms - limits.before_ms, restart.back_ms + limits.after_ms
     for hang in moments.hangs:
         yield hang.last_ms - limits.before_ms, hang.next_ms + limits.after_ms + limits.poll_ms
+    for silence in moments.silences:
+        yield silence.last_ms - limits.before_ms, _FOREVER
 
 
 _FOREVER: Final = 1 << 60
