@@ -47,7 +47,7 @@ class Draw:
         actions.sort(key=lambda action: action[0])
         return tuple(
             ClientStep(max(quiet.played_ms(at_ms) - origin_ms, 0), action, client)
-            for at_ms, action, client in actions
+            for at_ms, action, client in _possible(actions)
         )
 
     def _first(self) -> Iterator[tuple[int, ClientAction, int]]:
@@ -116,12 +116,12 @@ class Draw:
         self, turn: Turn, departure: Departure, begins_ms: int, *, is_first: bool
     ) -> tuple[int, ClientAction]:
         reason, last_ms = departure.reason, departure.last_ms
+        ended_ms = turn.joined_ms if turn.waited_ms else begins_ms
         if reason == "session_timeout":
-            ended_ms = turn.joined_ms if turn.waited_ms else begins_ms
             at_ms = ended_ms - self.settings[SESSION] + self._within(0, self._alive_ms())
             return self._near(at_ms, last_ms, ended_ms), CRASH
         if reason == "poll_timeout":
-            return begins_ms - self.settings[POLL], HANG
+            return ended_ms - self.settings[POLL], HANG
         if reason == "rebalance_timeout":
             return self._near(begins_ms - 1, last_ms, begins_ms), HANG
         if is_first:
@@ -183,3 +183,21 @@ class Draw:
 
     def _within(self, least: int, most: int) -> int:
         return self.numbers.randint(least, max(least, most))
+
+
+def _possible(actions: Iterable[tuple[int, ClientAction, int]]) -> Iterator[tuple[int, ClientAction, int]]:
+    """Without those of clients that do not run; one that does not run begins where it would go on."""
+    running, hanging = set[int](), set[int]()
+    for at_ms, drawn, client in actions:
+        action = START if drawn is RESUME and client not in running else drawn
+        if (client in running) is (action is START) or (action is RESUME and client not in hanging):
+            continue
+        if action is HANG:
+            hanging.add(client)
+        else:
+            hanging.discard(client)
+        if action is START:
+            running.add(client)
+        elif action in (STOP, CRASH):
+            running.discard(client)
+        yield at_ms, action, client

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import pairwise
 from statistics import median
 from typing import Final
 
@@ -21,6 +21,7 @@ from groupreplay.timeline.whatif.recorded import (
     RecordedMember,
     Replacement,
 )
+from groupreplay.timeline.whatif.rhythm import regular_commit_ms
 
 #: A silence up to so long is no wait for a member.
 _NO_WAIT_MS: Final = 1_500
@@ -29,9 +30,6 @@ _HANG_OF_USUAL: Final = 3
 _SHORTEST_HANG_MS: Final = 15_000
 #: A member without a commit for so many usual times at the end of the history is silent then.
 _SILENT_OF_USUAL: Final = 2
-#: A regular commit is sought within so many usual times, which may differ by this share.
-_REGULAR_WITHIN: Final = 4
-_REGULAR_SLACK: Final = 0.02
 #: A group of which half of the rebalances follow a commit within this share of the usual time commits before joining.
 _BEFORE_JOINING: Final = 0.25
 
@@ -144,8 +142,14 @@ def moments(recorded: Recorded) -> Moments:
 
 
 def _commits_before_joining(recorded: Recorded) -> bool:
-    silences = [each.silent_ms for each in recorded.generations if each.silent_ms is not None]
-    return bool(silences) and median(silences) <= _BEFORE_JOINING * recorded.commits.interval_ms
+    """Whether they do, by the rebalances that waited for nobody; without any it is assumed, as it is the default."""
+    usual_ms = recorded.commits.interval_ms
+    silences = [
+        each.silent_ms
+        for each in recorded.generations
+        if each.silent_ms is not None and each.silent_ms <= usual_ms
+    ]
+    return not silences or median(silences) <= _BEFORE_JOINING * usual_ms
 
 
 @dataclass(slots=True)
@@ -176,20 +180,11 @@ class _Reader:
     def first(self) -> Iterator[Arrival]:
         """The clients of the first generation."""
         generation = self.recorded.generations[0]
-        for member_id, member in generation.members.items():
+        for member_id in generation.members:
             client = self.lineages.client_of[member_id]
-            yield Arrival(client=client, commit_ms=self._regular_ms(member, generation))
-
-    def _regular_ms(self, member: RecordedMember, generation: Generation) -> int | None:
-        """The first commit of a member that another one follows after the usual time."""
-        usual_ms = self.recorded.commits.interval_ms
-        until_ms = generation.at_ms + _REGULAR_WITHIN * usual_ms
-        times = self.recorded.commits.between(member.places, generation.at_ms, until_ms)
-        slack_ms = max(usual_ms * _REGULAR_SLACK, 2)
-        pairs = (
-            before for before, after in combinations(times, 2) if abs(after - before - usual_ms) <= slack_ms
-        )
-        return next(pairs, None)
+            yield Arrival(
+                client=client, commit_ms=regular_commit_ms(self.recorded, member_id, generation.at_ms)
+            )
 
     def _turn(
         self, members: Mapping[str, RecordedMember], after: Generation, hanging: set[int]
@@ -208,7 +203,7 @@ class _Reader:
         arrivals = list[Arrival]()
         for member_id in after.members.keys() - members.keys():
             client = self.lineages.client_of[member_id]
-            commit_ms = self._regular_ms(after.members[member_id], after)
+            commit_ms = regular_commit_ms(self.recorded, member_id, after.at_ms)
             arrivals.append(Arrival(client=client, resumes=client in hanging, commit_ms=commit_ms))
             hanging.discard(client)
         if not departures and not arrivals:
@@ -223,12 +218,39 @@ class _Reader:
 
     def _departure(self, member: RecordedMember, after: Generation, waited_ms: int) -> Departure:
         """A member that left; one that was started again within a rebalance has no reason of its own."""
-        reason = self.recorded.reasons.get(member.member_id)
+        last_ms = self.recorded.commits.last_ms(member.places, after.joined_ms)
+        reason = self.recorded.reasons.get(member.member_id, "unknown")
+        if waited_ms and reason in ("unknown", "left"):
+            reason = self._waited_for(member, after, waited_ms, last_ms) or reason
         return Departure(
             client=self.lineages.client_of[member.member_id],
-            reason=reason or ("session_timeout" if waited_ms else "left"),
-            last_ms=self.recorded.commits.last_ms(member.places, after.joined_ms),
+            reason="left" if reason == "unknown" else reason,
+            last_ms=last_ms,
         )
+
+    def _waited_for(
+        self, member: RecordedMember, after: Generation, waited_ms: int, last_ms: int | None
+    ) -> str | None:
+        """The timeout by which a member left that a rebalance waited for; None: it waited for another one."""
+        interval_ms = self.recorded.commits.interval_ms
+        if last_ms is None:
+            return "session_timeout"
+        if last_ms > after.joined_ms - waited_ms:
+            return None
+        # The end of a rebalance begins its session anew.
+        last_ms = max(last_ms, self._assigned_ms(after))
+        timeouts = {"session_timeout": member.session_timeout_ms, "poll_timeout": member.rebalance_timeout_ms}
+        for reason, timeout_ms in timeouts.items():
+            silent_ms = after.joined_ms - (timeout_ms or 0) - last_ms
+            if timeout_ms is not None and -_NO_WAIT_MS <= silent_ms <= interval_ms + _NO_WAIT_MS:
+                return reason
+        client = self.lineages.client_of[member.member_id]
+        is_back = any(self.lineages.client_of[each] == client for each in after.members)
+        return "session_timeout" if is_back else "rebalance_timeout"
+
+    def _assigned_ms(self, after: Generation) -> int:
+        """The assignment of the generation before another one."""
+        return max((each.at_ms for each in self.recorded.generations if each.at_ms < after.at_ms), default=0)
 
     def _waiting(
         self, members: Mapping[str, RecordedMember], after: Generation, turn: Turn | None

@@ -163,7 +163,7 @@ def recorded(history: GroupHistory, since_ms: int | None = None) -> Recorded | N
         is_gap = gaps.before(event.name, event.data) is not None
         if event.name == "member.left":
             reasons[event.text("member_id")] = event.text("reason")
-        if is_gap or event.name == "group.deleted":
+        if is_gap:
             left_out += _rebalances(changes)
             changes.clear()
         if event.name in _CHANGES:
