@@ -143,13 +143,22 @@ def moments(recorded: Recorded) -> Moments:
 
 def _commits_before_joining(recorded: Recorded) -> bool:
     """Whether they do, by the rebalances that waited for nobody; without any it is assumed, as it is the default."""
-    usual_ms = recorded.commits.interval_ms
     silences = [
-        each.silent_ms
-        for each in recorded.generations
-        if each.silent_ms is not None and each.silent_ms <= usual_ms
+        after.silent_ms
+        for before, after in pairwise(recorded.generations)
+        if after.silent_ms is not None and not _may_have_waited(recorded, before, after)
     ]
-    return not silences or median(silences) <= _BEFORE_JOINING * usual_ms
+    return not silences or median(silences) <= _BEFORE_JOINING * recorded.commits.interval_ms
+
+
+def _may_have_waited(recorded: Recorded, before: Generation, after: Generation) -> bool:
+    """Whether a member is gone that had been silent for as long as a session."""
+    return any(
+        after.joined_ms - (recorded.commits.last_ms(member.places, after.joined_ms) or 0)
+        >= (member.session_timeout_ms or 0) - _NO_WAIT_MS
+        for member_id, member in before.members.items()
+        if member_id not in after.members
+    )
 
 
 @dataclass(slots=True)
