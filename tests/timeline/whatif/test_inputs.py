@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -67,3 +68,19 @@ def test_what_cannot_be_played(records: Sequence[Raw], end_ms: int, sentence: st
     """Too short, partial, other kinds of members, no commits."""
     with pytest.raises(Unplayable, match=sentence):
         play_inputs(history_of(records, end_ms, is_whole=False), RecordedBroker(), {})
+
+
+def by_assignor(name: str) -> list[Raw]:
+    """A group with this assignor."""
+    first = generation(1, member("a", (0,)), at=BEGIN)
+    return [replace(first, value=replace(first.value, protocol=name)), *COMMITS]
+
+
+def test_assignors() -> None:
+    """The model's range does what Kafka's roundrobin does; it has nothing like another one."""
+    inputs = play_inputs(history_of(by_assignor("roundrobin"), 90_000), RecordedBroker(), {})
+    assert inputs.settings["partition.assignment.strategy"] == ("range",)
+    with pytest.raises(
+        Unplayable, match="its assignor is sticky, and the clients of the model have range and"
+    ):
+        play_inputs(history_of(by_assignor("sticky"), 90_000), RecordedBroker(), {})

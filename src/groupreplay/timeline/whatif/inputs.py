@@ -33,6 +33,8 @@ _SHORTEST_MS: Final = 60_000
 _MINUTE_MS: Final = 60_000
 #: Commits that show what is usual.
 _LEAST_COMMITS: Final = 4
+#: An assignor of Kafka's -> the one of the model that does the same: its ``range`` deals partitions out in turn.
+_PLAYED_BY: Final = {"roundrobin": "range"}
 
 
 class Unplayable(Exception):  # noqa: N818 -- an answer, which the command words as an error
@@ -155,6 +157,7 @@ def _strategies(known: Recorded) -> tuple[str, ...]:
     """
     protocols = [each.protocol for each in known.generations]
     usual = max(set(protocols), key=protocols.count)
+    usual = _PLAYED_BY.get(usual, usual)
     if usual not in STRATEGIES:
         raise Unplayable(
             f"its assignor is {usual}, and the clients of the model have {' and '.join(STRATEGIES)}"
