@@ -16,6 +16,7 @@ from generators import (
     simulations_page,
     states_page,
     trace_page,
+    whatif_page,
 )
 from groupreplay.app.exporter.metric_catalog import metrics_table
 from groupreplay.streaming.spark.session import DAEMON
@@ -70,6 +71,9 @@ def main() -> None:
     (DOCS / "../deploy/helm/groupreplay/files" / rules.name).write_bytes(rules.read_bytes())
     simulations = DOCS / "simulations.md"
     replace_part(simulations, r"one text with commas[.]\n\n", simulations_page.settings_tables(), r"\n\n## ")
+    replace_part(
+        DOCS / "whatif.md", r"a sentence\.\n\n", whatif_page.settings_table(), r"\n\n`group.instance.id=auto`"
+    )
     platforms = DOCS / "platforms.md"
     replace_part(platforms, r"### What an archive contains\n\n", platforms_page.lines_table(), r"\n\n")
     # Where the commands are written by hand.

@@ -24,6 +24,7 @@ sys.meta_path.insert(0, Hiding())
 """
 PROGRAM = f"{HIDING}\nfrom groupreplay.__main__ import main\nmain()"
 CAPTURE = ("--from-file", "night.parquet")
+ASKED = ("--set", "session.timeout.ms=10000", "--draws", "10")
 CLUSTER = ("--bootstrap-server", "127.0.0.1:1")
 #: Command -> arguments with which it needs no extra; None: it always needs some.
 ALONE = {
@@ -40,6 +41,7 @@ ALONE = {
     "watch": None,
     "lag": CAPTURE,
     "ready": ("--to", "consumer", *CAPTURE),
+    "whatif": ("--group", "steady-000000", *ASKED, *CAPTURE),
     "mcp": None,
     "offsets-file": None,
     "serve": None,
@@ -59,6 +61,7 @@ MORE = {
     "describe": ("--all-groups", *CLUSTER),
     "explain": ("g", *CLUSTER),
     "ready": ("--to", "consumer", *CLUSTER),
+    "whatif": ("--group", "g", *ASKED, *CLUSTER),
     "report": ("--all-groups", "-o", "live.html", *CLUSTER),
     "coordinator": ("g", *CLUSTER),
     "offsets-file": ("event", *CLUSTER),
@@ -70,7 +73,7 @@ MORE = {
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With the capture ``night.parquet``."""
     path = tmp_path_factory.mktemp("extras")
-    groupreplay.simulate("steady", path / "night.parquet", groups=2, seconds=60)
+    groupreplay.simulate("steady", path / "night.parquet", groups=2, seconds=300)
     return path
 
 

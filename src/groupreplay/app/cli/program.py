@@ -66,6 +66,9 @@ SECTIONS: Final[Mapping[str, Mapping[str, Entry]]] = {
         "replay": Entry(
             "events:replay_command", "Print the events of a capture or a live topic, without Spark."
         ),
+        "whatif": Entry(
+            "whatif:command", "Play a group's history with other settings, and print the differences."
+        ),
         "report": Entry(
             "report:report_command", "Draw what happened to a group, or to all, as one HTML file; or as JSON."
         ),

@@ -1,0 +1,146 @@
+"""Plays of a history: from one draw of what the log does not show to the records of the model's coordinator."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+
+from groupreplay.app.whatif.histories import group_histories
+from groupreplay.codecs import Key, encode_key, encode_value, uuid_text
+from groupreplay.coordinator.requests import Outcome
+from groupreplay.coordinator.simulation.consumer import topic_id
+from groupreplay.coordinator.simulation.script import Script
+from groupreplay.coordinator.simulation.simulated_group import SimulatedGroup
+from groupreplay.state import Context
+from groupreplay.state.policy.context import OFFSETS_TOPIC
+from groupreplay.streaming.contract.log import ROW_SCHEMA, ProgressCallback, no_progress
+from groupreplay.streaming.sources.source import Rows
+from groupreplay.timeline.whatif.costs import Costs, costs
+from groupreplay.timeline.whatif.draws import WARM_UP_MS, Draw
+from groupreplay.timeline.whatif.inputs import PlayInputs
+from groupreplay.timeline.whatif.quiet_times import QuietTimes
+from groupreplay.timeline.whatif.settings import CHECK, RETENTION, PlaySettings
+
+_MINUTE_MS: Final = 60_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plays:
+    """The plays of one history; the same seed gives the same costs. ``quiet``: what of it is not played."""
+
+    inputs: PlayInputs
+    quiet: QuietTimes
+    draws: int
+    seed: int
+
+    def costs(self, settings: PlaySettings, progress: ProgressCallback = no_progress) -> list[Costs]:
+        """The costs of each draw with these settings; the clients' steps are those of the recorded ones."""
+        names = [f"{self.inputs.group_id}-{number}" for number in range(self.draws)]
+        rows = Rows("whatif", "whatif", self._batches(names, settings, progress))
+        histories, _ = group_histories(rows, _context(names, settings), None, end_ms=self._end_ms)
+        return [costs(histories[name], self.inputs.begin_ms, self.inputs.interval_ms) for name in names]
+
+    @property
+    def _end_ms(self) -> int:
+        return self.quiet.played_ms(self.inputs.end_ms)
+
+    def _batches(
+        self, names: Sequence[str], settings: PlaySettings, progress: ProgressCallback
+    ) -> Iterator[pa.RecordBatch]:
+        """A draw in a partition."""
+        for number, name in enumerate(names):
+            log = _PlayedLog(number)
+            for outcome in self._play(name, number, settings):
+                log.add(outcome)
+            progress(number + 1, len(names))
+            yield log.batch()
+
+    def _play(self, name: str, number: int, settings: PlaySettings) -> Iterator[Outcome]:
+        inputs = self.inputs
+        # The steps are drawn apart from the rest, so that both settings get the same ones.
+        steps = Draw(
+            moments=inputs.moments,
+            settings=inputs.settings,
+            interval_ms=inputs.interval_ms,
+            begin_ms=inputs.begin_ms,
+            numbers=_numbers(self.seed, number, "steps"),
+        ).steps(self.quiet)
+        script = Script(steps=steps, partitions=inputs.partitions, **settings.script_fields())
+        begin_ms = inputs.begin_ms - WARM_UP_MS
+        group = SimulatedGroup(
+            name, script, settings.broker_settings(), begin_ms, _numbers(self.seed, number, "play")
+        )
+        check_ms = begin_ms + settings[CHECK]
+        while True:
+            due_ms = group.next_ms()
+            now_ms = check_ms if due_ms is None else min(due_ms, check_ms)
+            if now_ms > self._end_ms:
+                return
+            if now_ms == check_ms:
+                yield from group.clean_up(now_ms)
+                check_ms += settings[CHECK]
+            else:
+                yield from group.run(now_ms)
+
+
+def _numbers(seed: int, number: int, what: str) -> random.Random:
+    # A string as seed does not depend on Python's randomized hashes.
+    return random.Random(f"{seed} {number} {what}")  # noqa: S311 -- made to be repeated
+
+
+def _context(names: Sequence[str], settings: PlaySettings) -> Context:
+    topics = [f"{name}-input" for name in names]
+    return Context(
+        cluster_id="whatif",
+        era="whatif",
+        complete_since_ms=0,
+        member_events=True,
+        topic_names={uuid_text(topic_id(topic)): topic for topic in topics},
+        retention_ms=settings[RETENTION] * _MINUTE_MS,
+        retention_check_interval_ms=settings[CHECK],
+    )
+
+
+@dataclass(slots=True)
+class _PlayedLog:
+    """The records of one draw as rows."""
+
+    partition: int
+    _keys: list[bytes] = field(default_factory=list)
+    _values: list[bytes | None] = field(default_factory=list)
+    _times_ms: list[int] = field(default_factory=list)
+    _offsets: list[int] = field(default_factory=list)
+    _end: int = 0
+    _encoded: dict[Key, bytes] = field(default_factory=dict)
+
+    def add(self, outcome: Outcome) -> None:
+        for operation in outcome.operations:
+            for key, value in operation.records:
+                encoded = self._encoded.get(key)
+                if encoded is None:
+                    encoded = self._encoded[key] = encode_key(key)
+                self._keys.append(encoded)
+                self._values.append(None if value is None else encode_value(value))
+                self._times_ms.append(operation.timestamp_ms)
+                self._offsets.append(self._end)
+                self._end += 1
+            # Another group writes between two operations: adjacent records of one time are one operation.
+            self._end += 1
+
+    def batch(self) -> pa.RecordBatch:
+        count = len(self._keys)
+        columns = [
+            [OFFSETS_TOPIC] * count,
+            [self.partition] * count,
+            self._offsets,
+            self._times_ms,
+            [0] * count,
+            self._keys,
+            self._values,
+        ]
+        arrays = [pa.array(column, each.type) for column, each in zip(columns, ROW_SCHEMA, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=ROW_SCHEMA)

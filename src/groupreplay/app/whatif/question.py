@@ -1,0 +1,131 @@
+"""A question about a group's settings: the flags as values, and its answer by plays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from groupreplay.app.whatif.plays import Plays
+from groupreplay.coordinator.simulation.settings_table import SettingValue
+from groupreplay.state import Context
+from groupreplay.state.phrases import counted
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, did_you_mean, unusable
+from groupreplay.streaming.contract.log import ProgressCallback, no_progress
+from groupreplay.timeline.whatif.answer import Answer, cost_answers
+from groupreplay.timeline.whatif.costs import Costs, costs
+from groupreplay.timeline.whatif.inputs import PlayInputs, RecordedBroker, Unplayable, play_inputs
+from groupreplay.timeline.whatif.quiet_times import quiet_times
+from groupreplay.timeline.whatif.recorded import GroupHistory
+from groupreplay.timeline.whatif.settings import ASKED, PROTOCOL
+
+_PAGE: Final = "docs/whatif.md lists the settings"
+
+
+def asked_settings(properties: Mapping[str, str], flag: str) -> dict[str, SettingValue]:
+    """The settings of ``--set`` or ``--recorded``, by Kafka's names.
+
+    Raises:
+        GroupReplayError: a name is unknown, or a value is not allowed.
+    """
+    values = {}
+    for name, text in properties.items():
+        if name not in ASKED:
+            raise unusable(
+                f"unknown setting {name!r}",
+                flag,
+                f"{did_you_mean(name, ASKED)}known here: {', '.join(ASKED)}",
+            )
+        try:
+            values[name] = ASKED[name].parsed(text)
+        except ValueError as error:
+            raise unusable(str(error), flag, _PAGE) from None
+    return values
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is asked. ``stated``: what somebody knows of the recorded settings, and no record has."""
+
+    changed: Mapping[str, SettingValue]
+    stated: Mapping[str, SettingValue]
+    draws: int
+    seed: int
+    since_ms: int | None = None
+
+    def answer(
+        self, history: GroupHistory, context: Context, progress: ProgressCallback = no_progress
+    ) -> Answer:
+        """The answer for one group.
+
+        Raises:
+            GroupReplayError: its history cannot be played, or a setting has no effect on it.
+        """
+        inputs = self._inputs(history, context)
+        settings = inputs.settings.changed(self.changed)
+        _need_effect(self.changed, settings[PROTOCOL])
+        if (contradiction := settings.contradiction()) is not None:
+            what = f"no client and no broker starts with these settings, {contradiction}"
+            raise unusable(what, "--set", "change one of the two")
+        span = inputs.begin_ms, inputs.end_ms
+        quiet = quiet_times(inputs.moments, span, inputs.interval_ms, [inputs.settings, settings])
+        plays = Plays(inputs=inputs, quiet=quiet, draws=self.draws, seed=self.seed)
+
+        def second(done: int, total: int | None) -> None:
+            progress(self.draws + done, 2 * self.draws)
+
+        played = plays.costs(inputs.settings, lambda done, total: progress(done, 2 * self.draws))
+        other = plays.costs(settings, second)
+        return self._answered(inputs, costs(history, inputs.begin_ms, inputs.interval_ms), played, other)
+
+    def _inputs(self, history: GroupHistory, context: Context) -> PlayInputs:
+        broker = RecordedBroker(
+            retention_ms=context.retention_ms, check_interval_ms=context.retention_check_interval_ms
+        )
+        try:
+            return play_inputs(history, broker, self.stated, self.since_ms)
+        except Unplayable as error:
+            raise GroupReplayError(
+                f"the history of {history.group_id!r} cannot be played: {error}",
+                fix="docs/whatif.md has what a history needs",
+                exit_code=ExitCode.DATA,
+            ) from None
+
+    def _answered(
+        self, inputs: PlayInputs, recorded: Costs, played: list[Costs], other: list[Costs]
+    ) -> Answer:
+        answers = cost_answers(recorded, played, other)
+        return Answer(
+            group_id=inputs.group_id,
+            since_ms=inputs.begin_ms,
+            until_ms=inputs.end_ms,
+            draws=self.draws,
+            seed=self.seed,
+            changed=self.changed,
+            settings=inputs.settings.values,
+            assumed=inputs.assumed,
+            answered=answers[0].reproduced,
+            costs=answers,
+            notes=tuple(_notes(inputs)),
+        )
+
+
+def _notes(inputs: PlayInputs) -> list[str]:
+    notes = []
+    if count := inputs.left_out:
+        verb = "is" if count == 1 else "are"
+        notes.append(
+            f"{counted(count, 'rebalance')} before a gap in the log, or before --since, {verb} left out"
+        )
+    if count := inputs.moments.lineages.by_client_id:
+        matched = "is matched by nothing but its" if count == 1 else "are matched by nothing but their"
+        notes.append(f"{counted(count, 'member')} that came back {matched} client id")
+    return notes
+
+
+def _need_effect(changed: Mapping[str, SettingValue], protocol: str) -> None:
+    """Raises ``GroupReplayError`` if a setting has no effect in the protocol of the play."""
+    for name in changed:
+        if protocol not in ASKED[name].protocols:
+            fix = f"add --set {PROTOCOL}={ASKED[name].protocols[0]}, or leave it out"
+            raise unusable(f"{name} has no effect in the {protocol} protocol", "--set", fix)

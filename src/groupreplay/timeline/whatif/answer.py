@@ -1,0 +1,90 @@
+"""The answer: the recorded costs, those of the plays with the recorded settings and with the others, as ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Final
+
+import msgspec
+import numpy as np
+from msgspec import Meta
+
+from groupreplay.coordinator.simulation.settings_table import SettingValue
+from groupreplay.timeline.whatif.costs import Cost, Costs
+
+#: The bounds of a range, and its middle.
+_PERCENTILES: Final = (5, 50, 95)
+#: Plays as close as this share of a recorded number reproduce it.
+_CLOSE: Final = 0.02
+
+
+class Range(msgspec.Struct, frozen=True, kw_only=True):
+    """The 5th, 50th and 95th percentile of the draws."""
+
+    least: float
+    median: float
+    most: float
+
+    @classmethod
+    def of(cls, numbers: Sequence[float]) -> Range:
+        """That of some numbers."""
+        least, median, most = (float(each) for each in np.percentile(np.array(numbers), _PERCENTILES))
+        return cls(least=least, median=median, most=most)
+
+    def minus(self, number: float) -> Range:
+        """The range of the differences from a number."""
+        return Range(least=self.least - number, median=self.median - number, most=self.most - number)
+
+
+class CostAnswer(msgspec.Struct, frozen=True, kw_only=True):
+    """One cost. ``other`` and ``difference`` are null where the recorded settings do not reproduce what is recorded."""
+
+    cost: Cost
+    recorded: Annotated[int, Meta(description="As the log has it; milliseconds are summed over partitions.")]
+    played: Annotated[Range, Meta(description="With the recorded settings.")]
+    reproduced: Annotated[bool, Meta(description="Whether the recorded number is among those of the plays.")]
+    other: Annotated[Range | None, Meta(description="With the other settings.")]
+    difference: Annotated[Range | None, Meta(description="The other settings less what is recorded.")]
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a group's history would have been. ``answered``: the plays reproduce the recorded number of rebalances."""
+
+    group_id: str
+    since_ms: int
+    until_ms: int
+    draws: int
+    seed: int
+    changed: Annotated[Mapping[str, SettingValue], Meta(description="What was asked about, by Kafka's name.")]
+    settings: Annotated[Mapping[str, SettingValue], Meta(description="The recorded settings, as played.")]
+    assumed: Annotated[
+        Mapping[str, SettingValue], Meta(description="Those of them that no record and no flag has.")
+    ]
+    answered: bool
+    costs: tuple[CostAnswer, ...]
+    notes: tuple[str, ...] = ()
+
+
+def cost_answers(recorded: Costs, played: Sequence[Costs], other: Sequence[Costs]) -> tuple[CostAnswer, ...]:
+    """The answer for each cost; none is answered if the number of rebalances is not reproduced."""
+    reproduced = {cost: _is_among(recorded[cost], [each[cost] for each in played]) for cost in Cost}
+    answers = []
+    for cost in Cost:
+        is_known = reproduced[cost] and reproduced[Cost.REBALANCES]
+        others = Range.of([each[cost] for each in other]) if is_known else None
+        answers.append(
+            CostAnswer(
+                cost=cost,
+                recorded=recorded[cost],
+                played=Range.of([each[cost] for each in played]),
+                reproduced=reproduced[cost],
+                other=others,
+                difference=None if others is None else others.minus(recorded[cost]),
+            )
+        )
+    return tuple(answers)
+
+
+def _is_among(number: int, numbers: Sequence[int]) -> bool:
+    close = _CLOSE * number
+    return min(numbers) - close <= number <= max(numbers) + close

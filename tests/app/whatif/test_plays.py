@@ -1,0 +1,45 @@
+"""Plays: the same seed gives the same costs, and what is cut out of a history costs nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from groupreplay.app.whatif.plays import Plays
+from groupreplay.timeline.whatif.costs import Cost
+from groupreplay.timeline.whatif.inputs import RecordedBroker, play_inputs
+from groupreplay.timeline.whatif.quiet_times import QuietTimes, quiet_times
+from groupreplay.timeline.whatif.settings import AUTO, INSTANCE
+from support.histories.played import SECOND, history_of, restarted
+
+
+def plays(*, seed: int = 1) -> Plays:
+    """Of a history in which a member leaves, and comes back ten seconds later."""
+    inputs = play_inputs(history_of(restarted(), 180 * SECOND), RecordedBroker(), {})
+    return Plays(inputs=inputs, quiet=QuietTimes(), draws=5, seed=seed)
+
+
+def test_recorded_and_other_settings() -> None:
+    """Two rebalances as recorded; none with static members."""
+    made = plays()
+    recorded = made.costs(made.inputs.settings)
+    static = made.costs(made.inputs.settings.changed({INSTANCE: AUTO}))
+    assert [each[Cost.REBALANCES] for each in recorded] == [2] * 5
+    assert [each[Cost.REBALANCES] for each in static] == [0] * 5
+    assert [each[Cost.MOVED] for each in static] == [0] * 5
+
+
+def test_a_seed_repeats_the_costs() -> None:
+    """And another one gives others."""
+    settings = plays().inputs.settings
+    assert plays().costs(settings) == plays().costs(settings)
+    assert plays().costs(settings) != plays(seed=2).costs(settings)
+
+
+def test_quiet_times_cost_nothing() -> None:
+    """The last minutes are cut out, and the costs of each draw are the same."""
+    made = plays()
+    inputs = replace(made.inputs, end_ms=made.inputs.end_ms + 600 * SECOND)
+    quiet = quiet_times(inputs.moments, (inputs.begin_ms, inputs.end_ms), 5 * SECOND, [inputs.settings])
+    assert quiet.total_ms > 300 * SECOND
+    whole = Plays(inputs=inputs, quiet=QuietTimes(), draws=5, seed=1)
+    assert replace(whole, quiet=quiet).costs(inputs.settings) == whole.costs(inputs.settings)

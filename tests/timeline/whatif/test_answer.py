@@ -1,0 +1,44 @@
+"""Ranges, and what is answered."""
+
+from __future__ import annotations
+
+from groupreplay.timeline.whatif.answer import CostAnswer, Range, cost_answers
+from groupreplay.timeline.whatif.costs import Cost, Costs
+
+
+def costs(rebalances: int, stopped_ms: int) -> Costs:
+    """The costs of a play; nothing else happens."""
+    return {Cost.REBALANCES: rebalances, Cost.STOPPED_MS: stopped_ms, Cost.MOVED: 0, Cost.LOST: 0}
+
+
+def test_the_range_is_the_5th_to_the_95th_percentile() -> None:
+    """Of 0 to 100: 5, 50, 95; a difference is that from a number."""
+    assert Range.of(range(101)) == Range(least=5.0, median=50.0, most=95.0)
+    assert Range.of([7]).minus(10) == Range(least=-3.0, median=-3.0, most=-3.0)
+
+
+def test_what_is_not_reproduced_is_not_answered() -> None:
+    """The time is not among those of the plays, so only the other costs have an answer."""
+    answers = cost_answers(costs(2, 9_000), [costs(2, 5_000), costs(3, 6_000)], [costs(1, 0)] * 2)
+    one, none = Range(least=1.0, median=1.0, most=1.0), Range(least=0.0, median=0.0, most=0.0)
+    assert [(answer.cost, answer.reproduced, answer.other) for answer in answers] == [
+        (Cost.REBALANCES, True, one),
+        (Cost.STOPPED_MS, False, None),
+        (Cost.MOVED, True, none),
+        (Cost.LOST, True, none),
+    ]
+    assert answers[0].difference == Range(least=-1.0, median=-1.0, most=-1.0)
+
+
+def test_without_the_number_of_rebalances_nothing_is_answered() -> None:
+    """Also what is reproduced by chance."""
+    answers = cost_answers(costs(5, 5_000), [costs(2, 5_000)], [costs(1, 0)])
+    assert [answer.other for answer in answers] == [None] * 4
+    assert answers[2] == CostAnswer(
+        cost=Cost.MOVED,
+        recorded=0,
+        played=Range(least=0.0, median=0.0, most=0.0),
+        reproduced=True,
+        other=None,
+        difference=None,
+    )
