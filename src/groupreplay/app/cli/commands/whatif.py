@@ -13,14 +13,8 @@ import click
 
 from groupreplay.app.cli.command import with_settings
 from groupreplay.app.cli.flags import retention_flags, rules_file_flag
-from groupreplay.app.cli.inputs import (
-    LogInput,
-    exit_code,
-    history_flags,
-    log_read,
-    reading,
-    warn_of_losses,
-)
+from groupreplay.app.cli.histories import HistoryInput, opened_history
+from groupreplay.app.cli.inputs import LogInput, exit_code, history_flags, log_read, warn_of_losses
 from groupreplay.app.cli.options import flag, output_flag, pairs_flag, time_flag, time_zone_flag
 from groupreplay.app.cli.printing_flags import (
     TableFlags,
@@ -136,15 +130,20 @@ def _read(
         GroupReplayError: the log cannot be read.
     """
     from groupreplay.app.whatif.histories import group_histories
-    from groupreplay.streaming.sources.source import context_of
 
-    with reading(settings.log) as rows:
-        context = context_of(rows, settings.retention, policy=settings.rules.load(), member_events=True)
+    flags = HistoryInput(
+        log=settings.log, retention=settings.retention, rules=settings.rules, zone=settings.zone
+    )
+    with opened_history(flags) as log:
         histories, replay = group_histories(
-            rows, context, choice, until_ms=times.until_ms, end_ms=rows.complete_until(times.until_ms)
+            log.rows,
+            log.context,
+            choice,
+            until_ms=times.until_ms,
+            end_ms=log.rows.complete_until(times.until_ms),
         )
     warn_of_losses(replay)
-    return histories, context, rows
+    return histories, log.context, log.rows
 
 
 def _print(settings: WhatIfSettings, times: TimeRange, answer: Answer) -> None:
