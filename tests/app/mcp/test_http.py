@@ -265,9 +265,7 @@ def test_a_client_that_goes_ends_its_question(tmp_path: Path, mode: Literal["aut
             wire = streamable_http_client(f"http://127.0.0.1:{port}/api/mcp", http_client=web)
             async with Client(wire, mode=mode) as client, anyio.create_task_group() as tasks:
                 tasks.start_soon(client.call_tool, "explain", {"group": GROUP})
-                with anyio.fail_after(60):
-                    while not commands_on(pipe):
-                        await anyio.sleep(0.1)
+                await anyio.to_thread.run_sync(lambda: wait_until(lambda: commands_on(pipe)))
                 tasks.cancel_scope.cancel()
 
     with site(tmp_path, pipe) as port:
