@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from groupreplay.app.whatif.question import Question, asked_settings
+from groupreplay.app.whatif.question import UNSEEN, Question, asked_settings
 from groupreplay.coordinator.simulation.settings_table import SettingValue
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.timeline.whatif.answer import Range
@@ -27,7 +27,7 @@ def test_static_members_save_both_rebalances() -> None:
     rebalances = answer.costs[0]
     assert (answer.answered, answer.notes, rebalances.cost, rebalances.recorded) == (
         True,
-        (),
+        (UNSEEN,),
         Cost.REBALANCES,
         2,
     )
@@ -38,6 +38,7 @@ def test_a_match_by_client_id_is_noted() -> None:
     """It came back on another host."""
     history = history_of(restarted(host="/10.9.9.9"), 180 * SECOND)
     assert question({INSTANCE: AUTO}).answer(history, CONTEXT).notes == (
+        UNSEEN,
         "1 member that came back is matched by nothing but its client id",
     )
 

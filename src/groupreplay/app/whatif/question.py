@@ -17,9 +17,15 @@ from groupreplay.timeline.whatif.costs import Costs, costs
 from groupreplay.timeline.whatif.inputs import PlayInputs, RecordedBroker, Unplayable, play_inputs
 from groupreplay.timeline.whatif.quiet_times import quiet_times
 from groupreplay.timeline.whatif.recorded import GroupHistory
-from groupreplay.timeline.whatif.settings import ASKED, PROTOCOL
+from groupreplay.timeline.whatif.settings import ASKED, AUTO, INSTANCE, PROTOCOL
 
 _PAGE: Final = "docs/whatif.md lists the settings"
+
+#: Static members make no rebalance when they are started again, and only late commits show that they were away.
+UNSEEN: Final = (
+    "a member that is away for less than one commit interval counts as not standing still: the gain of static members "
+    "is an upper bound"
+)
 
 
 def asked_settings(properties: Mapping[str, str], flag: str) -> dict[str, SettingValue]:
@@ -106,12 +112,14 @@ class Question:
             assumed=inputs.assumed,
             answered=answers[0].reproduced,
             costs=answers,
-            notes=tuple(_notes(inputs)),
+            notes=tuple(_notes(inputs, self.changed)),
         )
 
 
-def _notes(inputs: PlayInputs) -> list[str]:
+def _notes(inputs: PlayInputs, changed: Mapping[str, SettingValue]) -> list[str]:
     notes = []
+    if changed.get(INSTANCE) == AUTO:
+        notes.append(UNSEEN)
     if count := inputs.left_out:
         verb = "is" if count == 1 else "are"
         notes.append(

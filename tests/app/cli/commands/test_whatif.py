@@ -25,7 +25,7 @@ def test_table_and_json_have_the_same_answer(capture: Path) -> None:
     """Static members save the six rebalances of a rolling restart."""
     words = ("whatif", "--from-file", capture, "--group", GROUP, "--set", "group.instance.id=auto")
     table = invoke(*words, "--draws", "10")
-    rows = [line.split("\t") for line in table.stdout.splitlines()[3:]]
+    rows = [line.split("\t") for line in table.stdout.splitlines()[4:]]
     assert table.exit_code == 0, table.output
     assert rows[0] == ["COST", "RECORDED", "PLAYED AS RECORDED", "WITH THE OTHERS", "DIFFERENCE"]
     assert rows[1] == ["rebalances", "6", "6", "0", "-6"]
