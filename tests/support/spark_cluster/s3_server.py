@@ -32,6 +32,8 @@ _IN_MEMORY = "moto[server,s3]==5.2.5"
 #: Release of Hadoop -> that of Amazon's SDK in its parent POM. The SDK as a whole has 558 MB; one of its parts that
 #: Hadoop needs is not published alone in that version.
 _SDK = {"3.4.1": "2.24.6", "3.4.2": "2.29.52", "3.5.0": "2.35.4"}
+#: What Hadoop's client loads beside the SDK, since 3.5 also for a file system that does not use it.
+_BESIDE = {"3.5.0": ("software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:1.3.1",)}
 _JAR = re.compile(r"(?:hadoop-client-api-|spark-core_(?P<scala>[\d.]+)-)(?P<release>[\d.]+)\.jar")
 _BUCKET = "groupreplay"
 _KEY, _SECRET = "groupreplay", "groupreplay-secret"
@@ -152,6 +154,7 @@ def _coordinates(*, manager: bool) -> tuple[str, ...]:
         f"org.apache.hadoop:hadoop-aws:{hadoop}",
         *([f"org.apache.spark:spark-hadoop-cloud_{scala}:{spark}"] if manager else []),
         f"software.amazon.awssdk:bundle:{_SDK[hadoop]}",
+        *_BESIDE.get(hadoop, ()),
     )
 
 
