@@ -111,7 +111,7 @@ def unused_group(history: GroupHistory) -> Iterator[Finding]:
         Kind.UNUSED_GROUP,
         f"nobody has used the group for {milliseconds(history.use.unused_ms)}; it has offsets of "
         f"{counted(partitions, 'partition')}",
-        ("group", "delete it: kafka-consumer-groups.sh --delete --group"),
+        ("group", "delete it with kafka-consumer-groups.sh, if nobody needs its offsets"),
         [
             Effect(
                 measure="partitions",
