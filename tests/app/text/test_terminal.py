@@ -67,6 +67,20 @@ def test_errors_are_harmless_and_complete(capsys: pytest.CaptureFixture[str]) ->
     )
 
 
+def test_an_error_whose_words_are_lost_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    """An error of Java has its words in the JVM; when that has ended, asking for them is an error of the network."""
+
+    class JavaError(Exception):
+        def __str__(self) -> str:
+            raise ConnectionRefusedError(111, "Connection refused")
+
+    print_error(JavaError())
+    assert capsys.readouterr().err == (
+        "error: JavaError: its words are lost, because the JVM has ended\n"
+        "  run it again with --debug for the traceback\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("stream", "no_color", "env", "expected"),
     [

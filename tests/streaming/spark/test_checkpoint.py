@@ -20,6 +20,7 @@ from groupreplay.streaming.spark.checkpoint import Checkpoint, local_folder
 from groupreplay.version import __version__
 from support.job.spark_notes import spark_files
 from support.job.spark_sessions import small_session
+from support.remedies import read_remedy
 
 pytestmark = pytest.mark.spark
 
@@ -62,6 +63,32 @@ def test_the_first_start_is_remembered(folder: Path) -> None:
         "event_era": "e",
         "taken_over_ms": None,
     }
+
+
+@pytest.mark.parametrize(
+    ("location", "words"),
+    [
+        (
+            "nosuch://b/cp",
+            'org.apache.hadoop.fs.UnsupportedFileSystemException: No FileSystem for scheme "nosuch"',
+        ),
+        ("hdfs:/cp", "java.io.IOException: Incomplete HDFS URI, no host: hdfs:/cp"),
+        ("hdfs://no.host.invalid/cp", "java.net.UnknownHostException: no.host.invalid"),
+    ],
+)
+def test_a_file_system_that_cannot_be_used(location: str, words: str, folder: Path) -> None:
+    """Java's words are in the message: the JVM, which has them, ends before the error is printed."""
+    with pytest.raises(GroupReplayError) as refused:
+        Checkpoint(small_session(), location)
+    error = refused.value
+    read_remedy("streaming.spark.checkpoint_files: for a class that is not found add the jars", str(error))
+    assert (error.what, error.where, error.exit_code) == (
+        f"the file system of the checkpoint cannot be used: {words}",
+        location,
+        ExitCode.USAGE,
+    )
+    # The address is corrected.
+    assert not opened(folder).started()
 
 
 def test_a_file_system_that_does_not_answer() -> None:

@@ -86,11 +86,19 @@ def print_error(error: BaseException) -> None:
         where = f" ({error.where})" if error.where else ""
         what, fix = f"{error.what}{where}", error.fix or ""
     else:
-        what = f"{type(error).__name__}: {error}".strip().partition("\n")[0]
+        what = f"{type(error).__name__}: {_words(error)}".strip().partition("\n")[0]
         fix = "run it again with --debug for the traceback"
     first, *rest = what.splitlines()
     for line in [f"error: {first}", *(f"  {more}" for more in [*rest, *fix.splitlines()])]:
         click.echo(safe_line(line), err=True)
+
+
+def _words(error: BaseException) -> str:
+    try:
+        return str(error)
+    except Exception:
+        # py4j asks the JVM for the words of its error.
+        return "its words are lost, because the JVM has ended"
 
 
 class Progress:

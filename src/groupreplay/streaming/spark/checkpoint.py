@@ -36,6 +36,7 @@ from groupreplay.streaming.spark.checkpoint_files import (
     has_run,
     in_use,
     opened_lock,
+    opening,
     reading,
     refuse_damage,
     writing,
@@ -96,8 +97,9 @@ class Checkpoint:
     def __init__(self, spark: SparkSession, location: str) -> None:
         self._jvm = jvm_of(spark)
         self._spark = spark
-        self._path = self._jvm.org.apache.hadoop.fs.Path(location)
-        self._files = self._path.getFileSystem(hadoop_configuration(spark))
+        with opening(location):
+            self._path = self._jvm.org.apache.hadoop.fs.Path(location)
+            self._files = self._path.getFileSystem(hadoop_configuration(spark))
         self.location = str(self._files.makeQualified(self._path).toString())
 
     @property

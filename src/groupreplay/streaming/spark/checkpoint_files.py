@@ -144,6 +144,29 @@ def unwritable(reason: str, location: str) -> UnwritableError:
 
 
 @contextmanager
+def opening(location: str) -> Iterator[None]:
+    """Turns an error of a file system that cannot be set up into one with its words.
+
+    They are asked for at once: py4j asks the JVM for them, which has ended when the job prints an error.
+    """
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (Py4JJavaError, PySparkException) as error:
+        words = error.java_exception.toString() if isinstance(error, Py4JJavaError) else str(error)
+        raise GroupReplayError(
+            f"the file system of the checkpoint cannot be used: {words.splitlines()[0]}",
+            where=location,
+            fix="for a class that is not found add the jars of this file system to Spark, all of one release (for S3: "
+            "org.apache.hadoop:hadoop-aws of the Hadoop in this Spark, by spark.jars.packages); else correct the "
+            "address and its settings",
+            exit_code=ExitCode.USAGE,
+        ) from None
+
+
+@contextmanager
 def reading(location: str, *, is_local: bool) -> Iterator[None]:
     """The same for reads, if the file system is on other machines: it may answer again.
 
