@@ -289,3 +289,5 @@ def test_a_hanging_transaction(ending: Heard) -> None:
         [partition_for("hanging", OFFSETS_PARTITIONS)],
     )
     assert fired["condition_id"] == resolved["condition_id"]
+    (transaction,) = fired["transactions"]
+    assert (transaction["partition"], transaction["groups"]) == (fired["partitions"][0], ["hanging"])

@@ -17,7 +17,12 @@ from typing import Any
 import pytest
 from confluent_kafka import TopicPartition
 
+from groupreplay.state.job.observations import OpenTransaction
+from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.group_admin import GroupAdmin
 from groupreplay.streaming.local.broker import EmbeddedBroker
+from groupreplay.streaming.prober.prober import Prober
 from support.kafka.clients import commit_surely, make_topics
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
@@ -93,3 +98,15 @@ def test_explain_says_so(broker: EmbeddedBroker) -> None:
     command = [sys.executable, "-m", "groupreplay", "explain", "payments", "--bootstrap-server"]
     run = subprocess.run([*command, broker.bootstrap_servers], check=True, capture_output=True, text=True)
     assert "offset 42 is pending in a transaction of producer" in " ".join(run.stdout.split())
+
+
+def test_the_prober_names_the_transaction(broker: EmbeddedBroker) -> None:
+    """The second round that finds the same last stable offset has the producer and the group that waits."""
+    connection = Connection(Cluster(bootstrap_servers=broker.bootstrap_servers))
+    prober = Prober(GroupAdmin(connection), cluster_id=connection.cluster_id(), clock=lambda: 1)
+    live, _ = described("--bootstrap-server", broker.bootstrap_servers)
+    (pending,) = live["pending_offsets"]
+    assert [prober.take().summary.transactions for _ in range(3)] == [
+        (),
+        *[(OpenTransaction(0, pending["producer_id"], 0, pending["held_from"], ("payments",)),)] * 2,
+    ]

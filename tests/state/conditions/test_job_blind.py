@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from groupreplay.state import OFFSETS_TOPIC, Event, Severity
-from groupreplay.state.conditions.job_blind import GRANT_DESCRIBE, JobBlind
+from groupreplay.state.conditions.job_blind import GRANT_DESCRIBE, HeldBackBy, JobBlind
 from groupreplay.state.events.event import Cause, Evidence
-from groupreplay.state.job.observations import LogObservation, LogRecord
+from groupreplay.state.job.observations import LogObservation, LogRecord, OpenTransaction
 from groupreplay.state.job_watch import JobWatch
 from support.histories.builders import check
 from support.tools.job_observations import (
@@ -49,6 +49,48 @@ def test_a_hanging_transaction() -> None:
     at = 3 * MINUTE + 1
     cause = Cause(topic="group-probes", partition=0, offset=at, timestamp_ms=at)
     check(events[0], evidence=Evidence.PROBE, group_id=None, cause=cause)
+
+
+def test_a_hanging_transaction_that_is_named() -> None:
+    """The event has its producer and the groups that wait; a transaction of another offset is not named."""
+    stuck, held = {0: (7, 5), 1: (9, 9)}, OpenTransaction(0, 4_711, 3, 5, ("payments",))
+    other = OpenTransaction(1, 4_712, 0, 8)
+    events = fed(
+        [
+            replace(taken(MINUTE, stuck), transactions=(other,)),
+            replace(taken(2 * MINUTE, stuck), transactions=(held,)),
+            # Once is enough: a later round may not have read it.
+            taken(3 * MINUTE, stuck),
+            taken(4 * MINUTE, {0: (9, 9), 1: (12, 10)}),
+        ]
+    )
+    named = HeldBackBy(partition=0, producer_id=4_711, producer_epoch=3, first_offset=5, groups=("payments",))
+    assert [(event.fact.status, event.fact.transactions) for event in events] == [
+        ("firing", (named,)),
+        ("resolved", (named,)),
+    ]
+    assert JobBlind.firing_text(msgspec.to_builtins(events[0].fact)) == (
+        "hanging transaction, partitions 0: producer 4711, open since offset 5, holds commits of payments; if producer "
+        "4711 is gone, kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic __consumer_offsets "
+        "--partition 0 --start-offset 5 ends its transaction"
+    )
+
+
+def test_a_producer_that_becomes_known_later() -> None:
+    """The condition goes on with its id, and an update names it."""
+    stuck, held = {0: (7, 5), 1: (9, 9)}, OpenTransaction(0, 4_711, 3, 5)
+    events = fed(
+        [
+            taken(MINUTE, stuck),
+            taken(3 * MINUTE, stuck),
+            replace(taken(4 * MINUTE, stuck), transactions=(held,)),
+        ]
+    )
+    assert [(event.time_ms, len(event.fact.transactions)) for event in events] == [
+        (3 * MINUTE, 0),
+        (4 * MINUTE, 1),
+    ]
+    assert events[0].fact.condition_id == events[1].fact.condition_id
 
 
 def test_transactions_that_come_and_go_are_normal() -> None:

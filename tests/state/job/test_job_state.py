@@ -211,7 +211,7 @@ def test_what_was_written_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    "blob", [b"\x01\xa1x", b"\x01abcd", sealed(1, 1, b"\xff"), sealed(1, 2, b"\x90"), b"\x09"]
+    "blob", [b"\x01\xa1x", b"\x01abcd", sealed(1, 1, b"\xff"), sealed(1, 3, b"\x90"), b"\x09"]
 )
 def test_another_state_is_refused(blob: bytes) -> None:
     """Damaged bytes and those of a later release."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from groupreplay.state.job.observations import ObservationPlace
+from groupreplay.state.job.observations import ObservationPlace, OpenTransaction
 from groupreplay.state.snapshot.observations import OwnSettingsAnswer
 from groupreplay.streaming.contract.probe_messages import (
     ClockReading,
@@ -44,6 +44,7 @@ ROUND = RoundSummary(
     partition_count=50,
     groups=1,
     leaders={0: 2},
+    transactions=(OpenTransaction(0, 9, 1, 7, ("g",)),),
 )
 BEAT = HeartbeatMessage(
     cluster_id="c",
@@ -102,6 +103,7 @@ REQUEST = DocumentRequest(cluster_id="c", run_id="r", group_id="größe", in_top
                 "groups": 1,
                 "job_id": None,
                 "leaders": {"0": 2},
+                "transactions": [[0, 9, 1, 7, ["g"]]],
             },
         ),
         (

@@ -168,6 +168,9 @@ class Cluster(GroupAdmin):
     def topics(self) -> frozenset[str]:
         return frozenset(self.existing)
 
+    def uncommitted(self, spans: Mapping[int, tuple[int, int]]) -> dict[int, bytes]:
+        return {}
+
     def unknown_topics(self, topics: Collection[str]) -> frozenset[str]:
         return frozenset(topics)
 

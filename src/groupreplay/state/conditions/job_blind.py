@@ -6,14 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
-from msgspec import Meta
+from msgspec import Meta, structs
 
 from groupreplay.state import phrases
 from groupreplay.state.conditions.condition import Alert, Condition, Example
 from groupreplay.state.conditions.detection import Dependency, Detection, JobDetector, JobView
 from groupreplay.state.events.event import Evidence, Severity
 from groupreplay.state.job.job_state import JobState, Silence, add_quarantined, count_burst
-from groupreplay.state.job.observations import Clocks, HeartbeatObservation, PartitionClock
+from groupreplay.state.job.observations import (
+    Clocks,
+    HeartbeatObservation,
+    OpenTransaction,
+    PartitionClock,
+)
 from groupreplay.state.phrases import NAMES_SHOWN, Data, milliseconds, safe_text
 
 BlindReason = Literal[
@@ -33,6 +38,11 @@ GRANT_DESCRIBE: Final = (
     "--operation Describe --group '*'"
 )
 #: The command that helps, where there is one.
+#: For one that is named: its partition, first offset and producer.
+_ABORT: Final = (
+    "if producer {producer_id} is gone, kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic "
+    "__consumer_offsets --partition {partition} --start-offset {first_offset} ends its transaction"
+)
 _FIXES: Final[dict[BlindReason, str]] = {
     "hanging_transaction": "kafka-transactions.sh --bootstrap-server HOST:PORT describe-producers "
     "--topic __consumer_offsets --partition N shows its producer and its first offset; if the producer is gone, "
@@ -47,6 +57,17 @@ _FIXES: Final[dict[BlindReason, str]] = {
 CLOCK: Final = "clock"
 #: What the subjects of those about coordinators begin with: they need the records of the log.
 COORDINATOR_CLOCK: Final = f"{CLOCK} of broker"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeldBackBy:
+    """The transaction behind whose first record nothing of a partition is read."""
+
+    partition: int
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
+    groups: Annotated[tuple[str, ...], Meta(description="Groups whose commits wait in it, the first 20.")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +106,15 @@ class JobBlind(Condition):
                 "partitions": (12,),
                 "brokers": (),
                 "fix": "kafka-transactions.sh",
+                "transactions": (
+                    HeldBackBy(
+                        partition=12,
+                        producer_id=4_711,
+                        producer_epoch=0,
+                        first_offset=902_114,
+                        groups=("payments",),
+                    ),
+                ),
             },
         ),
         Example(
@@ -125,6 +155,10 @@ class JobBlind(Condition):
         str | None,
         Meta(description="Why the query is stopped; null: not known, or not about the query."),
     ] = None
+    transactions: Annotated[
+        tuple[HeldBackBy, ...],
+        Meta(description="The open transaction of each partition, as far as the prober has read it."),
+    ] = ()
 
     @staticmethod
     def firing_text(data: Data) -> str:
@@ -133,6 +167,8 @@ class JobBlind(Condition):
         for field in ("partitions", "brokers"):
             if data.get(field):
                 what += f", {field} {', '.join(map(str, data[field][:NAMES_SHOWN]))}"
+        if data.get("transactions"):
+            what += f": {_held_back(data['transactions'])}"
         if data.get("off_ms"):
             what += f", {milliseconds(abs(data['off_ms']))} {'ahead' if data['off_ms'] > 0 else 'behind'}"
         if data.get("reason"):
@@ -203,7 +239,10 @@ class JobBlindDetector(JobDetector):
         }
         if stalled:
             since_ms = min(stall.since_ms for stall in stalled.values())
-            yield self._blind("hanging_transaction", since_ms, self.threshold_ms, partitions=stalled)
+            named = [state.transactions[number] for number in sorted(stalled) if number in state.transactions]
+            yield self._blind(
+                "hanging_transaction", since_ms, self.threshold_ms, partitions=stalled, transactions=named
+            )
         if state.refused_since_ms is not None:
             yield self._blind("no_rights", state.refused_since_ms)
         # The partition of a group follows from their number: groups move, and new partitions are not read.
@@ -296,18 +335,31 @@ class JobBlindDetector(JobDetector):
         partitions: dict[int, Any] | None = None,
         brokers: dict[int, Any] | None = None,
         reason: str | None = None,
+        transactions: Sequence[OpenTransaction] = (),
         dedup_key: tuple[str, ...] = (),
     ) -> Detection:
+        producers = [f"{each.partition}:{each.producer_id}" for each in transactions]
         where = {"partitions": tuple(sorted(partitions or ())), "brokers": tuple(sorted(brokers or ()))}
         return self.detection(
             since_ms,
             threshold_ms,
             subject=what,
             evidence=Evidence.PROBE,
-            dedup_key=(str(where), *dedup_key),
+            dedup_key=(str(where), *producers, *dedup_key),
             what=what,
             partitions=where["partitions"],
             brokers=where["brokers"],
-            fix=_FIXES.get(what),
+            fix=_ABORT.format_map(structs.asdict(transactions[0])) if transactions else _FIXES.get(what),
             reason=reason,
+            transactions=tuple(HeldBackBy(**structs.asdict(each)) for each in transactions),
         )
+
+
+def _held_back(transactions: Sequence[Data]) -> str:
+    """The first of these transactions in words."""
+    first = transactions[0]
+    words = f"producer {first['producer_id']}, open since offset {first['first_offset']}"
+    if first.get("groups"):
+        words += f", holds commits of {phrases.first_of(first['groups'], safe_text)}"
+    more = len(transactions) - 1
+    return f"{words}; {phrases.counted(more, 'other transaction')}" if more else words

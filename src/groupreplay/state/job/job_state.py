@@ -9,7 +9,13 @@ import msgspec
 from msgspec.structs import replace
 
 from groupreplay.state.events.offset_events import OffsetsSummary
-from groupreplay.state.job.observations import Clocks, HeartbeatObservation, JobObservation, RoundObservation
+from groupreplay.state.job.observations import (
+    Clocks,
+    HeartbeatObservation,
+    JobObservation,
+    OpenTransaction,
+    RoundObservation,
+)
 from groupreplay.state.snapshot.group_snapshot import ActiveCondition, ConditionKey
 from groupreplay.state.stored_form import StoredForm
 
@@ -112,7 +118,8 @@ class JobState(msgspec.Struct, array_like=True):
     ``round_ms`` and ``heartbeat_ms`` are the times of the last of each kind (-1: none), ``offsets`` the last offset of
     each partition of the topic of probes. ``leaders`` is the broker that leads each partition of the log.
     ``unanswered``: since when heartbeats name a partition of the log as one without an answer. ``stopped_since_ms``:
-    since when no query has read the log, and why. ``told_to`` is the greatest of the heartbeats.
+    since when no query has read the log, and why. ``told_to`` is the greatest of the heartbeats. ``transactions``: what
+    holds back the offsets in ``stalls``, by partition, as far as a round has named it.
     """
 
     round_ms: int = -1
@@ -135,6 +142,7 @@ class JobState(msgspec.Struct, array_like=True):
     stopped_since_ms: int | None = None
     stopped_error: str = ""
     told_to: int = 0
+    transactions: dict[int, OpenTransaction] = {}
 
     def accept(self, seen: JobObservation) -> bool:
         """Whether an observation is new; it is then the last one of its kind.
@@ -217,6 +225,12 @@ class JobState(msgspec.Struct, array_like=True):
                 same = former is not None and former.stable_offset == stable_offset
                 stalls[number] = former if former and same else Stall(stable_offset, seen.taken_ms)
         self.stalls = stalls
+        named = self.transactions | {each.partition: each for each in seen.transactions}
+        self.transactions = {
+            number: each
+            for number, each in named.items()
+            if number in stalls and stalls[number].stable_offset == each.first_offset
+        }
         count = seen.partition_count or self.partition_count or 0
         brokers = [number for number, error in seen.brokers.items() if error is not None]
         partitions = [number for number in range(count) if number not in seen.partitions]
@@ -235,7 +249,7 @@ def _by(now_ms: int, since_ms: int | None) -> int | None:
 
 
 #: A field that is added to any struct of the state raises ``reader``, unless an earlier release may lose it.
-FORM: Final = StoredForm[JobState]("job state", version=1, reader=1, kind=JobState)
+FORM: Final = StoredForm[JobState]("job state", version=1, reader=2, kind=JobState)
 
 
 def write(state: JobState) -> bytes:

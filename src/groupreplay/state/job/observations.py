@@ -8,9 +8,10 @@ is read late is therefore not mistaken for one of a slow clock.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
+from msgspec import Meta
 
 
 class ObservationPlace(msgspec.Struct, frozen=True, array_like=True):
@@ -21,11 +22,30 @@ class ObservationPlace(msgspec.Struct, frozen=True, array_like=True):
     offset: int
 
 
+#: Groups that are named of one transaction.
+MOST_GROUPS: Final = 20
+_Number: TypeAlias = Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+
+
+class OpenTransaction(msgspec.Struct, frozen=True, array_like=True):
+    """The transaction that holds back the last stable offset of a partition of the offsets topic: its first record.
+
+    ``groups``: the first ``MOST_GROUPS`` of those whose commits wait in it.
+    """
+
+    partition: _Number
+    producer_id: _Number
+    producer_epoch: _Number
+    first_offset: _Number
+    groups: Annotated[tuple[str, ...], Meta(max_length=MOST_GROUPS)] = ()
+
+
 class RoundObservation(msgspec.Struct, frozen=True, array_like=True, tag=0):
     """One round of the prober.
 
     ``brokers``: error by broker id, None for brokers that answered. ``partitions``: high watermark and last stable
     offset of those that answered. ``partition_count`` None: no broker returned it. ``leaders``: broker by partition.
+    ``transactions``: those that hold back a last stable offset, as far as they were read.
     """
 
     taken_ms: int
@@ -35,6 +55,7 @@ class RoundObservation(msgspec.Struct, frozen=True, array_like=True, tag=0):
     partitions: dict[int, tuple[int, int]]
     partition_count: int | None
     leaders: dict[int, int] = {}
+    transactions: tuple[OpenTransaction, ...] = ()
 
 
 class HeartbeatObservation(msgspec.Struct, frozen=True, array_like=True, tag=1):

@@ -11,7 +11,12 @@ from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 import msgspec
 from msgspec import Meta
 
-from groupreplay.state.job.observations import HeartbeatObservation, ObservationPlace, RoundObservation
+from groupreplay.state.job.observations import (
+    HeartbeatObservation,
+    ObservationPlace,
+    OpenTransaction,
+    RoundObservation,
+)
 from groupreplay.state.policy.context import OWN_SETTINGS
 from groupreplay.state.snapshot.observations import DeletedTopics, OwnSettingsAnswer, Probe, ProbedMember
 from groupreplay.streaming.contract.messages import MessageDecoder
@@ -162,7 +167,8 @@ class RoundSummary(Message, frozen=True, kw_only=True, tag="round"):
     ``brokers``: by id, None for those that answered, else the error. ``partitions`` of the offsets topic that answered:
     high watermark and last stable offset; ``partition_count`` is None when no broker returned it. ``groups`` is the
     number of groups in a rebalance. ``job_id`` is None for a prober without a job. ``leaders``: the broker that leads
-    each partition.
+    each partition. ``transactions``: the one that holds back the last stable offset, of each partition where the round
+    before had the same one, as far as it was read.
     """
 
     taken_ms: Moment
@@ -173,6 +179,7 @@ class RoundSummary(Message, frozen=True, kw_only=True, tag="round"):
     groups: Count
     job_id: str | None = None
     leaders: dict[Id, Id] = msgspec.field(default_factory=dict)
+    transactions: tuple[OpenTransaction, ...] = ()
 
     @property
     def dated_ms(self) -> int:
@@ -189,6 +196,7 @@ class RoundSummary(Message, frozen=True, kw_only=True, tag="round"):
             partitions=self.partitions,
             partition_count=self.partition_count,
             leaders=self.leaders,
+            transactions=self.transactions,
         )
 
 

@@ -34,6 +34,7 @@ from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.contract.log import keys_and_values
 from groupreplay.streaming.contract.probe_messages import MemberAnswer
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
+from groupreplay.streaming.kafka.raw_log import raw_log
 from groupreplay.streaming.kafka.topic_reader import read_messages
 
 log = logging.getLogger(__name__)
@@ -171,6 +172,10 @@ class GroupAdmin:
             # For this call librdkafka caches partition leaders even after they have changed.
             self._connection.forget_admin()
         return {number: (high[number], stable[number]) for number in sorted(high.keys() & stable.keys())}
+
+    def uncommitted(self, spans: Mapping[int, tuple[int, int]]) -> dict[int, bytes]:
+        """The batches of partitions of the offsets topic, also of open transactions; raises what ``raw_log`` raises."""
+        return raw_log(self._connection, OFFSETS_TOPIC, spans)
 
     def topics(self) -> frozenset[str] | None:
         """The topics of the cluster that this login may see; None if no broker answers."""

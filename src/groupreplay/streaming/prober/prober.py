@@ -31,6 +31,7 @@ from groupreplay.streaming.contract.probe_messages import (
     RoundSummary,
 )
 from groupreplay.streaming.kafka.group_admin import GroupAdmin, GroupDescription, Refusal
+from groupreplay.streaming.prober.open_transactions import OpenTransactions
 from groupreplay.streaming.prober.own_settings import OwnSettings
 
 log = logging.getLogger(__name__)
@@ -145,6 +146,7 @@ class Prober:
         self._in_progress = frozenset(in_progress)
         self._deleted_topics = DeletedTopics(queries)
         self._own_settings = OwnSettings(queries, seconds)
+        self._open_transactions = OpenTransactions(queries.uncommitted)
         self._brokers: frozenset[int] = frozenset()
         self._ahead_ms = ahead_ms
         #: When a round was begun that was written and has listed all groups.
@@ -296,6 +298,7 @@ class Prober:
             groups=groups,
             job_id=self._job_id,
             leaders=dict(leaders or {}),
+            transactions=self._open_transactions.find(partitions),
         )
 
 
