@@ -125,7 +125,7 @@ def test_every_text_is_hidden_or_public() -> None:
     assert {"client_host", "members", "topic"} <= shown
     # Fields that hold other fields.
     nested = {"members", "gone", "blockers", "suspects", "candidates", "cause", "connect", "truncated"}
-    nested |= {"old", "new", "requested_by"}
+    nested |= {"old", "new", "requested_by", "transactions"}
     assert shown - hidden - public - nested == set()
     assert hidden & public == set()
 
