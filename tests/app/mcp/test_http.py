@@ -137,7 +137,7 @@ def test_the_answers_of_the_commands(tmp_path: Path, capture: Path, mode: Litera
         tools, answer = asked(port, "explain", {"group": GROUP}, mode=mode)
     printed = invoke("explain", GROUP, "--from-file", capture, "-o", "json")
     assert document(answer) == {"result": json.loads(printed.stdout), "notes": [], "left_out": {}}
-    assert tools == {"overview", "explain", "list_groups", "describe", "events", "lag", "ready"}
+    assert tools == {"overview", "explain", "list_groups", "describe", "events", "lag", "ready", "advise"}
 
 
 def test_each_cluster_answers_for_itself(tmp_path: Path, capture: Path) -> None:
@@ -214,7 +214,7 @@ def test_who_may_ask(tmp_path: Path, capture: Path) -> None:
         "no JSON": 400,
         "no parameter": 400,
     }
-    assert (answered[0], len(answered[1]["result"]["tools"])) == (200, 7)
+    assert (answered[0], len(answered[1]["result"]["tools"])) == (200, 8)
 
 
 def test_a_question_that_does_not_end(tmp_path: Path, capture: Path, monkeypatch: pytest.MonkeyPatch) -> None:

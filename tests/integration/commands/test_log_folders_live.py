@@ -55,6 +55,8 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
         cluster = Cluster(bootstrap_servers=server)
         wait_until(lambda: live_rows(cluster).num_rows < COMMITS // 2)
         set_configs(server, ConfigResource.Type.TOPIC, [OFFSETS_TOPIC], {"cleanup.policy": "delete"})
+        # Behind all cleanings: they may have removed the records of the others.
+        write_transactions(server, "last")
         broker.stop()
         broker.start()
         live = live_rows(cluster)
@@ -64,15 +66,20 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
 
 
 def write_commits(server: str, number: int) -> None:
-    """Commits of each group, and a transaction that is committed and one that is aborted."""
+    """Commits of each group, and transactions of both ends."""
     for group in GROUPS:
         with closing(new_consumer(server, group)) as consumer:
             for turn in range(TURNS):
                 offsets = [TopicPartition("orders", place, 100 * number + turn) for place in range(PLACES)]
                 consumer.commit(offsets=offsets, asynchronous=False)
+    write_transactions(server, f"tx-{number}")
+
+
+def write_transactions(server: str, name: str) -> None:
+    """A transaction that is committed, and one that is aborted."""
     with closing(new_consumer(server, "transactional")) as consumer:
         for offset, end in ((5, Producer.commit_transaction), (6, Producer.abort_transaction)):
-            end(open_transaction(server, f"tx-{number}", consumer, TopicPartition("orders", 3, offset)), 30)
+            end(open_transaction(server, name, consumer, TopicPartition("orders", 3, offset)), 30)
 
 
 def live_rows(cluster: Cluster) -> pa.Table:
