@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import numpy as np
-
 from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType
 from groupreplay.timeline import findings
-from groupreplay.timeline.commit_rates import CommitLog, Ints
+from groupreplay.timeline.commit_rates import CommitLog
+from groupreplay.timeline.commit_times import CommitTimes
 from groupreplay.timeline.document import ConditionBar, GenerationFlag, SlotLane
 from groupreplay.timeline.event_reading import ReadEvent, read_events, words
 from groupreplay.timeline.facts import MemberEnds
@@ -138,27 +137,6 @@ class GroupHistory:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class CommitTimes:
-    """The times of the commits of each partition, in order."""
-
-    of_place: Mapping[tuple[str, int], Ints]
-
-    @classmethod
-    def of(cls, log: CommitLog) -> CommitTimes:
-        """Those of a log."""
-        order = np.lexsort((log.at_ms, log.place))
-        bounds = np.searchsorted(log.place[order], np.arange(len(log.places) + 1))
-        at_ms = log.at_ms[order]
-        return cls({place: at_ms[bounds[n] : bounds[n + 1]] for n, place in enumerate(log.places)})
-
-    def last_ms(self, place: tuple[str, int], at_ms: int) -> int | None:
-        """The last commit of a partition up to a moment; None: there is none."""
-        times = self.of_place.get(place)
-        number = 0 if times is None else int(np.searchsorted(times, at_ms, side="right"))
-        return None if times is None or not number else int(times[number - 1])
-
-
 def group_history(
     given: TimelineInput, use: GroupUse | None = None, findings_since_ms: int | None = None
 ) -> GroupHistory:
@@ -171,6 +149,7 @@ def group_history(
     lanes, slots = _slots(given, told, window)
     known_ms = _known_ms(told, window)
     here = [event for event in told if window.holds(event.time_ms)]
+    commit_times = CommitTimes.of(given.commits)
     return GroupHistory(
         group_id=given.group_id,
         group_type=_type(states, told),
@@ -179,12 +158,12 @@ def group_history(
         known_ms=known_ms,
         complete_ms=max(known_ms, findings_since_ms or 0),
         events=here,
-        rebalances=_rebalances(here, slots, lanes, given),
+        rebalances=_rebalances(here, slots, lanes, commit_times, given),
         slots=slots,
         states=states,
         conditions=findings.condition_bars(told, _row, lambda _: ""),
         commits=given.commits,
-        commit_times=CommitTimes.of(given.commits),
+        commit_times=commit_times,
         lanes=lanes,
         use=use or GroupUse(),
     )
@@ -229,9 +208,9 @@ def _rebalances(
     events: Sequence[ReadEvent],
     slots: Sequence[SlotLane],
     lanes: Lanes,
+    commits: CommitTimes,
     given: TimelineInput,
 ) -> list[Rebalance]:
-    commits = CommitTimes.of(given.commits)
     backlog = None if given.ends_of is None else Backlog(given.commits, given.ends_of) or None
     came, went = dict[int, set[str]](), dict[int, set[str]]()
     for lane in slots:
@@ -309,7 +288,7 @@ class _Owners:
             span = spans[number - 1] if number else None
             if span is None or (span.until_ms is not None and span.until_ms < at_ms):
                 continue
-            last_ms = commits.last_ms(place, at_ms)
+            last_ms = commits.last_ms([place], at_ms)
             if last_ms is None or last_ms < span.since_ms:
                 return None
             oldest_ms = min(oldest_ms, last_ms)

@@ -15,8 +15,9 @@ from typing import Final
 
 from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state.snapshot.partitions import each
+from groupreplay.timeline.commit_times import CommitTimes, Place
 from groupreplay.timeline.event_reading import ReadEvent
-from groupreplay.timeline.whatif.recorded import CommitTimes, GroupHistory, Place
+from groupreplay.timeline.whatif.recorded import GroupHistory
 
 #: A gap between two commits of so many usual ones is a stop.
 _STOP_OF_USUAL: Final = 2
@@ -76,7 +77,7 @@ def _stopped_ms(
     """The sum over all partitions, each moment once."""
     stops: dict[Place, list[_Stop]] = {place: [] for place in commits.of_place}
     for place, at_ms in _given_up(rebalances):
-        since_ms = commits.last_ms(frozenset([place]), at_ms)
+        since_ms = commits.last_ms([place], at_ms)
         if since_ms is not None:
             stops[place].append(_Stop(since_ms, at_ms))
     for place, times in commits.of_place.items():

@@ -12,15 +12,9 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
+from groupreplay.timeline.commit_times import CommitTimes, Place
 from groupreplay.timeline.whatif.lineages import Lineages
-from groupreplay.timeline.whatif.recorded import (
-    CommitTimes,
-    Generation,
-    Place,
-    Recorded,
-    RecordedMember,
-    Replacement,
-)
+from groupreplay.timeline.whatif.recorded import Generation, Recorded, RecordedMember, Replacement
 from groupreplay.timeline.whatif.rhythm import regular_commit_ms
 
 #: A silence up to so long is no wait for a member.

@@ -5,21 +5,16 @@ Only what is recorded: times that no record has are bounds in ``moments``.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
-import numpy as np
-
 from groupreplay.state.snapshot.partitions import each
-from groupreplay.timeline.commit_rates import CommitLog, usual_gap_ms
+from groupreplay.timeline.commit_rates import CommitLog
+from groupreplay.timeline.commit_times import CommitTimes, Place
 from groupreplay.timeline.event_reading import ReadEvent, whole
 from groupreplay.timeline.facts import GapFinder
-
-#: A topic and the number of a partition.
-Place = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,52 +97,6 @@ class Recorded:
         )
         values.pop(None, None)
         return values.most_common(1)[0][0] if values else None
-
-
-@dataclass(slots=True)
-class CommitTimes:
-    """When each partition had a commit, in order."""
-
-    interval_ms: int
-    of_place: Mapping[Place, Sequence[int]] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, log: CommitLog) -> CommitTimes:
-        """Those of a log."""
-        order = np.lexsort((log.at_ms, log.place))
-        place, at_ms = log.place[order], log.at_ms[order]
-        bounds = np.searchsorted(place, np.arange(len(log.places) + 1))
-        times = {
-            name: at_ms[bounds[number] : bounds[number + 1]].tolist()
-            for number, name in enumerate(log.places)
-        }
-        return cls(usual_gap_ms(log), times)
-
-    def last_ms(self, places: frozenset[Place], before_ms: int) -> int | None:
-        """The last commit of any of these partitions at or before a moment; None: there is none."""
-        lasts = []
-        for place in places:
-            times = self.of_place.get(place, ())
-            if number := bisect_right(times, before_ms):
-                lasts.append(times[number - 1])
-        return max(lasts, default=None)
-
-    def next_ms(self, places: frozenset[Place], after_ms: int) -> int | None:
-        """The first commit of any of these partitions after a moment; None: there is none."""
-        nexts = []
-        for place in places:
-            times = self.of_place.get(place, ())
-            if (number := bisect_right(times, after_ms)) < len(times):
-                nexts.append(times[number])
-        return min(nexts, default=None)
-
-    def between(self, places: frozenset[Place], since_ms: int, until_ms: int) -> list[int]:
-        """The commits of these partitions after a moment and up to another, in order."""
-        found: set[int] = set()
-        for place in places:
-            times = self.of_place.get(place, ())
-            found.update(times[bisect_right(times, since_ms) : bisect_right(times, until_ms)])
-        return sorted(found)
 
 
 #: A gap in the log that is shorter than so many usual times between commits hides nothing.
