@@ -31,7 +31,6 @@ from groupreplay.streaming.engine.wire import (
     BAD_RECORDS_TAG,
     DOCUMENT_WANTED,
     GROUP_TAG,
-    JOB_TAG,
     PackedDocumentRequest,
     PackedItem,
     packed_groups,
@@ -72,10 +71,8 @@ class Live:
         #: The time of the last record, or message, that can be; 0 before the first one.
         self.latest_ms = 0
         self._until_ms = until_ms
-        #: The ids of the selected groups; None: all.
-        self.only = groups
-        # What the job says of itself belongs to no group: a choice without any text leaves nothing out.
-        self._selects_all = groups is None or (isinstance(groups, GroupChoice) and not groups.patterns)
+        #: The ids of the selected groups; None: all, and what the job says of itself, which is of no group.
+        self.only = None if isinstance(groups, GroupChoice) and not groups.patterns else groups
         self._wanted_keys: dict[bytes, bool] = {}
         self._horizons = Horizons(otherwise_ms)
         self._blobs: dict[bytes, bytes] = {}
@@ -175,7 +172,7 @@ class Live:
         return self.only is None or group_id in self.only
 
     def _wanted(self, rows: Iterable[tuple[list[bytes], list[bytes]]]) -> Iterator[tuple[bytes, bytes]]:
-        """(key, packed) of the selected groups, of bad records, and of the job if all groups are selected."""
+        """(key, packed) of the selected groups and of bad records; without a selection, of all keys."""
         for pair in chain.from_iterable(zip(*columns, strict=True) for columns in rows):
             if self.only is None or self._wants_key(pair[0]):
                 yield pair
@@ -184,10 +181,9 @@ class Live:
         found = self._wanted_keys.get(key)
         if found is None:
             is_group = key.startswith(GROUP_TAG)
-            if is_group:
-                found = self.wants(key[len(GROUP_TAG) :].decode())
-            else:
-                found = key.startswith(BAD_RECORDS_TAG) or (key == JOB_TAG and self._selects_all)
+            found = (
+                self.wants(key[len(GROUP_TAG) :].decode()) if is_group else key.startswith(BAD_RECORDS_TAG)
+            )
             self._wanted_keys[key] = found
         return found
 
