@@ -55,7 +55,7 @@ DECODED_ELSEWHERE = {
     "streaming/spark/operator.py bytes.decode": "headers of this process",
     "streaming/spark/query.py json.loads": "a file of the checkpoint",
     "app/simulate/files.py bytes.decode": "lines that this process has encoded",
-    "app/whatif/histories.py msgspec.json.decode": "events that this process has encoded",
+    "streaming/engine/replay.py json.loads": "events that this process has encoded",
 }
 
 #: What each check finds in the tree today. Nothing may be added, and what was put right must be removed.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from groupreplay.app.cli.inputs import LogInput, reading, warn_of_assumptions, warn_of_losses
 from groupreplay.app.cli.printing_flags import point_ms
@@ -24,16 +24,24 @@ if TYPE_CHECKING:
     from groupreplay.streaming.sources.source import Rows
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HistoryInput:
-    """The flags with which a history is read."""
+class HistoryFlags(Protocol):
+    """The flags that each command of a history has; its settings have them."""
 
-    log: LogInput
-    retention: RetentionFlags
-    rules: RulesSource
-    zone: TimeZone
-    complete_since: GivenTime | None = None
-    redaction: Redaction | None = None
+    @property
+    def log(self) -> LogInput:
+        """Where the records are."""
+
+    @property
+    def retention(self) -> RetentionFlags:
+        """How long offsets are kept."""
+
+    @property
+    def rules(self) -> RulesSource:
+        """The file with rules for groups."""
+
+    @property
+    def zone(self) -> TimeZone:
+        """That of times without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +53,9 @@ class OpenedHistory:
 
 
 @contextmanager
-def opened_history(flags: HistoryInput) -> Iterator[OpenedHistory]:
+def opened_history(
+    flags: HistoryFlags, *, complete_since: GivenTime | None = None, redaction: Redaction | None = None
+) -> Iterator[OpenedHistory]:
     """The log that the flags name; shows progress.
 
     Raises:
@@ -60,9 +70,9 @@ def opened_history(flags: HistoryInput) -> Iterator[OpenedHistory]:
             rows,
             flags.retention,
             policy=policy,
-            complete_since_ms=point_ms(flags.complete_since, flags.zone, flags.log.end),
+            complete_since_ms=point_ms(complete_since, flags.zone, flags.log.end),
             member_events=True,
-            redaction=flags.redaction,
+            redaction=redaction,
         )
         yield OpenedHistory(rows, context)
 

@@ -22,7 +22,7 @@ from groupreplay.state.policy.context import Redaction
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.contract.messages import Output
 from groupreplay.streaming.engine.group_log import GroupLogs
-from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
+from groupreplay.streaming.engine.replay import Replay, events_by_group
 from groupreplay.streaming.sources.recorded_ends import recorded_ends
 from groupreplay.streaming.sources.source import RecordSource, Rows
 from groupreplay.timeline.diagnosis import Statement
@@ -114,10 +114,7 @@ def timeline_inputs(rows: Rows, context: Context, query: TimelineQuery) -> tuple
     ends, rows = recorded_ends(rows)
     rows = replace(rows, batches=logs.reading(rows.batches), probes=list(rows.probes))
     replay = Replay(context, query.groups, until_ms=query.until_ms, now_ms=query.end_ms)
-    events: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for text in events_in_order(replay.feed(rows), Filter()):
-        event = json.loads(text)
-        events[event["data"]["group_id"]].append(event)
+    events = events_by_group(replay, rows)
     answers = group_answers(rows, query.groups, query.until_ms)
     leaders = coordinators(rows, query.until_ms)
     return [
@@ -131,7 +128,7 @@ def _inputs(
     query: TimelineQuery,
     logs: GroupLogs,
     replay: Replay,
-    events: Mapping[str, Sequence[Mapping[str, Any]]],
+    events: Mapping[str | None, Sequence[Mapping[str, Any]]],
     answers: Mapping[str, Sequence[ProbedState]],
     leaders: Mapping[int, Sequence[CoordinatorSeen]],
 ) -> Iterator[TimelineInput]:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Container
 from dataclasses import replace
-from typing import Any
-
-import msgspec
 
 from groupreplay.state import Context
 from groupreplay.streaming.engine.group_log import GroupLogs
-from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
+from groupreplay.streaming.engine.replay import Replay, events_by_group
 from groupreplay.streaming.sources.source import Rows
 from groupreplay.timeline.event_reading import read_events
 from groupreplay.timeline.whatif.recorded import GroupHistory
@@ -32,10 +28,7 @@ def group_histories(
     logs = GroupLogs(groups, until_ms)
     rows = replace(rows, batches=logs.reading(rows.batches))
     replay = Replay(context, groups, until_ms=until_ms, now_ms=end_ms)
-    events: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for text in events_in_order(replay.feed(rows), Filter()):
-        event = msgspec.json.decode(text)
-        events[event["data"]["group_id"]].append(event)
+    events = events_by_group(replay, rows)
     return {
         group_id: GroupHistory(
             group_id=group_id,

@@ -6,12 +6,13 @@ Uses no clock: an event is recorded at the time it happened, so that the same re
 from __future__ import annotations
 
 import heapq
+import json
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import IO, Final
+from typing import IO, Any, Final
 
 import msgspec
 
@@ -143,3 +144,12 @@ class EventTally:
         total = self.seen.total()
         events = "1 event" if total == 1 else f"{total:,} events"
         return f"{events}: {', '.join(names)}{more}; {', '.join(severities)}"
+
+
+def events_by_group(replay: Replay, rows: Rows) -> dict[str | None, list[dict[str, Any]]]:
+    """All events that the replay makes of the rows, each group's in order; None: what is of no group."""
+    events: dict[str | None, list[dict[str, Any]]] = defaultdict(list)
+    for text in events_in_order(replay.feed(rows), Filter()):
+        event = json.loads(text)
+        events[event["data"]["group_id"]].append(event)
+    return events

@@ -13,7 +13,7 @@ import click
 
 from groupreplay.app.cli.command import with_settings
 from groupreplay.app.cli.flags import retention_flags, rules_file_flag
-from groupreplay.app.cli.histories import HistoryInput, opened_history, warn_of_history
+from groupreplay.app.cli.histories import opened_history, warn_of_history
 from groupreplay.app.cli.inputs import LogInput, exit_code, history_flags, log_read
 from groupreplay.app.cli.options import (
     declared_as,
@@ -117,14 +117,7 @@ def _read(settings: AdviseSettings, times: TimeRange, choice: GroupChoice) -> tu
     from groupreplay.app.report.timelines import TimelineQuery, timeline_source
 
     source = timeline_source(settings.log.source(), [], since_ms=times.since_ms, until_ms=times.until_ms)
-    flags = HistoryInput(
-        log=settings.log,
-        retention=settings.retention,
-        rules=settings.rules,
-        zone=settings.zone,
-        complete_since=settings.complete_since,
-    )
-    with opened_history(flags) as history:
+    with opened_history(settings, complete_since=settings.complete_since) as history:
         query = TimelineQuery(
             groups=choice,
             source=source,

@@ -13,7 +13,7 @@ import click
 
 from groupreplay.app.cli.command import with_settings
 from groupreplay.app.cli.flags import retention_flags, rules_file_flag, runbook_flag
-from groupreplay.app.cli.histories import HistoryInput, opened_history, warn_of_history
+from groupreplay.app.cli.histories import opened_history, warn_of_history
 from groupreplay.app.cli.inputs import (
     LogInput,
     exit_code,
@@ -113,7 +113,7 @@ def _all_groups(settings: ExplainSettings, times: TimeRange) -> int:
     from groupreplay.app.cli.nothing_found import no_such
     from groupreplay.app.report.timelines import all_strips
 
-    with opened_history(_flags(settings)) as history:
+    with opened_history(settings, complete_since=settings.complete_since) as history:
         rows = history.rows
         end_ms = rows.complete_until(times.until_ms)
         overview = all_strips(rows, history.context, times.since_ms, _last_ms(settings, times), end_ms)
@@ -126,16 +126,6 @@ def _all_groups(settings: ExplainSettings, times: TimeRange) -> int:
     explanations.sort(key=lambda explained: worst.index(explained.group_id))
     _print(settings, times, overview.incidents, explanations)
     return exit_code({}, None)
-
-
-def _flags(settings: ExplainSettings) -> HistoryInput:
-    return HistoryInput(
-        log=settings.log,
-        retention=settings.retention,
-        rules=settings.rules,
-        zone=settings.zone,
-        complete_since=settings.complete_since,
-    )
 
 
 def _last_ms(settings: ExplainSettings, times: TimeRange) -> int | None:
@@ -156,7 +146,7 @@ def _explanations(
 
     until_ms = times.until_ms
     source = timeline_source(settings.log.source(), [], since_ms=times.since_ms, until_ms=until_ms)
-    with opened_history(_flags(settings)) as history:
+    with opened_history(settings, complete_since=settings.complete_since) as history:
         rows, context = history.rows, history.context
         query = TimelineQuery(
             groups=groups,

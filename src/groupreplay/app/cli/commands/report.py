@@ -6,6 +6,7 @@ Imports nothing heavy at the top: ``--help`` loads this module.
 from __future__ import annotations
 
 from collections.abc import Container, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -14,7 +15,7 @@ import click
 
 from groupreplay.app.cli.command import giving_way, with_settings
 from groupreplay.app.cli.flags import redaction_flags, retention_flags, rules_flags
-from groupreplay.app.cli.histories import HistoryInput, opened_history, warn_of_history
+from groupreplay.app.cli.histories import OpenedHistory, opened_history, warn_of_history
 from groupreplay.app.cli.inputs import (
     LogInput,
     history_flags,
@@ -147,7 +148,7 @@ def _overview(settings: ReportSettings, times: TimeRange) -> str | ExitCode:
     from groupreplay.timeline.limits import TimelineLimits
 
     source = _source(settings, times, ["--all-groups", "-o", settings.path.name])
-    with opened_history(_flags(settings)) as log:
+    with _opened(settings) as log:
         source = replace(source, cluster_id=log.rows.cluster_id, topic_id=log.rows.era)
         end_ms = log.rows.complete_until(times.until_ms)
         overview = all_strips(log.rows, log.context, times.since_ms, times.until_ms, end_ms)
@@ -169,15 +170,8 @@ def _overview(settings: ReportSettings, times: TimeRange) -> str | ExitCode:
     return report_page(groups_overview(overview, shown, source, too_large=len(timelines) - len(shown)))
 
 
-def _flags(settings: ReportSettings) -> HistoryInput:
-    return HistoryInput(
-        log=settings.log,
-        retention=settings.retention,
-        rules=settings.rules,
-        zone=settings.zone,
-        complete_since=settings.complete_since,
-        redaction=settings.redaction,
-    )
+def _opened(settings: ReportSettings) -> AbstractContextManager[OpenedHistory]:
+    return opened_history(settings, complete_since=settings.complete_since, redaction=settings.redaction)
 
 
 def _source(settings: ReportSettings, times: TimeRange, words: Sequence[str]) -> TimelineSource:
@@ -260,7 +254,7 @@ def _timelines(
     from groupreplay.app.report.timelines import TimelineQuery, group_timelines, read_trace
 
     trace = read_trace(settings.trace, groups)
-    with opened_history(_flags(settings)) as log:
+    with _opened(settings) as log:
         query = TimelineQuery(
             groups=groups,
             source=replace(source, cluster_id=log.rows.cluster_id, topic_id=log.rows.era),

@@ -13,7 +13,7 @@ import click
 
 from groupreplay.app.cli.command import with_settings
 from groupreplay.app.cli.flags import retention_flags, rules_file_flag
-from groupreplay.app.cli.histories import HistoryInput, opened_history
+from groupreplay.app.cli.histories import opened_history
 from groupreplay.app.cli.inputs import LogInput, exit_code, history_flags, log_read, warn_of_losses
 from groupreplay.app.cli.options import flag, output_flag, pairs_flag, time_flag, time_zone_flag
 from groupreplay.app.cli.printing_flags import (
@@ -131,10 +131,7 @@ def _read(
     """
     from groupreplay.app.whatif.histories import group_histories
 
-    flags = HistoryInput(
-        log=settings.log, retention=settings.retention, rules=settings.rules, zone=settings.zone
-    )
-    with opened_history(flags) as log:
+    with opened_history(settings) as log:
         histories, replay = group_histories(
             log.rows,
             log.context,
