@@ -117,6 +117,11 @@ def subject(data: Data) -> str:
     return ""
 
 
+def from_to(least: str, most: str) -> str:
+    """``3 to 5``; one text where both are equal."""
+    return least if least == most else f"{least} to {most}"
+
+
 def partitions(ranges_by_topic: Mapping[str, str] | None) -> str:
     """The partitions of the first topics, as ranges."""
     named = [

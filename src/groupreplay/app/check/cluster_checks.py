@@ -57,10 +57,11 @@ def cluster(name: str, connection: Connection) -> Sequence[CheckResult]:
 
 def source_rights(subject: Subject) -> Sequence[CheckResult]:
     """Each right on the source cluster."""
-    return list(_rights(subject.source, _source_rights(subject.settings)))
+    return list(_rights(subject.source, source_rights_of(subject.settings)))
 
 
-def _source_rights(settings: CheckSettings) -> list[Right]:
+def source_rights_of(settings: CheckSettings) -> list[Right]:
+    """The rights that ``run`` with these settings needs on the source cluster."""
     return all_rights.source_rights(
         probe=settings.probe,
         ask_retention=settings.retention.retention_minutes is None,
@@ -79,7 +80,7 @@ def sink_rights(subject: Subject) -> Sequence[CheckResult]:
 def iam_policies(subject: Subject) -> Sequence[CheckResult]:
     """The IAM policy of each login that needs one; AWS is not asked."""
     settings, topics = subject.settings, subject.settings.topics
-    of_source, of_sink = _source_rights(settings), all_rights.sink_rights(topics)
+    of_source, of_sink = source_rights_of(settings), all_rights.sink_rights(topics)
     created = [getattr(topics, item.name) for item in fields(topics)]
     if settings.sink in (None, settings.source):
         needed = [(settings.source, [*of_source, *of_sink], created)]

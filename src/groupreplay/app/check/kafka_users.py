@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Final
 
 from groupreplay.app.check import CheckSettings
+from groupreplay.app.check.cluster_checks import source_rights_of
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.rights import (
     CREATE,
     Right,
     serve_rights,
     sink_rights,
-    source_rights,
     watch_rights,
 )
 
@@ -41,9 +41,7 @@ class KafkaUser:
 def kafka_users(settings: CheckSettings) -> list[KafkaUser]:
     """The logins of ``run``, ``serve`` and ``watch``, one on each cluster that the command connects to."""
     source, sink = settings.source, settings.sink
-    of_log = source_rights(
-        probe=settings.probe, ask_retention=settings.retention.retention_minutes is None, ends=settings.ends
-    )
+    of_log = source_rights_of(settings)
     of_output = [*sink_rights(settings.topics), CREATE]
     if sink is None or sink == source:
         placed = [

@@ -12,7 +12,7 @@ from groupreplay.app.report.timelines import TimelineQuery, timeline_inputs
 from groupreplay.app.text.tables import Cell, Table
 from groupreplay.app.text.times import date_time
 from groupreplay.state import Context
-from groupreplay.state.phrases import counted, milliseconds, safe_text
+from groupreplay.state.phrases import counted, from_to, milliseconds, safe_text
 from groupreplay.streaming.base.clock import TimeZone
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.sources.source import Rows
@@ -260,10 +260,9 @@ def range_text(bounds: tuple[int, int | None]) -> str:
     least, most = bounds
     if most is None:
         return f"{milliseconds(least)} or more"
-    texts = milliseconds(least), milliseconds(most)
-    return texts[0] if texts[0] == texts[1] else f"{texts[0]} to {texts[1]}"
+    return from_to(milliseconds(least), milliseconds(most))
 
 
 def _number_text(bounds: tuple[int, int | None]) -> str:
     least, most = bounds
-    return f"{least} or more" if most is None else f"{least}" if least == most else f"{least} to {most}"
+    return f"{least} or more" if most is None else from_to(str(least), str(most))

@@ -8,7 +8,7 @@ from typing import Final
 from groupreplay.app.text.tables import Cell, Table
 from groupreplay.app.text.times import date_time
 from groupreplay.coordinator.simulation.settings_table import SettingValue, shown
-from groupreplay.state.phrases import milliseconds
+from groupreplay.state.phrases import from_to, milliseconds
 from groupreplay.streaming.base.clock import TimeZone
 from groupreplay.timeline.whatif.answer import Answer, CostAnswer, Range
 from groupreplay.timeline.whatif.costs import Cost
@@ -34,7 +34,7 @@ def _row(cost: CostAnswer) -> tuple[Cell, ...]:
 
 def _range(cost: Cost, values: Range, *, signed: bool = False) -> str:
     least, most = (_amount(cost, round(value), signed=signed) for value in (values.least, values.most))
-    return least if least == most else f"{least} to {most}"
+    return from_to(least, most)
 
 
 def _amount(cost: Cost, value: int, *, signed: bool = False) -> str:

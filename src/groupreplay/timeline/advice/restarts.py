@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
-from groupreplay.codecs.kafka_terms import GroupType
-from groupreplay.state.phrases import counted, first_of, milliseconds, safe_text
+from groupreplay.codecs.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS, GroupType
+from groupreplay.state.phrases import counted, first_of, from_to, milliseconds, safe_text
 from groupreplay.timeline.advice.evidence import finding, middle, stop_effects, stopped
 from groupreplay.timeline.advice.finding import Effect, Finding, Kind
 from groupreplay.timeline.advice.history import GroupHistory, Rebalance
@@ -18,10 +18,8 @@ from groupreplay.timeline.rolling_restarts import Restart, restarts, rolling
 _LEAST_REBALANCES: Final = 4
 #: The brokers' default of ``group.max.session.timeout.ms``: no session can be longer.
 _LONGEST_SESSION_MS: Final = 1_800_000
-#: ``group.consumer.session.timeout.ms`` by default, for members whose records have no session timeout.
-_MODERN_SESSION_MS: Final = 45_000
 #: ``heartbeat.interval.ms`` by default: a session begins with the last heartbeat before the end of a process.
-_HEARTBEAT_MS: Final = 3_000
+HEARTBEAT_MS: Final = 3_000
 #: A static member that is back so shortly after its session comes in the rebalance that its end has begun.
 _MERGED_MS: Final = 10_000
 #: The second wave of a deployment begins within this time.
@@ -66,9 +64,9 @@ def aways(history: GroupHistory, found: Sequence[Restart]) -> list[Away]:
             # It may have been silent for a whole session before the broker removed it.
             event = left.get(restart.before.member_id)
             elapsed_ms = None if event is None else event.number("elapsed_ms")
-            session_ms = history.session_ms(restart.before.member_id) or _MODERN_SESSION_MS
+            session_ms = history.session_ms(restart.before.member_id) or DEFAULT_SESSION_TIMEOUT_MS
             longest_ms = max(elapsed_ms or 0, session_ms + _longest_ms(went))
-            if came is went and came is not None and came.flag.least_ms > 2 * _HEARTBEAT_MS:
+            if came is went and came is not None and came.flag.least_ms > 2 * HEARTBEAT_MS:
                 # The rebalance began with the join and waited for the end of the old session.
                 longest_ms = session_ms + (came.flag.sync_ms or 0)
             is_sure = restart.before.reason == "session_timeout" or came is went
@@ -84,7 +82,7 @@ def _longest_ms(rebalance: Rebalance | None) -> int:
     """
     if rebalance is None or rebalance.flag.most_ms is None:
         return 0
-    tight_ms = rebalance.flag.most_ms if rebalance.most_ms is None else rebalance.most_ms + _HEARTBEAT_MS
+    tight_ms = rebalance.flag.most_ms if rebalance.most_ms is None else rebalance.most_ms + HEARTBEAT_MS
     return min(rebalance.flag.most_ms, tight_ms)
 
 
@@ -123,8 +121,8 @@ def static_membership(history: GroupHistory) -> Iterator[Finding]:
     found = aways(history, within(history, restarts(dynamic, _LONGEST_SESSION_MS)))
     ids = {away.restart.before.member_id for away in found}
     known = {member_id: session_ms for member_id in ids if (session_ms := history.session_ms(member_id))}
-    limits = {member_id: known.get(member_id, _MODERN_SESSION_MS) for member_id in ids}
-    surely = [each for each in found if each.most_ms + _HEARTBEAT_MS < limits[each.restart.before.member_id]]
+    limits = {member_id: known.get(member_id, DEFAULT_SESSION_TIMEOUT_MS) for member_id in ids}
+    surely = [each for each in found if each.most_ms + HEARTBEAT_MS < limits[each.restart.before.member_id]]
     perhaps = [each for each in found if each.least_ms < limits[each.restart.before.member_id] + _MERGED_MS]
     least = explained(history.rebalances, [away.restart for away in surely], after_ms=history.complete_ms)
     most = explained(
@@ -137,7 +135,7 @@ def static_membership(history: GroupHistory) -> Iterator[Finding]:
         return
     bounds = stopped(least)[0], stopped(most)[1]
     effect = Effect(measure="rebalances", least=len(least), most=len(most), how=_IN_PLACE)
-    assumed = {} if len(known) == len(ids) else {"session_timeout_ms": _MODERN_SESSION_MS}
+    assumed = {} if len(known) == len(ids) else {"session_timeout_ms": DEFAULT_SESSION_TIMEOUT_MS}
     yield finding(
         history,
         Kind.STATIC_MEMBERSHIP,
@@ -146,7 +144,7 @@ def static_membership(history: GroupHistory) -> Iterator[Finding]:
         [effect, *stop_effects(bounds)],
         (rebalance.event for rebalance in most),
         order_ms=middle(bounds),
-        assumed={**assumed, "heartbeat_interval_ms": _HEARTBEAT_MS},
+        assumed={**assumed, "heartbeat_interval_ms": HEARTBEAT_MS},
     )
 
 
@@ -156,7 +154,7 @@ def _still_away(history: GroupHistory) -> set[str]:
     return {
         tenure.member_id
         for tenure in tenures
-        if tenure.until_ms is not None and tenure.until_ms > history.until_ms - _MODERN_SESSION_MS
+        if tenure.until_ms is not None and tenure.until_ms > history.until_ms - DEFAULT_SESSION_TIMEOUT_MS
     }
 
 
@@ -165,10 +163,10 @@ def _static_text(
 ) -> str:
     names = sorted({away.restart.place[1] or "(no client id)" for away in perhaps})
     count = sum(rebalance.at_ms >= history.complete_ms for rebalance in history.rebalances)
-    number = f"{saved[0]}" if saved[0] == saved[1] else f"{saved[0]} to {saved[1]}"
     return (
-        f"{number} of {counted(count, 'rebalance')} follow from {counted(len(perhaps), 'restart')} of "
-        f"{first_of(names, safe_text)}, each back within the session of {milliseconds(session_ms)}"
+        f"{from_to(*map(str, saved))} of {counted(count, 'rebalance')} follow from "
+        f"{counted(len(perhaps), 'restart')} of {first_of(names, safe_text)}, each back within the session of "
+        f"{milliseconds(session_ms)}"
     )
 
 

@@ -12,7 +12,7 @@ from groupreplay.state.phrases import counted, first_of, member, milliseconds, s
 from groupreplay.timeline.advice.evidence import finding, middle, stop_effects, stopped
 from groupreplay.timeline.advice.finding import Effect, Finding, Kind
 from groupreplay.timeline.advice.history import GroupHistory, Rebalance
-from groupreplay.timeline.advice.restarts import Away, aways, explained, within
+from groupreplay.timeline.advice.restarts import HEARTBEAT_MS, Away, aways, explained, within
 from groupreplay.timeline.event_reading import ReadEvent
 from groupreplay.timeline.rolling_restarts import restarts
 
@@ -20,7 +20,6 @@ from groupreplay.timeline.rolling_restarts import restarts
 _SESSIONS_MS: Final = (30_000, 45_000, 60_000, 90_000, 120_000, 180_000, 300_000)
 #: A member that was away for longer did not lose its session by a small margin.
 _LONGEST_AWAY_MS: Final = _SESSIONS_MS[-1]
-_HEARTBEAT_MS: Final = 3_000
 #: Of the client, with the classic protocol; else of the group (``kafka-configs.sh --entity-type groups``).
 _SESSION_SETTING: Final = {True: "session.timeout.ms", False: "consumer.session.timeout.ms"}
 _LEAST_EVENTS: Final = 2
@@ -46,7 +45,7 @@ def session_timeout(history: GroupHistory) -> Iterator[Finding]:
     expired = [away for away in found if away.restart.before.member_id in reasons]
     if len(expired) < _LEAST_EVENTS:
         return
-    longest_ms = min(max(away.most_ms for away in expired) + _HEARTBEAT_MS, _LONGEST_AWAY_MS)
+    longest_ms = min(max(away.most_ms for away in expired) + HEARTBEAT_MS, _LONGEST_AWAY_MS)
     value_ms = next((value for value in _SESSIONS_MS if value >= longest_ms), _SESSIONS_MS[-1])
     known = [history.session_ms(away.restart.before.member_id) for away in expired]
     before_ms = max((value for value in known if value is not None), default=None)
@@ -62,7 +61,7 @@ def _session_finding(
     value_ms: int,
     before_ms: int | None,
 ) -> Finding:
-    surely = [away.restart for away in found if away.most_ms + _HEARTBEAT_MS < value_ms]
+    surely = [away.restart for away in found if away.most_ms + HEARTBEAT_MS < value_ms]
     perhaps = [away.restart for away in found if away.least_ms < value_ms]
     least = explained(history.rebalances, surely, after_ms=history.complete_ms)
     most = explained(history.rebalances, perhaps, after_ms=history.complete_ms)
@@ -86,7 +85,7 @@ def _session_finding(
         ],
         [*events, *(rebalance.event for rebalance in most)],
         order_ms=middle(bounds),
-        assumed={"heartbeat_interval_ms": _HEARTBEAT_MS},
+        assumed={"heartbeat_interval_ms": HEARTBEAT_MS},
     )
 
 
