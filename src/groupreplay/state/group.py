@@ -26,7 +26,6 @@ from groupreplay.state.output.document import (
     digest,
     group_document,
 )
-from groupreplay.state.output.envelope import without_repeats
 from groupreplay.state.policy.context import Context
 from groupreplay.state.replay import classic, group_summary, offset_losses, offset_sets, probing
 from groupreplay.state.replay.operation import apply_operation
@@ -34,7 +33,6 @@ from groupreplay.state.replay.report import Report
 from groupreplay.state.replay.slot_history import learn_probe
 from groupreplay.state.snapshot import group_snapshot
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot, LogPosition
-from groupreplay.state.snapshot.group_state import GroupState
 from groupreplay.state.snapshot.observations import CommitRun, GroupRecord, Observations, Probe
 from groupreplay.state.snapshot.offsets import Offsets
 
@@ -52,6 +50,7 @@ class Group:
         self.group_id = group_id
         self.changed = False
         is_anew = snapshot is not None and snapshot.log.begun_anew
+        self._given_context = context
         self._context = replace(context, complete_since_ms=None) if is_anew else context
         self._rules = context.policy.of(group_id)
         self._detectors = group_detectors(self._rules)
@@ -91,7 +90,7 @@ class Group:
     @property
     def gone(self) -> bool:
         """Whether the group does not exist and nothing of it must be kept."""
-        return self._snapshot.is_gone and not len(self._offsets)
+        return not self._snapshot.document_digest and self._snapshot.is_over(len(self._offsets))
 
     def apply(self, observations: Observations, now_ms: int, recorded_ms: int | None = None) -> list[Event]:
         """Apply observations in log order, each after the work that was due before it, then the work due by ``now_ms``.
@@ -112,9 +111,9 @@ class Group:
                 events += self._apply_item(item, observations.caught_up_ms)
         if self._snapshot.log.pending and observations.seen_to > self._snapshot.log.pending[-1].offset:
             events += self._complete_operation()
-        events += self._expire(now_ms)
+        events += self.expire(now_ms, recorded_ms)
         probing.limit(self._snapshot.probes)
-        return without_repeats(self._snapshot.repeats, events)
+        return events
 
     def _apply_item(self, item: CommitRun | GroupRecord, caught_up_ms: int) -> list[Event]:
         log, events = self._snapshot.log, list[Event]()
@@ -138,10 +137,7 @@ class Group:
     def expire(self, now_ms: int, recorded_ms: int | None = None) -> list[Event]:
         """Do the work that is due by ``now_ms``; ``recorded_ms`` as for ``apply``."""
         self._recorded_ms = recorded_ms
-        return without_repeats(self._snapshot.repeats, self._expire(now_ms))
-
-    def _expire(self, now_ms: int) -> list[Event]:
-        recorded_ms, events = self._recorded_ms, self._do_due(now_ms)
+        events = self._do_due(now_ms)
         caught_up = recorded_ms is not None and recorded_ms - now_ms <= self._context.catch_up_after_ms
         if caught_up and any(one.late for one in self._snapshot.conditions.active.values()):
             events += self._emit_updates(self._tracker(now_ms).repeat_late(), self._timer_report(now_ms))
@@ -149,23 +145,21 @@ class Group:
 
     def next_deadline_ms(self) -> int | None:
         """When ``expire`` must be called although nothing was read; None for never."""
-        due = self._next_due()
+        due = next_due(self._snapshot, self._offsets, self._context)
         late = any(one.late for one in self._snapshot.conditions.active.values())
         return self._snapshot.log.clock_ms if late else due and due[0]
-
-    def _next_due(self) -> tuple[int, Due] | None:
-        return next_due(self._snapshot, self._offsets, self._context)
 
     def _do_due(self, until_ms: int) -> list[Event]:
         """Do everything that is due by ``until_ms``, in the order of time."""
         events: list[Event] = []
-        while (due := self._next_due()) is not None and due[0] <= until_ms:
+        while (due := next_due(self._snapshot, self._offsets, self._context)) and due[0] <= until_ms:
             at_ms, kind = due
             if kind is Due.CONDITIONS and self._evaluations_left <= 0 and at_ms < until_ms:
                 self._snapshot.conditions.next_evaluation_ms = until_ms
                 continue
             self._advance_clock(at_ms)
             events += self._do(at_ms, kind)
+            self._forget_if_over()
         return events
 
     def _do(self, at_ms: int, kind: Due) -> list[Event]:
@@ -225,9 +219,6 @@ class Group:
         probing.apply_probe(snapshot, probe, report, has_offsets=len(self._offsets) > 0)
         if probing.rebalance_begin(snapshot) != began:
             self._agenda.note(RECORD)
-            if snapshot.group.phase is Phase.DEAD:
-                # As between two calls, where nothing is kept of a group that is gone.
-                snapshot.group = GroupState()
         learn_probe(snapshot, probe.taken_ms)
         self._evaluate(replace(report, timestamp_ms=probe.heard_ms))
         return report.events
@@ -283,8 +274,8 @@ class Group:
         self._advance_clock(timestamp_ms)
 
     def _report(self, partition: int, offset: int, timestamp_ms: int, **circumstances: Any) -> Report:
-        place = (partition, offset, timestamp_ms)
-        return Report(self.group_id, self._context, *place, rules=self._rules, **circumstances)
+        known: dict[str, Any] = {"rules": self._rules, "repeats": self._snapshot.repeats, **circumstances}
+        return Report(self.group_id, self._context, partition, offset, timestamp_ms, **known)
 
     def _report_of(self, record: GroupRecord) -> Report:
         return self._report(record.partition, record.offset, record.timestamp_ms)
@@ -307,7 +298,16 @@ class Group:
         self.changed = True
         events = apply_operation(self._snapshot, self._offsets, records, self._report_of)
         self._agenda.learn(self._snapshot, records[-1].timestamp_ms)
-        return events + self._evaluate(self._report_of(records[-1]))
+        events += self._evaluate(self._report_of(records[-1]))
+        self._forget_if_over()
+        return events
+
+    def _forget_if_over(self) -> None:
+        """Keep nothing of a group that is over, as if this call ended here: a driver keeps no state of it then."""
+        if self._snapshot.is_over(len(self._offsets)):
+            self._snapshot = group_snapshot.after(self._snapshot)
+            self._context = self._given_context
+            self._agenda.note_all()
 
     def _evaluate(
         self, report: Report, only: Collection[str] | None = None, *, is_open: bool = False

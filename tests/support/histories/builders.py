@@ -271,13 +271,13 @@ def read(
 def read_in_batches(
     batches: Iterable[Sequence[Raw]], context: Context, end_ms: int
 ) -> tuple[Group, list[Event]]:
-    """The group and all events after these batches, with a restart from a snapshot after each."""
-    blob, events = Group(GROUP, context).snapshot(), []
+    """The group and all events after these batches, with a restart from what a driver keeps after each."""
+    events: list[Event] = []
+    group = Group(GROUP, context)
     for batch in batches:
-        group = Group.from_snapshot(GROUP, context, blob)
         events += group.apply(observed(batch), 0)
-        blob = group.snapshot()
-    group = Group.from_snapshot(GROUP, context, blob)
+        group.take_document()
+        group = Group(GROUP, context) if group.gone else Group.from_snapshot(GROUP, context, group.snapshot())
     return group, events + group.expire(end_ms)
 
 

@@ -5,9 +5,7 @@ The time at which an event is recorded is an argument.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from hashlib import blake2b
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -28,7 +26,6 @@ from groupreplay.state.events.event import (
 )
 from groupreplay.state.phrases import safe_text, timestamp
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context, redacted
-from groupreplay.state.snapshot.group_snapshot import Repetitions
 
 #: Tried in turn until the document fits: entries kept of each list or map, characters kept of each text.
 _CUTS: Final = ((200, 4096), (50, 1024), (10, 256), (3, 64), (0, 32))
@@ -82,38 +79,6 @@ def _cut_fields(
         for name, value in document.items()
         if name != but
     }
-
-
-_INTERVAL_MS: Final = 60_000
-#: Different ones in a minute, of one group: a rolling restart of static members has one for each.
-_MOST: Final = 256
-
-
-def without_repeats(repeats: Repetitions, events: Iterable[Event]) -> list[Event]:
-    """The events that are emitted; the next one of a type has the number of those that were not."""
-    return [kept for event in events if (kept := _passed(repeats, event)) is not None]
-
-
-def _passed(repeats: Repetitions, event: Event) -> Event | None:
-    same = event.fact.sameness()
-    if same is None:
-        return event
-    name, at_ms = event.fact.NAME, event.time_ms
-    key = blake2b(repr((name, same)).encode("utf-8", "backslashreplace"), digest_size=8).digest()
-    former_ms = repeats.emitted.get(key)
-    if former_ms is None or not _is_recent(former_ms, at_ms):
-        repeats.emitted = {repeat: ms for repeat, ms in repeats.emitted.items() if _is_recent(ms, at_ms)}
-        former_ms = None
-    if former_ms is not None or len(repeats.emitted) >= _MOST:
-        repeats.suppressed[name] = repeats.suppressed.get(name, 0) + 1
-        return None
-    repeats.emitted[key] = at_ms
-    return replace(event, fact=replace(event.fact, suppressed=repeats.suppressed.pop(name, 0)))  # type: ignore[call-arg]
-
-
-def _is_recent(former_ms: int, at_ms: int) -> bool:
-    # The distance, not the difference: one record with a wrong time must not suppress the others.
-    return abs(at_ms - former_ms) < _INTERVAL_MS
 
 
 MAX_BYTES: Final = 64 * 1024

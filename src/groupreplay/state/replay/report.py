@@ -9,16 +9,18 @@ from groupreplay.state.events.event import Cause, Event, Evidence, Fact, History
 from groupreplay.state.events.offset_events import OffsetsExpired
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.state.policy.rules import Rules
+from groupreplay.state.replay.repeats import without_repeat
+from groupreplay.state.snapshot.group_snapshot import Repetitions
 
 
 @dataclass(slots=True)
 class Report:
-    """Events of one cause, numbered; facts that are switched off have numbers, too: ids do not depend on settings.
+    """Events of one cause, numbered; facts that are not emitted have numbers, too: ids do not depend on settings.
 
     ``topic`` is where the cause is recorded, at ``partition`` and ``offset``; None when only time has passed.
     ``place`` is that of the group's own last record where the cause is another one; ``rules`` are the policy of
-    the group. ``setbacks`` is that of the events. ``cause_ms`` is the time of the cause, where that of the events is
-    later (None: it is the same).
+    the group, ``repeats`` what it has emitted lately. ``setbacks`` is that of the events. ``cause_ms`` is the time of
+    the cause, where that of the events is later (None: it is the same).
     """
 
     group_id: str
@@ -29,6 +31,7 @@ class Report:
     topic: str | None = OFFSETS_TOPIC
     place: tuple[int, int] | None = None
     rules: Rules = field(default_factory=Rules)
+    repeats: Repetitions = field(default_factory=Repetitions)
     setbacks: int = 0
     cause_ms: int | None = None
     events: list[Event] = field(default_factory=list)
@@ -45,19 +48,18 @@ class Report:
         severity: Severity | None = None,
         capped: bool = False,
     ) -> None:
-        """Add a fact that happened at the time of the cause; ``capped``: its severity has the cap of its group.
-
-        A planned window caps no loss of offsets by their retention: nobody plans one, and its end repairs nothing.
-        """
+        """Add a fact that happened at the time of the cause; ``capped``: its severity has the cap of its group."""
         ordinal, self._ordinal = self._ordinal, self._ordinal + 1
         if self.timestamp_ms < self.context.emit_since_ms or self._is_switched_off(fact):
             return
+        emitted = without_repeat(self.repeats, fact, self.timestamp_ms)
+        if emitted is None:
+            return
         severity = fact.severity if severity is None else severity
-        is_loss = fact.NAME == OffsetsExpired.NAME
-        cap = self.rules.severity_cap if is_loss or capped else self.rules.cap_at(self.timestamp_ms)
+        cap = self.rules.severity_cap if capped else self._cap_of(fact)
         self.events.append(
             Event(
-                fact=fact,
+                fact=emitted,
                 group_id=self.group_id,
                 group_type=group_type,
                 simple=simple,
@@ -72,6 +74,11 @@ class Report:
                 setbacks=self.setbacks,
             )
         )
+
+    def _cap_of(self, fact: Fact) -> Severity | None:
+        """A planned window caps no loss of offsets by retention: nobody plans one, and its end repairs nothing."""
+        is_loss = fact.NAME == OffsetsExpired.NAME
+        return self.rules.severity_cap if is_loss else self.rules.cap_at(self.timestamp_ms)
 
     def _cause(self) -> Cause | None:
         if self.topic is None:

@@ -154,9 +154,8 @@ class GroupSnapshot(msgspec.Struct, array_like=True):
     sets: OffsetSets = msgspec.field(default_factory=OffsetSets)
     own_settings: dict[str, int] | None = None
 
-    @property
-    def is_gone(self) -> bool:
-        """Whether the group does not exist and nothing but its offsets must be kept."""
+    def is_over(self, partitions: int) -> bool:
+        """Whether the group does not exist, and nothing of it must be kept; it has offsets of ``partitions``."""
         kept = (
             self.log.pending,
             self.probes.waiting,
@@ -166,9 +165,8 @@ class GroupSnapshot(msgspec.Struct, array_like=True):
             self.sets.waiting,
             self.losses.unclear,
             self.conditions.active,
-            self.document_digest,
         )
-        return self.group.phase is Phase.DEAD and not any(kept)
+        return self.group.phase is Phase.DEAD and not partitions and not any(kept)
 
 
 #: A field that is added to any struct of the snapshot raises ``reader``, unless an earlier release may lose it.
@@ -178,6 +176,12 @@ FORM: Final = StoredForm[GroupSnapshot]("snapshot", version=1, reader=1, kind=Gr
 def write(snapshot: GroupSnapshot) -> bytes:
     """The present version."""
     return FORM.write(snapshot)
+
+
+def after(ended: GroupSnapshot) -> GroupSnapshot:
+    """What is known after a group that is over: its place in the log, and which document was written."""
+    position = LogPosition(era=ended.log.era, last_offset=ended.log.last_offset)
+    return GroupSnapshot(position, document_digest=ended.document_digest)
 
 
 def begun_anew(era: str) -> bytes:
