@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 import anyio
 import msgspec
-import psutil
 import pytest
 from anyio import CapacityLimiter
 from httpx2 import AsyncClient
@@ -31,7 +30,7 @@ from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.messages import JOB_KEY, Output, OutputRow
 from support.job.captures import invoke
 from support.job.sink_messages import SINCE_MS, job_document
-from support.kafka.waiting import wait_until
+from support.kafka.waiting import children_with, wait_until
 from support.serve.asked_site import TOKEN
 from support.serve.http_streams import served_over_http
 from support.serve.written_clusters import served_cluster
@@ -248,11 +247,6 @@ def test_without_the_flag_nothing_is_there(tmp_path: Path) -> None:
         assert posted(port, b"", "GET")[0] == 404
 
 
-def commands_on(path: Path) -> list[psutil.Process]:
-    """The processes of questions about this input."""
-    return [one for one in psutil.Process().children(recursive=True) if str(path) in one.cmdline()]
-
-
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 def test_a_client_that_goes_ends_its_question(tmp_path: Path, mode: Literal["auto", "legacy"]) -> None:
     """The command behind it is ended, so that it holds no place."""
@@ -265,10 +259,10 @@ def test_a_client_that_goes_ends_its_question(tmp_path: Path, mode: Literal["aut
             wire = streamable_http_client(f"http://127.0.0.1:{port}/api/mcp", http_client=web)
             async with Client(wire, mode=mode) as client, anyio.create_task_group() as tasks:
                 tasks.start_soon(client.call_tool, "explain", {"group": GROUP})
-                await anyio.to_thread.run_sync(lambda: wait_until(lambda: commands_on(pipe)))
+                await anyio.to_thread.run_sync(lambda: wait_until(lambda: children_with(str(pipe))))
                 tasks.cancel_scope.cancel()
 
     with site(tmp_path, pipe) as port:
         anyio.run(conversation, port)
-        wait_until(lambda: not commands_on(pipe))
+        wait_until(lambda: not children_with(str(pipe)))
         assert posted(port)[0] == 200

@@ -29,7 +29,7 @@ from groupreplay.streaming.local.process_guard import (
     stat_fields,
     temporary_files_in,
 )
-from support.kafka.waiting import is_alive, wait_until
+from support.kafka.waiting import children_with, is_alive, wait_until
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
 
@@ -98,8 +98,7 @@ Watchdogs = Callable[[], list[psutil.Process]]
 
 
 def _watchdogs() -> list[psutil.Process]:
-    mine = [one for one in psutil.Process().children() if is_alive(one.pid)]
-    return [one for one in mine if process_guard.__name__ in one.cmdline()]
+    return children_with(process_guard.__name__)
 
 
 @pytest.fixture

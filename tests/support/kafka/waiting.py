@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import psutil
 
@@ -32,6 +32,19 @@ def is_alive(pid: int) -> bool:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def children_with(word: str) -> list[psutil.Process]:
+    """The living processes below this one whose command lines have the word.
+
+    A process that ends while it is read has no command line.
+    """
+    found = []
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            if any(word in argument for argument in child.cmdline()):
+                found.append(child)
+    return found
 
 
 def seldom(condition: Callable[[], object], seconds: float) -> Callable[[], bool]:
