@@ -278,7 +278,9 @@ def read_in_batches(
         events += group.apply(observed(batch), 0)
         group.take_document()
         group = Group(GROUP, context) if group.gone else Group.from_snapshot(GROUP, context, group.snapshot())
-    return group, events + group.expire(end_ms)
+    events += group.expire(end_ms)
+    group.take_document()
+    return group, events
 
 
 def facts(events: Iterable[Event]) -> list[Any]:
