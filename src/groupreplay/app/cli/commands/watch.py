@@ -291,6 +291,7 @@ def _cluster(
         redaction=settings.redaction,
         feed_of=feed_of,
         answers=answers,
+        ends_of=follower.ends.spans,
         lag_of=partial(_lag, follower),
     )
     parts.callback(cluster.close)
