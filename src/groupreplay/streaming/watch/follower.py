@@ -99,7 +99,8 @@ class Follower:
             GroupReplayError: the brokers refuse the reader.
         """
         if self.polls.pending:
-            self._hand_on(Outcome((), dict(self.polls.pending)))
+            events = [OutputRow(Output.EVENTS, b"", event) for event in self.polls.pending.values()]
+            self._hand_on(Outcome(events, dict(self.polls.pending)))
         log_watch = self._log_watch()
         with ExitStack() as parts:
             reader = self._reader()

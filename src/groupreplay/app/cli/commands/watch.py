@@ -146,6 +146,7 @@ def command(settings: WatchFlags) -> int:
     rebalancing. Writes nothing to the cluster: it needs Read on that topic, and Describe on groups and topics. The
     events have the ids that run gives them. docs/watch.md has its limits, and when run is the better choice.
     """
+    from groupreplay.app.serve.history.file import remove_history
     from groupreplay.streaming.base.process import stop_requests
     from groupreplay.streaming.watch.follower import opened
 
@@ -176,6 +177,9 @@ def command(settings: WatchFlags) -> int:
             parts.callback(outlet.close)
         if settings.listen is not None:
             takers.append(_served(settings, settings.listen, follower, parts, token))
+        elif settings.state is not None:
+            # Without pages nobody writes on it, and it would have a gap.
+            remove_history(_history_of(settings.state))
         follower.follow(stop)
     return stop.exit_code
 
@@ -262,6 +266,11 @@ def _lag(follower: Follower, group_id: str) -> GroupLag | None:
     return GroupLag(at_ms=at_ms, unknown=unknown, **lag_fields(records, time))
 
 
+def _history_of(state: Path) -> Path:
+    """The history of the pages, beside the state."""
+    return state.with_name(f"{state.name}-history")
+
+
 def _cluster(
     settings: WatchFlags, follower: Follower, answers: KeptAnswers, parts: ExitStack
 ) -> tuple[WatchedCluster, LocalFeed]:
@@ -281,10 +290,14 @@ def _cluster(
         feeds.append(LocalFeed(recorder, topics, identity.era, places, now_ms))
         return feeds[0]
 
-    folder = Path(parts.enter_context(tempfile.TemporaryDirectory(prefix="groupreplay-watch-")))
+    if settings.state is not None:
+        history = _history_of(settings.state)
+    else:
+        folder = parts.enter_context(tempfile.TemporaryDirectory(prefix="groupreplay-watch-"))
+        history = Path(folder) / "history.db"
     cluster = WatchedCluster(
         ClusterToServe(name="kafka", source=source, sink=source, topics=topics),
-        folder / "history.db",
+        history,
         Bounds(age_ms=7 * 86_400_000, size_bytes=1 << 30),
         Limits(),
         now_ms,
