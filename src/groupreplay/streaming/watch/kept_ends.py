@@ -17,8 +17,8 @@ from groupreplay.timeline.lag import EndSpan
 
 #: Of all partitions together, of 48 bytes each: a day of a hundred partitions that change in every round.
 _SPANS: Final = 288_000
-#: What a state file keeps: so many bytes of rounds, of a day at most.
-_MOST_BYTES: Final = 16 << 20
+#: What a state file keeps: so many bytes of rounds, which a start reads in three seconds, of a day at most.
+_MOST_BYTES: Final = 4 << 20
 _DAY_MS: Final = 86_400_000
 _rounds: Final = msgspec.json.Decoder(list[TopicEnds | EndsRound])
 
