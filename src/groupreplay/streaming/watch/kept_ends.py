@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from groupreplay.streaming.contract.messages import MessageDecoder
 from groupreplay.streaming.contract.partition_ends import EndsRound, TopicEnds
 from groupreplay.streaming.sources.latest_ends import LatestEnds
 from groupreplay.timeline.lag import EndSpan
@@ -20,7 +21,7 @@ _SPANS: Final = 288_000
 #: What a state file keeps: so many bytes of rounds, which a start reads in three seconds, of a day at most.
 _MOST_BYTES: Final = 4 << 20
 _DAY_MS: Final = 86_400_000
-_rounds: Final = msgspec.json.Decoder(list[TopicEnds | EndsRound])
+_rounds: Final = MessageDecoder[list[TopicEnds | EndsRound]](list[TopicEnds | EndsRound])
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,6 @@ class KeptEnds:
 def _unpacked(packed: bytes) -> list[TopicEnds | EndsRound]:
     """The messages of a round; none: it is damaged."""
     try:
-        return _rounds.decode(zlib.decompress(packed))
-    except (zlib.error, msgspec.DecodeError):
+        return _rounds.decode(zlib.decompress(packed)) or []
+    except zlib.error:
         return []

@@ -146,7 +146,6 @@ def command(settings: WatchFlags) -> int:
     rebalancing. Writes nothing to the cluster: it needs Read on that topic, and Describe on groups and topics. The
     events have the ids that run gives them. docs/watch.md has its limits, and when run is the better choice.
     """
-    from groupreplay.app.serve.history.file import remove_history
     from groupreplay.streaming.base.process import stop_requests
     from groupreplay.streaming.watch.follower import opened
 
@@ -175,11 +174,7 @@ def command(settings: WatchFlags) -> int:
         for outlet in outlets:
             outlet.start()
             parts.callback(outlet.close)
-        if settings.listen is not None:
-            takers.append(_served(settings, settings.listen, follower, parts, token))
-        elif settings.state is not None:
-            # Without pages nobody writes on it, and it would have a gap.
-            remove_history(_history_of(settings.state))
+        takers += _pages(settings, follower, parts, token)
         follower.follow(stop)
     return stop.exit_code
 
@@ -201,6 +196,20 @@ def _chosen(settings: WatchFlags, times: TimeRange) -> EventChoice:
         types=need_event_types(settings.types), since_ms=times.since_ms, least_severity=least_severity
     )
     return EventChoice(Wanted(groups=settings.groups, filter=chosen))
+
+
+def _pages(
+    settings: WatchFlags, follower: Follower, parts: ExitStack, token: str | None
+) -> list[Callable[[Outcome], None]]:
+    """Starts the pages, if they are wanted; returns what must get each poll."""
+    from groupreplay.app.serve.history.file import remove_history
+
+    if settings.listen is not None:
+        return [_served(settings, settings.listen, follower, parts, token)]
+    if settings.state is not None:
+        # Without pages nobody writes on it, and it would have a gap.
+        remove_history(_history_of(settings.state))
+    return []
 
 
 def _served(
