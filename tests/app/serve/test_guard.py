@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -139,8 +140,25 @@ def test_files_by_name(cluster: WatchedCluster) -> None:
     again = client.get("/static/page.css", headers={"If-None-Match": f'"other", {etag}'})
     assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", etag)
     assert not etag.startswith("W/")
+    plain, packed = (
+        client.get("/static/page.css", headers={"Accept-Encoding": encoding})
+        for encoding in ("identity", "gzip")
+    )
+    assert (plain.content, plain.headers.get("content-encoding")) == (packed.content, None)
+    assert (packed.headers["content-encoding"], packed.headers["vary"]) == ("gzip", "Accept-Encoding")
     for name in ("..%2f__init__.py", "%2e%2e/guard.py", "page.css%00", "echarts.LICENSE", "board.html", ""):
         assert client.get(f"/static/{name}").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/", "/groups/g", "/incidents"])
+def test_a_page_names_the_version_of_its_files(cluster: WatchedCluster, path: str) -> None:
+    """A browser keeps them and never asks again; by any other name a file may change, and is asked for each time."""
+    client = AskedSite(NOW, cluster).client
+    addresses = re.findall(r'"(/static/[^"]+)"', client.get(path).text)
+    kept = {client.get(address).headers["cache-control"] for address in addresses}
+    assert kept == {"private, max-age=31536000, immutable"}
+    for other in ("/static/page.css", "/static/page.css?v=1"):
+        assert client.get(other).headers["cache-control"] == "no-cache"
 
 
 def test_too_many_requests(cluster: WatchedCluster) -> None:

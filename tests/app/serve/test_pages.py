@@ -26,8 +26,9 @@ def test_every_file_of_a_shell_is_served(page: object) -> None:
     """Scripts and styles are those of the package; no place of a template is left, and no other host is named."""
     assert callable(page)
     text = page()
-    named = re.findall(r'(?:src|href)="/static/([^"]+)"', text)
+    named = re.findall(r'(?:src|href)="/static/([^"?]+)\?v=[0-9a-f]{32}"', text)
     assert len(named) > 5
+    assert len(named) == text.count("/static/")
     assert [name for name in named if name not in static_files()] == []
     assert re.findall(r"@[A-Z]+@", text) == []
     assert re.findall(r"(?:https?:)?//[a-z]", text) == []

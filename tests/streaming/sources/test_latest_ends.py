@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -51,6 +53,49 @@ def test_what_is_left_out_makes_bounds_wider(grown: list[int], offset: int, minu
     wide, narrow = (lag_at(each, committed, at_ms) for each in (spans, recorded.spans("t", 0)))
     for outer, inner in ((wide.records, narrow.records), (wide.time_ms, narrow.time_ms)):
         assert outer is None or inner is None or is_within(inner, outer)
+
+
+@given(
+    st.lists(st.lists(st.sampled_from((0, 1, 3, -2)), min_size=3, max_size=3), min_size=30, max_size=150),
+    st.integers(0, 90),
+    st.integers(1, 160),
+)
+def test_partitions_share_the_spans(grown: list[list[int]], offset: int, minutes: int) -> None:
+    """Each has a part of what all may have, and a log that was cut stays cut; bounds are wider, and never wrong."""
+    latest, recorded = LatestEnds(CLUSTER_ID, 150), RecordedEnds(CLUSTER_ID)
+    ends, at_ms, committed = [0, 0, 0], 60_000 * minutes, Committed(offset, None)
+    for number, records in enumerate(grown):
+        now = [max(0, end + more) for end, more in zip(ends, records, strict=True)]
+        changes = {
+            place: PartitionEnds(0, end, end)
+            for place, end in enumerate(now)
+            if end != ends[place] or not number
+        }
+        taken_ms, ends = 60_000 * (number + 1), now
+        for message in (
+            *([topic_ends(number, changes, taken_ms=taken_ms)] if changes else []),
+            ends_round(number, taken_ms=taken_ms),
+        ):
+            latest.add(message)
+            recorded.add(message)
+    for place in range(3):
+        spans = latest.spans("t", place)
+        assert len(spans) <= 150
+        wide, narrow = (lag_at(each, committed, at_ms) for each in (spans, recorded.spans("t", place)))
+        for outer, inner in ((wide.records, narrow.records), (wide.time_ms, narrow.time_ms)):
+            assert outer is None or inner is None or is_within(inner, outer)
+
+
+def test_older_spans_are_further_apart() -> None:
+    """Of a day of rounds a partition keeps the last hours, and a span for each part of its age before."""
+    latest = LatestEnds(CLUSTER_ID, 400)
+    for message in rounds_of([1] * 1_440):
+        latest.add(message)
+    minutes = [(1_440 * 60_000 + 100 - span.first_ms) // 60_000 for span in latest.spans("t", 0)]
+    assert 200 <= len(minutes) <= 400
+    assert minutes[-200:] == list(range(199, -1, -1))
+    gaps = [(older - newer) / older for older, newer in pairwise(minutes) if newer > 200]
+    assert max(gaps) < 0.1
 
 
 def is_within(inner: Range, outer: Range) -> bool:

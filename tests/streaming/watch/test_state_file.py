@@ -13,6 +13,7 @@ import pytest
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.engine.live import KeyState, WaitingAnswer
+from groupreplay.streaming.watch.kept_ends import Rounds
 from groupreplay.streaming.watch.state_file import VERSION, Change, Memory, Owner, StateFile
 from support.remedies import read_remedy
 from support.tools.small_disks import filled, small_disk
@@ -27,6 +28,7 @@ WRITTEN = Change(
     pending={1: b'{"id":"a"}', 2: b'{"id":"b"}'},
     outgoing={("webhook", 3): b"c", ("webhook", 4): b"d", ("jsonl", 5): b"e"},
     answers={"pay": b"open", "stock": b"open"},
+    ends={1: b"first", 2: b"second"},
     passed_ms=77,
 )
 
@@ -54,6 +56,7 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
         pending={1: b'{"id":"a"}', 2: b'{"id":"b"}'},
         outgoing={"webhook": {3: b"c", 4: b"d"}, "jsonl": {5: b"e"}},
         answers={"pay": b"open", "stock": b"open"},
+        ends={1: b"first", 2: b"second"},
         passed_ms=77,
     )
     file = StateFile(path)
@@ -64,6 +67,8 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
     change.leave("webhook", 3)
     change.leave("jsonl", 5)
     change.answers["pay"] = b""
+    change.record(Rounds({3: b"third", 4: b"fourth"}, since=2))
+    change.record(Rounds({5: b"fifth"}, since=4))
     assert file.write(change)
     file.close()
     assert remembered(path) == Memory(
@@ -74,9 +79,30 @@ def test_what_was_written_is_read(tmp_path: Path) -> None:
         pending={2: b'{"id":"b"}'},
         outgoing={"webhook": {4: b"d"}},
         answers={"stock": b"open"},
+        ends={4: b"fourth", 5: b"fifth"},
         passed_ms=77,
     )
     assert path.stat().st_mode & 0o077 == 0
+
+
+def test_a_file_of_the_version_before(tmp_path: Path) -> None:
+    """It is read as it is, and has room for ends from then on; a release before refuses it."""
+    path = tmp_path / "state.db"
+    file = StateFile(path)
+    file.claim(OWNER)
+    file.close()
+    db = sqlite3.connect(path)
+    db.execute("DROP TABLE ends")
+    db.execute("PRAGMA user_version = 1")
+    db.close()
+    file = StateFile(path)
+    assert (file.load(), file.owner()) == (Memory(states=[], waiting=[]), OWNER)
+    assert file.write(Change(ends={1: b"first"}))
+    file.close()
+    assert remembered(path).ends == {1: b"first"}
+    db = sqlite3.connect(path)
+    assert db.execute("PRAGMA user_version").fetchone() == (VERSION,)
+    db.close()
 
 
 def test_an_event_that_is_delivered_before_it_is_written() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeVar
@@ -14,6 +16,9 @@ from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 
 _Result = TypeVar("_Result")
 _UNREAD: Final = "the log has not been read to its end yet"
+_MOST_UNSTORED: Final = 10_000
+
+log = logging.getLogger(__name__)
 
 
 class LocalFeed:
@@ -40,7 +45,10 @@ class LocalFeed:
         self._offset = 0
         self._lock = threading.Lock()
         self._is_closed = False
-        recorder.begin(dict.fromkeys((topics.events, topics.states), (era, 1)))
+        self._log = dict.fromkeys((topics.events, topics.states), (era, 1))
+        #: What could not be stored yet: nobody can read it again.
+        self._unstored: list[TopicMessage] = []
+        recorder.begin(self._log)
 
     @property
     def alive(self) -> bool:
@@ -62,7 +70,7 @@ class LocalFeed:
 
     def take(self, rows: Iterable[OutputRow]) -> None:
         """The messages of one poll."""
-        now_ms, taken = self._clock(), list[TopicMessage]()
+        now_ms, taken = self._clock(), self._unstored
         with self._lock:
             for row in rows:
                 if row.output is Output.STATES:
@@ -73,7 +81,20 @@ class LocalFeed:
                     self._snapshot.take_event(row.value, now_ms, now_ms)
                 if row.output in (Output.STATES, Output.EVENTS):
                     taken.append(self._message(row, now_ms))
-        self._recorder.store(taken)
+        self._store()
+
+    def _store(self) -> None:
+        """A disk that is full may have room again later."""
+        try:
+            if self._recorder.wants_again:
+                self._recorder.begin(self._log)
+            self._recorder.store(self._unstored)
+        except sqlite3.Error as error:
+            log.debug("the history cannot be written yet: %s", error)
+        if self._recorder.wants_again:
+            del self._unstored[:-_MOST_UNSTORED]
+        else:
+            self._unstored.clear()
 
     def complete(self) -> None:
         """The log was read to its end."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,6 +27,8 @@ _TYPES: Final = {
     ".svg": "image/svg+xml",
 }
 _KINDS: Final = (".js", ".css", ".svg")
+_LEAST_COMPRESSED: Final = 1_000
+_NAMED: Final = re.compile(r"/static/([\w.-]+)")
 #: The policy of both pages: their own files only, and nothing inline.
 POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; "
@@ -42,7 +46,8 @@ _BOARD: Final = (
     "board.js",
 )
 _INCIDENTS: Final = (*_BOARD[:-1], "incidents.js")
-_GROUP: Final = (ECHARTS, *PAGE_SCRIPTS, "live.js", "knowledge.js", "group.js")
+#: The picture's library is larger than all else together: behind what asks for the data.
+_GROUP: Final = (*PAGE_SCRIPTS, "live.js", "knowledge.js", "group.js", ECHARTS)
 
 
 def board_page() -> str:
@@ -76,7 +81,9 @@ def static_files() -> dict[str, bytes]:
 
 def _page(head: str, body: str, scripts: tuple[str, ...]) -> str:
     loaded = "\n".join(f'<script src="/static/{name}"></script>' for name in scripts)
-    return filled(_web("frame.html"), {"HEAD": head, "BODY": body, "SCRIPTS": loaded})
+    page = filled(_web("frame.html"), {"HEAD": head, "BODY": body, "SCRIPTS": loaded})
+    # Another release has other addresses, so that a browser never asks for a file that it has.
+    return _NAMED.sub(lambda name: f"{name[0]}?v={_files()[name[1]].version}", page)
 
 
 def _web(name: str) -> str:
@@ -109,8 +116,10 @@ async def static_endpoint(request: Request) -> Response:
 @dataclass(frozen=True, slots=True)
 class _File:
     body: bytes
+    #: The same by gzip, once for all requests; None: too small for that.
+    packed: bytes | None
     kind: str
-    etag: str
+    version: str
 
 
 @lru_cache(1)
@@ -119,13 +128,22 @@ def _files() -> dict[str, _File]:
 
 
 def _file(name: str, body: bytes) -> _File:
-    return _File(body, _TYPES[name[name.rfind(".") :]], f'"{hashlib.sha256(body).hexdigest()[:32]}"')
+    packed = gzip.compress(body, mtime=0) if len(body) >= _LEAST_COMPRESSED else None
+    return _File(body, packed, _TYPES[name[name.rfind(".") :]], hashlib.sha256(body).hexdigest()[:32])
 
 
 def _answer(request: Request, file: _File) -> Response:
-    # A browser asks each time, and gets nothing again that it has.
-    headers = {"ETag": file.etag, "Cache-Control": "no-cache"}
+    is_named = request.query_params.get("v") == file.version
+    etag = f'"{file.version}"'
+    # A browser asks each time for all else, and gets nothing again that it has.
+    kept = "private, max-age=31536000, immutable" if is_named else "no-cache"
+    headers = {"ETag": etag, "Cache-Control": kept}
     tags = [tag.strip().removeprefix("W/") for tag in request.headers.get("if-none-match", "").split(",")]
-    if file.etag in tags or "*" in tags:
+    if etag in tags or "*" in tags:
         return Response(status_code=304, headers=headers)
-    return Response(file.body, headers={**headers, "Content-Type": file.kind})
+    headers["Content-Type"] = file.kind
+    if file.packed is not None and "gzip" in request.headers.get("accept-encoding", ""):
+        return Response(
+            file.packed, headers={**headers, "Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+        )
+    return Response(file.body, headers=headers)

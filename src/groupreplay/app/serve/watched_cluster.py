@@ -25,6 +25,7 @@ from groupreplay.state.policy.context import Redaction
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.sinks.known_groups import group_label
 from groupreplay.timeline.lag import total
+from groupreplay.timeline.stop_cost import EndsOf
 
 if TYPE_CHECKING:
     from confluent_kafka import Message
@@ -141,8 +142,8 @@ class WatchedCluster:
     """A cluster while it is served. ``start`` begins to read, ``close`` ends it.
 
     ``feed_of`` makes the feed that hands its messages to the recorder; by default it reads the job's topics.
-    ``answers``: the prober's answers, where they are in no topic. ``lag_of``: the lag of a group; by default it is what
-    ``lag_watch`` has measured (None: lag is not measured).
+    ``answers`` and ``ends_of``: the prober's answers and the ends that it has recorded, where they are in no topic.
+    ``lag_of``: the lag of a group; by default it is what ``lag_watch`` has measured (None: lag is not measured).
 
     Raises:
         GroupReplayError: the history's file cannot be used.
@@ -159,6 +160,7 @@ class WatchedCluster:
         redaction: Redaction | None = None,
         feed_of: Callable[[TopicRecorder], Feed] | None = None,
         answers: KeptAnswers | None = None,
+        ends_of: EndsOf | None = None,
         lag_watch: LagWatch | None = None,
         lag_of: Callable[[str], GroupLag | None] | None = None,
     ) -> None:
@@ -172,7 +174,7 @@ class WatchedCluster:
         self.file = HistoryFile(path)
         self.history = HistoryWriter(self.file, bounds, self.streams.publish)
         recorder = TopicRecorder(self.history, served.topics, self.server_clock)
-        self.answers, self.lag_of = answers, lag_of or self._measured_lag
+        self.answers, self.ends_of, self.lag_of = answers, ends_of, lag_of or self._measured_lag
         self.feed: Feed = (feed_of or self._sink_feed)(recorder)
         self.watch = BrokerWatch(served.sink, lambda: self.feed.places, self.clock)
         self.lag_watch = lag_watch

@@ -1,7 +1,6 @@
 """The ends of all partitions as they are written, in bounded memory: recent answers one by one, older ones thinned out.
 
-For processes that follow the topic of probes for ever. An answer that is left out makes bounds wider, never wrong. A
-partition takes 1.2 KB at most.
+For processes that follow the prober for ever. An answer that is left out makes bounds wider, never wrong.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import log
 from typing import Final
 
 from groupreplay.streaming.contract.partition_ends import EndsRound, PartitionEnds, TopicEnds
@@ -16,12 +16,14 @@ from groupreplay.streaming.contract.probe_messages import ProbeMessage
 from groupreplay.streaming.sources.recorded_ends import GONE
 from groupreplay.timeline.lag import EndSpan
 
-#: Spans of a partition, and how many of the newest are never left out.
-_MOST_SPANS: Final = 24
-_NEWEST: Final = 12
+#: Spans that each partition may have, of 48 bytes each; half of them, the newest ones, are never left out.
+_LEAST_SPANS: Final = 24
+#: A day of rounds every 30 seconds.
+_MOST_SPANS: Final = 2_880
 #: Numbers of a span: first_ms, last_ms, start, end, stable.
 _WIDTH: Final = 5
 _LAST: Final = 1 - _WIDTH
+_END: Final = 3
 
 
 @dataclass(slots=True)
@@ -41,12 +43,19 @@ class _Series:
 
 
 class LatestEnds:
-    """The ends of one cluster's partitions; messages are added in the order in which they were written."""
+    """The ends of one cluster's partitions; messages are added in the order in which they were written.
 
-    def __init__(self, cluster_id: str) -> None:
+    A partition has 24 spans at most, or its part of ``spans``: partitions whose ends never change need none of them.
+    """
+
+    def __init__(self, cluster_id: str, spans: int = 0) -> None:
         self._cluster_id = cluster_id
+        self._spans = spans
         self._writers: dict[str, _Writer] = {}
         self._topics: dict[str, dict[int, _Series]] = {}
+        #: Partitions with ends that have changed, and how many there were when all were thinned out.
+        self._changing = 0
+        self._swept = 1
         self.answered_ms = 0
 
     def __bool__(self) -> bool:
@@ -67,7 +76,24 @@ class LatestEnds:
             answers = dict.fromkeys(partitions, GONE)
         for number, ends in answers.items():
             series = partitions.setdefault(number, _Series())
-            _add(series, writer.taken_ms, message, ends)
+            count = len(series.about)
+            _add(series, self._writers[series.writer or message.writer].taken_ms, message, ends)
+            self._changing += count == 1 and len(series.about) > 1
+            _thin(series, self._share)
+        if self._changing >= 2 * self._swept:
+            self._sweep()
+
+    @property
+    def _share(self) -> int:
+        """How many spans a partition may have."""
+        return max(_LEAST_SPANS, min(_MOST_SPANS, self._spans // max(self._changing, 1)))
+
+    def _sweep(self) -> None:
+        """Partitions that do not change any more have been given a larger share."""
+        self._swept = self._changing
+        for partitions in self._topics.values():
+            for series in partitions.values():
+                _thin(series, self._share)
 
     def spans(self, topic: str, partition: int) -> tuple[EndSpan, ...]:
         """What is known of a partition, in the order of its times."""
@@ -78,36 +104,54 @@ class LatestEnds:
         return (*spans[:-1], _until(spans[-1], self._writers[series.writer].taken_ms))
 
 
-def _add(series: _Series, taken_ms: int, message: TopicEnds, ends: PartitionEnds | str) -> None:
+def _add(series: _Series, before_ms: int, message: TopicEnds, ends: PartitionEnds | str) -> None:
     numbers, about = series.numbers, series.about
-    if numbers and series.writer == message.writer:
-        # The last complete round found the same as before.
-        numbers[_LAST] = max(numbers[_LAST], taken_ms)
+    if numbers:
+        # The last complete round of who wrote last found the same as before.
+        numbers[_LAST] = max(numbers[_LAST], before_ms)
     known = (ends.start, ends.end, ends.stable) if isinstance(ends, PartitionEnds) else (0, 0, 0)
     same = (message.topic_id, ends if isinstance(ends, str) else "")
+    series.writer = message.writer
     if numbers and about[-1] == same and tuple(numbers[-3:]) == known:
         numbers[_LAST] = max(numbers[_LAST], message.taken_ms)
-        series.writer = message.writer
         return
-    series.writer = message.writer
     numbers.extend((message.answered_ms, message.taken_ms, *known))
     about.append(about[-1] if about and about[-1] == same else same)
-    if len(about) > _MOST_SPANS:
-        _thin(series)
 
 
-def _thin(series: _Series) -> None:
-    """Leaves out every other one of the older spans, but none at which the log or the answer is another one."""
+def _thin(series: _Series, most: int) -> None:
+    """Leaves out older spans where there are more than ``most``: of those that are further back, more.
+
+    None at which the log or the answer is another one.
+    """
+    count, numbers = len(series.about), series.numbers
+    if count <= most:
+        return
+    first_new = count - most // 2
     kept = [
         place
-        for place, about in enumerate(series.about)
-        if place >= len(series.about) - _NEWEST or place % 2 == 0 or about != series.about[place - 1]
+        for place in range(first_new)
+        if series.about[place] != series.about[place - 1]
+        or numbers[place * _WIDTH + _END] < numbers[place * _WIDTH + _END - _WIDTH]
     ]
+    kept = sorted({0, *kept, *_spaced(numbers, first_new, most // 4)})
     # Many different logs: the oldest are forgotten.
-    kept = kept[-(_MOST_SPANS - 1) :]
-    numbers = series.numbers
+    kept = [*kept, *range(first_new, count)][-(most - 1) :]
     series.numbers = array("q", (n for at in kept for n in numbers[at * _WIDTH : (at + 1) * _WIDTH]))
     series.about = [series.about[at] for at in kept]
+
+
+def _spaced(numbers: array[int], places: int, most: int) -> Iterator[int]:
+    """Of the first ``places`` spans at most so many: the distance between two grows with their age."""
+    newest_ms = numbers[-_WIDTH]
+    ages = [max(1, newest_ms - numbers[place * _WIDTH]) for place in range(places)]
+    step = log(ages[0] / ages[-1]) / most or 1.0
+    taken = -1
+    for place in range(places - 1, -1, -1):
+        cell = int(log(ages[place] / ages[-1]) / step)
+        if cell > taken:
+            taken = cell
+            yield place
 
 
 def _spans(series: _Series) -> Iterator[EndSpan]:

@@ -36,7 +36,6 @@ from groupreplay.streaming.run.heartbeat import HeartbeatWriter
 from groupreplay.streaming.run.identity import Identity
 from groupreplay.streaming.run.interface import Batch
 from groupreplay.streaming.run.status import JobReport
-from groupreplay.streaming.sources.latest_ends import LatestEnds
 from groupreplay.streaming.watch.beginning import (
     TRIGGER_SECONDS,
     WatchSettings,
@@ -45,6 +44,7 @@ from groupreplay.streaming.watch.beginning import (
     job_identity,
     without_log,
 )
+from groupreplay.streaming.watch.kept_ends import KeptEnds
 from groupreplay.streaming.watch.log_reader import Arrived, LogReader, NoLog
 from groupreplay.streaming.watch.own_messages import OWN_TOPIC
 from groupreplay.streaming.watch.polls import Outcome, Polls, Read
@@ -82,7 +82,7 @@ class Follower:
     polls: Polls
     clock: BrokerClock
     deliver: Callable[[Outcome], None]
-    ends: LatestEnds = field(init=False)
+    ends: KeptEnds
     _messages: deque[tuple[bytes, bytes]] = field(default_factory=deque, init=False)
     _job_rows: deque[OutputRow] = field(default_factory=deque, init=False)
     _batches: deque[Batch] = field(default_factory=deque, init=False)
@@ -90,9 +90,6 @@ class Follower:
     _rights: str = field(default="", init=False)
     _was_caught_up: bool = field(default=False, init=False)
     _admin: Connection | None = field(default=None, init=False)
-
-    def __post_init__(self) -> None:
-        self.ends = LatestEnds(self.identity.cluster_id)
 
     def follow(self, stop: StopRequest) -> None:
         """Reads until ``stop``.
@@ -102,7 +99,8 @@ class Follower:
             GroupReplayError: the brokers refuse the reader.
         """
         if self.polls.pending:
-            self._hand_on(Outcome((), dict(self.polls.pending)))
+            events = [OutputRow(Output.EVENTS, b"", event) for event in self.polls.pending.values()]
+            self._hand_on(Outcome(events, dict(self.polls.pending)))
         log_watch = self._log_watch()
         with ExitStack() as parts:
             reader = self._reader()
@@ -144,6 +142,7 @@ class Follower:
                     read_to=arrived.read_to,
                     messages=messages,
                     read_ms=max(read_ms, self.clock.now_ms()),
+                    ends=self.ends.take(),
                 )
             )
             self._note(arrived, len(messages), outcome, read_ms, time.monotonic() - began)
@@ -311,33 +310,51 @@ def opened(
     Raises:
         GroupReplayError: the cluster cannot be reached, the topic cannot be seen, or the file cannot be used.
     """
-    connection, clock = Connection(settings.source), BrokerClock()
+    connection = Connection(settings.source)
     identity = without_log(connection) if settings.admin_only else identified(connection)
     with ExitStack() as parts:
         file = None if settings.state is None else StateFile(settings.state)
         if file is not None:
             parts.callback(file.close)
-        now_ms = clock.now_ms()
-        first = Owner(
-            cluster_id=identity.cluster_id,
-            era=identity.era,
-            partitions=identity.partitions,
-            first_start_ms=now_ms,
-            job_id=f"watch-{uuid.uuid4().hex[:12]}",
-        )
-        owner, memory = (first, Memory()) if file is None else (file.claim(first), file.load())
-        follower = Follower(
-            settings=settings,
-            identity=identity,
-            report=JobReport(job_identity(settings, owner, now_ms)),
-            polls=Polls(first_context(settings, owner, connection), memory, file, outlets),
-            clock=clock,
-            deliver=deliver,
-        )
-        is_known = bool(memory.read_to) and not settings.admin_only
-        gone = lost_log(memory.read_to, _identity(identity), connection) if is_known else None
-        if gone is not None:
-            raise _gone(gone)
+        follower = _restored(settings, deliver, outlets, connection, identity, file)
         # The outlets are closed before.
         parts.callback(follower.polls.forget_left)
         yield follower
+
+
+def _restored(
+    settings: WatchSettings,
+    deliver: Callable[[Outcome], None],
+    outlets: Sequence[Outlet],
+    connection: Connection,
+    identity: TopicIdentity,
+    file: StateFile | None,
+) -> Follower:
+    """A follower with the content of the file, which nobody else keeps in memory.
+
+    Raises:
+        GroupReplayError: the file is another log's, or damaged.
+    """
+    clock = BrokerClock()
+    now_ms = clock.now_ms()
+    first = Owner(
+        cluster_id=identity.cluster_id,
+        era=identity.era,
+        partitions=identity.partitions,
+        first_start_ms=now_ms,
+        job_id=f"watch-{uuid.uuid4().hex[:12]}",
+    )
+    owner, memory = (first, Memory()) if file is None else (file.claim(first), file.load())
+    is_known = bool(memory.read_to) and not settings.admin_only
+    gone = lost_log(memory.read_to, _identity(identity), connection) if is_known else None
+    if gone is not None:
+        raise _gone(gone)
+    return Follower(
+        settings=settings,
+        identity=identity,
+        report=JobReport(job_identity(settings, owner, now_ms)),
+        polls=Polls(first_context(settings, owner, connection), memory, file, outlets),
+        clock=clock,
+        deliver=deliver,
+        ends=KeptEnds(identity.cluster_id, memory.ends, has_file=file is not None),
+    )

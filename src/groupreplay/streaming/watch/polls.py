@@ -20,6 +20,7 @@ from groupreplay.streaming.delivery.outlet import Outlet
 from groupreplay.streaming.engine.live import Live
 from groupreplay.streaming.engine.replay import EventHead, events_in_order
 from groupreplay.streaming.sources.source import Rows
+from groupreplay.streaming.watch.kept_ends import Rounds
 from groupreplay.streaming.watch.own_messages import OWN_TOPIC, MessageLog, OpenAnswers
 from groupreplay.streaming.watch.state_file import Change, Memory, StateFile
 
@@ -30,13 +31,15 @@ log = logging.getLogger(__name__)
 class Read:
     """What one poll has read. ``records``: batches of one partition each; ``read_to``: their next offsets.
 
-    ``messages`` are keys and values of answers, rounds and heartbeats, all from before ``read_ms``.
+    ``messages`` are keys and values of answers, rounds and heartbeats, all from before ``read_ms``. ``ends``: what the
+    prober has recorded since the last poll.
     """
 
     records: Sequence[pa.RecordBatch] = ()
     read_to: Mapping[int, int] = field(default_factory=dict)
     messages: Sequence[tuple[bytes, bytes]] = ()
     read_ms: int = 0
+    ends: Rounds = field(default_factory=Rounds)
 
 
 class Outcome(NamedTuple):
@@ -134,6 +137,7 @@ class Polls:
         change.read_to.update(read.read_to)
         change.states.update((state.key, state) for state in self.engine.changes())
         change.pending.update(events)
+        change.record(read.ends)
         self._write()
 
     def _write(self) -> None:

@@ -20,12 +20,13 @@ import msgspec
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
 from groupreplay.streaming.contract.messages import MessageDecoder
 from groupreplay.streaming.engine.live import KeyState, WaitingAnswer
+from groupreplay.streaming.watch.kept_ends import Rounds
 from groupreplay.version import __version__
 
 log = logging.getLogger(__name__)
 
 #: Raised with every change of the tables or of their meaning.
-VERSION: Final = 1
+VERSION: Final = 2
 _APPLICATION_ID: Final = 0x67725761
 _ANEW: Final = "give another --state file: the state is then built anew from the log"
 
@@ -40,6 +41,8 @@ CREATE TABLE outgoing (
 ) WITHOUT ROWID;
 CREATE TABLE answers (group_id TEXT PRIMARY KEY, messages BLOB NOT NULL) WITHOUT ROWID;
 """
+#: Added by version 2.
+_ROUNDS: Final = "CREATE TABLE IF NOT EXISTS ends (number INTEGER PRIMARY KEY, round BLOB NOT NULL)"
 
 
 class Owner(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,8 +63,8 @@ class Memory:
     """The content of a file. ``read_to``: the next offset of each partition; ``next_message``: of the own messages.
 
     ``pending`` are events that may not have been printed, by number; ``outgoing`` messages that may not have left by an
-    outlet, by its name and their number. ``answers`` are those of the prober about groups that are rebalancing.
-    Everything from before ``passed_ms`` was applied.
+    outlet, by its name and their number. ``answers`` are those of the prober about groups that are rebalancing,
+    ``ends`` its rounds with the ends of partitions. Everything from before ``passed_ms`` was applied.
     """
 
     read_to: Mapping[int, int] = field(default_factory=dict)
@@ -71,6 +74,7 @@ class Memory:
     pending: Mapping[int, bytes] = field(default_factory=dict)
     outgoing: Mapping[str, Mapping[int, bytes]] = field(default_factory=dict)
     answers: Mapping[str, bytes] = field(default_factory=dict)
+    ends: Mapping[int, bytes] = field(default_factory=dict)
     passed_ms: int = 0
 
 
@@ -78,7 +82,8 @@ class Memory:
 class Change:
     """What one poll has changed, or several of them while the disk was full. ``delivered``: events to forget.
 
-    ``left`` are outgoing messages to forget; ``answers`` empty: the group is rebalancing no more.
+    ``left`` are outgoing messages to forget; ``answers`` empty: the group is rebalancing no more. Rounds with ends
+    before ``ends_since`` are forgotten.
     """
 
     read_to: dict[int, int] = field(default_factory=dict)
@@ -90,7 +95,16 @@ class Change:
     outgoing: dict[tuple[str, int], bytes] = field(default_factory=dict)
     left: set[tuple[str, int]] = field(default_factory=set)
     answers: dict[str, bytes] = field(default_factory=dict)
+    ends: dict[int, bytes] = field(default_factory=dict)
+    ends_since: int = 0
     passed_ms: int = 0
+
+    def record(self, ends: Rounds) -> None:
+        """Further rounds with ends, and which are to be forgotten."""
+        self.ends.update(ends.new)
+        self.ends_since = ends.since
+        for number in [number for number in self.ends if number < ends.since]:
+            del self.ends[number]
 
     def forget(self, number: int) -> None:
         """An event was delivered."""
@@ -184,6 +198,7 @@ class StateFile:
                     db.execute("SELECT outlet, number, message FROM outgoing ORDER BY outlet, number")
                 ),
                 answers=dict(db.execute("SELECT group_id, messages FROM answers")),
+                ends=dict(db.execute("SELECT number, round FROM ends ORDER BY number")),
                 passed_ms=int(self._about("passed_ms") or 0),
             )
         except sqlite3.Error as error:
@@ -243,6 +258,8 @@ def _write(db: sqlite3.Connection, change: Change) -> None:
     db.executemany("DELETE FROM answers WHERE group_id = ?", ended)
     going_on = [(group_id, messages) for group_id, messages in change.answers.items() if messages]
     db.executemany("INSERT OR REPLACE INTO answers VALUES (?, ?)", going_on)
+    db.execute("DELETE FROM ends WHERE number < ?", (change.ends_since,))
+    db.executemany("INSERT OR REPLACE INTO ends VALUES (?, ?)", change.ends.items())
     _note(db, "next_message", b"%d" % change.next_message)
     if change.passed_ms:
         _note(db, "passed_ms", b"%d" % change.passed_ms)
@@ -292,7 +309,7 @@ def _check(db: sqlite3.Connection) -> None:
         int(db.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("user_version", "application_id")
     )
     if not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-        for statement in filter(str.strip, _SCHEMA.split(";")):
+        for statement in filter(str.strip, (*_SCHEMA.split(";"), _ROUNDS)):
             db.execute(statement)
         db.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
         db.execute(f"PRAGMA user_version = {VERSION}")
@@ -308,6 +325,9 @@ def _check(db: sqlite3.Connection) -> None:
     (verdict,) = db.execute("PRAGMA quick_check(1)").fetchone()
     if verdict != "ok":
         raise sqlite3.DatabaseError(str(verdict))
+    if version < VERSION:
+        db.execute(_ROUNDS)
+        db.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def _refusal(path: Path, error: Exception) -> GroupReplayError:

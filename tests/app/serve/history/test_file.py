@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from groupreplay.app.serve.history.file import HistoryFile
+from groupreplay.app.serve.history.file import HistoryFile, remove_history
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 
 
@@ -105,3 +105,14 @@ def test_readers_cannot_write(tmp_path: Path) -> None:
     with file.reader() as reader, pytest.raises(sqlite3.OperationalError):
         reader.execute("DELETE FROM events")
     file.close()
+
+
+def test_a_history_that_nobody_writes_is_removed(tmp_path: Path) -> None:
+    """With what SQLite has left beside it; a second removal does nothing."""
+    path = tmp_path / "state.db-history"
+    file = HistoryFile(path)
+    file.writer.execute("INSERT INTO about VALUES ('a', 'b')")
+    file.close()
+    for _ in range(2):
+        remove_history(path)
+    assert {one.name for one in tmp_path.iterdir()} <= {"state.db-history.lock"}

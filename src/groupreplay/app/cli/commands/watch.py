@@ -174,8 +174,7 @@ def command(settings: WatchFlags) -> int:
         for outlet in outlets:
             outlet.start()
             parts.callback(outlet.close)
-        if settings.listen is not None:
-            takers.append(_served(settings, settings.listen, follower, parts, token))
+        takers += _pages(settings, follower, parts, token)
         follower.follow(stop)
     return stop.exit_code
 
@@ -197,6 +196,20 @@ def _chosen(settings: WatchFlags, times: TimeRange) -> EventChoice:
         types=need_event_types(settings.types), since_ms=times.since_ms, least_severity=least_severity
     )
     return EventChoice(Wanted(groups=settings.groups, filter=chosen))
+
+
+def _pages(
+    settings: WatchFlags, follower: Follower, parts: ExitStack, token: str | None
+) -> list[Callable[[Outcome], None]]:
+    """Starts the pages, if they are wanted; returns what must get each poll."""
+    from groupreplay.app.serve.history.file import remove_history
+
+    if settings.listen is not None:
+        return [_served(settings, settings.listen, follower, parts, token)]
+    if settings.state is not None:
+        # Without pages nobody writes on it, and it would have a gap.
+        remove_history(_history_of(settings.state))
+    return []
 
 
 def _served(
@@ -262,6 +275,11 @@ def _lag(follower: Follower, group_id: str) -> GroupLag | None:
     return GroupLag(at_ms=at_ms, unknown=unknown, **lag_fields(records, time))
 
 
+def _history_of(state: Path) -> Path:
+    """The history of the pages, beside the state."""
+    return state.with_name(f"{state.name}-history")
+
+
 def _cluster(
     settings: WatchFlags, follower: Follower, answers: KeptAnswers, parts: ExitStack
 ) -> tuple[WatchedCluster, LocalFeed]:
@@ -281,16 +299,21 @@ def _cluster(
         feeds.append(LocalFeed(recorder, topics, identity.era, places, now_ms))
         return feeds[0]
 
-    folder = Path(parts.enter_context(tempfile.TemporaryDirectory(prefix="groupreplay-watch-")))
+    if settings.state is not None:
+        history = _history_of(settings.state)
+    else:
+        folder = parts.enter_context(tempfile.TemporaryDirectory(prefix="groupreplay-watch-"))
+        history = Path(folder) / "history.db"
     cluster = WatchedCluster(
         ClusterToServe(name="kafka", source=source, sink=source, topics=topics),
-        folder / "history.db",
+        history,
         Bounds(age_ms=7 * 86_400_000, size_bytes=1 << 30),
         Limits(),
         now_ms,
         redaction=settings.redaction,
         feed_of=feed_of,
         answers=answers,
+        ends_of=follower.ends.spans,
         lag_of=partial(_lag, follower),
     )
     parts.callback(cluster.close)

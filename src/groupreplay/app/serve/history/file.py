@@ -150,6 +150,11 @@ class HistoryFile:
         return _made(self.path)
 
 
+def remove_history(path: Path) -> None:
+    """Removes a file that nobody writes."""
+    _remove(path)
+
+
 def _checked(path: Path) -> sqlite3.Connection:
     """The file of this version.
 

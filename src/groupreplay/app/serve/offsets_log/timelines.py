@@ -69,7 +69,7 @@ class LiveTimelines:
     cluster: WatchedCluster
     _logs: LiveLogs = field(init=False)
     _answers: AnswersOfGroups = field(init=False)
-    #: Where no topic has answers, none has ends.
+    #: Where no topic has answers, none has ends: they are those of the cluster.
     _ends: LiveEnds | None = field(init=False)
 
     def __post_init__(self) -> None:
@@ -156,7 +156,7 @@ class LiveTimelines:
     def _ends_of(self, topics: Collection[str], cluster_id: str, now_ms: int) -> EndsOf | None:
         """The recorded ends of these topics; None: there are none."""
         if self._ends is None or not topics:
-            return None
+            return self.cluster.ends_of
         ends = self._ends.of_topics(topics, cluster_id, now_ms)
         return ends.spans if ends else None
 

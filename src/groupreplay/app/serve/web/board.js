@@ -7,6 +7,8 @@
   const { age } = Knowledge;
   // Equal conditions from so many on are folded, behind the first ones.
   const FOLDED = 5, SHOWN = 3, unfolded = new Set();
+  // Nothing can be opened on paper.
+  let printing = false;
   const PAGE = 25, EVENTS = 40, STRIP_MS = 86400000, WEEKS_MS = 15 * 86400000;
   let clusters = [], conditions = null, shownConditions = 12, page = { after: [], next: null, groups: [] }, strips = new Map(), days = null, chosenDay = null, latest = [], severities = new Map();
   const facets = { state: new Set(), type: new Set(), risk: new Set() };
@@ -34,6 +36,9 @@
       throw error;
     }
     byId("stale").classList.add("hidden");
+    takeClusters(found);
+  }), 2000);
+  function takeClusters(found) {
     clusters = found.clusters;
     state.several = clusters.length > 1;
     if (!chosen()) state.cluster = (clusters.find(one => one.name === new URLSearchParams(location.search).get("cluster")) || clusters[0]).name;
@@ -41,7 +46,7 @@
     showClusters(); showJob(); showHeadline(); BoardParts.showAges();
     byId("to-incidents").href = `/incidents${state.several ? `?${new URLSearchParams({ cluster: state.cluster })}` : ""}`;
     document.documentElement.dataset.ready = "true";
-  }), 2000);
+  }
   const known = Knowledge.wasRead, doubt = one => Knowledge.doubt(one, state.zone);
   function showClusters() {
     byId("clusters").classList.toggle("hidden", !state.several);
@@ -106,7 +111,7 @@
   }), 800);
   const conditionKey = one => `${one.condition_id} ${one.group_id}`;
   function showConditions() {
-    const rows = folded(conditions).slice(0, shownConditions);
+    const rows = folded(conditions).slice(0, printing ? Infinity : shownConditions);
     keyed(byId("conditions"), rows, one => one.fold ? `fold ${one.fold}` : conditionKey(one), one => one.fold ? BoardParts.foldRow(one, () => { unfolded.add(one.fold); showConditions(); }) : BoardParts.conditionRow(one));
     byId("conditions").closest("table").classList.toggle("hidden", !conditions.length);
     const left = folded(conditions).length - shownConditions;
@@ -119,7 +124,7 @@
   function folded(all) {
     const kind = one => `${one.severity} ${one.name}`, sets = new Map();
     for (const one of all) sets.set(kind(one), [...(sets.get(kind(one)) || []), one]);
-    const isFolded = one => sets.get(kind(one)).length > FOLDED && !unfolded.has(kind(one));
+    const isFolded = one => !printing && sets.get(kind(one)).length > FOLDED && !unfolded.has(kind(one));
     return all.filter(one => !isFolded(one) || sets.get(kind(one)).indexOf(one) < SHOWN || sets.get(kind(one)).indexOf(one) === SHOWN)
       .map(one => isFolded(one) && sets.get(kind(one)).indexOf(one) === SHOWN ? { fold: kind(one), severity: one.severity, name: one.name, others: sets.get(kind(one)).slice(SHOWN).map(({ label, group_id, since_ms }) => ({ label: label === undefined ? group_id : label, group_id, since_ms })) } : one);
   }
@@ -244,11 +249,13 @@
     if (severity !== "INFO" || (one.event.data && one.event.data.condition_id)) readConditions();
     readGroups();
   }
-  function readAll() { readClusters(); readConditions(); readGroups(); readEvents(); readExpiring(); readTopics(); readCommitters(); }
+  function readAll() { readClusters(); readOfCluster(); }
+  function readOfCluster() { readConditions(); readGroups(); readEvents(); readExpiring(); readTopics(); readCommitters(); }
   let restored = false;
   async function begin() {
     if (!restored) { restored = true; restore(); }
-    try { await first(); } catch (error) {
+    // The cluster must be known before anything else is read.
+    try { takeClusters(await Live.get("/api/clusters")); } catch (error) {
       if (!(error instanceof Live.Failure)) throw error;
       if (error.status === 401) { Live.askForToken(error); return; }
       byId("headline").className = "verdict error";
@@ -257,22 +264,20 @@
       return;
     }
     Live.connect(own({}), { opened: back => { if (back) readAll(); }, event: took, reset: readAll });
-    readAll();
-  }
-  // The cluster must be known before anything else is read.
-  async function first() {
-    const found = await Live.get("/api/clusters");
-    clusters = found.clusters;
-    state.several = clusters.length > 1;
-    const asked = new URLSearchParams(location.search).get("cluster");
-    if (!chosen()) state.cluster = (clusters.find(one => one.name === asked) || clusters[0]).name;
-    Live.setNow(chosen().now_ms); state.as_of = chosen().known_until_ms;
+    readOfCluster();
   }
   function setZone(zone) {
     state.zone = zone;
     Elements.showZone(zone);
     if (chosen()) readAll();
   }
+
+  function print(on) {
+    printing = on;
+    if (conditions !== null) showConditions();
+  }
+  addEventListener("beforeprint", () => print(true));
+  addEventListener("afterprint", () => print(false));
 
   Live.listen(begin);
   for (const each of document.querySelectorAll("[data-zone]")) each.addEventListener("click", () => setZone(each.dataset.zone));

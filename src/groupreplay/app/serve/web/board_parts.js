@@ -114,7 +114,7 @@ const BoardParts = (() => {
     const data = event.data || {}, at = Date.parse(event.time), severity = data.status === "resolved" ? "OK" : Live.severityOf(event), made = element("li", null, { class: severity });
     made.append(element("time", clock(at, state.zone), { title: moment(at) }), element("span", null, { class: `tone ${TONES[severity]}`, role: "img", "aria-label": severity }));
     if (typeof data.group_id === "string") made.append(groupLink(event.subject || data.group_id, data.group_id, { at }));
-    made.append(element("span", Live.nameOf(event), { class: "quiet" }), element("span", safe(text || "", 300), { class: "what" }));
+    made.append(element("span", Live.nameOf(event), { class: "quiet" }), element("span", safe(text || "", 600), { class: "what" }));
     return made;
   }
   const dayMs = text => Date.parse(`${text}T00:00:00Z`);

@@ -50,9 +50,10 @@
 
   const readDocument = Live.reader(() => tried(async () => {
     // The time to ask for is that of the server's clock.
-    if (!cluster) await askClusters();
+    if (!cluster) await clusterKnown();
     const [from, to] = bounds(), fixed = span && span[1] <= to;
     const doc = await Live.get(`${path}/timeline`, { ...own, since: Math.max(0, Math.round(from)), until: fixed ? Math.round(to) : null });
+    await pictureKnown;
     byId("reading").textContent = "";
     take(doc);
   }), 1500);
@@ -63,6 +64,11 @@
     }
     showNow();
   }), 1000);
+  // The library of the picture is the last script of the page.
+  const pictureKnown = new Promise(done => document.readyState === "loading" ? addEventListener("DOMContentLoaded", done) : done());
+  // Two that need it at once ask once.
+  let asking = null;
+  const clusterKnown = () => asking ||= askClusters().finally(() => { asking = null; });
   async function askClusters() {
     const found = await Live.get("/api/clusters");
     cluster = found.clusters.find(one => one.name === own.cluster) || found.clusters[0];
@@ -71,7 +77,7 @@
     byId("back").href = own.cluster ? `/?${new URLSearchParams(own)}` : "/";
     showState(); showNow();
   }
-  const readClusters = Live.reader(() => tried(askClusters), 2000);
+  const readClusters = Live.reader(() => tried(clusterKnown), 2000);
 
   function take(doc) {
     // Events that came by the stream and that the document does not have yet.
