@@ -159,8 +159,8 @@ class OffsetsExpiringDetector(GroupDetector):
             return QUIET
         # Commits move the deadline without an evaluation; one that comes too early costs little. What holds ends
         # when the retention was made longer.
-        again_ms = view.now_ms + _pause_ms(view.group_id, max(_DAY_MS, retention_ms // _EVALUATIONS))
-        return Evaluation(tuple(detections), min([*times, again_ms]))
+        pause_ms = _pause_ms(view.group_id, max(_DAY_MS, retention_ms // _EVALUATIONS))
+        return Evaluation(tuple(detections), min(times, default=None), pause_ms)
 
     def _unclear(
         self, view: GroupView, sure: retention.Times | None, limit_ms: int
