@@ -7,7 +7,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-from groupreplay.state.conditions.detection import Dependency, Detection, Evaluation, GroupDetector, GroupView
+from groupreplay.state.conditions.detection import (
+    QUIET,
+    Dependency,
+    Detection,
+    Evaluation,
+    GroupDetector,
+    GroupView,
+)
 from groupreplay.state.conditions.registry import GROUP_DETECTORS, with_thresholds
 from groupreplay.state.conditions.tracker import MOST_CONDITIONS
 from groupreplay.state.policy.rules import Rules
@@ -139,22 +146,27 @@ class Agenda:
         detections: list[Detection] = []
         names: set[str] = set()
         for detector in detectors:
-            name, evaluation = detector.name, detector.evaluate(view)
+            # Not its property ``name``, which is a call: this is the innermost loop of a storm.
+            name, evaluation = detector.CONDITION.NAME, detector.evaluate(view)
             names.add(name)
+            if evaluation is QUIET:
+                self._next_ms.pop(name, None)
+                continue
             detections += evaluation.detections
             self._note_time(name, evaluation, view.now_ms)
         return detections, names
 
     def _note_time(self, name: str, evaluation: Evaluation, now_ms: int) -> None:
-        times = [] if evaluation.next_ms is None else [evaluation.next_ms]
-        self._pauses.pop(name, None)
-        if evaluation.pause_ms is not None:
-            self._pauses[name] = (evaluation.pause_ms, evaluation.next_ms)
-            times.append(now_ms + evaluation.pause_ms)
-        if times:
-            self._next_ms[name] = min(times)
+        next_ms, pause_ms = evaluation.next_ms, evaluation.pause_ms
+        if pause_ms is None:
+            self._pauses.pop(name, None)
         else:
+            self._pauses[name] = (pause_ms, next_ms)
+            next_ms = now_ms + pause_ms if next_ms is None else min(next_ms, now_ms + pause_ms)
+        if next_ms is None:
             self._next_ms.pop(name, None)
+        else:
+            self._next_ms[name] = next_ms
 
     def evaluation_ms(self, due_ms: int, until_ms: int) -> int:
         """When the evaluation that is due takes place: at once, or at the last moment until which nothing changes.

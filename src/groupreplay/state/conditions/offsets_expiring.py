@@ -148,9 +148,9 @@ class OffsetsExpiringDetector(GroupDetector):
             first_later = retention.first(due[~soon])
             detections.append(self._expiring(view, due, soon, limit_ms))
         times = [] if first_later is None else [first_later - limit_ms]
-        matters_ms = significant_ms(view.snapshot, view.context.policy.of(view.group_id))
-        if detections and matters_ms is not None and matters_ms > view.now_ms:
-            times.append(matters_ms)
+        if detections:
+            matters_ms = significant_ms(view.snapshot, view.context.policy.of(view.group_id))
+            times += [] if matters_ms is None or matters_ms <= view.now_ms else [matters_ms]
         if retention.is_unclear(view.group, view.context.broker_release):
             unclear, next_ms = self._unclear(view, due, limit_ms)
             detections += unclear
