@@ -26,6 +26,15 @@ class Due(IntEnum):
 
 def next_due(snapshot: GroupSnapshot, offsets: Offsets, context: Context) -> tuple[int, Due] | None:
     """The time and kind of what is due next. An open operation ends when time is past its timestamp."""
+    due = next_besides_conditions(snapshot, offsets, context)
+    at_ms = snapshot.conditions.next_evaluation_ms
+    return due if at_ms is None or (due is not None and due[0] <= at_ms) else (at_ms, Due.CONDITIONS)
+
+
+def next_besides_conditions(
+    snapshot: GroupSnapshot, offsets: Offsets, context: Context
+) -> tuple[int, Due] | None:
+    """The same without the evaluation of conditions."""
     due = list[tuple[int, Due]]()
     losses = snapshot.losses
     if snapshot.log.pending:
@@ -41,8 +50,6 @@ def next_due(snapshot: GroupSnapshot, offsets: Offsets, context: Context) -> tup
         due.append((losses.lost[0].at_ms + offset_losses.MEMORY_MS, Due.OLD_LOSSES))
     if not len(offsets) and (at_ms := classic.nothing_left_ms(snapshot, offsets, context)) is not None:
         due.append((at_ms, Due.NOTHING_LEFT))
-    if snapshot.conditions.next_evaluation_ms is not None:
-        due.append((snapshot.conditions.next_evaluation_ms, Due.CONDITIONS))
     return min(due, default=None)
 
 

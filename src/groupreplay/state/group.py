@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from groupreplay.codecs.kafka_terms import GroupType, Phase
 from groupreplay.state import clock_setback
 from groupreplay.state.conditions.agenda import RECORD, Agenda, group_detectors
 from groupreplay.state.conditions.detection import Dependency, GroupView
 from groupreplay.state.conditions.tracker import ConditionTracker, ConditionUpdate
-from groupreplay.state.due_work import Due, is_due_after_commits, next_due
+from groupreplay.state.due_work import Due, is_due_after_commits, next_besides_conditions, next_due
 from groupreplay.state.events.event import Event, History
 from groupreplay.state.output.document import (
     DELETED,
@@ -36,12 +36,6 @@ from groupreplay.state.snapshot.group_snapshot import GroupSnapshot, LogPosition
 from groupreplay.state.snapshot.observations import CommitRun, GroupRecord, Observations, Probe
 from groupreplay.state.snapshot.offsets import Offsets
 
-#: Evaluations of the conditions for which only time must pass: in one call, and in addition for each of its records. A
-#: record dated centuries ahead makes hundreds of thousands due; beyond this number the conditions are evaluated once,
-#: at the end of the time.
-_MOST_EVALUATIONS: Final = 1_000
-_MOST_EVALUATIONS_A_RECORD: Final = 50
-
 
 class Group:
     """The state of one group. Not thread-safe; every call makes its own."""
@@ -55,7 +49,6 @@ class Group:
         self._rules = context.policy.of(group_id)
         self._detectors = group_detectors(self._rules)
         self._agenda = Agenda(self._detectors)
-        self._evaluations_left = _MOST_EVALUATIONS
         #: What is being applied, for whoever catches an exception; None before the first item.
         self.applying: CommitRun | GroupRecord | None = None
         self._recorded_ms: int | None = None
@@ -106,7 +99,7 @@ class Group:
         # Most calls have a single run, for which the key of the sort would cost time.
         for item in sorted(items, key=lambda item: item.first_offset) if len(items) > 1 else items:
             self.applying = item
-            self._evaluations_left += _MOST_EVALUATIONS_A_RECORD
+            self._agenda.note_item()
             if item.last_offset > self._snapshot.log.last_offset:
                 events += self._apply_item(item, observations.caught_up_ms)
         if self._snapshot.log.pending and observations.seen_to > self._snapshot.log.pending[-1].offset:
@@ -154,9 +147,14 @@ class Group:
         events: list[Event] = []
         while (due := next_due(self._snapshot, self._offsets, self._context)) and due[0] <= until_ms:
             at_ms, kind = due
-            if kind is Due.CONDITIONS and self._evaluations_left <= 0 and at_ms < until_ms:
-                self._snapshot.conditions.next_evaluation_ms = until_ms
-                continue
+            if kind is Due.CONDITIONS:
+                if self._agenda.evaluations_left <= 0 and at_ms < until_ms:
+                    self._snapshot.conditions.next_evaluation_ms = until_ms
+                    continue
+                other = next_besides_conditions(self._snapshot, self._offsets, self._context)
+                # Other work of a moment is done before its evaluation.
+                last_ms = until_ms if other is None else min(until_ms, other[0] - 1)
+                at_ms = self._agenda.evaluation_ms(at_ms, last_ms)
             self._advance_clock(at_ms)
             events += self._do(at_ms, kind)
             self._forget_if_over()
@@ -178,7 +176,6 @@ class Group:
             case Due.NOTHING_LEFT:
                 return self._delete_without_tombstone(at_ms)
             case Due.CONDITIONS:
-                self._evaluations_left -= 1
                 return self._evaluate(self._timer_report(at_ms))
 
     def _report_offset_changes(self, at_ms: int) -> list[Event]:
@@ -322,9 +319,6 @@ class Group:
             conditions.next_evaluation_ms = self._context.emit_since_ms
             return []
         view = GroupView(self.group_id, self._snapshot, self._offsets, self._context, now_ms)
-        if self._rules.windows:
-            # The highest severity of every condition changes with a window.
-            self._agenda.note_all()
         detections, names = self._agenda.evaluate(view, only)
         times = [self._agenda.next_ms(), None if only is None else conditions.next_evaluation_ms]
         planned = self._rules.open_windows(now_ms) if detections or conditions.active else None
@@ -333,7 +327,7 @@ class Group:
             times.append(planned.closes_ms)
         next_ms = min((at_ms for at_ms in times if at_ms is not None), default=None)
         conditions.next_evaluation_ms = None if next_ms is None else max(next_ms, now_ms + 1)
-        if not detections and not conditions.active:
+        if not detections and names.isdisjoint([key.kind for key in conditions.active]):
             return []
         tracker = self._tracker(now_ms)
         if not is_open:

@@ -200,7 +200,7 @@ def timestamp(at_ms: int) -> str:
         moment = datetime.fromtimestamp(at_ms / 1000, timezone.utc)
     except (OverflowError, ValueError, OSError):
         moment = datetime.fromtimestamp(0, timezone.utc)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at_ms % 1000:03d}Z"
+    return f"{moment.isoformat(timespec='seconds')[:19]}.{at_ms % 1000:03d}Z"
 
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)

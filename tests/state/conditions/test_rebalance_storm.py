@@ -9,6 +9,8 @@ import msgspec
 import pytest
 
 from groupreplay.state import Severity
+from groupreplay.state.conditions.rebalance_storm import RebalanceStormDetector
+from groupreplay.state.snapshot.members import Mark
 from support.histories.builders import Raw, commit, generation, member
 from support.histories.probed import MINUTE, PROBING, rounds, told
 from support.histories.slot_lives import HOUR, START, life, said
@@ -116,3 +118,11 @@ def test_a_prober_without_an_interval() -> None:
     _, events = told(history, probes, START + 5 * HOUR, PROBING)
     storms = [event for event in events if event.fact.NAME == "rebalance.storm"]
     assert [event.severity for event in storms] == [Severity.WARN, Severity.WARN]
+
+
+def test_an_active_storm_waits_for_its_end() -> None:
+    """It is over when five generations of its window are left, in the order of time; a mark may have none."""
+    marks = [Mark(at_ms, 3, ()) for at_ms in (2_000, 1_000, 3_000)] + [Mark(1_500, 0, (7,))]
+    detector = RebalanceStormDetector(window_ms=10_000)
+    assert detector._ends_ms(marks, 9) == 2_000 + 10_000
+    assert detector._ends_ms(marks, 5) is None

@@ -21,6 +21,7 @@ def all_always(step_ms: int | None = None) -> Iterator[None]:
     """Every detector is due in every evaluation, and the next one is at most ``step_ms`` later (None: as usual)."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Agenda, "_due", _every_detector)
+        patch.setattr(Agenda, "_idle_moments", _this_moment)
         if step_ms is not None:
             patch.setattr(Agenda, "evaluate", _noting_the_time(Agenda.evaluate))
             patch.setattr(Agenda, "next_ms", _within(Agenda.next_ms, step_ms))
@@ -30,6 +31,11 @@ def all_always(step_ms: int | None = None) -> Iterator[None]:
 def _every_detector(agenda: Agenda, _now_ms: int) -> list[GroupDetector]:
     """In place of ``Agenda._due``."""
     return list(agenda._detectors.detectors)
+
+
+def _this_moment(_agenda: Agenda, due_ms: int, _until_ms: int) -> range:
+    """In place of ``Agenda._idle_moments``: no evaluation is left out."""
+    return range(due_ms, due_ms + 1)
 
 
 def _noting_the_time(evaluate: Callable[..., Any]) -> Callable[..., Any]:

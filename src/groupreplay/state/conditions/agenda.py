@@ -7,7 +7,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-from groupreplay.state.conditions.detection import Dependency, Detection, GroupDetector, GroupView
+from groupreplay.state.conditions.detection import (
+    QUIET,
+    Dependency,
+    Detection,
+    Evaluation,
+    GroupDetector,
+    GroupView,
+)
 from groupreplay.state.conditions.registry import GROUP_DETECTORS, with_thresholds
 from groupreplay.state.conditions.tracker import MOST_CONDITIONS
 from groupreplay.state.policy.rules import Rules
@@ -17,12 +24,20 @@ from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
 RECORD: Final = frozenset({Dependency.MEMBERS, Dependency.REBALANCE, Dependency.COMMITS, Dependency.OFFSETS})
 
 
+#: Evaluations for which only time must pass: in one call, and in addition for each of its records. A record dated
+#: centuries ahead makes hundreds of thousands due; beyond this number the conditions are evaluated once, at the end of
+#: the time.
+_MOST_EVALUATIONS: Final = 1_000
+_MOST_EVALUATIONS_A_RECORD: Final = 50
+
+
 @dataclass(frozen=True, slots=True)
 class GroupDetectors:
     """The detectors of a group with the thresholds of its rules.
 
     ``on_commits``: names of conditions that commits can end, ``on_any_commit`` of those that each commit ends.
-    ``learning``: those that remember something. ``changes``: what any of them depends on.
+    ``learning``: those that remember something. ``changes``: what any of them depends on. ``in_windows``: the group has
+    planned windows.
     """
 
     detectors: tuple[GroupDetector, ...]
@@ -31,6 +46,7 @@ class GroupDetectors:
     on_any_commit: frozenset[str]
     learning: tuple[GroupDetector, ...]
     changes: frozenset[Dependency]
+    in_windows: bool
     _after: dict[frozenset[Dependency], tuple[GroupDetector, ...]] = field(
         default_factory=dict, repr=False, compare=False
     )
@@ -59,19 +75,24 @@ def group_detectors(rules: Rules) -> GroupDetectors:
         on_any_commit=frozenset(detector.name for detector in detectors if detector.ENDED_BY_ANY_COMMIT),
         learning=tuple(detector for detector in detectors if type(detector).learn is not GroupDetector.learn),
         changes=frozenset().union(*(detector.DEPENDS_ON for detector in detectors)),
+        in_windows=bool(rules.windows),
     )
 
 
 class Agenda:
     """The detectors that are due, and when the others want to be evaluated.
 
-    It is not stored: a group that was read from its snapshot evaluates all detectors first.
+    It is not stored: a group that was read from its snapshot evaluates all detectors first. ``evaluations_left`` are
+    those for which only time must pass.
     """
 
     def __init__(self, detectors: GroupDetectors) -> None:
         self._detectors = detectors
+        self.evaluations_left = _MOST_EVALUATIONS
         self._changed: set[Dependency] = {*detectors.changes}
         self._next_ms: dict[str, int] = {}
+        #: Of detectors that pause: the pause, and when time changes what they find.
+        self._pauses: dict[str, tuple[int, int | None]] = {}
 
     def note(self, changes: Collection[Dependency]) -> None:
         """Something changed: the detectors that depend on it are due."""
@@ -82,6 +103,10 @@ class Agenda:
         for detector in self._detectors.learning:
             detector.learn(snapshot, at_ms)
 
+    def note_item(self) -> None:
+        """A record, or a run of commits, is applied next."""
+        self.evaluations_left += _MOST_EVALUATIONS_A_RECORD
+
     def note_all(self) -> None:
         """All detectors are due."""
         self._changed.update(self._detectors.changes)
@@ -91,6 +116,9 @@ class Agenda:
 
         ``only``: of these in place of them; they are due again, because more may have changed than they are asked for.
         """
+        if self._detectors.in_windows:
+            # The highest severity of every condition changes with a window.
+            self.note_all()
         if only is not None:
             return self._detect(
                 [detector for detector in self._detectors.detectors if detector.name in only], view
@@ -118,14 +146,48 @@ class Agenda:
         detections: list[Detection] = []
         names: set[str] = set()
         for detector in detectors:
-            name, evaluation = detector.name, detector.evaluate(view)
+            # Not its property ``name``, which is a call: this is the innermost loop of a storm.
+            name, evaluation = detector.CONDITION.NAME, detector.evaluate(view)
             names.add(name)
-            detections += evaluation.detections
-            if evaluation.next_ms is None:
+            if evaluation is QUIET:
                 self._next_ms.pop(name, None)
-            else:
-                self._next_ms[name] = evaluation.next_ms
+                continue
+            detections += evaluation.detections
+            self._note_time(name, evaluation, view.now_ms)
         return detections, names
+
+    def _note_time(self, name: str, evaluation: Evaluation, now_ms: int) -> None:
+        next_ms, pause_ms = evaluation.next_ms, evaluation.pause_ms
+        if pause_ms is None:
+            self._pauses.pop(name, None)
+        else:
+            self._pauses[name] = (pause_ms, next_ms)
+            next_ms = now_ms + pause_ms if next_ms is None else min(next_ms, now_ms + pause_ms)
+        if next_ms is None:
+            self._next_ms.pop(name, None)
+        else:
+            self._next_ms[name] = next_ms
+
+    def evaluation_ms(self, due_ms: int, until_ms: int) -> int:
+        """When the evaluation that is due takes place: at once, or at the last moment until which nothing changes.
+
+        Until ``until_ms`` only time passes. The evaluations before that moment would find what was found; they count.
+        """
+        moments = self._idle_moments(due_ms, until_ms)
+        count = max(1, min(len(moments), self.evaluations_left))
+        self.evaluations_left -= count
+        return moments[count - 1]
+
+    def _idle_moments(self, due_ms: int, until_ms: int) -> range:
+        """The moments, from ``due_ms`` on, at which nothing but a detector that pauses is due."""
+        due = [name for name, next_ms in self._next_ms.items() if next_ms <= due_ms]
+        pause = self._pauses.get(due[0]) if len(due) == 1 and self._next_ms[due[0]] == due_ms else None
+        if pause is None or self._changed or self._detectors.in_windows:
+            return range(due_ms, due_ms + 1)
+        pause_ms, changes_ms = pause
+        times = [next_ms for name, next_ms in self._next_ms.items() if name != due[0]]
+        last_ms = min([until_ms, *times, *([] if changes_ms is None else [changes_ms])])
+        return range(due_ms, max(due_ms, last_ms) + 1, pause_ms)
 
     def next_ms(self) -> int | None:
         """When the first detector wants to be evaluated although nothing changes."""

@@ -75,10 +75,15 @@ class Detection(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Evaluation(msgspec.Struct, frozen=True):
-    """The conditions that hold, and when to evaluate again although nothing changes (None: never)."""
+    """The conditions that hold, and when to evaluate again although nothing changes (None: never).
+
+    ``pause_ms``: to evaluate again that long after each evaluation as well, because a later run may have other
+    settings. Within one run such an evaluation finds what the one before has found, until ``next_ms``.
+    """
 
     detections: Sequence[Detection] = ()
     next_ms: int | None = None
+    pause_ms: int | None = None
 
 
 #: Nothing holds, and the passing of time changes nothing.

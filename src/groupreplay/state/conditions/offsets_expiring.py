@@ -148,9 +148,9 @@ class OffsetsExpiringDetector(GroupDetector):
             first_later = retention.first(due[~soon])
             detections.append(self._expiring(view, due, soon, limit_ms))
         times = [] if first_later is None else [first_later - limit_ms]
-        matters_ms = significant_ms(view.snapshot, view.context.policy.of(view.group_id))
-        if detections and matters_ms is not None and matters_ms > view.now_ms:
-            times.append(matters_ms)
+        if detections:
+            matters_ms = significant_ms(view.snapshot, view.context.policy.of(view.group_id))
+            times += [] if matters_ms is None or matters_ms <= view.now_ms else [matters_ms]
         if retention.is_unclear(view.group, view.context.broker_release):
             unclear, next_ms = self._unclear(view, due, limit_ms)
             detections += unclear
@@ -159,8 +159,8 @@ class OffsetsExpiringDetector(GroupDetector):
             return QUIET
         # Commits move the deadline without an evaluation; one that comes too early costs little. What holds ends
         # when the retention was made longer.
-        again_ms = view.now_ms + _pause_ms(view.group_id, max(_DAY_MS, retention_ms // _EVALUATIONS))
-        return Evaluation(tuple(detections), min([*times, again_ms]))
+        pause_ms = _pause_ms(view.group_id, max(_DAY_MS, retention_ms // _EVALUATIONS))
+        return Evaluation(tuple(detections), min(times, default=None), pause_ms)
 
     def _unclear(
         self, view: GroupView, sure: retention.Times | None, limit_ms: int

@@ -112,14 +112,13 @@ class OwnerSilentDetector(GroupDetector):
         session_ms = timeouts(view.group)[1] or view.session.timeout_ms
         limit_ms = self.threshold_ms or max(session_ms, self.of_gap * (gap_ms or 0))
         stable_ms = view.group.since_ms or 0
-        commit_ms = view.offsets.rows["commit_timestamp_ms"].tolist()
-        at_work = max(commit_ms) >= view.now_ms - limit_ms
+        at_work = (view.offsets.newest_commit_ms() or 0) >= view.now_ms - limit_ms
         if gap_ms is None:
             # The group may yet get a usual gap.
             return Evaluation(next_ms=view.now_ms + limit_ms) if at_work else QUIET
         if not at_work and not view.any_active(OwnerSilent):
             return QUIET
-        oldest_ms = max(min(commit_ms), stable_ms)
+        oldest_ms = max(view.offsets.oldest_commit_ms(), stable_ms)
         if oldest_ms + limit_ms >= view.now_ms:
             return Evaluation(next_ms=oldest_ms + limit_ms + 1)
         return self._evaluate_owners(view, gap_ms, limit_ms, stable_ms)

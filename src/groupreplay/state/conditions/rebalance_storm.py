@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
+from typing import Final
 
 from groupreplay.state.conditions.condition import Alert, Condition, Example
 from groupreplay.state.conditions.detection import QUIET, Dependency, Evaluation, GroupDetector, GroupView
@@ -44,6 +46,9 @@ class RebalanceStorm(Condition):
         generations = counted(data.get("generations", 0), "generation")
         slots = counted(data.get("slots_changed", 0), "slot")
         return f"{generations} in {milliseconds(data.get('window_ms'))}, {slots} changed"
+
+
+_at_ms: Final = attrgetter("at_ms")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +93,17 @@ class RebalanceStormDetector(GroupDetector):
             slots_changed=slots,
             window_ms=self.window_ms,
         )
-        return Evaluation([detection], min(mark.at_ms for mark in recent) + self.window_ms)
+        return Evaluation([detection], self._ends_ms(recent, generations))
+
+    def _ends_ms(self, recent: Sequence[Mark], generations: int) -> int | None:
+        """When the window has so few of these generations left that the storm is over, if none follows."""
+        ends_ms = None
+        for mark in sorted(recent, key=_at_ms):
+            if generations <= self.least // 2:
+                break
+            ends_ms = mark.at_ms + self.window_ms
+            generations -= mark.generations
+        return ends_ms
 
     def _limit(self, slots: int) -> int:
         return max(self.least, self.per_slot * slots + self.beyond)

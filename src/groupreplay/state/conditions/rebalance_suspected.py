@@ -69,7 +69,7 @@ class RebalanceSuspectedDetector(GroupDetector):
         if view.context.probing or view.group.modern is not None or not commits_expected(view):
             return QUIET
         gap_ms = usual_gap_ms(view, self.commits, self.repeats)
-        last_ms = max(int(view.offsets.rows["commit_timestamp_ms"].max()), view.group.since_ms or 0)
+        last_ms = max(view.offsets.newest_commit_ms() or 0, view.group.since_ms or 0)
         limit_ms = self._limit_ms(view, gap_ms or 0)
         if view.now_ms <= last_ms + limit_ms:
             return Evaluation(next_ms=last_ms + limit_ms + 1)
