@@ -19,7 +19,7 @@ from groupreplay.streaming.sources.source import Rows
 from groupreplay.timeline.advice.deployments import DeploymentSum, deployment_sums, deployments
 from groupreplay.timeline.advice.finding import Deployment, Effect, Finding, GroupAdvice
 from groupreplay.timeline.advice.group_advice import group_advice
-from groupreplay.timeline.advice.history import GroupHistory, GroupUse, Load, group_history
+from groupreplay.timeline.advice.inputs import AdviceInput, GroupUse, Load, advice_input
 from groupreplay.timeline.findings import assumed_numbers
 from groupreplay.timeline.states import TimelineInput
 
@@ -108,7 +108,7 @@ class _Uses:
 
     def history(
         self, given: TimelineInput, context: Context, since_ms: int | None, before_ms: int | None
-    ) -> GroupHistory:
+    ) -> AdviceInput:
         """The history of a group, from ``before_ms`` on."""
         row, load = self.written.get(given.group_id), None
         if row is not None and row.commits_per_second is not None and row.share is not None:
@@ -120,7 +120,7 @@ class _Uses:
             retention_ms=context.assumed_retention_ms,
             is_retention_assumed=context.retention_ms is None,
         )
-        return group_history(replace(given, since_ms=before_ms), use, since_ms)
+        return advice_input(replace(given, since_ms=before_ms), use, since_ms)
 
 
 # -- text

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from groupreplay.timeline.advice.evidence import added, stopped
 from groupreplay.timeline.advice.finding import Deployment
-from groupreplay.timeline.advice.history import GroupHistory
+from groupreplay.timeline.advice.inputs import AdviceInput
 from groupreplay.timeline.event_reading import words
 from groupreplay.timeline.rolling_restarts import rolling
 
@@ -18,7 +18,7 @@ from groupreplay.timeline.rolling_restarts import rolling
 _FOLLOW_UP_MS: Final = 30_000
 
 
-def deployments(history: GroupHistory) -> list[Deployment]:
+def deployments(history: AdviceInput) -> list[Deployment]:
     """The rolling restarts of a group, each with the rebalances from its first departure to its last return."""
     found = []
     for rolled in rolling(history.slots):
@@ -48,7 +48,7 @@ def deployments(history: GroupHistory) -> list[Deployment]:
     return found
 
 
-def _labels(history: GroupHistory) -> Mapping[str, str]:
+def _labels(history: AdviceInput) -> Mapping[str, str]:
     """The labels that the rules give to the group, by its last event."""
     last = history.events[-1].mapping("labels") if history.events else {}
     return {words(name): words(value) for name, value in last.items()}
