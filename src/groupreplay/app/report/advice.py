@@ -18,7 +18,13 @@ from groupreplay.streaming.sources.source import Rows
 from groupreplay.timeline.advice.deployments import deployment_sums, deployments
 from groupreplay.timeline.advice.finding import Deployment, DeploymentSum, Finding, GroupAdvice
 from groupreplay.timeline.advice.group_advice import group_advice
-from groupreplay.timeline.advice.words import assumed_text, deployment_text, effect_text, range_text
+from groupreplay.timeline.advice.words import (
+    assumed_text,
+    before_text,
+    deployment_text,
+    effect_text,
+    range_text,
+)
 from groupreplay.timeline.findings import assumed_numbers
 from groupreplay.timeline.states import TimelineInput
 
@@ -97,10 +103,8 @@ def deployment_lines(advice: Advice, zone: TimeZone, width: int) -> Iterator[str
         return
     every = advice.sums[0]
     span = f"From {date_time(advice.since_ms, zone)} to {date_time(advice.until_ms, zone)} ({zone.name})"
-    text = f"{span} {deployment_text(every)}"
-    if every.before is not None and every.stopped_before_ms is not None:
-        text += f". In the time before: {every.before}, {range_text(every.stopped_before_ms)}"
-    elif advice.is_compared:
+    text = f"{span} {deployment_text(every)}{before_text(every)}"
+    if every.before is None and advice.is_compared:
         text += ". The log does not reach back to the begin of as long a time before"
     yield from textwrap.wrap(f"{text}.", width, break_on_hyphens=False)
 

@@ -12,7 +12,7 @@ from groupreplay.timeline import findings
 from groupreplay.timeline.commit_rates import CommitLog
 from groupreplay.timeline.commit_times import CommitTimes
 from groupreplay.timeline.document import ConditionBar, GenerationFlag, SlotLane
-from groupreplay.timeline.event_reading import ReadEvent, read_events, words
+from groupreplay.timeline.event_reading import ReadEvent, read_events, whole, words
 from groupreplay.timeline.facts import MemberEnds
 from groupreplay.timeline.lanes import Lanes, Ownership, lanes_of, memberships
 from groupreplay.timeline.limits import TimelineLimits
@@ -108,6 +108,7 @@ class AdviceInput:
     commit_times: CommitTimes
     lanes: Lanes
     use: GroupUse = field(default_factory=GroupUse)
+    sessions_ms: Mapping[str, int | None] = field(default_factory=dict)
 
     @property
     def members(self) -> Sequence[Mapping[str, Any]]:
@@ -126,12 +127,7 @@ class AdviceInput:
 
     def session_ms(self, member_id: str) -> int | None:
         """The session timeout that a classic member had last; None: the log does not show it."""
-        for rebalance in reversed(self.rebalances):
-            for picture in rebalance.event.mappings("members"):
-                if picture.get("member_id") == member_id:
-                    value = picture.get("session_timeout_ms")
-                    return value if isinstance(value, int) else None
-        return None
+        return self.sessions_ms.get(member_id)
 
 
 def advice_input(
@@ -163,6 +159,13 @@ def advice_input(
         commit_times=commit_times,
         lanes=lanes,
         use=use or GroupUse(),
+        # Once: each restart asks for it, and a week has thousands of rebalances.
+        sessions_ms={
+            words(picture.get("member_id")): whole(picture.get("session_timeout_ms"))
+            for event in here
+            if event.name == "rebalance.completed"
+            for picture in event.mappings("members")
+        },
     )
 
 

@@ -46,21 +46,33 @@ def assumed_text(name: str, value: int) -> str:
     return f"{name.removesuffix('_ms').replace('_', ' ')} {milliseconds(value)}"
 
 
-def deployment_text(summed: DeploymentSum, *, of_one_group: bool = False) -> str:
-    """``4 deployments of 2 groups made 24 rebalances and stood still for 6.7 s to 1 min 40 s``."""
+def deployment_text(summed: DeploymentSum, *, of_one_group: bool = False, at_least: bool = False) -> str:
+    """``4 deployments of 2 groups made 24 rebalances and stood still for 6.7 s to 1 min 40 s``.
+
+    ``at_least``: without the upper bound, ``6.7 s or more``.
+    """
+    stopped_ms = (summed.stopped_ms[0], None) if at_least else summed.stopped_ms
     of_groups = "" if of_one_group else f" of {counted(summed.groups, 'group')}"
     text = (
         f"{counted(summed.deployments, 'deployment')}{of_groups} made "
-        f"{counted(summed.rebalances, 'rebalance')} and stood still for {range_text(summed.stopped_ms)}"
+        f"{counted(summed.rebalances, 'rebalance')} and stood still for {range_text(stopped_ms)}"
     )
     return text if summed.records is None else f"{text}; {counted(summed.records, 'record')} waited"
 
 
-def deployment_lines_by_label(sums: Sequence[DeploymentSum]) -> Iterator[str]:
+def deployment_lines_by_label(sums: Sequence[DeploymentSum], *, at_least: bool = False) -> Iterator[str]:
     """The sum of all deployments, then that of each value of a label: ``team blue: 2 deployments of ...``."""
     for summed in sums:
         name = "" if summed.label is None else f"{summed.label} {summed.value}: "
         if summed.label is not None and summed.value is None:
             name = f"no {summed.label}: "
         if summed.deployments:
-            yield f"{name}{deployment_text(summed)}"
+            yield f"{name}{deployment_text(summed, at_least=at_least)}"
+
+
+def before_text(summed: DeploymentSum, *, at_least: bool = False) -> str:
+    """``. In the time before: 2, 3.1 s to 9.0 s``; empty: that time is not known."""
+    if summed.before is None or summed.stopped_before_ms is None:
+        return ""
+    stopped_ms = (summed.stopped_before_ms[0], None) if at_least else summed.stopped_before_ms
+    return f". In the time before: {summed.before}, {range_text(stopped_ms)}"
