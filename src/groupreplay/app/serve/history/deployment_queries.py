@@ -18,6 +18,7 @@ from groupreplay.app.serve.history.event_queries import event_bounds_ms
 from groupreplay.app.serve.history.group_queries import COMPLETED
 from groupreplay.app.serve.history.rows import unpacked
 from groupreplay.app.serve.watched_cluster import WatchedCluster
+from groupreplay.state.conditions.registry import CONDITIONS
 from groupreplay.streaming.contract.messages import OBJECTS
 from groupreplay.timeline.advice.deployments import TEAM, deployment_sums, deployments
 from groupreplay.timeline.advice.finding import Deployment, DeploymentSum
@@ -25,6 +26,7 @@ from groupreplay.timeline.advice.inputs import advice_input
 from groupreplay.timeline.advice.summary import advice_page
 from groupreplay.timeline.advice.words import before_text, deployment_lines_by_label
 from groupreplay.timeline.document import TimelineSource
+from groupreplay.timeline.event_reading import read_events
 from groupreplay.timeline.findings import runbook_page
 from groupreplay.timeline.states import TimelineInput
 from groupreplay.version import __version__
@@ -56,11 +58,15 @@ class Deployments(msgspec.Struct):
 
 
 class _Read(NamedTuple):
-    """The events of groups, by label, compressed; groups left out; the first moment that the history has."""
+    """The events of groups, by label, compressed; groups left out; the first moment that the history has.
+
+    ``condition``: the newest event about a condition, which has the page of the runbook.
+    """
 
     bodies: Mapping[str, Sequence[bytes]]
     left_out: int
     first_ms: int | None
+    condition: bytes | None
 
 
 @dataclass(slots=True)
@@ -111,22 +117,27 @@ def _read(db: sqlite3.Connection, since_ms: int) -> _Read:
         )
         bodies[label] = [body for (body,) in rows]
         room -= len(bodies[label])
-    return _Read(bodies, len(counted) - len(bodies), event_bounds_ms(db)[0])
+    conditions = [kind.NAME for kind in CONDITIONS]
+    newest = db.execute(
+        f"SELECT body FROM events WHERE name IN ({','.join('?' * len(conditions))}) ORDER BY time_ms DESC LIMIT 1",
+        conditions,
+    ).fetchone()
+    return _Read(bodies, len(counted) - len(bodies), event_bounds_ms(db)[0], newest and newest[0])
 
 
 def _deployments(read: _Read, until_ms: int) -> Deployments:
     since_ms, before_ms = until_ms - WEEK_MS, until_ms - 2 * WEEK_MS
-    found, runbook = list[Deployment](), ""
+    found = list[Deployment]()
     for label, bodies in read.bodies.items():
         events = [event for body in bodies if (event := OBJECTS.decode(unpacked(body))) is not None]
         given = TimelineInput(
             group_id=label, source=_NO_SOURCE, events=events, end_ms=until_ms, until_ms=until_ms + 1
         )
-        history = advice_input(given)
-        found += deployments(history)
-        runbook = runbook or runbook_page(history.events)
+        found += deployments(advice_input(given))
     reaches_back = read.first_ms is not None and read.first_ms <= before_ms
     sums = deployment_sums(found, TEAM, since_ms, before_ms if reaches_back else None)
+    condition = None if read.condition is None else OBJECTS.decode(unpacked(read.condition))
+    page = advice_page(runbook_page(read_events([] if condition is None else [condition])))
     # No event tells of commits: the most is the time since the last generation, which says nothing.
     texts = list(deployment_lines_by_label(sums, at_least=True))
     if texts:
@@ -138,5 +149,5 @@ def _deployments(read: _Read, until_ms: int) -> Deployments:
         until_ms=until_ms,
         groups=len(read.bodies),
         left_out=read.left_out,
-        page=f"{advice_page(runbook)}#deployments",
+        page=f"{page}#deployments",
     )

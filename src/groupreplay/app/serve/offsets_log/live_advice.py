@@ -20,6 +20,8 @@ from groupreplay.timeline.states import TimelineInput
 
 _MINUTE_MS: Final = 60_000
 _MOST_KEPT: Final = 500
+#: The newest events of a group: a second of one core for 1 500 rebalances of three members.
+_MOST_EVENTS: Final = 1_500
 _COMPLETED: Final = ".rebalance.completed."
 #: Group, minute of the end, whether its log was read.
 _Key: TypeAlias = tuple[str, int, bool]
@@ -59,15 +61,19 @@ def use_now(described: Mapping[str, Any] | None, context: Context, now_ms: int) 
 
 
 def _advice(given: TimelineInput, use: GroupUse) -> AdviceSummary | None:
-    first_ms = min(
-        (
-            at_ms
-            for event in given.events
-            if _COMPLETED in str(event.get("type")) and (at_ms := timestamp_ms(event.get("time"))) is not None
-        ),
-        default=None,
-    )
+    timed = [
+        (at_ms, event) for event in given.events if (at_ms := timestamp_ms(event.get("time"))) is not None
+    ]
+    timed.sort(key=lambda pair: pair[0])
+    told = timed[-_MOST_EVENTS:]
+    first_ms = next((at_ms for at_ms, event in told if _COMPLETED in str(event.get("type"))), None)
     # The log has lost to compaction what the events of the job still tell.
     is_older = first_ms is not None and (not given.records or first_ms < given.records[0].timestamp_ms)
-    history = advice_input(replace(given, since_ms=None, records=() if is_older else given.records), use)
+    whole = replace(
+        given,
+        events=[event for _, event in told],
+        since_ms=told[0][0] if len(told) < len(timed) else None,
+        records=() if is_older else given.records,
+    )
+    history = advice_input(whole, use)
     return advice_summary(group_advice(history), runbook_page(history.events) or given.runbook)
