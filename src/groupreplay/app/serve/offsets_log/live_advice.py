@@ -20,7 +20,7 @@ from groupreplay.timeline.states import TimelineInput
 
 _MINUTE_MS: Final = 60_000
 _MOST_KEPT: Final = 500
-#: The newest events of a group: a second of one core for 1 500 rebalances of three members.
+#: The newest events of a group: 0.4 s of one core with three members.
 _MOST_EVENTS: Final = 1_500
 _COMPLETED: Final = ".rebalance.completed."
 #: Group, minute of the end, whether its log was read.
