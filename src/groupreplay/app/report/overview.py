@@ -39,12 +39,16 @@ _MOST_STRIPS: Final = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllStrips:
-    """The strips of all groups between two points in time, and the incidents, the worst first."""
+    """The strips of all groups between two points in time, and the incidents, the worst first.
+
+    ``deployments``: what they cost, in words; None: the advice on these groups is not known.
+    """
 
     since_ms: int
     until_ms: int
     strips: Sequence[GroupStrip]
     incidents: Sequence[SevereIncident]
+    deployments: Sequence[str] | None = None
 
 
 def all_strips(
@@ -91,6 +95,13 @@ _NAMES: Final = ("instance_id", "client_id", "client_host")
 _MOST_NAMES: Final = 40
 
 
+def with_advice(overview: AllStrips, advice: Advice) -> AllStrips:
+    """The strips with the number of findings on each group, and the cost of all deployments."""
+    findings = {advised.group_id: len(advised.findings) + advised.left_out for advised in advice.groups}
+    strips = [replace(strip, advice=findings.get(strip.group_id)) for strip in overview.strips]
+    return replace(overview, strips=strips, deployments=tuple(deployment_lines_by_label(advice.sums)))
+
+
 def that_fit(timelines: Sequence[TimelineDocument], most_bytes: int) -> list[TimelineDocument]:
     """The first documents, without those that do not fit into what the ones before them leave of so many bytes."""
     kept = []
@@ -102,8 +113,9 @@ def that_fit(timelines: Sequence[TimelineDocument], most_bytes: int) -> list[Tim
     return kept
 
 
-def _remarks(rows: int, full: int, too_large: int, left_out: int, *, advised: bool) -> list[Remark]:
+def _remarks(overview: AllStrips, rows: int, full: int, too_large: int) -> list[Remark]:
     """What the overview leaves out, by numbers of groups."""
+    left_out = len(overview.strips) - rows
     summed = [
         (
             rows - full,
@@ -115,7 +127,7 @@ def _remarks(rows: int, full: int, too_large: int, left_out: int, *, advised: bo
         ),
         (left_out, f"{counted(left_out, 'group')} without a problem are left out."),
         (
-            0 if advised else rows - full,
+            0 if overview.deployments is not None else rows - full,
             "Advice is on the groups in full only; groupreplay advise --all-groups gives that on all.",
         ),
     ]
@@ -128,9 +140,8 @@ def _remarks(rows: int, full: int, too_large: int, left_out: int, *, advised: bo
     ]
 
 
-def _shown(strip: GroupStrip, verdict: Statement | None, advice: int | None, *, in_full: bool) -> GroupStrip:
-    """A strip with the sentence of its diagnosis, if it has one, and the number of its findings."""
-    strip = replace(strip, advice=advice)
+def _shown(strip: GroupStrip, verdict: Statement | None, *, in_full: bool) -> GroupStrip:
+    """A strip with the sentence of its diagnosis, if it has one."""
     if verdict is not None and strip.leading:
         strip = replace(strip, text=verdict.text)
     # Strips of healthy groups would take most of a page.
@@ -144,22 +155,16 @@ def groups_overview(
     in_full: Collection[str] = (),
     *,
     too_large: int = 0,
-    advice: Advice | None = None,
 ) -> GroupsOverview:
     """The document of the overview; groups shown in full keep their strip, the others their numbers.
 
     ``in_full`` are groups that keep their strip without a timeline. ``too_large``: so many groups were meant to be
-    shown in full, and do not fit. ``advice``: that on all groups; None: on those in full only.
+    shown in full, and do not fit.
     """
-    findings = (
-        {} if advice is None else {one.group_id: len(one.findings) + one.left_out for one in advice.groups}
-    )
     full = {timeline.group_id for timeline in timelines} | set(in_full)
     verdicts = {timeline.group_id: timeline.verdict[0] for timeline in timelines}
     strips = [
-        _shown(
-            strip, verdicts.get(strip.group_id), findings.get(strip.group_id), in_full=strip.group_id in full
-        )
+        _shown(strip, verdicts.get(strip.group_id), in_full=strip.group_id in full)
         for strip in overview.strips[:_MOST_STRIPS]
     ]
     counts = Counter((strip.tone, strip.leading) for strip in overview.strips)
@@ -169,14 +174,10 @@ def groups_overview(
         until_ms=overview.until_ms,
         bucket_ms=strip_bucket_ms(overview.since_ms, overview.until_ms),
         source=source,
-        remarks=tuple(
-            _remarks(
-                len(strips), len(full), too_large, len(overview.strips) - len(strips), advised=bool(advice)
-            )
-        ),
+        remarks=tuple(_remarks(overview, len(strips), len(full), too_large)),
         counts=group_counts(counts),
         incidents=tuple(overview.incidents),
         strips=tuple(strips),
         timelines=tuple(timelines),
-        deployments=() if advice is None else tuple(deployment_lines_by_label(advice.sums)),
+        deployments=tuple(overview.deployments or ()),
     )

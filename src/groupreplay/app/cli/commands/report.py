@@ -166,7 +166,7 @@ def _drawn_overview(
 ) -> str:
     """The page of these strips."""
     from groupreplay.app.report.advice import advice_of
-    from groupreplay.app.report.overview import MOST_ADVISED, groups_overview, that_fit
+    from groupreplay.app.report.overview import MOST_ADVISED, groups_overview, that_fit, with_advice
     from groupreplay.app.report.page import ALL_BYTES, island_bytes, report_page
     from groupreplay.timeline.advice.deployments import TEAM
     from groupreplay.timeline.limits import TimelineLimits
@@ -181,13 +181,12 @@ def _drawn_overview(
     # A group of a live topic may be gone by now.
     found = {advised.group_id: advised for advised in advice.groups}
     shown = [found[group_id] for group_id in worst if group_id in found]
-    told = advice if is_advised else None
-    room = ALL_BYTES - island_bytes(groups_overview(overview, [], source, frozenset(worst), advice=told))
+    overview = with_advice(overview, advice) if is_advised else overview
+    room = ALL_BYTES - island_bytes(groups_overview(overview, [], source, frozenset(worst)))
     timelines = read.documents(shown, TimelineLimits().of_many(len(worst)), room)
     _warn(read.replay, rows, timelines)
     fitting = that_fit(timelines, room)
-    too_large = len(timelines) - len(fitting)
-    return report_page(groups_overview(overview, fitting, source, too_large=too_large, advice=told))
+    return report_page(groups_overview(overview, fitting, source, too_large=len(timelines) - len(fitting)))
 
 
 def _opened(settings: ReportSettings) -> AbstractContextManager[OpenedHistory]:
