@@ -42,7 +42,7 @@ DECODED_ELSEWHERE = {
     "app/cli/commands/report.py bytes.decode": "JSON of this process",
     "app/report/assets.py bytes.decode": "base64 of this process",
     "app/report/assets.py json.loads": "a file of the package",
-    "app/report/timelines.py json.loads": "events that this process has encoded",
+    "app/report/overview.py json.loads": "events that this process has encoded",
     "app/report/timelines.py msgspec.json.decode": "a file of the operator",
     "app/serve/offsets_log/group_logs.py json.loads": "events that this process has encoded",
     "streaming/spark/progress.py json.loads": "the JVM's reports",

@@ -15,6 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from groupreplay.state.events.lag_events import StopCost
+from groupreplay.timeline.advice.finding import AdviceSummary
 from groupreplay.timeline.diagnosis import Statement
 from groupreplay.timeline.event_folds import EventFold
 from groupreplay.timeline.present import Present
@@ -370,6 +371,10 @@ class TimelineDocument:
             "say that nothing was committed."
         ),
     ] = ()
+    advice: Annotated[
+        AdviceSummary | None,
+        Meta(description="Which setting would have helped, and what deployments cost; null: nothing to say."),
+    ] = None
 
 
 #: Its name beside those of the events.

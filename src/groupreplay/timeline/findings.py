@@ -323,3 +323,8 @@ def _row_text(event: ReadEvent, text_of: TextOf) -> str:
 
 def _repeated(count: int) -> str:
     return f"; {count} more like it within a minute, without an event" if count else ""
+
+
+def runbook_page(events: Sequence[ReadEvent]) -> str:
+    """The page that the events link to; empty: they link to none."""
+    return next((page for event in events if (page := event.text("runbook").partition("#")[0])), "")

@@ -256,14 +256,9 @@ def _verdict_facts(
         answers=given.answers,
         coordinators=given.coordinators,
         probed=given.probed,
-        runbook=_runbook(events) or given.runbook,
+        runbook=findings.runbook_page(events) or given.runbook,
         begins_inside=any(hole.text == EVERYTHING_BEFORE for hole in document.holes),
     )
-
-
-def _runbook(events: Sequence[ReadEvent]) -> str:
-    """The page that the events link to; empty: they link to none."""
-    return next((page for event in events if (page := event.text("runbook").partition("#")[0])), "")
 
 
 def _window(given: TimelineInput, events: Sequence[ReadEvent]) -> Window:

@@ -88,6 +88,10 @@ class GroupStrip:
     rebalances: tuple[int, ...]
     spans: tuple[StripSpan, ...]
     in_full: bool
+    advice: Annotated[
+        int | None,
+        Meta(description="How many findings say which setting would have helped; null: not known."),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +112,12 @@ class GroupsOverview:
     ]
     strips: tuple[GroupStrip, ...]
     timelines: tuple[TimelineDocument, ...]
+    deployments: Annotated[
+        tuple[str, ...],
+        Meta(
+            description="What rolling restarts cost: of all groups, then by team, in words; empty: there were none."
+        ),
+    ] = ()
 
 
 @dataclass(slots=True)

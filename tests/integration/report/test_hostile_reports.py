@@ -11,8 +11,9 @@ import pytest
 from py_mini_racer import MiniRacer
 
 from groupreplay.app.report.assets import PICTURE_SCRIPTS, asset
+from groupreplay.app.report.overview import all_strips
 from groupreplay.app.report.page import data_island
-from groupreplay.app.report.timelines import TimelineQuery, all_strips, group_timelines
+from groupreplay.app.report.timelines import TimelineQuery, group_timelines
 from groupreplay.state import Context
 from groupreplay.streaming.sources.capture import read_captures
 from groupreplay.timeline.document import timeline_schema

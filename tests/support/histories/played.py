@@ -8,7 +8,7 @@ from dataclasses import replace
 from groupreplay.app.whatif.histories import group_histories
 from groupreplay.state import Context
 from groupreplay.streaming.sources.source import Rows
-from groupreplay.timeline.whatif.recorded import GroupHistory
+from groupreplay.timeline.group_history import GroupHistory
 from support.histories.builders import GROUP, Raw, commit, generation, member
 from support.job.captures import raw, rows_batch
 

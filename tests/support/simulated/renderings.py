@@ -21,7 +21,8 @@ from groupreplay.app.inspection.groups import group_row
 from groupreplay.app.inspection.history import history
 from groupreplay.app.inspection.lag_history import current_rows, history_rows
 from groupreplay.app.inspection.state_history import state_rows
-from groupreplay.app.report.timelines import TimelineQuery, all_strips, group_timelines
+from groupreplay.app.report.overview import all_strips
+from groupreplay.app.report.timelines import TimelineQuery, group_timelines
 from groupreplay.app.serve.history import event_queries
 from groupreplay.app.simulate.files import CLUSTER_ID, ERA, write_simulation
 from groupreplay.codecs import (

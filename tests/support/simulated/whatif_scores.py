@@ -23,8 +23,8 @@ from groupreplay.state import Context
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.contract.log import ROW_SCHEMA
 from groupreplay.streaming.sources.source import Rows
+from groupreplay.timeline.group_history import GroupHistory
 from groupreplay.timeline.whatif.costs import Cost, Costs, costs
-from groupreplay.timeline.whatif.recorded import GroupHistory
 from groupreplay.timeline.whatif.settings import AUTO, INSTANCE, NONE
 
 _ROLLING = ScriptedEvent(every_ms=About(10 * MINUTE_MS), steps=(Roll(pace_ms=30 * SECOND_MS),))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from groupreplay.timeline.advice.finding import Kind
-from groupreplay.timeline.advice.history import GroupHistory, Load
+from groupreplay.timeline.advice.inputs import AdviceInput, Load
 from support.histories.builders import commit, emptied, generation, member
 from support.pictures.timelines import BEGIN, MINUTE
 from support.simulated.advised import HOUR_MS, found, saved, small
@@ -13,7 +13,7 @@ from support.simulated.advised import HOUR_MS, found, saved, small
 DAY_MS = 24 * HOUR_MS
 
 
-def weekends(retention_ms: int, *, is_back: bool = True) -> GroupHistory:
+def weekends(retention_ms: int, *, is_back: bool = True) -> AdviceInput:
     """A group that is Empty for 60 hours at the end of each of two weeks."""
     records, number = list[object](), 0
     for week in range(2):
@@ -37,7 +37,7 @@ def test_empty_every_weekend() -> None:
     assert found(weekends(7 * DAY_MS, is_back=False), Kind.OFFSETS_AT_RISK) is None
 
 
-def committed(per_second: float, share: float) -> GroupHistory:
+def committed(per_second: float, share: float) -> AdviceInput:
     """A group of two partitions with such commits."""
     history = small(
         [

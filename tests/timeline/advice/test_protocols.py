@@ -9,7 +9,7 @@ import pytest
 from groupreplay.coordinator.simulation.script import MINUTE_MS, About
 from groupreplay.coordinator.simulation.script_steps import Roll, ScriptedEvent
 from groupreplay.timeline.advice.finding import Kind
-from support.simulated.advised import found, saved, scripted, simulated, true_lengths
+from support.simulated.advised import found, saved, scripted, simulated, truly_held_ms
 
 ROLLED = scripted(ScriptedEvent(every_ms=About(20 * MINUTE_MS, 2 * MINUTE_MS), steps=(Roll(),)))
 COOPERATIVE = {"partition.assignment.strategy": "cooperative-sticky"}
@@ -21,10 +21,9 @@ def test_incremental_rebalances_against_the_model(tmp_path: Path, seed: int) -> 
     path = tmp_path / "a.parquet"
     before = simulated(ROLLED, path, groups=4, seed=seed)
     after = simulated(ROLLED.with_client(COOPERATIVE), tmp_path / "b.parquet", groups=4, seed=seed)
-    lengths = true_lengths(path)
     for eager, cooperative in zip(before, after, strict=True):
         finding = found(eager, Kind.INCREMENTAL_REBALANCES)
-        stopped_ms = sum(each.held * lengths[eager.group_id][each.at_ms] for each in eager.rebalances)
+        stopped_ms = truly_held_ms(path, eager)
         pairs = zip(cooperative.rebalances, cooperative.rebalances[1:], strict=False)
         moved = sum(each.held - each.kept for each in cooperative.rebalances)
         moved_ms = sum((first.held - first.kept) * (second.at_ms - first.at_ms) for first, second in pairs)

@@ -7,7 +7,7 @@ from pathlib import Path
 from groupreplay.codecs import MemberMetadata
 from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.timeline.advice.finding import Kind
-from groupreplay.timeline.advice.history import GroupHistory
+from groupreplay.timeline.advice.inputs import AdviceInput
 from support.histories.builders import commit, generation, member
 from support.pictures.timelines import BEGIN, MINUTE
 from support.simulated.advised import found, saved, simulated, small
@@ -15,7 +15,7 @@ from support.simulated.advised import found, saved, simulated, small
 _MEMBERS = (Kind.UNEVEN_ASSIGNMENT, Kind.DIFFERING_MEMBERS)
 
 
-def lasting(*members: MemberMetadata) -> GroupHistory:
+def lasting(*members: MemberMetadata) -> AdviceInput:
     """A group with these members for an hour."""
     commits = [commit("t", 0, number, at=BEGIN + number * 10 * MINUTE) for number in range(1, 7)]
     return small([generation(1, *members, at=BEGIN), *commits])
@@ -54,7 +54,7 @@ def test_members_that_differ() -> None:
 def test_a_leader_that_needs_long() -> None:
     """Three rebalances waited for its assignment; two are chance."""
 
-    def waits(count: int) -> GroupHistory:
+    def waits(count: int) -> AdviceInput:
         members = member("a", (0,)), member("b", (1,))
         at = [BEGIN + number * 10 * MINUTE for number in range(1, count + 1)]
         return small(

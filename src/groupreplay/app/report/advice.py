@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
-from groupreplay.app.inspection.group_use import CommitLoads, LoadRow, unused, unused_row
-from groupreplay.app.report.timelines import TimelineQuery, timeline_inputs
+from groupreplay.app.report.timelines import ReadGroups, TimelineQuery, read_groups
 from groupreplay.app.text.tables import Cell, Table
 from groupreplay.app.text.times import date_time
 from groupreplay.state import Context
-from groupreplay.state.phrases import counted, from_to, milliseconds, safe_text
+from groupreplay.state.phrases import counted, safe_text
 from groupreplay.streaming.base.clock import TimeZone
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.sources.source import Rows
-from groupreplay.timeline.advice.deployments import DeploymentSum, deployment_sums, deployments
-from groupreplay.timeline.advice.finding import Deployment, Effect, Finding, GroupAdvice
+from groupreplay.timeline.advice.deployments import deployment_sums, deployments
+from groupreplay.timeline.advice.finding import Deployment, DeploymentSum, Finding, GroupAdvice
 from groupreplay.timeline.advice.group_advice import group_advice
-from groupreplay.timeline.advice.history import GroupHistory, GroupUse, Load, group_history
+from groupreplay.timeline.advice.words import (
+    assumed_text,
+    before_text,
+    deployment_text,
+    effect_text,
+    range_text,
+)
 from groupreplay.timeline.findings import assumed_numbers
 from groupreplay.timeline.states import TimelineInput
 
@@ -52,33 +57,34 @@ def all_advice(rows: Rows, context: Context, query: TimelineQuery, label: str) -
     The context must enable member events. ``label``: by which the deployments are added up. With a ``since_ms`` also
     the time of the same length before it is looked at, for their trend.
     """
-    loads = CommitLoads(query.until_ms)
-    rows = replace(rows, batches=loads.reading(rows.batches))
-    inputs, replay = timeline_inputs(rows, context, query)
-    end_ms = replay.latest_ms + 1 if query.until_ms is None else query.until_ms
-    before_ms = None if query.since_ms is None else query.since_ms - (end_ms - query.since_ms)
-    uses = _Uses.of(replay, loads, end_ms)
+    read = read_groups(rows, context, query)
+    return advice_of(read, label), read.replay
+
+
+def advice_of(read: ReadGroups, label: str) -> Advice:
+    """The same of groups that were read."""
     advised, deployed = list[GroupAdvice](), list[Deployment]()
     assumed = list[tuple[str, Mapping[str, int]]]()
-    for given in inputs:
-        history = uses.history(given, context, query.since_ms, before_ms)
+    for given in read.inputs:
+        history = read.history(given)
         advised.append(group_advice(history))
         deployed += deployments(history)
         assumed.append((history.group_type, assumed_numbers(history.events)))
     advised.sort(key=lambda each: (-sum(found.order_ms for found in each.findings), each.group_id))
-    since_ms = min((each.since_ms for each in advised), default=end_ms)
-    since_ms = since_ms if query.since_ms is None else query.since_ms
-    reaches_back = before_ms is not None and _first_ms(inputs, end_ms) <= before_ms
+    since_ms, before_ms = read.query.since_ms, read.before_ms
+    if since_ms is None:
+        since_ms = min((each.since_ms for each in advised), default=read.end_ms)
+    reaches_back = before_ms is not None and _first_ms(read.inputs, read.end_ms) <= before_ms
     trend_ms = before_ms if reaches_back else None
     return Advice(
         groups=advised,
         sums=deployment_sums(deployed, label, since_ms, trend_ms),
         since_ms=since_ms,
-        until_ms=end_ms,
+        until_ms=read.end_ms,
         trend_ms=trend_ms,
         is_compared=before_ms is not None,
         assumed=assumed,
-    ), replay
+    )
 
 
 def _first_ms(inputs: Sequence[TimelineInput], end_ms: int) -> int:
@@ -86,41 +92,6 @@ def _first_ms(inputs: Sequence[TimelineInput], end_ms: int) -> int:
     times = [record.timestamp_ms for given in inputs for record in given.records[:1]]
     times += [int(given.commits.at_ms.min()) for given in inputs if len(given.commits.at_ms)]
     return min(times, default=end_ms)
-
-
-@dataclass(frozen=True, slots=True)
-class _Uses:
-    """The groups at the end, what each has written, and for how long nobody has used it."""
-
-    described: Mapping[str, Mapping[str, Any]]
-    written: Mapping[str, LoadRow] = field(default_factory=dict)
-    unused_ms: Mapping[str, int] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, replay: Replay, loads: CommitLoads, end_ms: int) -> _Uses:
-        """By what ``list --sort commits`` and ``list --unused`` compute."""
-        groups = [group.describe() for group in replay.groups() if group.group_id is not None]
-        return cls(
-            {group["group_id"]: group for group in groups},
-            {row.group_id: row for row in loads.rows(groups, end_ms)},
-            {group["group_id"]: unused_row(group, end_ms).unused_ms for group in unused(groups, end_ms)},
-        )
-
-    def history(
-        self, given: TimelineInput, context: Context, since_ms: int | None, before_ms: int | None
-    ) -> GroupHistory:
-        """The history of a group, from ``before_ms`` on."""
-        row, load = self.written.get(given.group_id), None
-        if row is not None and row.commits_per_second is not None and row.share is not None:
-            load = Load(commits_per_second=row.commits_per_second, bytes=row.bytes, share=row.share)
-        use = GroupUse(
-            described=self.described.get(given.group_id, {}),
-            load=load,
-            unused_ms=self.unused_ms.get(given.group_id),
-            retention_ms=context.assumed_retention_ms,
-            is_retention_assumed=context.retention_ms is None,
-        )
-        return group_history(replace(given, since_ms=before_ms), use, since_ms)
 
 
 # -- text
@@ -132,15 +103,8 @@ def deployment_lines(advice: Advice, zone: TimeZone, width: int) -> Iterator[str
         return
     every = advice.sums[0]
     span = f"From {date_time(advice.since_ms, zone)} to {date_time(advice.until_ms, zone)} ({zone.name})"
-    text = (
-        f"{span} {counted(every.deployments, 'deployment')} of {counted(every.groups, 'group')} made "
-        f"{counted(every.rebalances, 'rebalance')} and stood still for {range_text(every.stopped_ms)}"
-    )
-    if every.records is not None:
-        text += f"; {counted(every.records, 'record')} waited"
-    if every.before is not None and every.stopped_before_ms is not None:
-        text += f". In the time before: {every.before}, {range_text(every.stopped_before_ms)}"
-    elif advice.is_compared:
+    text = f"{span} {deployment_text(every)}{before_text(every)}"
+    if every.before is None and advice.is_compared:
         text += ". The log does not reach back to the begin of as long a time before"
     yield from textwrap.wrap(f"{text}.", width, break_on_hyphens=False)
 
@@ -214,9 +178,7 @@ def _finding_lines(found: Finding, verbose: bool, width: int) -> Iterator[str]:
         how = f" ({effect.how})" if verbose else ""
         yield from _wrapped("Saves", f"{effect_text(effect)}{how}", width)
     for name, value in found.assumed.items():
-        yield from _wrapped(
-            "Assumed", f"{name.removesuffix('_ms').replace('_', ' ')} {milliseconds(value)}", width
-        )
+        yield from _wrapped("Assumed", assumed_text(name, value), width)
     if verbose and found.evidence:
         more = found.events - len(found.evidence[:_SHOWN_EVENTS])
         names = ", ".join(map(safe_text, found.evidence[:_SHOWN_EVENTS]))
@@ -233,36 +195,3 @@ def _wrapped(name: str, text: str, width: int) -> Iterator[str]:
         break_on_hyphens=False,
         break_long_words=False,
     )
-
-
-#: What follows the number of an effect.
-_UNITS: Final[Mapping[str, str]] = {
-    "rebalances": " rebalances",
-    "stopped_ms": " of standstill",
-    "partition_stopped_ms": " of standstill, added up over partitions",
-    "partition_stops": " stops of partitions",
-    "members": " members",
-    "partitions": " partitions",
-    "bytes": " bytes",
-    "offsets_lost": " committed offsets",
-}
-
-
-def effect_text(effect: Effect) -> str:
-    """``30 rebalances``, ``11.3 s to 3 min 9 s of standstill``."""
-    bounds = effect.least, effect.most
-    is_time = effect.measure.endswith("_ms")
-    return f"{range_text(bounds) if is_time else _number_text(bounds)}{_UNITS[effect.measure]}"
-
-
-def range_text(bounds: tuple[int, int | None]) -> str:
-    """``11.3 s to 3 min 9 s``; one value where both are equal."""
-    least, most = bounds
-    if most is None:
-        return f"{milliseconds(least)} or more"
-    return from_to(milliseconds(least), milliseconds(most))
-
-
-def _number_text(bounds: tuple[int, int | None]) -> str:
-    least, most = bounds
-    return f"{least} or more" if most is None else from_to(str(least), str(most))

@@ -30,6 +30,7 @@ PAGE_SCRIPTS: Final = (
     "address.js",
     "elements.js",
     "present.js",
+    "advice.js",
     "event_table.js",
     "group_view.js",
     "strips.js",

@@ -2,43 +2,34 @@
 
 from __future__ import annotations
 
-import json
 import shlex
-from collections import Counter, defaultdict
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
-from groupreplay.app.inspection.incidents import IncidentLog
+from groupreplay.app.inspection.group_use import CommitLoads
 from groupreplay.app.inspection.state_history import coordinators, group_answers
-from groupreplay.app.report.page import fitted, island_bytes
+from groupreplay.app.report.group_uses import GroupUses
+from groupreplay.app.report.page import fitted
 from groupreplay.app.text.event_text import text_of
 from groupreplay.state import Context
-from groupreplay.state.phrases import counted
 from groupreplay.state.policy.context import Redaction
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.contract.messages import Output
 from groupreplay.streaming.engine.group_log import GroupLogs
 from groupreplay.streaming.engine.replay import Replay, events_by_group
 from groupreplay.streaming.sources.recorded_ends import recorded_ends
 from groupreplay.streaming.sources.source import RecordSource, Rows
-from groupreplay.timeline.diagnosis import Statement
-from groupreplay.timeline.document import Remark, TimelineDocument, TimelineSource
+from groupreplay.timeline.advice.finding import GroupAdvice
+from groupreplay.timeline.advice.group_advice import group_advice
+from groupreplay.timeline.advice.inputs import AdviceInput
+from groupreplay.timeline.advice.summary import advice_summary
+from groupreplay.timeline.document import TimelineDocument, TimelineSource
 from groupreplay.timeline.group_timeline import timeline_document
-from groupreplay.timeline.incidents import SevereIncident
 from groupreplay.timeline.limits import TimelineLimits
-from groupreplay.timeline.overview import (
-    OVERVIEW_FORM,
-    GroupNow,
-    GroupsOverview,
-    GroupStrip,
-    OverviewTally,
-    group_counts,
-    strip_bucket_ms,
-)
 from groupreplay.timeline.states import CoordinatorSeen, ProbedState, TimelineInput
 from groupreplay.version import __version__
 
@@ -86,6 +77,62 @@ class TimelineQuery:
     trace: Mapping[str, Sequence[Mapping[str, Any]]] | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadGroups:
+    """What was read of the chosen groups, by name; and the replay for its counts."""
+
+    inputs: Sequence[TimelineInput]
+    uses: GroupUses
+    replay: Replay
+    query: TimelineQuery
+    context: Context
+
+    @property
+    def end_ms(self) -> int:
+        """The end of the time that was asked for, or of the log."""
+        return self.replay.latest_ms + 1 if self.query.until_ms is None else self.query.until_ms
+
+    @property
+    def before_ms(self) -> int | None:
+        """The begin of the time of the same length before the one that was asked for; None: all that is known was."""
+        since_ms = self.query.since_ms
+        return None if since_ms is None else since_ms - (self.end_ms - since_ms)
+
+    def history(self, given: TimelineInput) -> AdviceInput:
+        """What the advice on a group is made from."""
+        return self.uses.history(given, self.context, self.query.since_ms, self.before_ms)
+
+    def documents(
+        self,
+        advised: Sequence[GroupAdvice],
+        limits: TimelineLimits | None = None,
+        most_bytes: int | None = None,
+    ) -> list[TimelineDocument]:
+        """The documents of the groups with this advice, in its order.
+
+        ``most_bytes``: of all of them on a page; the largest ones are summed up further until they fit.
+        """
+        by_name = {given.group_id: given for given in self.inputs}
+
+        def make(number: int, within: TimelineLimits) -> TimelineDocument:
+            given = by_name[advised[number].group_id]
+            summary = advice_summary(advised[number], given.runbook)
+            return replace(timeline_document(given, text_of, within), advice=summary)
+
+        limits = limits or TimelineLimits()
+        documents = [make(number, limits) for number in range(len(advised))]
+        return documents if most_bytes is None else fitted(documents, make, limits, most_bytes)
+
+
+def read_groups(rows: Rows, context: Context, query: TimelineQuery) -> ReadGroups:
+    """Reads the chosen groups; the context must enable member events. Records after ``until_ms`` are not read."""
+    loads = CommitLoads(query.until_ms)
+    inputs, replay = timeline_inputs(replace(rows, batches=loads.reading(rows.batches)), context, query)
+    end_ms = replay.latest_ms + 1 if query.until_ms is None else query.until_ms
+    uses = GroupUses.of(replay, loads, end_ms)
+    return ReadGroups(inputs=inputs, uses=uses, replay=replay, query=query, context=context)
+
+
 def group_timelines(
     rows: Rows,
     context: Context,
@@ -93,23 +140,17 @@ def group_timelines(
     limits: TimelineLimits | None = None,
     most_bytes: int | None = None,
 ) -> tuple[list[TimelineDocument], Replay]:
-    """The documents of the chosen groups that the rows contain, by name; and the replay for its counts.
+    """The documents of the chosen groups that the rows contain, by name, with advice; and the replay for its counts.
 
-    The context must enable member events. Records after ``until_ms`` are not read. ``most_bytes``: of all documents on
-    a page; the largest ones are summed up further until they fit.
+    As ``read_groups`` and ``ReadGroups.documents``.
     """
-    inputs, replay = timeline_inputs(rows, context, query)
-
-    def make(number: int, within: TimelineLimits) -> TimelineDocument:
-        return timeline_document(inputs[number], text_of, within)
-
-    limits = limits or TimelineLimits()
-    documents = [make(number, limits) for number in range(len(inputs))]
-    return documents if most_bytes is None else fitted(documents, make, limits, most_bytes), replay
+    read = read_groups(rows, context, query)
+    advised = [group_advice(read.history(given)) for given in read.inputs]
+    return read.documents(advised, limits, most_bytes), read.replay
 
 
 def timeline_inputs(rows: Rows, context: Context, query: TimelineQuery) -> tuple[list[TimelineInput], Replay]:
-    """What the documents of ``group_timelines`` are made from."""
+    """What the documents of groups are made from."""
     logs = GroupLogs(query.groups, query.until_ms)
     ends, rows = recorded_ends(rows)
     rows = replace(rows, batches=logs.reading(rows.batches), probes=list(rows.probes))
@@ -197,137 +238,4 @@ def _no_trace(path: Path, what: str) -> GroupReplayError:
         where=str(path),
         fix="give a file that groupreplay simulate --trace has written",
         exit_code=ExitCode.DATA,
-    )
-
-
-#: Rows of the table; more would make the page slow.
-_MOST_STRIPS: Final = 20_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AllStrips:
-    """The strips of all groups between two points in time, and the incidents, the worst first."""
-
-    since_ms: int
-    until_ms: int
-    strips: Sequence[GroupStrip]
-    incidents: Sequence[SevereIncident]
-
-
-def all_strips(
-    rows: Rows, context: Context, since_ms: int | None, until_ms: int | None, end_ms: int | None
-) -> AllStrips:
-    """The strips of all groups in the rows; ``end_ms`` is the time up to which a live log is complete."""
-    rows = replace(rows, probes=list(rows.probes))
-    replay, tally = Replay(context, until_ms=until_ms, now_ms=end_ms), OverviewTally(text_of)
-    log, documents = IncidentLog(context), dict[bytes, Any]()
-    for row in replay.feed(rows):
-        body = None if row.value is None else json.loads(row.value)
-        if body is not None and row.output in (Output.EVENTS, Output.STATES):
-            log.add(row.output, body)
-        if body is not None and row.output is Output.EVENTS:
-            tally.add(body)
-        elif row.output is Output.STATES:
-            documents[row.key] = body
-    ends_ms = replay.latest_ms + 1 if until_ms is None else until_ms
-    begins_ms = min(tally.first_ms or ends_ms - 1, ends_ms - 1) if since_ms is None else since_ms
-    for document in filter(None, documents.values()):
-        _see(tally, document)
-    return AllStrips(
-        since_ms=begins_ms,
-        until_ms=ends_ms,
-        strips=tally.strips(begins_ms, max(ends_ms, begins_ms + 1)),
-        incidents=log.incidents(rows, begins_ms, ends_ms),
-    )
-
-
-def _see(tally: OverviewTally, document: Mapping[str, Any]) -> None:
-    """A group at the end, from its document."""
-    members = document.get("members") or ()
-    topics = {*(document.get("subscribed_topics") or ()), *document["offsets"].get("topics", ())}
-    names = {member.get(name) for member in members for name in _NAMES}
-    found_by = [*sorted(topics), *sorted(filter(None, names))]
-    tally.see(
-        document["group_id"],
-        GroupNow(document["state"], document["member_count"], tuple(found_by[:_MOST_NAMES])),
-    )
-
-
-#: What the members of a group are found by, and how many names of a group a page has.
-_NAMES: Final = ("instance_id", "client_id", "client_host")
-_MOST_NAMES: Final = 40
-
-
-def that_fit(timelines: Sequence[TimelineDocument], most_bytes: int) -> list[TimelineDocument]:
-    """The first documents, without those that do not fit into what the ones before them leave of so many bytes."""
-    kept = []
-    for timeline in timelines:
-        size = island_bytes(timeline)
-        if size <= most_bytes:
-            most_bytes -= size
-            kept.append(timeline)
-    return kept
-
-
-def _remarks(rows: int, full: int, too_large: int, left_out: int) -> list[Remark]:
-    """What the overview leaves out, by numbers of groups."""
-    summed = [
-        (
-            rows - full,
-            f"{counted(rows - full, 'group')} have a row only: the worst {full} are shown in full.",
-        ),
-        (
-            too_large,
-            f"{counted(too_large, 'group')} did not fit in full; groupreplay report --group draws each alone.",
-        ),
-        (left_out, f"{counted(left_out, 'group')} without a problem are left out."),
-    ]
-    return [
-        Remark(
-            kind="strips",
-            text="Strips are made from events; a group in full also has its states, owners and commits.",
-        ),
-        *(Remark(kind="summed_groups", text=text) for number, text in summed if number > 0),
-    ]
-
-
-def _shown(strip: GroupStrip, verdict: Statement | None, *, in_full: bool) -> GroupStrip:
-    """A strip with the sentence of its diagnosis, if it has one."""
-    if verdict is not None and strip.leading:
-        strip = replace(strip, text=verdict.text)
-    # Strips of healthy groups would take most of a page.
-    return replace(strip, in_full=in_full) if in_full or strip.leading else replace(strip, rebalances=())
-
-
-def groups_overview(
-    overview: AllStrips,
-    timelines: Sequence[TimelineDocument],
-    source: TimelineSource,
-    in_full: Collection[str] = (),
-    *,
-    too_large: int = 0,
-) -> GroupsOverview:
-    """The document of the overview; groups shown in full keep their strip, the others their numbers.
-
-    ``in_full`` are groups that keep their strip without a timeline. ``too_large``: so many groups were meant to be
-    shown in full, and do not fit.
-    """
-    full = {timeline.group_id for timeline in timelines} | set(in_full)
-    verdicts = {timeline.group_id: timeline.verdict[0] for timeline in timelines}
-    strips = [
-        _shown(strip, verdicts.get(strip.group_id), in_full=strip.group_id in full)
-        for strip in overview.strips[:_MOST_STRIPS]
-    ]
-    counts = Counter((strip.tone, strip.leading) for strip in overview.strips)
-    return GroupsOverview(
-        form=OVERVIEW_FORM,
-        since_ms=overview.since_ms,
-        until_ms=overview.until_ms,
-        bucket_ms=strip_bucket_ms(overview.since_ms, overview.until_ms),
-        source=source,
-        remarks=tuple(_remarks(len(strips), len(full), too_large, len(overview.strips) - len(strips))),
-        counts=group_counts(counts),
-        incidents=tuple(overview.incidents),
-        strips=tuple(strips),
-        timelines=tuple(timelines),
     )

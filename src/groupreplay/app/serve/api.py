@@ -16,6 +16,7 @@ import msgspec
 from groupreplay.app.exporter.feed import Limits, is_fresh, is_up, silence_seconds
 from groupreplay.app.serve import answers
 from groupreplay.app.serve.history import episode_queries, event_queries, group_queries
+from groupreplay.app.serve.history.deployment_queries import Deployments, WeekOfDeployments
 from groupreplay.app.serve.history.rebalance_queries import (
     RebalancesByTime,
     RebalancesQuery,
@@ -48,6 +49,7 @@ class Api:
     _by_name: Mapping[str, WatchedCluster] = field(init=False)
     _timelines: Mapping[str, LiveTimelines] = field(init=False)
     _samples: Mapping[str, CommitSample] = field(init=False)
+    _deployments: Mapping[str, WeekOfDeployments] = field(init=False)
 
     def __post_init__(self) -> None:
         by_name = {cluster.name: cluster for cluster in self.clusters}
@@ -59,6 +61,8 @@ class Api:
         object.__setattr__(self, "_by_name", by_name)
         object.__setattr__(self, "_timelines", timelines)
         object.__setattr__(self, "_samples", samples)
+        deployments = {name: WeekOfDeployments(cluster) for name, cluster in by_name.items()}
+        object.__setattr__(self, "_deployments", deployments)
 
     def cluster(self, parameters: Parameters) -> WatchedCluster:
         """The cluster that a request names, by its name here or by its id.
@@ -193,6 +197,13 @@ class Api:
             self.cluster(parameters), lambda db: event_queries.strips(db, since_ms, until_ms, labels, limit)
         )
         return answers.Strips(since_ms, until_ms, strips)
+
+    def list_deployments(self, parameters: Parameters) -> Deployments:
+        """What rolling restarts cost in the last 7 days, by the events of the history; made anew every 10 minutes."""
+        try:
+            return self._deployments[self.cluster(parameters).name].now()
+        except sqlite3.Error as error:
+            raise RequestError(503, f"the history gives no answer now: {error}") from None
 
     def list_expiring(self, parameters: Parameters) -> answers.Expiring:
         """Groups whose first offset may be removed next, by day (UTC), by default of 14 days."""

@@ -70,6 +70,7 @@ ENDPOINTS: Final = (
         "/api/rebalances", ("cluster", "since", "until", "groups", "limit", "cursor"), Api.list_rebalances
     ),
     ApiPath("/api/strips", ("cluster", "since", "until", "groups", "limit"), Api.list_strips),
+    ApiPath("/api/deployments", ("cluster",), Api.list_deployments),
     ApiPath("/api/expiring", ("cluster", "until"), Api.list_expiring),
     ApiPath("/api/topics", ("cluster", "search", "limit"), Api.list_topics),
     ApiPath("/api/committers", ("cluster", "limit"), Api.list_committers, from_log=True),

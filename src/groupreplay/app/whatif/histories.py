@@ -10,7 +10,7 @@ from groupreplay.streaming.engine.group_log import GroupLogs
 from groupreplay.streaming.engine.replay import Replay, events_by_group
 from groupreplay.streaming.sources.source import Rows
 from groupreplay.timeline.event_reading import read_events
-from groupreplay.timeline.whatif.recorded import GroupHistory
+from groupreplay.timeline.group_history import GroupHistory
 
 
 def group_histories(

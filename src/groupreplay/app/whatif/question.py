@@ -12,11 +12,11 @@ from groupreplay.state import Context
 from groupreplay.state.phrases import counted
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, did_you_mean, unusable
 from groupreplay.streaming.contract.log import ProgressCallback, no_progress
+from groupreplay.timeline.group_history import GroupHistory
 from groupreplay.timeline.whatif.answer import Answer, cost_answers
 from groupreplay.timeline.whatif.costs import Costs, costs
 from groupreplay.timeline.whatif.inputs import PlayInputs, RecordedBroker, Unplayable, play_inputs
 from groupreplay.timeline.whatif.quiet_times import quiet_times
-from groupreplay.timeline.whatif.recorded import GroupHistory
 from groupreplay.timeline.whatif.settings import ASKED, AUTO, INSTANCE, PROTOCOL
 
 _PAGE: Final = "docs/whatif.md lists the settings"

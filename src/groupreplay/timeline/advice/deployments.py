@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Annotated, Final
-
-import msgspec
-from msgspec import Meta
+from typing import Final
 
 from groupreplay.timeline.advice.evidence import added, stopped
-from groupreplay.timeline.advice.finding import Deployment
-from groupreplay.timeline.advice.history import GroupHistory
+from groupreplay.timeline.advice.finding import Deployment, DeploymentSum
+from groupreplay.timeline.advice.inputs import AdviceInput
 from groupreplay.timeline.event_reading import words
 from groupreplay.timeline.rolling_restarts import rolling
 
+#: The label by which deployments are added up where nobody names another one.
+TEAM: Final = "team"
 #: The second half of a cooperative rebalance ends within this time after the last restart.
 _FOLLOW_UP_MS: Final = 30_000
 
 
-def deployments(history: GroupHistory) -> list[Deployment]:
+def deployments(history: AdviceInput) -> list[Deployment]:
     """The rolling restarts of a group, each with the rebalances from its first departure to its last return."""
     found = []
     for rolled in rolling(history.slots):
@@ -48,27 +47,10 @@ def deployments(history: GroupHistory) -> list[Deployment]:
     return found
 
 
-def _labels(history: GroupHistory) -> Mapping[str, str]:
+def _labels(history: AdviceInput) -> Mapping[str, str]:
     """The labels that the rules give to the group, by its last event."""
     last = history.events[-1].mapping("labels") if history.events else {}
     return {words(name): words(value) for name, value in last.items()}
-
-
-class DeploymentSum(msgspec.Struct, frozen=True, kw_only=True):
-    """The deployments of one label's value, or of all groups, in a time and in the one of the same length before it."""
-
-    label: Annotated[str | None, Meta(description="Name of the label; null: all groups.")]
-    value: Annotated[str | None, Meta(description="Its value; null: groups without the label, or all.")]
-    deployments: int
-    groups: int
-    rebalances: int
-    stopped_ms: tuple[int, int | None]
-    records: int | None
-    before: Annotated[
-        int | None,
-        Meta(description="Deployments in the time before; null: that time is not known."),
-    ]
-    stopped_before_ms: tuple[int, int | None] | None
 
 
 def deployment_sums(

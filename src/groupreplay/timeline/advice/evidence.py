@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from groupreplay.timeline.advice.finding import NEEDED_MS, Effect, Finding, Kind
-from groupreplay.timeline.advice.history import GroupHistory, Rebalance
+from groupreplay.timeline.advice.inputs import AdviceInput, Rebalance
 from groupreplay.timeline.event_reading import ReadEvent
 
 #: Ids of events in a finding.
@@ -14,7 +14,7 @@ _MOST_EVENTS: Final = 20
 
 
 def finding(
-    history: GroupHistory,
+    history: AdviceInput,
     kind: Kind,
     text: str,
     change: tuple[str, str],

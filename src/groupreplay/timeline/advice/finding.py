@@ -145,3 +145,52 @@ class GroupAdvice(msgspec.Struct, frozen=True, kw_only=True):
     left_out: Annotated[int, Meta(description="Further findings, of less effect.")]
     unsaid: tuple[Unsaid, ...]
     deployments: tuple[Deployment, ...]
+
+
+class DeploymentSum(msgspec.Struct, frozen=True, kw_only=True):
+    """The deployments of one label's value, or of all groups, in a time and in the one of the same length before it."""
+
+    label: Annotated[str | None, Meta(description="Name of the label; null: all groups.")]
+    value: Annotated[str | None, Meta(description="Its value; null: groups without the label, or all.")]
+    deployments: int
+    groups: int
+    rebalances: int
+    stopped_ms: tuple[int, int | None]
+    records: int | None
+    before: Annotated[
+        int | None,
+        Meta(description="Deployments in the time before; null: that time is not known."),
+    ]
+    stopped_before_ms: tuple[int, int | None] | None
+
+
+class FindingSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """A finding as a page shows it."""
+
+    id: str
+    kind: Kind
+    text: Annotated[str, Meta(description="What the history shows.")]
+    setting: str
+    value: str
+    saves: Annotated[tuple[str, ...], Meta(description="Its effects in words: at least and at most.")]
+    assumed: Annotated[
+        tuple[str, ...], Meta(description="Numbers that it rests on, and that no record has, in words.")
+    ]
+    evidence: Annotated[tuple[str, ...], Meta(description="Ids of events, the first 3.")]
+    events: Annotated[int, Meta(description="How many events it rests on.")]
+    page: Annotated[
+        str, Meta(description="The section with its source, and when not to follow it: an address or a path.")
+    ]
+
+
+class AdviceSummary(msgspec.Struct, frozen=True, kw_only=True):
+    """The advice on a group as a page shows it: of the time from ``since_ms`` on, of which everything is known."""
+
+    since_ms: int
+    until_ms: int
+    findings: tuple[FindingSummary, ...]
+    left_out: Annotated[int, Meta(description="Further findings, of less effect.")]
+    deployments: Annotated[
+        str, Meta(description="What rolling restarts cost the group, in words; empty: there were none.")
+    ]
+    page: Annotated[str, Meta(description="The page on all kinds: an address or a path.")]

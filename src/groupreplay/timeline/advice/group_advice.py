@@ -9,11 +9,11 @@ from groupreplay.state.phrases import milliseconds
 from groupreplay.timeline.advice import offsets, protocols, restarts, timeouts, work
 from groupreplay.timeline.advice.deployments import deployments
 from groupreplay.timeline.advice.finding import NEEDED_MS, Finding, GroupAdvice, Kind, Unsaid
-from groupreplay.timeline.advice.history import GroupHistory
+from groupreplay.timeline.advice.inputs import AdviceInput
 
 #: Findings of one group.
 MOST_FINDINGS: Final = 5
-_Finder: TypeAlias = Callable[[GroupHistory], Iterator[Finding]]
+_Finder: TypeAlias = Callable[[AdviceInput], Iterator[Finding]]
 #: What finds each kind. The order is that of findings that save no stop.
 FINDERS: Final[Mapping[Kind, _Finder]] = {
     Kind.OFFSETS_AT_RISK: offsets.offsets_at_risk,
@@ -33,7 +33,7 @@ FINDERS: Final[Mapping[Kind, _Finder]] = {
 }
 
 
-def group_advice(history: GroupHistory) -> GroupAdvice:
+def group_advice(history: AdviceInput) -> GroupAdvice:
     """The advice on a group: lost offsets first, then what saves the longest stops, then the rest."""
     known_ms = history.until_ms - history.complete_ms
     findings, unsaid = list[Finding](), list[Unsaid]()
@@ -56,13 +56,13 @@ def group_advice(history: GroupHistory) -> GroupAdvice:
     )
 
 
-def _is_shown(kind: Kind, history: GroupHistory) -> bool:
+def _is_shown(kind: Kind, history: AdviceInput) -> bool:
     if kind is Kind.OFFSETS_AT_RISK:
         return bool(history.named("offsets.expired"))
     return kind is Kind.UNUSED_GROUP and history.use.unused_ms is not None
 
 
-def _too_short(history: GroupHistory, needed_ms: int) -> str:
+def _too_short(history: AdviceInput, needed_ms: int) -> str:
     known_ms = history.until_ms - history.complete_ms
     is_compacted = history.since_ms < history.known_ms == history.complete_ms
     why = ", because compaction has removed records of the time before" if is_compacted else ""

@@ -9,7 +9,7 @@ from groupreplay.codecs.kafka_terms import Phase
 from groupreplay.state.phrases import counted, milliseconds
 from groupreplay.timeline.advice.evidence import finding
 from groupreplay.timeline.advice.finding import Effect, Finding, Kind
-from groupreplay.timeline.advice.history import GroupHistory, states_named
+from groupreplay.timeline.advice.inputs import AdviceInput, states_named
 
 #: An Empty time of this part of the retention is a risk.
 _SHARE_OF_RETENTION: Final = 0.4
@@ -22,7 +22,7 @@ _LEAST_SHARE: Final = 0.2
 _LEAST_UNUSED_MS: Final = 7 * 24 * 3_600_000
 
 
-def offsets_at_risk(history: GroupHistory) -> Iterator[Finding]:
+def offsets_at_risk(history: AdviceInput) -> Iterator[Finding]:
     """A group that is Empty again and again, for a large part of the retention of its offsets; or has lost some."""
     retention_ms = history.use.retention_ms
     empty = _empty_times(history)
@@ -64,7 +64,7 @@ def offsets_at_risk(history: GroupHistory) -> Iterator[Finding]:
     )
 
 
-def _empty_times(history: GroupHistory) -> list[tuple[int, int]]:
+def _empty_times(history: AdviceInput) -> list[tuple[int, int]]:
     """When the group was Empty; the last time may still go on."""
     return [
         (span.since_ms, history.until_ms if end_ms is None else end_ms)
@@ -73,7 +73,7 @@ def _empty_times(history: GroupHistory) -> list[tuple[int, int]]:
     ]
 
 
-def frequent_commits(history: GroupHistory) -> Iterator[Finding]:
+def frequent_commits(history: AdviceInput) -> Iterator[Finding]:
     """A group that commits more often than each five seconds, and writes much of the offsets topic."""
     load, partitions = history.use.load, len(history.commits.places)
     if load is None or not partitions:
@@ -101,7 +101,7 @@ def frequent_commits(history: GroupHistory) -> Iterator[Finding]:
     )
 
 
-def unused_group(history: GroupHistory) -> Iterator[Finding]:
+def unused_group(history: AdviceInput) -> Iterator[Finding]:
     """A group without members that nobody has used for a week, as ``list --unused`` finds it."""
     if history.use.unused_ms is None or history.use.unused_ms < _LEAST_UNUSED_MS:
         return

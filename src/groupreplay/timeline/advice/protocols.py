@@ -8,20 +8,20 @@ from typing import Final
 from groupreplay.state.phrases import counted
 from groupreplay.timeline.advice.evidence import added, finding, middle
 from groupreplay.timeline.advice.finding import Effect, Finding, Kind
-from groupreplay.timeline.advice.history import GroupHistory
+from groupreplay.timeline.advice.inputs import AdviceInput
 
 #: Fewer rebalances are no habit.
 _LEAST_REBALANCES: Final = 4
 _TIMES: Final = (
-    "the length of each rebalance times the partitions that kept their owner, at least; times those whose owner stayed "
-    "in the group, at most, because an incremental assignor moves fewer"
+    "the lengths of these rebalances for each partition that kept its owner, at least; the times since the last commit "
+    "of each partition whose owner stayed in the group, at most, because an incremental assignor moves fewer"
 )
 _STOPS: Final = (
     "stops of partitions that kept their owner, at least; of those whose owner stayed in the group, at most"
 )
 
 
-def incremental_rebalances(history: GroupHistory) -> Iterator[Finding]:
+def incremental_rebalances(history: AdviceInput) -> Iterator[Finding]:
     """Eager rebalances: all partitions stood still, also those that stayed where they were (KIP-429, KIP-848)."""
     eager = [
         rebalance
@@ -31,10 +31,7 @@ def incremental_rebalances(history: GroupHistory) -> Iterator[Finding]:
     if len(eager) < _LEAST_REBALANCES or not eager[-1].event.text("protocol"):
         return
     kept, held = sum(each.kept for each in eager), sum(each.held for each in eager)
-    bounds = added(
-        (each.kept * each.least_ms, None if each.most_ms is None else each.held * each.most_ms)
-        for each in eager
-    )
+    bounds = added(each.held_ms for each in eager)
     if not kept:
         return
     yield finding(

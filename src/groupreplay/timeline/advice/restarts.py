@@ -11,7 +11,7 @@ from groupreplay.codecs.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS, GroupType
 from groupreplay.state.phrases import counted, first_of, from_to, milliseconds, safe_text
 from groupreplay.timeline.advice.evidence import finding, middle, stop_effects, stopped
 from groupreplay.timeline.advice.finding import Effect, Finding, Kind
-from groupreplay.timeline.advice.history import GroupHistory, Rebalance
+from groupreplay.timeline.advice.inputs import AdviceInput, Rebalance
 from groupreplay.timeline.rolling_restarts import Restart, restarts, rolling
 
 #: Fewer rebalances are no habit.
@@ -44,12 +44,12 @@ class Away:
     most_ms: int
 
 
-def within(history: GroupHistory, found: Sequence[Restart]) -> list[Restart]:
+def within(history: AdviceInput, found: Sequence[Restart]) -> list[Restart]:
     """Those in the time that findings are about."""
     return [restart for restart in found if restart.at_ms >= history.complete_ms]
 
 
-def aways(history: GroupHistory, found: Sequence[Restart]) -> list[Away]:
+def aways(history: AdviceInput, found: Sequence[Restart]) -> list[Away]:
     """The bounds by the rebalances in which the members went and came, and by why the old one went."""
     by_time = {rebalance.at_ms: rebalance for rebalance in history.rebalances}
     left = {event.text("member_id"): event for event in history.named("member.left")}
@@ -113,7 +113,7 @@ def explained(
     return found
 
 
-def static_membership(history: GroupHistory) -> Iterator[Finding]:
+def static_membership(history: AdviceInput) -> Iterator[Finding]:
     """Members that came back within their session: with an instance id nothing would have rebalanced (KIP-345)."""
     if history.group_type not in (GroupType.CLASSIC.value, GroupType.CONSUMER.value):
         return
@@ -148,7 +148,7 @@ def static_membership(history: GroupHistory) -> Iterator[Finding]:
     )
 
 
-def _still_away(history: GroupHistory) -> set[str]:
+def _still_away(history: AdviceInput) -> set[str]:
     """Dynamic members that left so shortly before the end that their session would still have held."""
     tenures = [lane.tenures[-1] for lane in history.slots if lane.instance_id is None]
     return {
@@ -159,7 +159,7 @@ def _still_away(history: GroupHistory) -> set[str]:
 
 
 def _static_text(
-    history: GroupHistory, perhaps: Sequence[Away], saved: tuple[int, int], session_ms: int
+    history: AdviceInput, perhaps: Sequence[Away], saved: tuple[int, int], session_ms: int
 ) -> str:
     names = sorted({away.restart.place[1] or "(no client id)" for away in perhaps})
     count = sum(rebalance.at_ms >= history.complete_ms for rebalance in history.rebalances)
@@ -170,7 +170,7 @@ def _static_text(
     )
 
 
-def random_instance_ids(history: GroupHistory) -> Iterator[Finding]:
+def random_instance_ids(history: AdviceInput) -> Iterator[Finding]:
     """Static members that never come back under their instance id: each start has another one."""
     static = [lane for lane in history.slots if lane.instance_id is not None]
     once = [lane for lane in static if len(lane.tenures) == 1]
@@ -212,7 +212,7 @@ def random_instance_ids(history: GroupHistory) -> Iterator[Finding]:
     )
 
 
-def two_waves(history: GroupHistory) -> Iterator[Finding]:
+def two_waves(history: AdviceInput) -> Iterator[Finding]:
     """Rolling restarts that follow each other at once, again and again: each deployment restarts everybody twice."""
     rolled = [each for each in rolling(history.slots) if each.since_ms >= history.complete_ms]
     pairs = [

@@ -11,7 +11,7 @@ from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state.phrases import counted, first_of, member, milliseconds, safe_text
 from groupreplay.timeline.advice.evidence import finding, middle, stop_effects, stopped
 from groupreplay.timeline.advice.finding import Effect, Finding, Kind
-from groupreplay.timeline.advice.history import GroupHistory, Rebalance
+from groupreplay.timeline.advice.inputs import AdviceInput, Rebalance
 from groupreplay.timeline.advice.restarts import HEARTBEAT_MS, Away, aways, explained, within
 from groupreplay.timeline.event_reading import ReadEvent
 from groupreplay.timeline.rolling_restarts import restarts
@@ -29,7 +29,7 @@ _LEAST_POLL_MS: Final = 60_000
 _OUTLIER: Final = 2
 
 
-def session_timeout(history: GroupHistory) -> Iterator[Finding]:
+def session_timeout(history: AdviceInput) -> Iterator[Finding]:
     """Static members whose session ended shortly before they were back.
 
     A dynamic member that comes back is a new member whatever its session was, so that the log does not show what a
@@ -55,7 +55,7 @@ def session_timeout(history: GroupHistory) -> Iterator[Finding]:
 
 
 def _session_finding(
-    history: GroupHistory,
+    history: AdviceInput,
     found: Sequence[Away],
     events: Sequence[ReadEvent],
     value_ms: int,
@@ -89,7 +89,7 @@ def _session_finding(
     )
 
 
-def max_poll_interval(history: GroupHistory) -> Iterator[Finding]:
+def max_poll_interval(history: AdviceInput) -> Iterator[Finding]:
     """Members that gave up because the work on one poll took longer than ``max.poll.interval.ms``."""
     left = [event for event in history.named("member.left") if event.text("reason") == "poll_timeout"]
     if len(left) < _LEAST_EVENTS:
@@ -127,7 +127,7 @@ def max_poll_interval(history: GroupHistory) -> Iterator[Finding]:
     )
 
 
-def _timeout_ms(history: GroupHistory, member_id: str) -> int | None:
+def _timeout_ms(history: AdviceInput, member_id: str) -> int | None:
     """The rebalance timeout of a member, which is its max.poll.interval.ms (``ConsumerCoordinator``)."""
     for rebalance in reversed(history.rebalances):
         for picture in rebalance.event.mappings("members"):
@@ -137,12 +137,12 @@ def _timeout_ms(history: GroupHistory, member_id: str) -> int | None:
     return None
 
 
-def _usual_work_ms(history: GroupHistory) -> int:
+def _usual_work_ms(history: AdviceInput) -> int:
     gaps = [np.diff(times) for times in history.commit_times.of_place.values() if len(times) > 1]
     return int(np.percentile(np.concatenate(gaps), 99)) if gaps else 0
 
 
-def rebalance_timeout(history: GroupHistory) -> Iterator[Finding]:
+def rebalance_timeout(history: AdviceInput) -> Iterator[Finding]:
     """One member's timeout is far longer than those of the others, and the coordinator waits for the longest."""
     members = [each for each in history.members if _positive(each)]
     values = sorted({each["rebalance_timeout_ms"] for each in members})

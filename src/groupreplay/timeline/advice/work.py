@@ -10,7 +10,7 @@ from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType
 from groupreplay.state.phrases import counted, first_of, member, milliseconds, safe_text
 from groupreplay.timeline.advice.evidence import finding, middle, stop_effects
 from groupreplay.timeline.advice.finding import NEEDED_MS, Effect, Finding, Kind
-from groupreplay.timeline.advice.history import GroupHistory
+from groupreplay.timeline.advice.inputs import AdviceInput
 
 _IDLE: Final = "member.idle"
 #: A member with this many times its share has too much.
@@ -23,7 +23,7 @@ _TIMEOUTS: Final = (
 )
 
 
-def members_without_work(history: GroupHistory) -> Iterator[Finding]:
+def members_without_work(history: AdviceInput) -> Iterator[Finding]:
     """Members that own nothing, as the condition ``member.idle`` has found, and are still there."""
     idle = [(bar, event) for bar, event in history.conditions if bar.name == _IDLE and bar.until_ms is None]
     partitions = sum(_count(each) for each in history.members)
@@ -50,7 +50,7 @@ def members_without_work(history: GroupHistory) -> Iterator[Finding]:
     )
 
 
-def uneven_assignment(history: GroupHistory) -> Iterator[Finding]:
+def uneven_assignment(history: AdviceInput) -> Iterator[Finding]:
     """Members with the same subscription, one of which owns at least twice its share."""
     owners = [each for each in history.members if _count(each)]
     subscriptions = {tuple(each.get("topics") or ()) for each in history.members}
@@ -90,7 +90,7 @@ def uneven_assignment(history: GroupHistory) -> Iterator[Finding]:
     )
 
 
-def differing_members(history: GroupHistory) -> Iterator[Finding]:
+def differing_members(history: AdviceInput) -> Iterator[Finding]:
     """Members with other topics or timeouts than the rest, for longer than a deployment takes."""
     since_ms = history.use.described.get("since_ms") or history.until_ms
     if len(history.members) < 2 or history.until_ms - since_ms < NEEDED_MS[Kind.DIFFERING_MEMBERS]:
@@ -120,7 +120,7 @@ def differing_members(history: GroupHistory) -> Iterator[Finding]:
     )
 
 
-def _values(history: GroupHistory, field: str) -> Counter[Any]:
+def _values(history: AdviceInput, field: str) -> Counter[Any]:
     return Counter(_value(each, field) for each in history.members)
 
 
@@ -129,7 +129,7 @@ def _value(each: Mapping[str, Any], field: str) -> Any:
     return tuple(sorted(value)) if isinstance(value, list | tuple) else value
 
 
-def _difference(history: GroupHistory, name: str, field: str) -> str | None:
+def _difference(history: AdviceInput, name: str, field: str) -> str | None:
     values = _values(history, field)
     if len(values) < 2 or None in values:
         return None
@@ -138,7 +138,7 @@ def _difference(history: GroupHistory, name: str, field: str) -> str | None:
     return f"{name} {', '.join(milliseconds(value) for value in sorted(values))}"
 
 
-def _odd(history: GroupHistory) -> list[Mapping[str, Any]]:
+def _odd(history: AdviceInput) -> list[Mapping[str, Any]]:
     """The members that are not as most are."""
     fields = ["topics", *(field for _, field in _TIMEOUTS)]
     usual = {field: _values(history, field).most_common(1)[0][0] for field in fields}
@@ -150,7 +150,7 @@ def _count(each: Mapping[str, Any]) -> int:
     return sum(map(len, partitions.values())) if isinstance(partitions, Mapping) else 0
 
 
-def slow_leader(history: GroupHistory) -> Iterator[Finding]:
+def slow_leader(history: AdviceInput) -> Iterator[Finding]:
     """Rebalances that waited for the assignment of their leader."""
     slow = [
         rebalance

@@ -10,8 +10,9 @@ from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.coordinator.simulation.consumer import STRATEGIES
 from groupreplay.coordinator.simulation.settings_table import SettingValue
 from groupreplay.state.phrases import counted, milliseconds
+from groupreplay.timeline.group_history import GroupHistory
 from groupreplay.timeline.whatif.moments import Moments, moments
-from groupreplay.timeline.whatif.recorded import GroupHistory, Recorded, places_of, recorded
+from groupreplay.timeline.whatif.recorded import Recorded, places_of, recorded
 from groupreplay.timeline.whatif.settings import (
     AUTO,
     CHECK,

@@ -11,20 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from groupreplay.state.snapshot.partitions import each
-from groupreplay.timeline.commit_rates import CommitLog
 from groupreplay.timeline.commit_times import CommitTimes, Place
 from groupreplay.timeline.event_reading import ReadEvent, whole
 from groupreplay.timeline.facts import GapFinder
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GroupHistory:
-    """All that was read of one group: its events in order, its commits, and the time up to which the log is known."""
-
-    group_id: str
-    events: Sequence[ReadEvent]
-    commits: CommitLog
-    end_ms: int
+from groupreplay.timeline.group_history import GroupHistory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

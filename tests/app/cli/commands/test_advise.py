@@ -32,7 +32,7 @@ FINDINGS = f"""\
   2. incremental-rebalances: 12 rebalances with the eager assignor range stopped partitions of members that stayed 60
      times; 24 times the partition kept its owner.
       Set      partition.assignment.strategy: cooperative-sticky, in two rolling restarts; or group.protocol=consumer
-      Saves    9.0 s to 3 min 24 s of standstill, added up over partitions
+      Saves    6.4 s to 43.8 s of standstill, added up over partitions
       Saves    24 to 60 stops of partitions
       Unless   docs/advice.md#incremental-rebalances
       Unsaid   the history is too short for offsets-at-risk, two-waves, unused-group

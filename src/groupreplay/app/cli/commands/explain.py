@@ -111,7 +111,7 @@ def _groups(settings: ExplainSettings, times: TimeRange, group: str) -> int:
 def _all_groups(settings: ExplainSettings, times: TimeRange) -> int:
     """Reads the log twice: for the incidents and the order of the groups, and for the worst ones."""
     from groupreplay.app.cli.nothing_found import no_such
-    from groupreplay.app.report.timelines import all_strips
+    from groupreplay.app.report.overview import all_strips
 
     with opened_history(settings, complete_since=settings.complete_since) as history:
         rows = history.rows

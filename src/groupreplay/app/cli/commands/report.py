@@ -30,14 +30,15 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.files import atomic_file, is_written_into, require_new
 
 if TYPE_CHECKING:
+    from groupreplay.app.report.overview import AllStrips
+    from groupreplay.app.report.timelines import ReadGroups
     from groupreplay.state.policy.context import Redaction
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags
     from groupreplay.streaming.engine.group_choice import GroupChoice
+    from groupreplay.streaming.engine.replay import Replay
     from groupreplay.streaming.sources.source import Rows
     from groupreplay.timeline.document import TimelineDocument, TimelineSource
-    from groupreplay.timeline.limits import TimelineLimits
-
 
 _WORST: Final = 50
 #: Endings of ``-o`` with which a file holds one group.
@@ -141,11 +142,9 @@ def _json(document: TimelineDocument) -> str:
 
 
 def _overview(settings: ReportSettings, times: TimeRange) -> str | ExitCode:
-    """Reads the log twice: for the strips of all groups, and for the worst ones in full."""
+    """Reads the log twice: for the strips of all groups, and for the worst ones in full, with the advice on all."""
     from groupreplay.app.cli.nothing_found import no_such
-    from groupreplay.app.report.page import ALL_BYTES, island_bytes, report_page
-    from groupreplay.app.report.timelines import all_strips, groups_overview, that_fit
-    from groupreplay.timeline.limits import TimelineLimits
+    from groupreplay.app.report.overview import all_strips
 
     source = _source(settings, times, ["--all-groups", "-o", settings.path.name])
     with _opened(settings) as log:
@@ -157,17 +156,37 @@ def _overview(settings: ReportSettings, times: TimeRange) -> str | ExitCode:
         # No file is written, which was asked for.
         nothing = no_such("group", given_flags({}, times), read.where, read.text())
         return nothing_found(replace(nothing, is_selection=True))
-    worst = [strip.group_id for strip in overview.strips[: settings.worst]]
-    times = replace(times, until_ms=times.until_ms or overview.until_ms)
-    limits = TimelineLimits().of_many(len(worst))
-    # A group of a live topic may be gone by now.
-    room = ALL_BYTES - island_bytes(groups_overview(overview, [], source, frozenset(worst)))
-    timelines = (
-        _timelines(settings, times, frozenset(worst), source, limits, most_bytes=room)[0] if worst else []
+    return _drawn_overview(
+        settings, replace(times, until_ms=times.until_ms or overview.until_ms), overview, source
     )
-    timelines.sort(key=lambda timeline: worst.index(timeline.group_id))
-    shown = that_fit(timelines, room)
-    return report_page(groups_overview(overview, shown, source, too_large=len(timelines) - len(shown)))
+
+
+def _drawn_overview(
+    settings: ReportSettings, times: TimeRange, overview: AllStrips, source: TimelineSource
+) -> str:
+    """The page of these strips."""
+    from groupreplay.app.report.advice import advice_of
+    from groupreplay.app.report.overview import MOST_ADVISED, groups_overview, that_fit, with_advice
+    from groupreplay.app.report.page import ALL_BYTES, island_bytes, report_page
+    from groupreplay.timeline.advice.deployments import TEAM
+    from groupreplay.timeline.limits import TimelineLimits
+
+    worst = [strip.group_id for strip in overview.strips[: settings.worst]]
+    if not worst:
+        return report_page(groups_overview(overview, [], source))
+    is_advised = len(overview.strips) <= MOST_ADVISED
+    groups = frozenset(strip.group_id for strip in overview.strips) if is_advised else frozenset(worst)
+    read, rows = _read(settings, times, groups, source)
+    advice = advice_of(read, TEAM)
+    # A group of a live topic may be gone by now.
+    found = {advised.group_id: advised for advised in advice.groups}
+    shown = [found[group_id] for group_id in worst if group_id in found]
+    overview = with_advice(overview, advice) if is_advised else overview
+    room = ALL_BYTES - island_bytes(groups_overview(overview, [], source, frozenset(worst)))
+    timelines = read.documents(shown, TimelineLimits().of_many(len(worst)), room)
+    _warn(read.replay, rows, timelines)
+    fitting = that_fit(timelines, room)
+    return report_page(groups_overview(overview, fitting, source, too_large=len(timelines) - len(fitting)))
 
 
 def _opened(settings: ReportSettings) -> AbstractContextManager[OpenedHistory]:
@@ -202,9 +221,14 @@ def _need_timeline(
     """
     from groupreplay.app.cli.nothing_found import names_of, no_group, no_such
     from groupreplay.streaming.engine.group_choice import GroupChoice
+    from groupreplay.timeline.advice.group_advice import group_advice
 
     choice = GroupChoice([group])
-    timelines, rows = _timelines(settings, times, _FirstGroup(choice), source, most_bytes=most_bytes)
+    read, rows = _read(settings, times, _FirstGroup(choice), source)
+    timelines = read.documents(
+        [group_advice(read.history(given)) for given in read.inputs], most_bytes=most_bytes
+    )
+    _warn(read.replay, rows, timelines)
     log = log_read(rows, settings.zone)
     if len(choice.matched) > 1:
         raise GroupReplayError(
@@ -235,23 +259,15 @@ class _FirstGroup:
         return group_id == self._first
 
 
-def _timelines(
-    settings: ReportSettings,
-    times: TimeRange,
-    groups: Container[str],
-    source: TimelineSource,
-    limits: TimelineLimits | None = None,
-    *,
-    most_bytes: int | None,
-) -> tuple[list[TimelineDocument], Rows]:
-    """The timelines of those of these groups that the log contains, and the rows that were read.
-
-    On a page they take ``most_bytes`` together. Undecodable records are reported on stderr.
+def _read(
+    settings: ReportSettings, times: TimeRange, groups: Container[str], source: TimelineSource
+) -> tuple[ReadGroups, Rows]:
+    """Those of these groups that the log contains, and the rows that were read.
 
     Raises:
         GroupReplayError: the log cannot be read.
     """
-    from groupreplay.app.report.timelines import TimelineQuery, group_timelines, read_trace
+    from groupreplay.app.report.timelines import TimelineQuery, read_groups, read_trace
 
     trace = read_trace(settings.trace, groups)
     with _opened(settings) as log:
@@ -263,6 +279,8 @@ def _timelines(
             end_ms=log.rows.complete_until(times.until_ms),
             trace=trace,
         )
-        timelines, replay = group_timelines(log.rows, log.context, query, limits, most_bytes)
-    warn_of_history(replay, log.rows, ((each.group_type, each.basis.assumed) for each in timelines))
-    return timelines, log.rows
+        return read_groups(log.rows, log.context, query), log.rows
+
+
+def _warn(replay: Replay, rows: Rows, timelines: Sequence[TimelineDocument]) -> None:
+    warn_of_history(replay, rows, ((each.group_type, each.basis.assumed) for each in timelines))

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from groupreplay.streaming.config.settings import RetentionFlags
     from groupreplay.streaming.engine.group_choice import GroupChoice
     from groupreplay.streaming.sources.source import Rows
+    from groupreplay.timeline.group_history import GroupHistory
     from groupreplay.timeline.whatif.answer import Answer
-    from groupreplay.timeline.whatif.recorded import GroupHistory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,7 +39,7 @@ const GroupView = (() => {
     remarks.classList.toggle("hidden", !state.doc.remarks.length);
     remarks.replaceChildren(element("summary", `${counted(state.doc.remarks.length, "remark")}: what is missing, what is not, and what is in sums only`), element("ul"));
     remarks.lastChild.append(...state.doc.remarks.map(one => element("li", safe(one.text, 600))));
-    Present.show(state);
+    Present.show(state); Advice.show(state, markEvent);
     remarks.open = state.doc.remarks.length > 0 && state.doc.remarks.length < 3;
   }
 

@@ -5,7 +5,7 @@ const Overview = (() => {
   const { byId, element, button, copy } = Elements;
   // Rows of groups with the same worst thing; the others are behind a button.
   const FOLDED = 12, STEP = 500;
-  const SORTS = { group: (a, b) => a.group_id < b.group_id ? -1 : 1, rebalances: (a, b) => b.rebalance_count - a.rebalance_count, moved: (a, b) => b.moved - a.moved };
+  const SORTS = { group: (a, b) => a.group_id < b.group_id ? -1 : 1, rebalances: (a, b) => b.rebalance_count - a.rebalance_count, moved: (a, b) => b.moved - a.moved, advice: (a, b) => (b.advice || 0) - (a.advice || 0) };
   let overview = null, places = new Map(), unfolded = new Map();
 
   const times = count => count > 1 ? ` ×${count}` : "", named = counts => Object.entries(counts).map(([name, count]) => `${name}${times(count)}`);
@@ -18,7 +18,7 @@ const Overview = (() => {
     if (strip.holds) what.append(element("span", "still going", { class: `badge ${strip.tone}` }), " ");
     what.append(safe(strip.text, 600) || stripText(strip));
     if (strip.text) what.append(element("div", stripText(strip), { class: "quiet" }));
-    made.append(name, element("td", strip.group_type), element("td", strip.state === null ? "gone" : strip.state), element("td", strip.members === null ? "–" : String(strip.members), { class: "number" }), picture, what, element("td", String(strip.moved), { class: "number" }));
+    made.append(name, element("td", strip.group_type), element("td", strip.state === null ? "gone" : strip.state), element("td", strip.members === null ? "–" : String(strip.members), { class: "number" }), picture, what, element("td", String(strip.moved), { class: "number" }), element("td", strip.advice ? String(strip.advice) : "", { class: "number advised" }));
     return made;
   }
   const matches = (strip, text) => [strip.group_id, strip.group_type, strip.state || "", strip.text, ...Object.keys(strip.conditions), ...Object.keys(strip.warnings), ...strip.names].some(one => one.toLowerCase().includes(text));
@@ -35,7 +35,7 @@ const Overview = (() => {
     for (const [key, of] of left) {
       const most = unfolded.get(key) || (fold ? FOLDED : STEP), more = of.count - most;
       if (more <= 0) continue;
-      const line = element("tr", null, { class: "fold" }), cell = element("td", null, { colspan: 7 });
+      const line = element("tr", null, { class: "fold" }), cell = element("td", null, { colspan: 8 });
       cell.append(button(`Show ${more > STEP ? `${STEP} of ${more}` : more} more${fold ? ` like this (${of.strip.leading || "healthy"})` : ""}`, () => { unfolded.set(key, most + STEP); show(); }));
       line.append(cell);
       shown.splice(shown.indexOf(of.last) + 1, 0, line);
@@ -58,6 +58,7 @@ const Overview = (() => {
     byId("strip-axis").replaceChildren(Strips.axis(overview.since_ms, overview.until_ms, zone));
     byId("strips").replaceChildren(...rows(found, !text && !sort));
     byId("incidents").replaceChildren(...overview.incidents.map(Strips.incident));
+    Strips.deployments(byId("deployments"), overview.deployments);
     byId("all-remarks").replaceChildren(...overview.remarks.map(one => element("li", safe(one.text, 600))));
     GroupView.showFoot(overview.source);
   }

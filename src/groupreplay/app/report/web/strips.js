@@ -56,5 +56,17 @@ const Strips = (() => {
     return item;
   }
 
-  return { picture, axis, incident };
+  // What rolling restarts cost: of all groups, and behind it that of each team. Nothing where there were none.
+  function deployments(box, [all, ...teams], page) {
+    const { element, isLink } = Elements, more = element("ul"), isOpen = Boolean(box.querySelector("details[open]"));
+    box.replaceChildren();
+    if (!all) return;
+    const said = element(teams.length ? "summary" : "p", `${Format.safe(all, 600)}.`), whole = element(teams.length ? "details" : "div");
+    whole.append(said);
+    if (teams.length) { more.append(...teams.map(text => element("li", Format.safe(text, 400)))); whole.append(more); whole.open = isOpen; }
+    if (isLink(page)) said.append(" ", element("a", "How they are counted", { href: page, rel: "noreferrer" }));
+    box.append(whole);
+  }
+
+  return { picture, axis, incident, deployments };
 })();

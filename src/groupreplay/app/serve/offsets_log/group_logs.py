@@ -88,9 +88,9 @@ class LiveGroupLog:
             return None
         return min(now_ms, self.last_ms + max(0, int(1_000 * (asked - self.last_seen))))
 
-    def offsets(self) -> Sequence[Mapping[str, Any]]:
-        """The committed offsets with their deadlines."""
-        return next((group.describe()["offsets"] for group in self.engine.groups()), ())
+    def described(self) -> Mapping[str, Any] | None:
+        """The group now, as ``Group.describe`` has it; None: there is none."""
+        return next((group.describe() for group in self.engine.groups()), None)
 
 
 @dataclass(frozen=True, slots=True)

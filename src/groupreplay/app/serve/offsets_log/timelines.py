@@ -15,6 +15,7 @@ from groupreplay.app.serve.offsets_log.group_logs import (
     LiveLogs,
     LogUnreadError,
 )
+from groupreplay.app.serve.offsets_log.live_advice import LiveAdvice, use_now
 from groupreplay.app.serve.offsets_log.live_ends import LiveEnds
 from groupreplay.app.serve.watched_cluster import WatchedCluster
 from groupreplay.app.text.event_text import text_of
@@ -22,6 +23,7 @@ from groupreplay.state.phrases import safe_text, timestamp, timestamp_ms
 from groupreplay.state.policy.context import MARK, Redaction
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.contract.messages import OBJECTS
+from groupreplay.timeline.advice.inputs import GroupUse
 from groupreplay.timeline.document import (
     Remark,
     TimelineDocument,
@@ -71,6 +73,7 @@ class LiveTimelines:
     _answers: AnswersOfGroups = field(init=False)
     #: Where no topic has answers, none has ends: they are those of the cluster.
     _ends: LiveEnds | None = field(init=False)
+    _advice: LiveAdvice = field(default_factory=LiveAdvice)
 
     def __post_init__(self) -> None:
         served, cluster = self.cluster.served, self.cluster
@@ -102,7 +105,7 @@ class LiveTimelines:
         )
         if history.hides_names and self.cluster.redaction is None:
             why = "The job hides names, and this server has no --redact-key-file to hide them in the log."
-            return _without_log(
+            return self._without_log(
                 timeline, history, Unread(what="log", reason="hidden", since_ms=None, text=why)
             )
         try:
@@ -110,7 +113,7 @@ class LiveTimelines:
         except GroupReplayError as error:
             kept = self._logs.kept(group_id)
             if kept is None:
-                return _without_log(timeline, history, _unread("log", error, None))
+                return self._without_log(timeline, history, _unread("log", error, None))
             unread = (_unread("log", error, kept.known_ms),)
         return self._with_log(replace(timeline, unread=unread), history, kept, now_ms)
 
@@ -132,6 +135,7 @@ class LiveTimelines:
             if not (history.events or log.records or group_log.rows or history.group_id):
                 return None
             source = replace(timeline.source, cluster_id=context.cluster_id, topic_id=context.era)
+            described = group_log.described()
             whole = replace(
                 timeline,
                 source=source,
@@ -143,7 +147,7 @@ class LiveTimelines:
                 records=log.records,
                 commits=log.commits(),
                 answers=answers.states,
-                offsets=group_log.offsets(),
+                offsets=() if described is None else described["offsets"],
                 assumed=context.assumed_retention,
                 topic_names=context.topic_names,
                 undated=log.undated,
@@ -151,7 +155,20 @@ class LiveTimelines:
                 unread=unread,
                 ends_of=ends_of,
             )
-            return _remarked(timeline_document(whole, text_of), history)
+            return self._drawn(whole, history, use_now(described, context, now_ms))
+
+    def _without_log(
+        self, timeline: TimelineInput, history: _FromHistory, missing: Unread
+    ) -> TimelineDocument | None:
+        if not (history.events or history.group_id):
+            return None
+        # States and members are those of events.
+        whole = replace(timeline, unread=(missing,), known_until_ms=timeline.events_until_ms)
+        return self._drawn(whole, history, GroupUse())
+
+    def _drawn(self, whole: TimelineInput, history: _FromHistory, use: GroupUse) -> TimelineDocument:
+        advice = self._advice.of(whole, use)
+        return _remarked(replace(timeline_document(whole, text_of), advice=advice), history)
 
     def _ends_of(self, topics: Collection[str], cluster_id: str, now_ms: int) -> EndsOf | None:
         """The recorded ends of these topics; None: there are none."""
@@ -233,14 +250,6 @@ def _joined(events: Sequence[Mapping[str, Any]], members: Iterable[Json]) -> lis
     """The job's events, and those about members that only the replay emits: the same cause gives the same id."""
     ids = {event.get("id") for event in events}
     return [*events, *(event for event in members if event["id"] not in ids)]
-
-
-def _without_log(timeline: TimelineInput, history: _FromHistory, missing: Unread) -> TimelineDocument | None:
-    if not (history.events or history.group_id):
-        return None
-    # States and members are those of events.
-    whole = replace(timeline, unread=(missing,), known_until_ms=timeline.events_until_ms)
-    return _remarked(timeline_document(whole, text_of), history)
 
 
 def _remarked(document: TimelineDocument, history: _FromHistory) -> TimelineDocument:

@@ -80,6 +80,7 @@
     history.replaceState(null, "", `/?${new URLSearchParams({ cluster: name })}${location.hash}`);
     conditions = null; page = { after: [], next: null, groups: [] }; strips = new Map(); days = null; latest = []; severities = new Map();
     for (const one of Object.values(facets)) one.clear();
+    Strips.deployments(byId("deployments"), []);
     begin();
   }
   function showJob() {
@@ -229,6 +230,11 @@
     empty("committers-empty", found.error ? `Not known: ${safe(found.error, 300)}` : found.committers.length ? `From ${clock(found.since_ms, state.zone)} to ${clock(found.until_ms, state.zone)}${found.complete ? "" : "; not all partitions were read: the other groups are missing"}.` : found.complete ? `Nobody committed from ${clock(found.since_ms, state.zone)} to ${clock(found.until_ms, state.zone)}.` : "Not known: no partition was read to its end.");
   }), 15000);
 
+  const readDeployments = Live.reader(() => tried(null, async () => {
+    const found = await Live.get("/api/deployments", own({})), [all, ...teams] = found.texts, left = found.left_out ? `; ${counted(found.left_out, "group")} had too many rebalances to be looked at` : "";
+    Strips.deployments(byId("deployments"), all ? [`Last 7 days: ${all}${left}`, ...teams] : [], found.page);
+  }), 30000);
+
   // ---- events
 
   const readEvents = Live.reader(() => tried("latest-empty", async () => {
@@ -250,7 +256,7 @@
     readGroups();
   }
   function readAll() { readClusters(); readOfCluster(); }
-  function readOfCluster() { readConditions(); readGroups(); readEvents(); readExpiring(); readTopics(); readCommitters(); }
+  function readOfCluster() { readConditions(); readGroups(); readEvents(); readExpiring(); readTopics(); readCommitters(); readDeployments(); }
   let restored = false;
   async function begin() {
     if (!restored) { restored = true; restore(); }
@@ -296,6 +302,6 @@
   document.addEventListener("keydown", event => { if (event.key === "/" && !/^(INPUT|SELECT|TEXTAREA)$/.test(document.activeElement.tagName)) { event.preventDefault(); byId("search").focus(); } });
   setInterval(() => { if (!document.hidden) Live.showBar(state.zone); }, 1000);
   setInterval(() => { if (chosen()) { readClusters(); readConditions(); readGroups(); } }, 5000);
-  setInterval(() => { if (chosen()) { readExpiring(); readTopics(); readCommitters(); readStrips(); } }, 30000);
+  setInterval(() => { if (chosen()) { readExpiring(); readTopics(); readCommitters(); readStrips(); readDeployments(); } }, 30000);
   begin();
 })();

@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType
+from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.timeline import findings
 from groupreplay.timeline.commit_rates import CommitLog
 from groupreplay.timeline.commit_times import CommitTimes
 from groupreplay.timeline.document import ConditionBar, GenerationFlag, SlotLane
-from groupreplay.timeline.event_reading import ReadEvent, read_events, words
+from groupreplay.timeline.event_reading import ReadEvent, read_events, whole, words
 from groupreplay.timeline.facts import MemberEnds
 from groupreplay.timeline.lanes import Lanes, Ownership, lanes_of, memberships
 from groupreplay.timeline.limits import TimelineLimits
 from groupreplay.timeline.rows import Window, event_lanes, slot_lanes
+from groupreplay.timeline.standstill import Stop, is_eager, stop_of
 from groupreplay.timeline.states import StateSpan, TimelineInput, state_spans
 from groupreplay.timeline.stop_cost import Backlog
 
 _MANY: Final = 1 << 40
 #: Nothing is summed up: nobody draws this.
 _NO_LIMITS: Final = TimelineLimits(slots=_MANY, tenures=_MANY, marks=_MANY, holdings=_MANY)
-#: Kafka's assignors that take all partitions from all members in each rebalance (KIP-429).
-EAGER: Final = frozenset({"range", "roundrobin", "sticky"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,8 @@ class Rebalance:
     """A completed rebalance. ``came`` and ``went``: member ids. ``most_ms`` None: no bound is known.
 
     ``held``: partitions that had an owner before and whose owner was still a member afterwards; ``kept``: those of them
-    that it kept. ``least_ms`` and ``most_ms``: how long the first of them had nobody who worked on it.
+    that it kept. ``least_ms`` and ``most_ms``: how long the partition stood still that did so the longest;
+    ``held_ms``: all that are held, summed, at most, and those that are kept, at least, where the assignor is eager.
     """
 
     flag: GenerationFlag
@@ -43,6 +43,7 @@ class Rebalance:
     kept: int
     least_ms: int
     most_ms: int | None
+    held_ms: tuple[int, int | None]
 
     @property
     def at_ms(self) -> int:
@@ -51,12 +52,8 @@ class Rebalance:
 
     @property
     def is_eager(self) -> bool:
-        """Whether every member gave up all of its partitions: with an eager assignor of Kafka's."""
-        return (
-            self.event.text("group_type") == GroupType.CLASSIC.value
-            and self.event.text("protocol_type") == CONSUMER_PROTOCOL_TYPE
-            and self.event.text("protocol") in EAGER
-        )
+        """Whether every member gave up all of its partitions."""
+        return is_eager(self.event)
 
     @property
     def stopped_ms(self) -> tuple[int, int | None]:
@@ -89,7 +86,7 @@ class GroupUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupHistory:
+class AdviceInput:
     """The history of one group.
 
     From ``known_ms`` on no record is missing; findings are about the time from ``complete_ms`` on, deployments also
@@ -111,6 +108,7 @@ class GroupHistory:
     commit_times: CommitTimes
     lanes: Lanes
     use: GroupUse = field(default_factory=GroupUse)
+    sessions_ms: Mapping[str, int | None] = field(default_factory=dict)
 
     @property
     def members(self) -> Sequence[Mapping[str, Any]]:
@@ -129,17 +127,12 @@ class GroupHistory:
 
     def session_ms(self, member_id: str) -> int | None:
         """The session timeout that a classic member had last; None: the log does not show it."""
-        for rebalance in reversed(self.rebalances):
-            for picture in rebalance.event.mappings("members"):
-                if picture.get("member_id") == member_id:
-                    value = picture.get("session_timeout_ms")
-                    return value if isinstance(value, int) else None
-        return None
+        return self.sessions_ms.get(member_id)
 
 
-def group_history(
+def advice_input(
     given: TimelineInput, use: GroupUse | None = None, findings_since_ms: int | None = None
-) -> GroupHistory:
+) -> AdviceInput:
     """The history in what a timeline is made from; ``findings_since_ms``: findings are about the time from then on."""
     until_ms = given.end_ms + 1 if given.until_ms is None else given.until_ms
     told = [event for event in read_events(given.events) if event.time_ms < until_ms]
@@ -150,7 +143,7 @@ def group_history(
     known_ms = _known_ms(told, window)
     here = [event for event in told if window.holds(event.time_ms)]
     commit_times = CommitTimes.of(given.commits)
-    return GroupHistory(
+    return AdviceInput(
         group_id=given.group_id,
         group_type=_type(states, told),
         since_ms=since_ms,
@@ -166,6 +159,13 @@ def group_history(
         commit_times=commit_times,
         lanes=lanes,
         use=use or GroupUse(),
+        # Once: each restart asks for it, and a week has thousands of rebalances.
+        sessions_ms={
+            words(picture.get("member_id")): whole(picture.get("session_timeout_ms"))
+            for event in here
+            if event.name == "rebalance.completed"
+            for picture in event.mappings("members")
+        },
     )
 
 
@@ -226,20 +226,21 @@ def _rebalances(
         event = by_index[flag.event]
         # Members of the newer kinds come and go before the rebalance that follows is over.
         is_classic = event.text("group_type") == GroupType.CLASSIC.value
-        held, kept = owners.held(flag.at_ms)
-        oldest_ms = owners.oldest_commit_ms(flag.at_ms, commits)
-        bounds = [flag.most_ms, None if oldest_ms is None else flag.at_ms - oldest_ms]
-        most_ms = min((bound for bound in bounds if bound is not None), default=None)
+        given_up = owners.given_up(flag.at_ms, commits)
+        # Where nobody had a partition before, nothing stood still.
+        most_ms = 0 if owners.owners and not given_up else _longest_ms(given_up, flag)
+        least_ms = flag.least_ms if most_ms is None else min(flag.least_ms, most_ms)
         made.append(
             Rebalance(
                 flag=flag,
                 event=event,
                 came=frozenset(came.get(flag.at_ms, ()) if is_classic else _ids(event, "joined")),
                 went=frozenset(went.get(flag.at_ms, ()) if is_classic else _ids(event, "left")),
-                held=held,
-                kept=kept,
-                least_ms=flag.least_ms if most_ms is None else min(flag.least_ms, most_ms),
+                held=sum(each.stays for each in given_up),
+                kept=sum(each.is_kept for each in given_up),
+                least_ms=least_ms,
                 most_ms=most_ms,
+                held_ms=_held_ms(given_up, least_ms, most_ms),
             )
         )
     return made
@@ -250,52 +251,65 @@ def _ids(event: ReadEvent, field_name: str) -> set[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Owners:
-    """The owners of all partitions over time: begins and ends of their spans, in order; those whose member left."""
+class _GivenUp:
+    """A partition that had an owner before a rebalance; ``stays``: that is a member afterwards, and may keep it."""
 
-    begins: Sequence[int]
-    ends: Sequence[int]
-    left: Sequence[int]
+    stop: Stop | None
+    stays: bool
+    is_kept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Owners:
+    """The owners of all partitions over time, and when the members of each slot left."""
+
     owners: Mapping[tuple[str, int], Sequence[Ownership]]
+    left_ms: Sequence[frozenset[int]]
 
     @classmethod
     def of(cls, lanes: Lanes) -> _Owners:
-        ended = [{stay.until_ms for stay in slot.stays} for slot in lanes.slots]
-        spans = [span for each in lanes.owners.values() for span in each if span.slot >= 0]
-        return cls(
-            sorted(span.since_ms for span in spans),
-            sorted(span.until_ms for span in spans if span.until_ms is not None),
-            sorted(
-                span.until_ms
-                for span in spans
-                if span.until_ms is not None and span.until_ms in ended[span.slot]
-            ),
-            lanes.owners,
-        )
+        left_ms = [
+            frozenset(stay.until_ms for stay in slot.stays if stay.until_ms is not None)
+            for slot in lanes.slots
+        ]
+        return cls(lanes.owners, left_ms)
 
-    def held(self, at_ms: int) -> tuple[int, int]:
-        """``held`` and ``kept`` of a rebalance that was over at this time."""
-        before = bisect_left(self.begins, at_ms) - bisect_left(self.ends, at_ms)
-        ended = bisect_right(self.ends, at_ms) - bisect_left(self.ends, at_ms)
-        left = bisect_right(self.left, at_ms) - bisect_left(self.left, at_ms)
-        return before - left, before - ended
-
-    def oldest_commit_ms(self, at_ms: int, commits: CommitTimes) -> int | None:
-        """The oldest of the last commits of the partitions that had an owner; None: one of them has no commit."""
-        oldest_ms = at_ms
+    def given_up(self, at_ms: int, commits: CommitTimes) -> list[_GivenUp]:
+        """The partitions that had one owner shortly before the end of a rebalance."""
+        found = []
         for place, spans in self.owners.items():
             number = bisect_left(spans, at_ms, key=lambda span: span.since_ms)
             span = spans[number - 1] if number else None
-            if span is None or (span.until_ms is not None and span.until_ms < at_ms):
+            if span is None or span.slot < 0 or (span.until_ms is not None and span.until_ms < at_ms):
                 continue
-            last_ms = commits.last_ms([place], at_ms)
-            if last_ms is None or last_ms < span.since_ms:
-                return None
-            oldest_ms = min(oldest_ms, last_ms)
-        return oldest_ms if self.owners else None
+            is_kept = span.until_ms != at_ms
+            stop = stop_of(place, at_ms, commits, span.since_ms)
+            found.append(_GivenUp(stop, is_kept or at_ms not in self.left_ms[span.slot], is_kept))
+        return found
 
 
-def states_named(history: GroupHistory, state: str) -> list[tuple[StateSpan, int | None]]:
+def _longest_ms(given_up: Sequence[_GivenUp], flag: GenerationFlag) -> int | None:
+    """The longest stop of the partitions, at most the time since the group's last record; None: nothing bounds it."""
+    lengths = [each.stop.length_ms for each in given_up if each.stop is not None]
+    bounds = [flag.most_ms, max(lengths) if lengths and len(lengths) == len(given_up) else None]
+    return min((bound for bound in bounds if bound is not None), default=None)
+
+
+def _held_ms(given_up: Sequence[_GivenUp], least_ms: int, most_ms: int | None) -> tuple[int, int | None]:
+    """The stops of the partitions whose owner kept them, at least, and of those whose owner stayed, at most."""
+    kept_ms, held_ms, is_bounded = 0, 0, True
+    for each in given_up:
+        bounds = [most_ms, None if each.stop is None else each.stop.length_ms]
+        own_ms = min((bound for bound in bounds if bound is not None), default=None)
+        if each.is_kept:
+            kept_ms += least_ms if own_ms is None else min(least_ms, own_ms)
+        if each.stays:
+            held_ms += own_ms or 0
+            is_bounded &= own_ms is not None
+    return kept_ms, held_ms if is_bounded else None
+
+
+def states_named(history: AdviceInput, state: str) -> list[tuple[StateSpan, int | None]]:
     """The times in which the group was in a state, each with its end; None: it still is."""
     ends: list[int | None] = [*(span.since_ms for span in history.states[1:]), None]
     return [(span, end) for span, end in zip(history.states, ends, strict=True) if span.state == state]

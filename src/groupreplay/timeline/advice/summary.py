@@ -1,0 +1,59 @@
+"""The advice on a group as pages show it: drawn as it stands, with links to the sections of its page."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from groupreplay.timeline.advice.deployments import TEAM, deployment_sums
+from groupreplay.timeline.advice.finding import PAGE, AdviceSummary, Finding, FindingSummary, GroupAdvice
+from groupreplay.timeline.advice.words import assumed_text, deployment_text, effect_text
+
+#: Ids of events that a page shows.
+_SHOWN_EVENTS: Final = 3
+_RUNBOOK: Final = "runbook.md"
+
+
+def advice_page(runbook: str) -> str:
+    """The page on advice, beside that of the runbook that the rules name; the path in our docs if that is another one.
+
+    Of a site made from the docs too: ``https://docs.example.com/runbook/``.
+    """
+    for name, mine in (
+        (_RUNBOOK, PAGE.rpartition("/")[2]),
+        ("runbook/", "advice/"),
+        ("runbook.html", "advice.html"),
+    ):
+        if runbook.endswith(f"/{name}"):
+            return f"{runbook.removesuffix(name)}{mine}"
+    return PAGE
+
+
+def advice_summary(advised: GroupAdvice, runbook: str) -> AdviceSummary | None:
+    """What a page shows; ``runbook``: the address of that page. None: there is nothing to say."""
+    sums = deployment_sums(advised.deployments, TEAM, advised.since_ms, None)
+    if not advised.findings and not sums:
+        return None
+    page = advice_page(runbook)
+    return AdviceSummary(
+        since_ms=advised.since_ms,
+        until_ms=advised.until_ms,
+        findings=tuple(_finding(found, page) for found in advised.findings),
+        left_out=advised.left_out,
+        deployments=deployment_text(sums[0], of_one_group=True) if sums else "",
+        page=page,
+    )
+
+
+def _finding(found: Finding, page: str) -> FindingSummary:
+    return FindingSummary(
+        id=found.id,
+        kind=found.kind,
+        text=found.text,
+        setting=found.setting,
+        value=found.value,
+        saves=tuple(map(effect_text, found.effects)),
+        assumed=tuple(assumed_text(name, value) for name, value in found.assumed.items()),
+        evidence=found.evidence[:_SHOWN_EVENTS],
+        events=found.events,
+        page=f"{page}#{found.kind.value}",
+    )
