@@ -163,7 +163,7 @@ QUESTIONS: Mapping[str, Sequence[Question]] = {
         Question(
             "How many generations did the deployments of the other group cost?",
             (events(DEPLOYED, "rebalance.completed"),),
-            30,
+            40,
             of_events("generation"),
             [(number,) for number in range(1, 7)],
         ),
@@ -216,9 +216,9 @@ QUESTIONS: Mapping[str, Sequence[Question]] = {
             "How far is the group behind?",
             (("lag", {"group": SLOW}),),
             10,
-            lambda answers: {row["lag"] for group in answers[0] for row in group["partitions"]},
-            # The capture has no ends of partitions: that must not be a number.
-            {None},
+            lambda answers: {(row["lag"], *row["lag_notes"]) for row in answers[0]},
+            # What no prober has recorded is not a number.
+            {(None, "the ends of the partition were not recorded")},
         ),
     ),
 }
