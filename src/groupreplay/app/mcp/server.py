@@ -116,7 +116,7 @@ class Tools:
         except GroupReplayError as error:
             raise ToolError(str(error)) from None
         # As text: the library would indent a dictionary, and the bound is that of a text without indentation.
-        return msgspec.json.encode(answer).decode()
+        return msgspec.json.encode(answer).decode("utf-8", "replace")
 
 
 def make_server(commands: Commands) -> MCPServer:
