@@ -45,7 +45,7 @@ DELTA, ICEBERG = (
 
 
 @pytest.mark.line
-@pytest.mark.parametrize("table_format", [DELTA])
+@pytest.mark.parametrize("table_format", [DELTA, ICEBERG])
 def test_a_query_of_the_events_that_is_killed(tmp_path: Path, table_format: TableFormat) -> None:
     """Three times, while events are written, some of them twice."""
     killed_on_events(tmp_path, table_format, FEW_KILLS)
