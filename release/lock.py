@@ -3,8 +3,8 @@
     python release/lock.py              keeps the versions that are locked, where pyproject.toml still allows them
     python release/lock.py --upgrade    takes the newest ones: run all tests with them before you commit
 
-``deploy/requirements.txt`` has what groupreplay with the extras ``kafka``, ``spark`` and ``serve`` needs on every
-Python that it supports, ``deploy/requirements-watch.txt`` what it needs without Spark, and
+``deploy/requirements.txt`` has what groupreplay with the extras ``kafka``, ``spark``, ``serve``, ``logs`` and ``msk``
+needs on every Python that it supports, ``deploy/requirements-watch.txt`` what it needs without Spark, and
 ``deploy/requirements-build.txt`` what builds a wheel. The images and the installation in
 docs/operations.md take them. Needs ``uv`` (``pip install uv``), which resolves for all Pythons at once;
 the index is uv's own setting.
@@ -32,8 +32,8 @@ RUN: Final = ROOT / "deploy" / "requirements.txt"
 WATCH: Final = ROOT / "deploy" / "requirements-watch.txt"
 BUILD: Final = ROOT / "deploy" / "requirements-build.txt"
 #: Of the package, for a machine that runs the job and serves its pages.
-EXTRAS: Final = ("kafka", "spark", "serve")
-WATCH_EXTRAS: Final = ("kafka", "serve")
+EXTRAS: Final = ("kafka", "spark", "serve", "logs", "msk")
+WATCH_EXTRAS: Final = ("kafka", "serve", "logs", "msk")
 _HEADER: Final = "# Written by release/lock.py from pyproject.toml. Do not edit.\n"
 _OLDEST_PYTHON: Final = "3.10"
 _OPTIONS: Final = ("--generate-hashes", "--no-header", "--no-annotate", "--quiet", "--no-emit-index-url")
@@ -56,9 +56,10 @@ def main(arguments: list[str]) -> int:
         # The extra allows later lines of Spark, on which the job runs with PySpark's own worker only.
         tuned = Path(folder, "constraints.txt")
         tuned.write_text(f"pyspark=={NEWEST.name}.*\n", encoding="utf-8")
-        for target, names in ((RUN, EXTRAS), (WATCH, WATCH_EXTRAS)):
+        # The small image has the versions of the other one: one run of the tests holds for both.
+        for target, names, bounds in ((RUN, EXTRAS, tuned), (WATCH, WATCH_EXTRAS, RUN)):
             extras = [part for extra in names for part in ("--extra", extra)]
-            _compile(target, ["pyproject.toml", *extras, "--constraints", str(tuned), *more])
+            _compile(target, ["pyproject.toml", *extras, "--constraints", str(bounds), *more])
     _compile(BUILD, ["-", *more], "\n".join(build_requirements()))
     return 0
 

@@ -249,6 +249,12 @@ def test_the_databricks_job() -> None:
     assert cluster["spark_conf"].items() <= submitted_conf().items()
 
 
+def test_the_databricks_bundle() -> None:
+    """It has the job of the JSON, and nothing else."""
+    text = (ROOT / "deploy" / "databricks" / "databricks.yml").read_text(encoding="utf-8")
+    assert yaml.safe_load(text)["resources"] == {"jobs": {"groupreplay": databricks_job()}}
+
+
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("go") is None, reason="no Go, which fetches the operator's schema")
 def test_the_operator_accepts_the_application() -> None:

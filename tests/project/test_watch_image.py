@@ -36,11 +36,16 @@ def installed(folder: Path) -> None:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     for path in [*(folder / "numpy").rglob("tests")]:
         shutil.rmtree(path, ignore_errors=True)
+    (kept,) = re.findall(r"botocore/data .* -type d (.*?) -exec rm", text)
+    names = re.findall(r"! -name '?([\w*]+)", kept)
+    for path in (folder / "botocore" / "data").iterdir():
+        if path.is_dir() and not any(path.match(name) for name in names):
+            shutil.rmtree(path)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the image is of Linux")
 def test_the_packages_of_the_image(tmp_path: Path) -> None:
-    """Alone they start watch and serve, have no Spark and no Java, and take less than the limit."""
+    """Alone they start watch and serve, make a token of Amazon MSK, have no Spark and no Java, and are small enough."""
     folder = tmp_path / "packages"
     try:
         installed(folder)
@@ -59,11 +64,24 @@ def test_the_packages_of_the_image(tmp_path: Path) -> None:
         "groupreplay.app.cli.forwarding",
     )
     lines = [f"import {module}" for module in modules]
+    lines += [
+        "import aiokafka, cramjam, boto3",
+        "boto3.client('sts')",
+        "from aws_msk_iam_sasl_signer import MSKAuthTokenProvider",
+        "assert MSKAuthTokenProvider.generate_auth_token('eu-west-1')[0]",
+    ]
     lines += ["import pyarrow.compute", "from groupreplay.app.cli.program import main", "main()"]
     done = subprocess.run(
         # Without the folders of the environment.
         [sys.executable, "-S", "-c", "\n".join(lines), "watch", "--help"],
-        env={"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "PATH": os.defpath},
+        env={
+            "PYTHONPATH": str(folder),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PATH": os.defpath,
+            "AWS_ACCESS_KEY_ID": "key",
+            "AWS_SECRET_ACCESS_KEY": "secret",
+            "AWS_DEFAULT_REGION": "eu-west-1",
+        },
         capture_output=True,
         text=True,
         check=False,

@@ -68,8 +68,10 @@ class Commands:
 
 def _documents(printed: bytes) -> Any:
     """The document of a command, or its documents where it prints one a line."""
-    document = _JSON.decode(printed)
-    return [_JSON.decode(line) for line in printed.splitlines() if line] if document is None else document
+    lines = printed.splitlines()
+    # One event is a line and a document at once: it is a list as well, so that there is one form for any number.
+    document = None if len(lines) == 1 and printed.startswith(b"{") else _JSON.decode(printed)
+    return [_JSON.decode(line) for line in lines if line] if document is None else document
 
 
 def bounded(result: Any, notes: Sequence[str] = ()) -> dict[str, Any]:

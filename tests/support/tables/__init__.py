@@ -1,0 +1,1 @@
+"""Tables in open formats, which Spark writes and other programs read."""
