@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import itertools
 import logging
 import os
@@ -79,15 +78,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             mark.name for mark in item.iter_markers() if mark.name in {"broker", "spark"}
         )
     items.sort(key=lambda item: -len(jvms[item.path]))
-
-
-def pytest_collection_finish() -> None:
-    """What thousands of collected tests are made of stays to the end: no collection of garbage walks through it again.
-
-    It was a tenth of the CPU time of the tests that need no JVM.
-    """
-    gc.collect()
-    gc.freeze()
 
 
 def pytest_sessionfinish() -> None:
