@@ -21,12 +21,14 @@ from groupreplay.streaming.local.broker import EmbeddedBroker
 from support import class_archives
 from support.installed_code import differing_modules
 from support.kafka.blank_brokers import IN_USE, close_free
+from support.kafka.formatted_folders import format_once
 from support.paths import ROOT
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 EmbeddedBroker.common_jvm_options = class_archives.options(class_archives.BROKER)
+EmbeddedBroker._format = format_once()  # type: ignore[method-assign]
 os.environ.setdefault(
     "SPARK_SUBMIT_OPTS",
     " ".join((*class_archives.SHORT_LIVED, *class_archives.options(class_archives.SPARK))),

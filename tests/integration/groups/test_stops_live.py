@@ -19,8 +19,8 @@ def test_cost_of_stops(tmp_path: Path) -> None:
         lines.append,
         kinds=("transactional",),
         stops=("away",),
-        seconds=35.0,
-        pause_seconds=15.0,
+        seconds=32.0,  # a time without commits is one from 30 s on
+        pause_seconds=6.0,
     )
     assert (score.stops, score.cost.count) == (2, 2)
     assert tally.count > 0

@@ -87,7 +87,7 @@ class Loopback:
 @pytest.fixture
 def loopback(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Loopback]:
     """The server, with a Prometheus that scrapes it, and an Alertmanager that it tells."""
-    programs = prometheus_tool("prometheus"), alertmanager()
+    prometheus, (pager, pager_folder) = prometheus_tool("prometheus"), alertmanager()
     with ExitStack() as exit_:
         made = Loopback()
         exit_.callback(made.server.shutdown)
@@ -104,17 +104,17 @@ def loopback(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Loopbac
             url = f"http://{made.address}/{receiver[name]}"
             receiver["webhook_configs"] = [{"url": url, "send_resolved": True}]
         (tmp_path / "am.yml").write_text(yaml.safe_dump(config))
-        command = [programs[1], f"--config.file={tmp_path / 'am.yml'}"]
+        command = [pager, f"--config.file={tmp_path / 'am.yml'}"]
         command += [f"--storage.path={tmp_path / 'am'}", f"--web.listen-address={alerting}"]
         command += ["--cluster.listen-address="]
-        exit_.enter_context(GuardedProcess(command, tmp_path / "am.log"))
+        exit_.enter_context(GuardedProcess(command, tmp_path / "am.log", cwd=pager_folder))
         rules = yaml.safe_load((PROMETHEUS / "prometheus.yml").read_text())
         rules["global"] = {"scrape_interval": "1s", "evaluation_interval": "1s"}
         rules["rule_files"] = [str(RULES)]
         rules["scrape_configs"][0]["static_configs"] = [{"targets": [made.address]}]
         rules["alerting"] = {"alertmanagers": [{"static_configs": [{"targets": [alerting]}]}]}
         (tmp_path / "prometheus.yml").write_text(yaml.safe_dump(rules))
-        command = [programs[0], f"--config.file={tmp_path / 'prometheus.yml'}"]
+        command = [prometheus, f"--config.file={tmp_path / 'prometheus.yml'}"]
         command += [f"--storage.tsdb.path={tmp_path / 'tsdb'}", f"--web.listen-address={scraping}"]
         exit_.enter_context(GuardedProcess(command, tmp_path / "prometheus.log"))
         made.prometheus, made.alertmanager = scraping, alerting  # type: ignore[attr-defined]

@@ -17,7 +17,14 @@ from groupreplay.streaming.local import broker
 from groupreplay.streaming.local import broker as module
 from groupreplay.streaming.local.broker import BrokerError, EmbeddedBroker, free_ports
 from support.job.jobs import read_topic
+from support.kafka.formatted_folders import BY_KAFKA
 from support.kafka.waiting import is_alive, wait_until
+
+
+@pytest.fixture(autouse=True)
+def formatted_by_kafka(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for users: no folder is a copy of one that was formatted before."""
+    monkeypatch.setattr(EmbeddedBroker, "_format", BY_KAFKA)
 
 
 def test_ports_that_no_client_takes() -> None:

@@ -20,11 +20,16 @@ from support.kafka.waiting import in_background
 
 
 def keep_session(patch: pytest.MonkeyPatch) -> None:
-    """Makes the job use the session of the other tests, whose JVM does not end with the job."""
+    """Makes the job use the session of the other tests, whose JVM does not end with the job.
+
+    Of the settings of its own session it has the number of shuffle partitions.
+    """
 
     @contextmanager
-    def kept(_: RunSettings) -> Iterator[Any]:
-        yield small_session()
+    def kept(settings: RunSettings) -> Iterator[Any]:
+        session = small_session()
+        session.conf.set("spark.sql.shuffle.partitions", settings.shuffle_partitions)
+        yield session
 
     patch.setattr(run_module, "_session", kept)
     patch.setattr(engine, "quiet", lambda _: None)

@@ -8,12 +8,12 @@ from contextlib import suppress
 from groupreplay.state.phrases import timestamp
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.contract.messages import JOB_KEY
-from support.job.jobs import Json, RunningJob, comparable, read_topic
+from support.job.jobs import JobTopics, Json, comparable, read_topic
 from support.job.replays import replayed_topics
 from support.ordeals.churn import GROUPS
 
 
-def replayed(job: RunningJob) -> dict[str, Json]:
+def replayed(job: JobTopics) -> dict[str, Json]:
     """What ``replay`` says of the groups, from the two topics, by id.
 
     What it says about the job is left out: an outage of brokers is reported when it is noticed, by whoever notices it.
@@ -26,13 +26,13 @@ def replayed(job: RunningJob) -> dict[str, Json]:
     return {event["id"]: comparable(event) for event in events if ".job." not in event["type"]}
 
 
-def first_start_ms(job: RunningJob) -> int:
+def first_start_ms(job: JobTopics) -> int:
     """When the first of the jobs that wrote to its topics was started for the first time."""
     values = [one.value for one in read_topic(job.server, job.topics.job) if one.key == JOB_KEY and one.value]
     return min(int(json.loads(value)["first_start_ms"]) for value in values)
 
 
-def said_of_groups(job: RunningJob, expected: dict[str, Json]) -> dict[str, Json]:
+def said_of_groups(job: JobTopics, expected: dict[str, Json]) -> dict[str, Json]:
     """What the job said, but for what it said about itself; repeats were compared.
 
     A condition that was said more than a minute late is said again, as it is by then, which no replay does.
@@ -49,7 +49,7 @@ def said_of_groups(job: RunningJob, expected: dict[str, Json]) -> dict[str, Json
     }
 
 
-def settled(job: RunningJob) -> tuple[dict[str, Json], dict[str, Json]]:
+def settled(job: JobTopics) -> tuple[dict[str, Json], dict[str, Json]]:
     """What the job said and what the replay says, once nothing happens any more; they differ if that takes too long.
 
     A member that could not take its leave, because the broker was away, is thrown out much later. What happens after
@@ -86,7 +86,7 @@ def differences(said: dict[str, Json], expected: dict[str, Json]) -> list[str]:
     ]
 
 
-def compare(job: RunningJob) -> None:
+def compare(job: JobTopics) -> None:
     """The events of the job are those of the replay."""
     said, expected = settled(job)
     assert not (different := differences(said, expected)), "\n".join(different)

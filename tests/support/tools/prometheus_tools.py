@@ -14,13 +14,16 @@ import pytest
 from groupreplay.streaming.base.files import cache_folder
 from support.tools.go_programs import go_program
 
-#: Debian's Alertmanager finds its templates only where the package is installed.
+#: Where Debian's Alertmanager looks for its templates, and the same in the folder where the package was unpacked.
+_INSTALLED, _BESIDE = b"/usr/share/prometheus/alertmanager", b"usr/share/prometheus//alertmanager"
+#: Built where there is no package, which takes minutes.
 _ALERTMANAGER = "github.com/prometheus/alertmanager/cmd/alertmanager@v0.28.1"
 #: Program -> Debian's packages that may have it; promtool has one of its own in Debian sid.
 _PACKAGES = {
     "prometheus": ("prometheus",),
     "promtool": ("prometheus", "promtool"),
     "amtool": ("prometheus-alertmanager",),
+    "prometheus-alertmanager": ("prometheus-alertmanager",),
 }
 
 
@@ -34,9 +37,27 @@ def prometheus_tool(name: str) -> str:
     return found
 
 
-def alertmanager() -> str:
-    """The path of Alertmanager, which Go builds once where there is none; skips the test without Go."""
-    return shutil.which("alertmanager") or str(go_program(_ALERTMANAGER))
+def alertmanager() -> tuple[str, Path | None]:
+    """The path of Alertmanager and the folder to start it in, None: any; skips the test without package and Go."""
+    installed = shutil.which("alertmanager") or shutil.which("prometheus-alertmanager")
+    if installed is not None:
+        return installed, None
+    package = _unpacked("prometheus-alertmanager")
+    return (str(go_program(_ALERTMANAGER)), None) if package is None else _with_templates(Path(package))
+
+
+def _with_templates(program: Path) -> tuple[str, Path]:
+    """A copy of Debian's program that finds its templates from the folder where the package was unpacked."""
+    changed = program.with_name("alertmanager-unpacked")
+    if not changed.exists():
+        content = program.read_bytes()
+        assert _INSTALLED in content, f"{program} looks for its templates elsewhere"
+        # Under a name of its own first: several tests may do so at once.
+        with tempfile.NamedTemporaryFile(dir=program.parent, delete=False) as copy:
+            copy.write(content.replace(_INSTALLED, _BESIDE))
+        os.chmod(copy.name, 0o755)
+        os.rename(copy.name, changed)
+    return str(changed), program.parents[2]
 
 
 def promtool(*words: object, stdin: bytes | None = None) -> str:
