@@ -277,7 +277,7 @@ def restarts(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
     """A slot whose process starts again and again."""
     times = len(episode.event.data.get("returned_ms") or episode.event.data.get("restarted_ms") or ())
     came, how = f"{{}} came back {counted(times, 'time')} under a new member id", "the slot is the same"
-    if episode.sign == "static.crash_loop":
+    if facts.group_type == "classic" and any(member.instance_id is not None for member in episode.members):
         # ClassicGroup.replaceStaticMember keeps the client id and the host of the first process.
         why = "its process starts again and again, or several processes have this instance id"
         how = "of the process that replaces a static member without a rebalance no record has the client id or the host"
