@@ -28,7 +28,7 @@ from groupreplay.streaming.sources.source import RecordSource, Rows
 from groupreplay.timeline.diagnosis import Statement
 from groupreplay.timeline.document import Remark, TimelineDocument, TimelineSource
 from groupreplay.timeline.group_timeline import timeline_document
-from groupreplay.timeline.incidents import SevereIncident
+from groupreplay.timeline.incident_forms import SevereIncident
 from groupreplay.timeline.limits import TimelineLimits
 from groupreplay.timeline.overview import (
     OVERVIEW_FORM,
