@@ -307,7 +307,7 @@ def one_slot_returns(episode: Episode, facts: VerdictFacts) -> Conclusion | None
 
 
 def shares_an_id(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
-    """An instance id that went from one place to another and back."""
+    """An instance id that went from one place to another and back, again and again."""
     instance_id = episode.event.text("instance_id")
     places = sorted({safe_text(words(place)) for place in episode.event.items("places")})
     member = BlamedMember(
@@ -317,7 +317,7 @@ def shares_an_id(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
         parts=(f"Two processes use the instance id {safe_text(instance_id)}: {' and '.join(places)}",),
         members=(member,),
         certainty=certainty_of(episode.event),
-        how="the id went from one place to another and back",
+        how="the id went from one place to another, back, and away again",
         evidence=evidence_of([episode.event]),
     )
 

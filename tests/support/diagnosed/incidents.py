@@ -200,8 +200,11 @@ _OF_PROCESSES: Final = (
     ),
     Incident(
         name="two processes on two hosts have one instance id",
-        world=histories.shared_instance_id(),
+        world=histories.moving_instance_id(7),
         causes={"shared_instance_id": _named("i")},
+    ),
+    Incident(
+        name="a static member is moved to another host, and back", world=histories.moving_instance_id(2)
     ),
     Incident(
         name="a member changes its subscription in each generation",
