@@ -107,23 +107,31 @@ def _renderings(
         by_id.setdefault(json.loads(text)["data"]["incident_id"], []).append(text)
     explained = {one.incident.incident_id: " ".join(incident_lines(one, 10_000)) for one in reported}
     for incident_id in {*by_id, *drawn, *served}:
-        texts = by_id.get(incident_id, [])
-        events = [json.loads(text) for text in texts]
-        named = set(events[-1]["data"]["events"])
-        page = FORMATS["pagerduty"](None)(texts[-1], "")
-        assert page is not None
-        yield IncidentRenderings(
+        yield _of_one(
+            by_id.get(incident_id, []),
+            bodies,
             story=story,
-            events=events,
-            parts=[one for one in bodies if not named.isdisjoint(_names(one))],
-            complete=len(named) < 20,
-            lines=[line_of(event).text for event in events],
             reported=drawn.get(incident_id),
             explained=explained.get(incident_id, ""),
             served=served.get(incident_id),
             metric=metrics.incidents.get(incident_id),
-            page=json.loads(page.body),
         )
+
+
+def _of_one(texts: Sequence[bytes], bodies: Sequence[Json], **forms: Any) -> IncidentRenderings:
+    """The renderings that follow from the events of an incident, beside its other ``forms``."""
+    events = [json.loads(text) for text in texts]
+    named = set(events[-1]["data"]["events"])
+    page = FORMATS["pagerduty"](None)(texts[-1], "")
+    assert page is not None
+    return IncidentRenderings(
+        events=events,
+        parts=[one for one in bodies if not named.isdisjoint(_names(one))],
+        complete=len(named) < 20,
+        lines=[line_of(event).text for event in events],
+        page=json.loads(page.body),
+        **forms,
+    )
 
 
 def _names(body: Mapping[str, Any]) -> Iterator[str]:
