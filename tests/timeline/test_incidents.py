@@ -8,14 +8,15 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from groupreplay.state.events.event import Event
 from groupreplay.state.events.incident_events import Incident, IncidentOpened, IncidentResolved
-from groupreplay.timeline.incident_signals import Item
+from groupreplay.timeline.incident_signals import Item, Signal
 from groupreplay.timeline.incident_words import main_kind
 from groupreplay.timeline.incidents import IncidentFinder
 from support.incident_stories import INCIDENTS, Expected, Story
-from support.populations import AT, MINUTE, SECOND
+from support.populations import AT, MINUTE, SECOND, Population
 
 END = AT + 24 * 60 * MINUTE
 
@@ -97,7 +98,37 @@ def test_life_of_an_incident() -> None:
     assert opened.incident_id == resolved.incident_id
     assert (opened.until_ms, resolved.until_ms) == (None, AT + 20 * MINUTE)
     assert opened.text == (
-        "120 groups stopped committing at 01:00:00 within 2.0 s; all consume topic orders, none of the 280 others does"
+        "120 groups stopped committing at 01:00:00 UTC within 2.0 s; all consume topic orders, none of the 280 others "
+        "does"
     )
     assert opened.command == "kafka-topics.sh --bootstrap-server B --describe --topic orders"
     assert opened.runbook == "docs/runbook.md#incidents"
+
+
+def _stops(ends_after_ms: int) -> Population:
+    """Ten groups stop; each goes on so long after that is told."""
+    population = Population.of(100)
+    for number, group in enumerate(population.change(10, topic="orders")):
+        since_ms = AT + number * SECOND
+        population.pauses(group, since_ms, until_ms=since_ms + 2 * MINUTE + ends_after_ms)
+    return population
+
+
+@pytest.mark.parametrize("ends_after_ms", [SECOND, 5 * SECOND, 30 * SECOND, 10 * MINUTE])
+def test_every_incident_ends(ends_after_ms: int) -> None:
+    """It is over with its last condition, also when all had ended before enough of them were known."""
+    items = _stops(ends_after_ms).items
+    events = _events_of(items)
+    (incident,) = _last_forms(events)
+    assert isinstance(incident, IncidentResolved)
+    assert incident.until_ms == AT + 2 * MINUTE + 9 * SECOND + ends_after_ms
+    assert _in_batches(items, random.Random(7)) == events
+
+
+def test_a_condition_that_becomes_worse_before_it_is_an_incident() -> None:
+    """The incident has the highest severity of what it consists of, whenever it was said."""
+    items = _stops(10 * MINUTE).items
+    first = next(item for item in items if isinstance(item, Signal))
+    worse = replace(first, severity="ERROR", at_ms=first.at_ms + SECOND)
+    severities = {event.severity for event in _events_of([*items, worse]) if event.severity is not None}
+    assert {severity.name for severity in severities} == {"ERROR"}

@@ -39,6 +39,7 @@ from groupreplay.timeline.conclusions import (
     waits,
 )
 from groupreplay.timeline.episodes import FAILED_SYNCS, MEMBER_LEFT, SLOW_LEADER, Episode, VerdictFacts
+from groupreplay.timeline.shared_ids import fenced_at_work
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,6 +178,16 @@ CAUSES: Final[tuple[Cause, ...]] = (
         first="Stop one of the two processes, or give it an instance id of its own",
         command=_MEMBERS,
         section="static-conflict",
+        explains=_UNREST,
+    ),
+    Cause(
+        name="shared_instance_id",
+        signs=_RESTARTS,
+        concludes=fenced_at_work,
+        first="Look for FencedInstanceIdException in the logs of the group's processes: two have the id of {who}. Stop "
+        "one, or give it an instance id of its own",
+        command=_HISTORY,
+        section="static-crash-loop",
         explains=_UNREST,
     ),
     Cause(

@@ -277,7 +277,7 @@ def restarts(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
     """A slot whose process starts again and again."""
     times = len(episode.event.data.get("returned_ms") or episode.event.data.get("restarted_ms") or ())
     came, how = f"{{}} came back {counted(times, 'time')} under a new member id", "the slot is the same"
-    if episode.sign == "static.crash_loop":
+    if facts.group_type == "classic" and any(member.instance_id is not None for member in episode.members):
         # ClassicGroup.replaceStaticMember keeps the client id and the host of the first process.
         why = "its process starts again and again, or several processes have this instance id"
         how = "of the process that replaces a static member without a rebalance no record has the client id or the host"
@@ -307,7 +307,7 @@ def one_slot_returns(episode: Episode, facts: VerdictFacts) -> Conclusion | None
 
 
 def shares_an_id(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
-    """An instance id that went from one place to another and back."""
+    """An instance id that went from one place to another and back, again and again."""
     instance_id = episode.event.text("instance_id")
     places = sorted({safe_text(words(place)) for place in episode.event.items("places")})
     member = BlamedMember(
@@ -317,7 +317,7 @@ def shares_an_id(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
         parts=(f"Two processes use the instance id {safe_text(instance_id)}: {' and '.join(places)}",),
         members=(member,),
         certainty=certainty_of(episode.event),
-        how="the id went from one place to another and back",
+        how="the id went from one place to another, back, and away again",
         evidence=evidence_of([episode.event]),
     )
 

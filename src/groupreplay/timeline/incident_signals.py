@@ -32,9 +32,9 @@ _NUMBER: Final = re.compile(r"[-_.](\d+|[0-9a-f]{8}-[0-9a-f-]{27})$")
 class Signal(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     """Something began in a group at ``begin_ms``, and was reported at ``at_ms``.
 
-    ``holds``: a condition, which ends with ``Ended``. ``shares``: what it says itself of what the group has; its hosts
-    and clients stand for those of the group. ``proof``: the attribute that an answer of the brokers has named as the
-    cause.
+    ``holds``: a condition, which ends with ``Ended``; ``ended_ms``: it had before it was a part of an incident.
+    ``shares``: what it says itself of what the group has; its hosts and clients stand for those of the group.
+    ``proof``: the attribute that an answer of the brokers has named as the cause.
     """
 
     at_ms: int
@@ -46,6 +46,7 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True, tag=True):
     partition: int | None = None
     shares: frozenset[Attribute] = frozenset()
     holds: bool = False
+    ended_ms: int | None = None
     proof: Attribute | None = None
 
     @property
@@ -55,10 +56,11 @@ class Signal(msgspec.Struct, frozen=True, kw_only=True, tag=True):
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """The condition ``id`` has ended."""
+    """The condition ``id``, which began at ``begin_ms``, has ended."""
 
     at_ms: int
     id: str
+    begin_ms: int | None = None
 
 
 class GroupSeen(msgspec.Struct, frozen=True, kw_only=True, tag=True):
@@ -105,7 +107,7 @@ def event_items(body: Mapping[str, Any]) -> Iterator[Item]:
 def _signals(event: ReadEvent, group_id: str) -> Iterator[Signal | Ended]:
     condition_id = event.text("condition_id")
     if condition_id and event.text("status") == "resolved":
-        yield Ended(at_ms=event.time_ms, id=condition_id)
+        yield Ended(at_ms=event.time_ms, id=condition_id, begin_ms=event.number("since_ms"))
     elif (condition_id and event.name not in _NO_INCIDENT) or _is_news(event):
         since_ms = event.number("since_ms")
         yield Signal(

@@ -81,7 +81,7 @@ def main_kind(kinds: Mapping[str, int]) -> str:
 
 
 def incident_text(incident: Mapping[str, Any], proof: Proof | None, all_groups: int) -> str:
-    """``120 groups stopped committing at 03:50:25 within 2 s; all consume topic orders, and so do 3 of 280 others``."""
+    """``120 groups stopped committing at 03:50:25 UTC within 2 s; all consume topic orders, as do 3 of 280``."""
     kinds: Mapping[str, int] = incident["kinds"]
     kind, count = main_kind(kinds), incident["group_count"]
     often = [other for other in kinds if other != kind and _ALSO_SHARE * kinds[other] >= count]
@@ -89,7 +89,7 @@ def incident_text(incident: Mapping[str, Any], proof: Proof | None, all_groups: 
     also = f" ({', '.join(others[:_ALSO_SHOWN])})" if others else ""
     span_ms = incident["last_began_ms"] - incident["since_ms"]
     within = "in one moment" if span_ms < 1 else f"within {milliseconds(span_ms)}"
-    head = f"{counted(count, 'group')} {_did(kind)} at {clock(incident['since_ms'])} {within}{also}"
+    head = f"{counted(count, 'group')} {_did(kind)} at {clock(incident['since_ms'])} UTC {within}{also}"
     if not incident["shared"] and count >= all_groups:
         return f"{head}; these are all groups"
     return f"{head}; {_what_is_shared(incident['shared'])}{_proof_text(incident['shared'], proof)}"

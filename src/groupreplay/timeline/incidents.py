@@ -10,11 +10,11 @@ from __future__ import annotations
 import hashlib
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from groupreplay.state.events.event import Event, Evidence, History, Severity
 from groupreplay.state.events.incident_events import Incident, IncidentOpened, IncidentResolved, Shared
@@ -83,40 +83,12 @@ class _Open(msgspec.Struct):
             kinds.add(signal.kind)
         self.severities = [worst([*self.severities, signal.severity])]
         self.heard_ms = max(self.heard_ms, signal.at_ms)
-        if signal.holds and len(self.holds) < _MOST_CONDITIONS:
+        if signal.holds and signal.ended_ms is None and len(self.holds) < _MOST_CONDITIONS:
             self.holds.add(signal.id)
-        self.ended_ms = max(self.ended_ms, signal.begin_ms)
+        ended_ms = signal.begin_ms if signal.ended_ms is None else signal.ended_ms
+        self.ended_ms, self.heard_ms = max(self.ended_ms, ended_ms), max(self.heard_ms, ended_ms)
         if len(self.events) < _EVENTS_SHOWN and signal.id not in self.events:
             self.events.append(signal.id)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SevereIncident:
-    """An incident with its severity, the highest of what it consists of, as pages and terminals show it."""
-
-    severity: str
-    incident: Incident
-
-
-def severe(events: Iterable[Event]) -> Iterator[SevereIncident]:
-    """The incidents that events are about."""
-    for event in events:
-        if isinstance(event.fact, Incident):
-            yield SevereIncident(severity=(event.severity or Severity.INFO).name, incident=event.fact)
-
-
-def last_forms(incidents: Iterable[SevereIncident]) -> list[SevereIncident]:
-    """Each incident in the last of its forms, the worst first."""
-    last = {each.incident.incident_id: each for each in incidents}
-    return sorted(
-        last.values(),
-        key=lambda each: (
-            -Severity[each.severity],
-            each.incident.until_ms is not None,
-            -each.incident.group_count,
-            each.incident.since_ms,
-        ),
-    )
 
 
 class IncidentFinder(msgspec.Struct, kw_only=True):
@@ -185,6 +157,7 @@ class IncidentFinder(msgspec.Struct, kw_only=True):
                     incident.holds.remove(item.id)
                     incident.ended_ms = max(incident.ended_ms, item.at_ms)
                     incident.heard_ms = max(incident.heard_ms, item.at_ms)
+            self._change_pending(item, lambda signal: replace(signal, ended_ms=item.at_ms))
         elif not self._shared_by.is_young(item):
             self._begin(item)
 
@@ -199,14 +172,23 @@ class IncidentFinder(msgspec.Struct, kw_only=True):
                 incident.add(signal)
                 return
         pending = self._pending.setdefault(signal.is_trouble, [])
-        if any(other.id == signal.id for other in _between(pending, signal.begin_ms, signal.begin_ms)):
-            return  # a condition that has become worse
+        if self._change_pending(signal, lambda known: _worse(known, signal)):
+            return
         insort(pending, signal, key=_begin_place)
         if len(pending) > _MOST_PENDING:
             del pending[0]
         if not self._fresh:
             self._fresh_since_ms = signal.at_ms
         self._fresh.append(signal)
+
+    def _change_pending(self, item: Signal | Ended, change: Callable[[Signal], Signal]) -> bool:
+        """What is said later of a signal that no incident has taken so far; whether there is one."""
+        for pending in self._pending.values() if item.begin_ms is not None else ():
+            place = bisect_left(pending, (item.begin_ms, item.id), key=_begin_place)
+            if place < len(pending) and _begin_place(pending[place]) == (item.begin_ms, item.id):
+                pending[place] = change(pending[place])
+                return True
+        return False
 
     def _note_fresh(self, step_ms: int, *, is_quiet: bool) -> None:
         """Looks at what has begun, when nothing more comes or it was waited for long enough."""
@@ -388,6 +370,11 @@ def _place(item: Item) -> tuple[Any, ...]:
     if isinstance(item, GroupSeen):
         return item.at_ms, 0, item.group_id, item.created, sorted(item.shares)
     return item.at_ms, -1, str(item.partition), item.broker
+
+
+def _worse(known: Signal, later: Signal) -> Signal:
+    """A condition that has become worse, or is said once more."""
+    return replace(known, severity=worst([known.severity, later.severity]))
 
 
 def _begin_place(signal: Signal) -> tuple[int, str]:

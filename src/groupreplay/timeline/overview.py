@@ -15,7 +15,7 @@ from groupreplay.timeline.diagnosis import Tone
 from groupreplay.timeline.document import Remark, TimelineDocument, TimelineSource
 from groupreplay.timeline.event_reading import ReadEvent, read_events
 from groupreplay.timeline.facts import LOSSES, TONES, is_trouble, tone_of, worst
-from groupreplay.timeline.incidents import SevereIncident
+from groupreplay.timeline.incident_forms import SevereIncident
 
 #: The version of the overview's form.
 OVERVIEW_FORM: Final = "groupreplay.overview.v1"

@@ -13,11 +13,6 @@ from support.diagnosed.real_incidents import REAL_INCIDENTS
 from support.diagnosed.recorded import explained, record_incidents
 from support.diagnosed.scores import IncidentScore, judge_real
 
-#: Two processes with one instance id look like one that restarts: of a static member that is replaced without a
-#: rebalance the coordinator keeps the client id and the host (``ClassicGroup.replaceStaticMember``). The sentence names
-#: both causes.
-NOT_IN_THE_LOG = {"shared"}
-
 
 @pytest.mark.broker
 @pytest.mark.long

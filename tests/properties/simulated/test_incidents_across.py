@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from groupreplay.timeline.incident_forms import last_forms, severe
 from groupreplay.timeline.incident_signals import event_items
-from groupreplay.timeline.incidents import IncidentFinder, last_forms, severe
+from groupreplay.timeline.incidents import IncidentFinder
 from support.model.simulated_conditions import EXPECTED, HEALTHY, HOUR_MS, SimulatedRun, run_simulation
 
 #: What happens to all groups at once; in the other scenarios each group has its own time.

@@ -123,10 +123,10 @@ def kept_member() -> World:
     return history(first, joined, until=BEGIN + 6 * MINUTE, context=COMPLETE)
 
 
-def shared_instance_id() -> World:
-    """The instance id i goes from one host to another and back, four times."""
+def moving_instance_id(moves: int) -> World:
+    """The instance id i goes from one host to another and back, so many times one way."""
     records = [asked_for(at=BEGIN)]
-    for number in range(1, 9):
+    for number in range(1, moves + 2):
         holder = member(
             f"i-{number}", [0], instance_id="i", host=("/10.0.0.1", "/10.0.0.2")[number % 2], client_id="c"
         )

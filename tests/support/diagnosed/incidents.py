@@ -194,9 +194,17 @@ _OF_PROCESSES: Final = (
         causes={"crash_loop": _named("storm-000000-1")},
     ),
     Incident(
+        name="two processes have one instance id, commit every five seconds, and fence each other every two minutes",
+        world=scenario("conflict", seed=301),
+        causes={"shared_instance_id": _named("conflict-000000-i1")},
+    ),
+    Incident(
         name="two processes on two hosts have one instance id",
-        world=histories.shared_instance_id(),
+        world=histories.moving_instance_id(7),
         causes={"shared_instance_id": _named("i")},
+    ),
+    Incident(
+        name="a static member is moved to another host, and back", world=histories.moving_instance_id(2)
     ),
     Incident(
         name="a member changes its subscription in each generation",

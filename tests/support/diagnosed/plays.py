@@ -85,12 +85,39 @@ def static_crash_loop(stage: Stage, group: str) -> None:
 
 def shared_instance(stage: Stage, group: str) -> None:
     """Two processes with one instance id fence each other, and are started again."""
-    members = stage.group(group)
+    members = stage.group(group, auto_commit_interval_ms=1_000)
     members.start(f"{group}-a")
-    for name in "bcbcb":
+    for name in "bcbcbcbcbcb":
+        members.start(f"{group}-{name}", group_instance_id=f"{group}-i")
+        members.lives(2, 7)
+        # The coordinator fences it when the other one comes; its supervisor starts it again.
+
+
+def refused_instance(stage: Stage, group: str) -> None:
+    """The coordinator refuses a second KIP-848 process with the same instance id, as often as it is started."""
+    members = stage.group(group, **KIP_848)
+    members.start(f"{group}-a")
+    for name in "bccc":
         members.start(f"{group}-{name}", group_instance_id=f"{group}-i")
         members.lives(2, 12)
-        # The coordinator fences it when the other one comes; its supervisor starts it again.
+
+
+def static_restarts(times: int, **settings: object) -> Play:
+    """A static member is closed and started again, so often; the others stay."""
+
+    def play(stage: Stage, group: str) -> None:
+        members = stage.group(group, **settings)
+        for name in "abc":
+            members.start(f"{group}-{name}", group_instance_id=f"{group}-i{name}")
+        members.lives(3)
+        for _ in range(times):
+            members.do("close", f"{group}-c")
+            time.sleep(2)
+            members.start(f"{group}-c", group_instance_id=f"{group}-ic")
+            members.lives(3, 8)
+        members.lives(3)
+
+    return play
 
 
 def rolling(**settings: object) -> Play:

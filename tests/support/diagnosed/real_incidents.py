@@ -22,6 +22,7 @@ from support.diagnosed.plays import (
     not_revoked,
     offsets_set,
     quiet,
+    refused_instance,
     refused_pattern,
     rolling,
     scaled,
@@ -30,6 +31,7 @@ from support.diagnosed.plays import (
     slow_leader,
     slow_poll,
     static_crash_loop,
+    static_restarts,
     topic_deleted,
     unwritable,
 )
@@ -125,6 +127,32 @@ REAL_INCIDENTS: Final = (
         clients="librdkafka",
         play=shared_instance,
         causes={"shared_instance_id": _blamed("shared-i")},
+    ),
+    RealIncident(
+        group="shared-848",
+        name="a second KIP-848 process has the `group.instance.id` of one that works: the coordinator refuses it, and "
+        "no record has it",
+        clients="librdkafka",
+        play=refused_instance,
+    ),
+    RealIncident(
+        group="static-restarts-848",
+        name="a static KIP-848 member is closed and started again, five times",
+        clients="librdkafka",
+        play=static_restarts(5, **KIP_848),
+        causes={"crash_loop": _blamed("static-restarts-848-ic")},
+    ),
+    RealIncident(
+        group="static-restart",
+        name="a static member is closed and started again, once",
+        clients="librdkafka",
+        play=static_restarts(1),
+    ),
+    RealIncident(
+        group="static-restart-848",
+        name="a static KIP-848 member is closed and started again, once",
+        clients="librdkafka",
+        play=static_restarts(1, **KIP_848),
     ),
     RealIncident(
         group="set",

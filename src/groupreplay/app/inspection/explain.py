@@ -20,7 +20,7 @@ from groupreplay.state.snapshot.partitions import to_ranges
 from groupreplay.streaming.base.clock import TimeZone
 from groupreplay.timeline.diagnosis import LINK_LABELS, Link, Statement
 from groupreplay.timeline.document import GenerationFlag, TimelineDocument
-from groupreplay.timeline.incidents import SevereIncident
+from groupreplay.timeline.incident_forms import SevereIncident
 
 _NAME_WIDTH: Final = max(map(len, LINK_LABELS.values())) + 2
 _TONES: Final = {"ok": "OK", "info": "INFO", "warn": "WARN", "error": "ERROR"}
@@ -228,9 +228,10 @@ def _changes(
 def incident_lines(severe: SevereIncident, width: int) -> Iterator[str]:
     """An incident across groups: its sentence, and what to do first."""
     incident, indent = severe.incident, " " * _NAME_WIDTH
+    line = incident.line({name: getattr(incident, name) for name in ("text", "since_ms", "until_ms")})
     lasts = "" if incident.until_ms is not None else " It still lasts."
     for name, text in (
-        (severe.severity, f"{incident.text}.{lasts}"),
+        (severe.severity, f"{line}.{lasts}"),
         (LINK_LABELS["do_first"].capitalize(), f"{incident.first} {incident.command} ({incident.runbook})"),
     ):
         head = name.ljust(_NAME_WIDTH)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from groupreplay.app.inspection.state_history import coordinators
 from groupreplay.state import Context
 from groupreplay.streaming.contract.messages import Output
 from groupreplay.streaming.sources.source import Rows
+from groupreplay.timeline.incident_forms import SevereIncident, last_forms, lasting, severe
 from groupreplay.timeline.incident_signals import Item, LeaderSeen, document_items, event_items
-from groupreplay.timeline.incidents import IncidentFinder, SevereIncident, last_forms, severe
+from groupreplay.timeline.incidents import IncidentFinder
 
 
 class IncidentLog:
@@ -23,15 +24,18 @@ class IncidentLog:
         """An event, or the document of a group."""
         self._finder.take(event_items(body) if output is Output.EVENTS else document_items(body))
 
+    def take(self, items: Iterable[Item]) -> None:
+        """What else is known, such as who led which partition."""
+        self._finder.take(items)
+
     def incidents(self, rows: Rows, since_ms: int, until_ms: int) -> list[SevereIncident]:
         """Those that lasted at some time between two times, the worst first; ``rows`` with probes that can be read."""
-        self._finder.take(_leaders(rows, until_ms))
-        return [
-            last
-            for last in last_forms(severe(self._finder.end()))
-            if last.incident.since_ms < until_ms
-            and (last.incident.until_ms is None or last.incident.until_ms >= since_ms)
-        ]
+        self.take(_leaders(rows, until_ms))
+        return self.found(since_ms, until_ms)
+
+    def found(self, since_ms: int, until_ms: int) -> list[SevereIncident]:
+        """The same, of what was taken."""
+        return lasting(last_forms(severe(self._finder.end())), since_ms, until_ms)
 
 
 def _leaders(rows: Rows, until_ms: int) -> Iterator[Item]:

@@ -20,7 +20,7 @@ from groupreplay.streaming.sources.source import Rows
 from groupreplay.timeline.advice.words import deployment_lines_by_label
 from groupreplay.timeline.diagnosis import Statement
 from groupreplay.timeline.document import Remark, TimelineDocument, TimelineSource
-from groupreplay.timeline.incidents import SevereIncident
+from groupreplay.timeline.incident_forms import SevereIncident
 from groupreplay.timeline.overview import (
     OVERVIEW_FORM,
     GroupNow,

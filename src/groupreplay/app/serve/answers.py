@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from groupreplay.app.serve.broker_watch import Answers
 from groupreplay.state.events.event import Severity
-from groupreplay.timeline.incidents import SevereIncident
+from groupreplay.timeline.incident_forms import SevereIncident
 from groupreplay.timeline.overview import GroupCount
 
 TimeMs: TypeAlias = Annotated[int, Meta(description="Milliseconds since 1970 (UTC).")]

@@ -22,7 +22,10 @@ class StaticConflict(Condition):
     """Two processes use one instance id."""
 
     NAME = "static.conflict"
-    DOC = "An instance id went from one place to another and back: two processes have it."
+    DOC = (
+        "An instance id went from one place to another, back, and away again: two processes have it. Once there and "
+        "back may be one process that was moved twice."
+    )
     SEVERITY = Severity.ERROR
     SHORT = "instance id used twice"
     GROUPS_DID = "had two processes with one instance id"
@@ -56,13 +59,14 @@ def _places_text(data: Data) -> str:
     return " and ".join(sorted({safe_text(str(place)) for place in data.get("places") or ()}))
 
 
-#: There and back.
-_TAKEOVERS: Final = 2
+#: There, back, and there again: a process whose node is drained may go there and back.
+_RETURNS: Final = 2
+_TAKEOVERS: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticConflictDetector(GroupDetector):
-    """An instance id went from one place to another and back in ``window_ms``."""
+    """An instance id went from one place to another, back, and away again in ``window_ms``."""
 
     CONDITION = StaticConflict
     DEPENDS_ON = frozenset({Dependency.MEMBERS})
@@ -79,10 +83,10 @@ class StaticConflictDetector(GroupDetector):
                 takeover for takeover in slot.takeovers if takeover.at_ms > view.now_ms - self.window_ms
             ]
             returns = list(_returns(recent))
-            if not returns:
+            if len(returns) < _RETURNS:
                 return None
-            since_ms = min(back_ms for _, back_ms in returns)
-            until_ms = max(away_ms for away_ms, _ in returns) + self.window_ms
+            since_ms = sorted(back_ms for _, back_ms in returns)[_RETURNS - 1]
+            until_ms = sorted(away_ms for away_ms, _ in returns)[-_RETURNS] + self.window_ms
             details = {"instance_id": slot.instance_id, "places": _places(recent)}
             return Recurrence((), since_ms, until_ms), details
 

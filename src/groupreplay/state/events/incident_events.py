@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar, Literal
 from msgspec import Meta
 
 from groupreplay.state.events.event import Fact
-from groupreplay.state.phrases import Data
+from groupreplay.state.phrases import Data, milliseconds
 
 #: ``partition``: of the offsets topic; ``broker``: led that partition a minute before.
 SharedKind = Literal["broker", "partition", "topic", "host", "client"]
@@ -63,8 +63,11 @@ class Incident(Fact):
 
     @classmethod
     def line(cls, data: Data) -> str:
-        """The incident on one line, from the ``data`` of its event; safe to print."""
-        return str(data.get("text") or "")
+        """The incident on one line, from the ``data`` of its event, with its length when it is over; safe to print."""
+        text, since_ms, until_ms = (data.get(name) for name in ("text", "since_ms", "until_ms"))
+        if not isinstance(since_ms, int) or not isinstance(until_ms, int):
+            return str(text or "")
+        return f"{text or ''}; over after {milliseconds(until_ms - since_ms)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,6 +50,7 @@ class Live:
     the log is divided into batches, nor on the ticks between them, if these keep what they promise: after
     ``tick(now_ms)`` comes no record or answer from before that time. An answer of the prober comes with a batch before
     the records that are later than it, or in the same. Times that cannot be are judged by the heartbeats read so far.
+    So are the coordinators' clocks, of which a batch shows one record a partition: their conditions depend on it.
 
     Memory grows with the number of groups, of committed partitions and of answers that wait, not with the length of
     the log. ``groups`` holds the ids of the selected groups; None: all. ``until_ms``: later records and messages are

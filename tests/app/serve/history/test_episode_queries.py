@@ -95,3 +95,24 @@ def test_incidents_of_many_groups(tmp_path: Path) -> None:
             fields = {field.name: body["data"][field.name] for field in dataclasses.fields(Incident)}
             assert answer["incidents"] == [{"severity": body["severitytext"], "incident": fields}]
             assert answer["episodes"] == []
+
+
+def test_incidents_of_a_time(tmp_path: Path) -> None:
+    """What was reported before the time that is asked for and still lasted in it is there, as an episode would be."""
+    opened, resolved = incident_events()
+    data = msgspec.json.decode(opened)["data"]
+    lasts = msgspec.json.encode({**msgspec.json.decode(opened), "data": {**data, "until_ms": None}})
+    late_ms = AT + 3_600_000
+
+    def asked(since_ms: int, *told: bytes) -> list[str]:
+        folder = tmp_path / f"{since_ms}-{len(told)}"
+        folder.mkdir()
+        with served_cluster(folder, late_ms) as cluster:
+            take(cluster, messages(told, late_ms), late_ms)
+            query = EpisodesQuery(since_ms=since_ms, until_ms=late_ms)
+            page = cluster.ask(lambda db: episodes(db, query))
+        return [one.incident.incident_id for one in page.incidents]
+
+    assert asked(AT + 1_800_000, lasts) == [data["incident_id"]]
+    assert asked(AT + 1_800_000, lasts, resolved) == []
+    assert asked(AT, lasts, resolved) == [data["incident_id"]]

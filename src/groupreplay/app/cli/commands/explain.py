@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags
     from groupreplay.streaming.sources.source import Rows
-    from groupreplay.timeline.incidents import SevereIncident
+    from groupreplay.timeline.incident_forms import SevereIncident
 
 #: Columns of text where stdout is no terminal.
 _WIDTH: Final = 120

@@ -57,7 +57,7 @@ const Overview = (() => {
     byId("strip-count").textContent = `${counted(found.length, "group")}; ${places.size} can be opened`;
     byId("strip-axis").replaceChildren(Strips.axis(overview.since_ms, overview.until_ms, zone));
     byId("strips").replaceChildren(...rows(found, !text && !sort));
-    byId("incidents").replaceChildren(...overview.incidents.map(Strips.incident));
+    byId("incidents").replaceChildren(...overview.incidents.map(one => Strips.incident(one, zone)));
     Strips.deployments(byId("deployments"), overview.deployments);
     byId("all-remarks").replaceChildren(...overview.remarks.map(one => element("li", safe(one.text, 600))));
     GroupView.showFoot(overview.source);

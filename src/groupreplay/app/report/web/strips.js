@@ -46,13 +46,14 @@ const Strips = (() => {
   }
 
   // What began in many groups at once, as an item of a list.
-  function incident({ severity, incident: { text, until_ms, first, command, runbook } }) {
+  function incident({ severity, incident: { text, since_ms, until_ms, first, command, runbook } }, zone) {
     const item = Elements.element("li"), tone = severity.toLowerCase(), step = Elements.element("div", null, { class: "quiet" });
     item.append(Elements.element("span", null, { class: `tone ${tone}`, role: "img", "aria-label": severity }));
     if (until_ms === null) item.append(Elements.element("span", "still going", { class: `badge ${tone}` }), " ");
     step.append(Elements.element("strong", "Do first: "), Format.safe(first, 600), " ", Elements.element("code", Format.safe(command, 300)));
     if (Elements.isLink(runbook)) step.append(" ", Elements.element("a", "Runbook", { href: runbook, rel: "noreferrer" }));
-    item.append(Format.safe(text, 600), step);
+    const time = Elements.element("div", `${until_ms === null ? `since ${Format.day(since_ms, zone)} ${Format.clock(since_ms, zone)}` : `${Format.rangeText(since_ms, until_ms, zone)} (${Format.lasted(until_ms - since_ms)})`} ${Format.zoneName(since_ms, zone)}`, { class: "quiet" });
+    item.append(Format.safe(text, 600), time, step);
     return item;
   }
 

@@ -17,7 +17,7 @@ from groupreplay.app.serve.history.group_queries import COMPLETED, severity_name
 from groupreplay.app.serve.history.rows import shown_event, unpacked
 from groupreplay.state.events.incident_events import Incident, IncidentOpened, IncidentResolved
 from groupreplay.streaming.contract.messages import MessageDecoder
-from groupreplay.timeline.incidents import SevereIncident, last_forms
+from groupreplay.timeline.incident_forms import SevereIncident, last_forms, lasting
 
 #: Bytes of events in one answer; at least one event is always sent.
 _MOST_BYTES: Final = 4 << 20
@@ -74,16 +74,16 @@ def events(db: sqlite3.Connection, query: EventsQuery) -> answers.Events:
 
 
 def incidents(db: sqlite3.Connection, since_ms: int, until_ms: int) -> list[SevereIncident]:
-    """Each incident that was reported in a time, in the last of its forms; the worst first."""
+    """Each incident that lasted at some time between two times, as it was reported last; the worst first."""
     names = (IncidentOpened.NAME, IncidentResolved.NAME)
     rows = db.execute(
-        "SELECT body FROM events WHERE name IN (?, ?) AND time_ms >= ? AND time_ms < ? "
+        "SELECT body FROM events WHERE name IN (?, ?) AND time_ms < ? "
         "ORDER BY time_ms DESC, position DESC LIMIT ?",
-        (*names, since_ms, until_ms, _MOST_INCIDENT_EVENTS),
+        (*names, until_ms, _MOST_INCIDENT_EVENTS),
     ).fetchall()
     events = filter(None, (_incident(unpacked(body)) for (body,) in reversed(rows)))
     incidents = (SevereIncident(severity=event.severitytext, incident=event.data) for event in events)
-    return last_forms(incidents)[:_MOST_INCIDENTS]
+    return lasting(last_forms(incidents), since_ms, until_ms)[:_MOST_INCIDENTS]
 
 
 def events_of_group(

@@ -41,7 +41,7 @@
     next = found.next;
     byId("when").textContent = rangeText(found.since_ms, found.until_ms, state.zone);
     byId("across").classList.toggle("hidden", !found.incidents.length);
-    byId("incidents").replaceChildren(...found.incidents.map(Strips.incident));
+    byId("incidents").replaceChildren(...found.incidents.map(one => Strips.incident(one, state.zone)));
     keyed(byId("episodes"), found.episodes, one => `${one.label} ${one.name} ${one.since_ms}`, row);
     byId("episodes").closest("table").classList.toggle("hidden", !found.episodes.length);
     byId("episodes-count").textContent = found.episodes.length ? `${offset() + 1} to ${offset() + found.episodes.length} of ${found.matching}` : "";
