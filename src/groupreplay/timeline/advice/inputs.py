@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, Final
 
 from groupreplay.codecs.kafka_terms import GroupType
@@ -311,5 +312,5 @@ def _held_ms(given_up: Sequence[_GivenUp], least_ms: int, most_ms: int | None) -
 
 def states_named(history: AdviceInput, state: str) -> list[tuple[StateSpan, int | None]]:
     """The times in which the group was in a state, each with its end; None: it still is."""
-    ends: list[int | None] = [*(span.since_ms for span in history.states[1:]), None]
-    return [(span, end) for span, end in zip(history.states, ends, strict=True) if span.state == state]
+    ends = (span.since_ms for span in history.states[1:])
+    return [(span, end) for span, end in zip_longest(history.states, ends) if span.state == state]
