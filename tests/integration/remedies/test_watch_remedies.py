@@ -149,7 +149,7 @@ def test_a_page_that_asks_again(
 
     def asked() -> bool:
         try:
-            (offset,) = logs.read(group, now_ms()).offsets()
+            (offset,) = (logs.read(group, now_ms()).described() or {})["offsets"]
         except LogUnreadError as error:
             refusals.append(str(error))
             return False
