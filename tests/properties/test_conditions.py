@@ -61,17 +61,17 @@ def at_once(records: list[Raw], probes: list[Probe], context: Context) -> tuple[
 def in_pieces(
     records: list[Raw], probes: list[Probe], context: Context, times: list[int], recorded: bool = False
 ) -> tuple[list[Event], dict[str, Any]]:
-    """Cut at these moments, each batch known to be complete, and written down between them."""
+    """Cut at these moments, each batch known to be complete; between them there is what a driver keeps."""
     end = records[-1].at + AFTER_MS
-    blob, events = Group(GROUP, context).snapshot(), []
+    group, events = Group(GROUP, context), list[Event]()
     for low, high in pairwise([-1, *times, end]):
-        group = Group.from_snapshot(GROUP, context, blob)
         seen = observed([raw for raw in records if low < raw.at <= high])
         fresh = [one for one in probes if low < one.taken_ms <= high]
         given_ = Observations(items=seen.items, seen_to=seen.seen_to, probes=fresh)
         events += group.apply(given_, high, high if recorded else None)
-        blob = group.snapshot()
-    return events, Group.from_snapshot(GROUP, context, blob).describe()
+        group.take_document()
+        group = Group(GROUP, context) if group.gone else Group.from_snapshot(GROUP, context, group.snapshot())
+    return events, group.describe()
 
 
 def moments(data: st.DataObject, records: list[Raw]) -> list[int]:

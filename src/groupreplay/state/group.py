@@ -83,7 +83,8 @@ class Group:
     @property
     def gone(self) -> bool:
         """Whether the group does not exist and nothing of it must be kept."""
-        return not self._snapshot.document_digest and self._snapshot.is_over(len(self._offsets))
+        kept = self._snapshot.document_digest, self._snapshot.probes.waiting
+        return self._snapshot.is_over(len(self._offsets)) and not any(kept)
 
     def apply(self, observations: Observations, now_ms: int, recorded_ms: int | None = None) -> list[Event]:
         """Apply observations in log order, each after the work that was due before it, then the work due by ``now_ms``.

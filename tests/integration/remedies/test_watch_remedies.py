@@ -117,7 +117,7 @@ def test_a_watch_that_falls_behind(
             is_slow.set()
             for group in sorted(groups):
                 commit_once(server, group)
-            wait_until(is_behind, SECONDS)
+            wait_until(lambda: is_behind() and any(follower.report.lag().values()), SECONDS)
             is_slow.clear()
             wait_until(lambda: warnings, SECONDS)
         (count,) = read_remedy("streaming.watch.follower: … records to go;", warnings[0])

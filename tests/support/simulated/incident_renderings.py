@@ -13,7 +13,7 @@ import msgspec
 
 from groupreplay.app.inspection.explain import incident_lines
 from groupreplay.app.inspection.incidents import IncidentLog
-from groupreplay.app.report.timelines import AllStrips, all_strips, groups_overview
+from groupreplay.app.report.overview import AllStrips, all_strips, groups_overview
 from groupreplay.app.serve.history.episode_queries import EpisodesQuery, episodes
 from groupreplay.app.text.event_text import line_of
 from groupreplay.app.text.webhook_formats import FORMATS

@@ -155,10 +155,9 @@ class GroupSnapshot(msgspec.Struct, array_like=True):
     own_settings: dict[str, int] | None = None
 
     def is_over(self, partitions: int) -> bool:
-        """Whether the group does not exist, and nothing of it must be kept; it has offsets of ``partitions``."""
+        """Whether the group does not exist, and nothing that was read of it must be kept; it has so many offsets."""
         kept = (
             self.log.pending,
-            self.probes.waiting,
             self.group.in_progress,
             self.losses.lost,
             self.losses.changes,
@@ -179,9 +178,10 @@ def write(snapshot: GroupSnapshot) -> bytes:
 
 
 def after(ended: GroupSnapshot) -> GroupSnapshot:
-    """What is known after a group that is over: its place in the log, and which document was written."""
+    """What is known after a group that is over: its place in the log, what is still to be read, and its document."""
     position = LogPosition(era=ended.log.era, last_offset=ended.log.last_offset)
-    return GroupSnapshot(position, document_digest=ended.document_digest)
+    waiting = ProbeQueue(waiting=ended.probes.waiting)
+    return GroupSnapshot(position, waiting, document_digest=ended.document_digest)
 
 
 def begun_anew(era: str) -> bytes:

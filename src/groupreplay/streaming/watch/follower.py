@@ -176,14 +176,15 @@ class Follower:
         )
 
     def _say_when_behind(self) -> None:
-        """Once for each time that it falls behind."""
+        """Once for each time that it falls behind; a poll that took long while nothing was written is no such time."""
         is_caught_up = self.report.phase(self.clock.now_ms()) == "caught_up"
-        if self._was_caught_up and not is_caught_up:
+        left = sum(self.report.lag().values())
+        if self._was_caught_up and not is_caught_up and left:
             log.warning(
                 "more is written than is read: %d records to go; `groupreplay run` reads on several cores and machines",
-                sum(self.report.lag().values()),
+                left,
             )
-        self._was_caught_up = is_caught_up
+        self._was_caught_up = is_caught_up or (self._was_caught_up and not left)
 
     def _publish(self, topic: str, key: bytes, value: bytes) -> None:
         """What ``run`` would write to its topics stays here."""
