@@ -220,5 +220,5 @@ def _locked(path: Path) -> IO[bytes]:
 
 
 def _unusable(path: Path, why: str) -> GroupReplayError:
-    fix = "give another --history-file, in a folder that exists and is writable, one for each process"
+    fix = "give another --history-file (watch: --state), in a folder that exists and is writable, one for each process"
     return unusable(f"the history cannot be used, {why}", path, fix)
