@@ -60,7 +60,6 @@ def test_a_query_of_the_events_that_is_killed_many_times(tmp_path: Path, table_f
 
 
 @pytest.mark.long
-@pytest.mark.line
 @pytest.mark.timeout(3_600)
 @pytest.mark.parametrize("table_format", [DELTA, ICEBERG])
 def test_a_query_of_the_log_that_is_killed(tmp_path: Path, table_format: TableFormat) -> None:
