@@ -78,8 +78,8 @@ def test_processes_that_worked_until_they_were_fenced() -> None:
     "silent_ms",
     [
         (RESTART_MS, 1_900, 4_990),  # a process may have been started again in each of these times
-        (100, 1_900, 8_000),  # one had been silent for longer than it is when it works
-        (100, 1_900),  # two takeovers are no habit
+        (RESTART_MS - 1, 1_900, 8_000),  # one had been silent for longer than it is when it works
+        (RESTART_MS - 1, 1_900),  # two takeovers are no habit
         (20, 30, 40),  # a client that is closed and made anew within one process
     ],
 )
