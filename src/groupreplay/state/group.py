@@ -328,7 +328,7 @@ class Group:
             times.append(planned.closes_ms)
         next_ms = min((at_ms for at_ms in times if at_ms is not None), default=None)
         conditions.next_evaluation_ms = None if next_ms is None else max(next_ms, now_ms + 1)
-        if not detections and names.isdisjoint([key.kind for key in conditions.active]):
+        if not detections and not conditions.active:
             return []
         tracker = self._tracker(now_ms)
         if not is_open:

@@ -7,14 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-from groupreplay.state.conditions.detection import (
-    QUIET,
-    Dependency,
-    Detection,
-    Evaluation,
-    GroupDetector,
-    GroupView,
-)
+from groupreplay.state.conditions.detection import Dependency, Detection, Evaluation, GroupDetector, GroupView
 from groupreplay.state.conditions.registry import GROUP_DETECTORS, with_thresholds
 from groupreplay.state.conditions.tracker import MOST_CONDITIONS
 from groupreplay.state.policy.rules import Rules
@@ -146,12 +139,8 @@ class Agenda:
         detections: list[Detection] = []
         names: set[str] = set()
         for detector in detectors:
-            # Not its property ``name``, which is a call: this is the innermost loop of a storm.
-            name, evaluation = detector.CONDITION.NAME, detector.evaluate(view)
+            name, evaluation = detector.name, detector.evaluate(view)
             names.add(name)
-            if evaluation is QUIET:
-                self._next_ms.pop(name, None)
-                continue
             detections += evaluation.detections
             self._note_time(name, evaluation, view.now_ms)
         return detections, names

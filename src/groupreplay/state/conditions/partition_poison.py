@@ -97,9 +97,8 @@ class PartitionPoisonDetector(GroupDetector):
         if number is None or view.group.simple or not len(view.offsets) or not has_members(view.group):
             return QUIET
         moved = view.offsets.moved
-        generations = moved["generation"]
-        old = (generations >= 0) & (number - generations >= self.generations)
-        if not np.count_nonzero(old):
+        old = (moved["generation"] >= 0) & (number - moved["generation"] >= self.generations)
+        if not old.any():
             return QUIET
         due_ms = moved["since_ms"] + self.least_ms
         rest = old & (due_ms > view.now_ms)

@@ -119,20 +119,20 @@ def _members(group: GroupState) -> int:
 
 def _forget(history: SlotHistory, until_ms: int) -> None:
     history.marks = [mark for mark in history.marks if mark.at_ms > until_ms][-_MOST_MARKS:]
-    minute = until_ms // _MINUTE_MS
-    if min(history.unsettled, default=minute + 1) <= minute:
-        history.unsettled = {at: count for at, count in history.unsettled.items() if at > minute}
+    history.unsettled = {
+        minute: count for minute, count in history.unsettled.items() if minute > until_ms // _MINUTE_MS
+    }
     for name, slot in list(history.slots.items()):
         # Most slots have none of these, and a storm has many slots.
-        if slot.returned_ms or slot.dropped_ms or slot.takeovers:
+        if slot.returned_ms:
             slot.returned_ms = _newer(slot.returned_ms, until_ms)
+        if slot.dropped_ms:
             slot.dropped_ms = _newer(slot.dropped_ms, until_ms)
+        if slot.takeovers:
             recent = tuple(takeover for takeover in slot.takeovers if takeover.at_ms > until_ms)
             slot.takeovers = recent[-MOST_TIMES:]
-            recurs = slot.returned_ms or slot.dropped_ms or slot.takeovers
-        else:
-            recurs = None
-        if not (recurs or slot.idle_rounds or (slot.left_ms is not None and slot.left_ms > until_ms)):
+        away = slot.left_ms is not None and slot.left_ms > until_ms
+        if not (away or slot.returned_ms or slot.dropped_ms or slot.takeovers or slot.idle_rounds):
             del history.slots[name]
     for name in list(history.slots)[: max(0, len(history.slots) - _MOST_SLOTS)]:
         # The oldest first: a slot moves to the end when something happens to it.

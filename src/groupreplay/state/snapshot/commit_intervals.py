@@ -163,7 +163,7 @@ class UsualGaps:
 def usual(rhythm: npt.NDArray[np.void], share: float = 0.95) -> Usual | None:
     """The usual gap: ``gap_ms`` is an upper edge of this share of the gaps. None without gaps."""
     # A few small numbers: quicker without arrays.
-    counts = np.add.reduce(rhythm["gaps"], axis=0).tolist()
+    counts = rhythm["gaps"].sum(axis=0).tolist()
     total = sum(counts)
     if not total:
         return None

@@ -156,6 +156,8 @@ class GroupSnapshot(msgspec.Struct, array_like=True):
 
     def is_over(self, partitions: int) -> bool:
         """Whether the group does not exist, and nothing that was read of it must be kept; it has so many offsets."""
+        if partitions or self.group.phase is not Phase.DEAD:
+            return False
         kept = (
             self.log.pending,
             self.group.in_progress,
@@ -165,7 +167,7 @@ class GroupSnapshot(msgspec.Struct, array_like=True):
             self.losses.unclear,
             self.conditions.active,
         )
-        return self.group.phase is Phase.DEAD and not partitions and not any(kept)
+        return not any(kept)
 
 
 #: A field that is added to any struct of the snapshot raises ``reader``, unless an earlier release may lose it.

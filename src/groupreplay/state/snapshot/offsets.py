@@ -90,9 +90,8 @@ class Offsets:
     topic_ids: dict[int, bytes] = field(default_factory=dict)
     moved: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, MOVED))
     rhythm: npt.NDArray[np.void] = field(default_factory=commit_intervals.nothing)
-    #: Caches, because every call needs them several times; None when the rows have changed since.
+    #: A cache, because every call needs it several times; None when the rows have changed since.
     _oldest_ms: int | None = field(default=None, init=False, repr=False, compare=False)
-    _newest_ms: int | None = field(default=None, init=False, repr=False, compare=False)
     #: Of the rows, in their order; None when rows were added or removed since.
     _row_keys: npt.NDArray[np.int64] | None = field(default=None, init=False, repr=False, compare=False)
     _usual: commit_intervals.UsualGaps = field(
@@ -111,7 +110,7 @@ class Offsets:
         ``Applied.steps``: every change of an offset whose record lies before that place in the log is one.
         """
         recreated = self._recreated(run)
-        self._oldest_ms = self._newest_ms = None
+        self._oldest_ms = None
         places = self._topic_places(run)
         keys = _keys(places[run.rows["topic"]], run.rows["partition"])
         order = keys.argsort()
@@ -128,9 +127,9 @@ class Offsets:
         steps, dated_back = np.zeros(0, STEPS), False
         if steps_from is not None:
             steps = self._steps(run, at[newer], order[newer], steps_from)
-        if np.count_nonzero(newer):
+        if newer.any():
             committed_ms = run.rows["commit_timestamp_ms"][order[newer]]
-            dated_back = bool(np.count_nonzero(committed_ms < self.rows["commit_timestamp_ms"][at[newer]]))
+            dated_back = bool((committed_ms < self.rows["commit_timestamp_ms"][at[newer]]).any())
             fallen, old_offsets = self._move_on(run, at[newer], order[newer], number)
         missing = ~found
         new_rows: list[int] = order[missing].tolist()
@@ -258,7 +257,7 @@ class Offsets:
 
     def set_back(self, at_ms: int) -> None:
         """Cut every time after this moment to it: the clock that wrote it is back."""
-        self._oldest_ms = self._newest_ms = None
+        self._oldest_ms = None
         for times_ms in (self.rows["commit_timestamp_ms"], self.moved["since_ms"]):
             np.minimum(times_ms, at_ms, out=times_ms)
         self.rhythm = commit_intervals.ended_by(self.rhythm, at_ms)
@@ -268,7 +267,7 @@ class Offsets:
         keys = self._known_keys(removed)
         if not keys:
             return
-        self._oldest_ms = self._newest_ms = None
+        self._oldest_ms = None
         keep = ~np.isin(self._keys(), np.array(keys, np.int64))
         self._row_keys = None
         self.rows, self.moved = self.rows[keep], self.moved[keep]
@@ -281,13 +280,11 @@ class Offsets:
     def last_commit_ms(self, owned: Iterable[tuple[str, int]]) -> int | None:
         """Time of the newest commit of these topic partitions; None when there is none."""
         times = self.rows["commit_timestamp_ms"][self.places(owned)]
-        return int(np.maximum.reduce(times)) if len(times) else None
+        return int(times.max()) if len(times) else None
 
     def newest_commit_ms(self) -> int | None:
         """Time of the newest commit; None without any."""
-        if self._newest_ms is None and len(self.rows):
-            self._newest_ms = int(np.maximum.reduce(self.rows["commit_timestamp_ms"]))
-        return self._newest_ms
+        return int(np.maximum.reduce(self.rows["commit_timestamp_ms"])) if len(self.rows) else None
 
     def usual_gap_ms(self) -> int | None:
         """95 % of the times between two commits of a partition are shorter; None without any."""
