@@ -73,14 +73,14 @@ def advice_of(read: ReadGroups, label: str) -> Advice:
     advised.sort(key=lambda each: (-sum(found.order_ms for found in each.findings), each.group_id))
     since_ms, before_ms = read.query.since_ms, read.before_ms
     if since_ms is None:
-        since_ms = min((each.since_ms for each in advised), default=read.end_ms)
-    reaches_back = before_ms is not None and _first_ms(read.inputs, read.end_ms) <= before_ms
+        since_ms = min((each.since_ms for each in advised), default=read.replay.end_ms)
+    reaches_back = before_ms is not None and _first_ms(read.inputs, read.replay.end_ms) <= before_ms
     trend_ms = before_ms if reaches_back else None
     return Advice(
         groups=advised,
         sums=deployment_sums(deployed, label, since_ms, trend_ms),
         since_ms=since_ms,
-        until_ms=read.end_ms,
+        until_ms=read.replay.end_ms,
         trend_ms=trend_ms,
         is_compared=before_ms is not None,
         assumed=assumed,

@@ -66,7 +66,7 @@ def all_strips(
             tally.add(body)
         elif row.output is Output.STATES:
             documents[row.key] = body
-    ends_ms = replay.latest_ms + 1 if until_ms is None else until_ms
+    ends_ms = replay.end_ms
     begins_ms = min(tally.first_ms or ends_ms - 1, ends_ms - 1) if since_ms is None else since_ms
     for document in filter(None, documents.values()):
         _see(tally, document)

@@ -88,15 +88,10 @@ class ReadGroups:
     context: Context
 
     @property
-    def end_ms(self) -> int:
-        """The end of the time that was asked for, or of the log."""
-        return self.replay.latest_ms + 1 if self.query.until_ms is None else self.query.until_ms
-
-    @property
     def before_ms(self) -> int | None:
         """The begin of the time of the same length before the one that was asked for; None: all that is known was."""
         since_ms = self.query.since_ms
-        return None if since_ms is None else since_ms - (self.end_ms - since_ms)
+        return None if since_ms is None else since_ms - (self.replay.end_ms - since_ms)
 
     def history(self, given: TimelineInput) -> AdviceInput:
         """What the advice on a group is made from."""
@@ -128,8 +123,7 @@ def read_groups(rows: Rows, context: Context, query: TimelineQuery) -> ReadGroup
     """Reads the chosen groups; the context must enable member events. Records after ``until_ms`` are not read."""
     loads = CommitLoads(query.until_ms)
     inputs, replay = timeline_inputs(replace(rows, batches=loads.reading(rows.batches)), context, query)
-    end_ms = replay.latest_ms + 1 if query.until_ms is None else query.until_ms
-    uses = GroupUses.of(replay, loads, end_ms)
+    uses = GroupUses.of(replay, loads, replay.end_ms)
     return ReadGroups(inputs=inputs, uses=uses, replay=replay, query=query, context=context)
 
 

@@ -47,6 +47,11 @@ class Replay(Live):
         super().__init__(context, groups, until_ms=until_ms, otherwise_ms=now_ms or 0)
         self.latest_ms = now_ms or 0
 
+    @property
+    def end_ms(self) -> int:
+        """The end of the time that was asked for, or of the log."""
+        return self.latest_ms + 1 if self._until_ms is None else self._until_ms
+
     def feed(self, rows: Rows) -> Iterator[OutputRow]:
         """All messages that the job would write for these rows. The end of the rows is the end of the log."""
         yield from self.take(rows)

@@ -142,7 +142,9 @@ def _explanations(
         GroupReplayError: the log cannot be read.
     """
     from groupreplay.app.inspection.explain import explanation
-    from groupreplay.app.report.timelines import TimelineQuery, group_timelines, timeline_source
+    from groupreplay.app.report.timelines import TimelineQuery, timeline_inputs, timeline_source
+    from groupreplay.app.text.event_text import text_of
+    from groupreplay.timeline.group_timeline import timeline_document
 
     until_ms = times.until_ms
     source = timeline_source(settings.log.source(), [], since_ms=times.since_ms, until_ms=until_ms)
@@ -155,7 +157,8 @@ def _explanations(
             until_ms=_last_ms(settings, times),
             end_ms=rows.complete_until(until_ms),
         )
-        documents, replay = group_timelines(rows, context, query)
+        inputs, replay = timeline_inputs(rows, context, query)
+    documents = [timeline_document(given, text_of) for given in inputs]
     described: dict[str | None, Any] = {group.group_id: group.describe() for group in replay.groups()}
     warn_of_history(replay, rows, ((each.group_type, each.basis.assumed) for each in documents))
     retention_ms = context.assumed_retention_ms
