@@ -206,9 +206,10 @@ def known_targets(
 
     Before Kafka 4.4 a static member that takes the place of another has none yet, and its target is written twice.
     """
-    if update.replaces is None or not settings.since_4_4:
+    old = None if update.replaces is None else group.targets.get(update.replaces.member_id)
+    if old is None or not settings.since_4_4:
         return group.targets
-    return {**group.targets, update.after.member_id: group.target_of(update.after)}
+    return {**group.targets, update.after.member_id: old}
 
 
 def changes_assignor(group: ConsumerGroup, update: records.MemberUpdate, settings: Settings) -> bool:
