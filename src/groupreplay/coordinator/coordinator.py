@@ -278,7 +278,9 @@ class Coordinator(CoordinatorState):
         refused = [commit for commit in request.commits if len(commit.metadata.encode()) > most]
         fits = [commit for commit in request.commits if commit not in refused] if refused else request.commits
         version = self.settings.written_version(OffsetCommitValue)
-        records = self.offsets.commit(self.group_id, request, fits, now_ms, self.topics, version)
+        records = self.offsets.commit(
+            self.group_id, request, fits, now_ms, self.topics, version, since_4_4=self.settings.since_4_4
+        )
         self.journal.write(now_ms, *records, producer_id=request.producer_id)
         return Answer(
             refused=tuple(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, MemberPhase
 from groupreplay.coordinator.classic.rebalance import Rebalance, check_protocol
 from groupreplay.coordinator.consumer.consumer_group import ClassicPart, ConsumerGroup, ConsumerMember
-from groupreplay.coordinator.consumer.membership import find_member
+from groupreplay.coordinator.consumer.membership import check_size, find_member
 from groupreplay.coordinator.consumer.protocol import ConsumerHandler
 from groupreplay.coordinator.consumer.records import MemberUpdate
 from groupreplay.coordinator.coordinator_state import CoordinatorState
@@ -54,8 +54,7 @@ class MixedHandler:
         self.coordinator.trace.branch("classicGroupJoinToConsumerGroup")
         if settings.migration_policy == "disabled":
             raise Refused(Error.INCONSISTENT_GROUP_PROTOCOL)
-        if len(group.members) >= settings.consumer_max_size and request.member_id not in group.members:
-            raise Refused(Error.GROUP_MAX_SIZE_REACHED)
+        check_size(group, settings, request.member_id, request.instance_id)
         if not group.supports(request.protocol_type, request.protocols):
             raise Refused(Error.INCONSISTENT_GROUP_PROTOCOL)
         member_id = request.member_id or self._new_id()

@@ -90,6 +90,8 @@ class CommittedOffsets:
         now_ms: int,
         topics: Topics,
         version: int,
+        *,
+        since_4_4: bool = False,
     ) -> list[Record]:
         """Store offsets and return their records; offsets of a transaction are pending until its end.
 
@@ -98,7 +100,7 @@ class CommittedOffsets:
         """
         records: list[Record] = []
         for commit in commits:
-            topic = None if request.producer_id is not None else topics.get(commit.topic)
+            topic = topics.get(commit.topic) if request.producer_id is None or since_4_4 else None
             value = _value(
                 commit, request.retention_ms, now_ms, ZERO_UUID if topic is None else topic.topic_id, version
             )

@@ -98,6 +98,7 @@ class Settings:
     tombstone for a group that never had a generation. The ``consumer_*`` settings apply to consumer groups.
     ``consumer_assignors``: the first one is for members that do not choose. ``migration_policy``: one of
     ``MIGRATION_POLICIES``. ``inter_broker_protocol_version``: the older coordinator writes records by it.
+    ``since_4_4``: the newer coordinator as of Kafka 4.4 instead of 4.3.
     """
 
     initial_rebalance_delay_ms: int = 3_000
@@ -115,6 +116,7 @@ class Settings:
     consumer_regex_refresh_interval_ms: int = 600_000
     migration_policy: str = "bidirectional"
     scala: bool = False
+    since_4_4: bool = False
     inter_broker_protocol_version: str = PROTOCOL_VERSIONS[-1]
 
     def written_version(self, message: type[Value]) -> int:

@@ -8,9 +8,18 @@ from dataclasses import replace
 
 import pytest
 
+from groupreplay.codecs import ZERO_UUID, OffsetCommitValue
+from groupreplay.codecs.consumer import ConsumerGroupTargetAssignmentMetadataValue
 from groupreplay.codecs.kafka_terms import ConsumerPhase
 from groupreplay.coordinator.consumer.consumer_group import ConsumerGroup
-from groupreplay.coordinator.requests import ClassicHeartbeat, Commit, Error, OffsetCommit, Settings
+from groupreplay.coordinator.requests import (
+    ClassicHeartbeat,
+    Commit,
+    EndTransaction,
+    Error,
+    OffsetCommit,
+    Settings,
+)
 from support.model.consumer_clients import TOPIC_IDS, ConsumerClients
 
 T = TOPIC_IDS["t"]
@@ -143,3 +152,65 @@ def test_a_consumer_group_that_is_gone_is_not_found_again() -> None:
     clients.clean_up()
     clients.take(clients.coordinator.move(clients.now))
     assert clients.coordinator.group is None
+
+
+BOTH = pytest.mark.parametrize("since_4_4", [False, True])
+
+
+def target_records(clients: ConsumerClients) -> list[tuple[int, int]]:
+    """Epoch and time of each assignment in the log."""
+    return [
+        (raw.value.assignment_epoch, raw.value.assignment_timestamp_ms)
+        for raw in clients.log
+        if isinstance(raw.value, ConsumerGroupTargetAssignmentMetadataValue)
+    ]
+
+
+@BOTH
+def test_a_group_that_becomes_empty(since_4_4: bool) -> None:
+    """Since Kafka 4.4 the epoch of its assignment follows its own, without a time."""
+    clients = alone(Settings(since_4_4=since_4_4))
+    before = target_records(clients)
+    clients.depart("a")
+    assert target_records(clients) == [*before, (3, 0)] if since_4_4 else before
+    assert (clients.consumers.epoch, clients.consumers.target_epoch) == (3, 3 if since_4_4 else 2)
+
+
+@BOTH
+def test_a_group_that_prefers_another_assignor(since_4_4: bool) -> None:
+    """Since Kafka 4.4 this alone raises the group epoch."""
+    clients = alone(Settings(since_4_4=since_4_4))
+    clients.beat("a", assignor="range")
+    assert clients.consumers.epoch == (3 if since_4_4 else 2)
+
+
+@BOTH
+def test_a_static_member_that_returns_to_a_full_group(since_4_4: bool) -> None:
+    """Since Kafka 4.4 it is not refused, although its member id is new."""
+    clients = ConsumerClients(Settings(consumer_max_size=1, since_4_4=since_4_4))
+    clients.enter("a", instance_id="i")
+    clients.away("a")
+    returned = clients.enter("b", instance_id="i")
+    assert returned.error is (Error.NONE if since_4_4 else Error.GROUP_MAX_SIZE_REACHED)
+
+
+@BOTH
+def test_a_static_member_that_returns(since_4_4: bool) -> None:
+    """Its target is written with it; since Kafka 4.4 not once more with a new epoch that leaves it as it was."""
+    clients = ConsumerClients(Settings(since_4_4=since_4_4, consumer_assignment_interval_ms=0))
+    clients.enter("a", instance_id="i")
+    clients.away("a")
+    before = len(clients.log)
+    clients.enter("b", "t", "none", instance_id="i")
+    written = [record for record in clients.written(before) if record == (7, "b", True)]
+    assert len(written) == (1 if since_4_4 else 2)
+
+
+@BOTH
+def test_a_commit_in_a_transaction(since_4_4: bool) -> None:
+    """Since Kafka 4.4 its record has the id of the topic (KIP-1319)."""
+    clients = alone(Settings(since_4_4=since_4_4))
+    clients.ask(replace(committing("a", 2), producer_id=1))
+    clients.ask(EndTransaction(producer_id=1, committed=True))
+    commits = [raw.value for raw in clients.log if isinstance(raw.value, OffsetCommitValue)]
+    assert [commit.topic_id for commit in commits] == [T if since_4_4 else ZERO_UUID]

@@ -106,7 +106,7 @@ def coordinator() -> Iterator[KafkaCoordinator]:
 
 @pytest.fixture(scope="module")
 def newer_coordinator() -> Iterator[KafkaCoordinator]:
-    """That of Kafka 4.4: the model has its classic groups, and of KIP-848 groups those of 4.3."""
+    """That of Kafka 4.4, which the model is with ``since_4_4``."""
     with kafka_coordinator("4.4.0") as running:
         yield running
 
@@ -142,21 +142,23 @@ def test_random_scripts(kind: str, make: Callable[..., RandomScript], coordinato
 
 
 @MAKERS
+@pytest.mark.parametrize("kind", KINDS)
 def test_random_scripts_of_the_newer_coordinator(
-    make: Callable[..., RandomScript], newer_coordinator: KafkaCoordinator
+    kind: str, make: Callable[..., RandomScript], newer_coordinator: KafkaCoordinator
 ) -> None:
-    """Classic groups of 4.4 do what those of 4.3 do."""
-    check(newer_coordinator, "classic", FEW, make=make)
+    """The same of Kafka 4.4."""
+    check(newer_coordinator, kind, FEW, make=make)
 
 
 @MAKERS
 @pytest.mark.long
 @pytest.mark.timeout(3_600)
+@pytest.mark.parametrize("kind", KINDS)
 def test_many_random_scripts_of_the_newer_coordinator(
-    make: Callable[..., RandomScript], newer_coordinator: KafkaCoordinator
+    kind: str, make: Callable[..., RandomScript], newer_coordinator: KafkaCoordinator
 ) -> None:
-    """Hundreds of other seeds."""
-    check(newer_coordinator, "classic", MANY, make=make)
+    """More than two thousand other seeds of Kafka 4.4."""
+    check(newer_coordinator, kind, MANY, make=make)
 
 
 @MAKERS

@@ -26,8 +26,11 @@ def test_everything_is_pinned() -> None:
 def test_nothing_is_overlooked() -> None:
     """Every ``uses``, ``image`` and ``FROM`` of these files is among the references."""
     named = {str(one) for one in references()}
-    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text("utf-8"))
-    used = [step["uses"] for job in workflow["jobs"].values() for step in job["steps"] if "uses" in step]
+    workflows = [
+        yaml.safe_load(file.read_text("utf-8")) for file in (ROOT / ".github" / "workflows").glob("*.yml")
+    ]
+    jobs = [job for workflow in workflows for job in workflow["jobs"].values()]
+    used = [step["uses"] for job in jobs for step in job["steps"] if "uses" in step]
     pinned = {f"{one.name}@{one.pin}" for one in references() if one.is_action}
     assert set(used) == pinned
     compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text("utf-8"))

@@ -567,6 +567,7 @@ public class KafkaShard {
     private void commitInTransaction(int number, JsonNode json) throws Exception {
         long producer = json.get("producer_id").longValue();
         TxnOffsetCommitRequestData data = Requests.commitInTransaction(group, json);
+        /* ids of topics */
         run(shard.commitTransactionalOffset(Requests.context(ApiKeys.TXN_OFFSET_COMMIT), data), producer);
         answer(number, "OffsetCommit").put("error", "NONE");
     }

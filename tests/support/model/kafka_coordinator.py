@@ -29,6 +29,14 @@ _SINCE_4_4: Final[Mapping[str, str]] = {
     "join(group, json), one.answer": "join(group, json), one.answer, false",
     # TxnOffsetCommit in the last version with names of topics (KIP-1319), as the clients up to 4.3 send it.
     "context(ApiKeys.TXN_OFFSET_COMMIT)": 'context(ApiKeys.TXN_OFFSET_COMMIT, 5, "client", "10.0.0.1")',
+    # The broker looks up the topic's id before it asks the coordinator (``KafkaApis``).
+    "/* ids of topics */": (
+        "for (Iterator all = data.topics().iterator(); all.hasNext();) {\n"
+        "TxnOffsetCommitRequestData.TxnOffsetCommitRequestTopic one =\n"
+        "(TxnOffsetCommitRequestData.TxnOffsetCommitRequestTopic) all.next();\n"
+        "if (topics.containsKey(one.name())) one.setTopicId((Uuid) topics.get(one.name()));\n"
+        "}"
+    ),
     'setGenerationId(json.get("generation").intValue())\n            .setTopics(': (
         'setGenerationIdOrMemberEpoch(json.get("generation").intValue())\n            .setTopics('
     ),

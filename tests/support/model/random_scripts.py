@@ -359,6 +359,7 @@ def make_script(
         if kind == "mixed"
         else "disabled",
         scala=scala,
+        since_4_4=kafka.release >= "4.4",
     )
     topics = numbers.choice((("t",), ("u", "t"), ("v", "u", "t")))
     there = {name: _with_racks(numbers, topic) for name, topic in _TOPICS.items() if name != _LATE}

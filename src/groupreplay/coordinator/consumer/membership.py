@@ -14,10 +14,18 @@ from groupreplay.codecs.consumer import (
 )
 from groupreplay.codecs.kafka_terms import MemberPhase, java_hash
 from groupreplay.coordinator.consumer import records
+from groupreplay.coordinator.consumer.assignors import Target
 from groupreplay.coordinator.consumer.consumer_group import AWAY, ConsumerGroup, ConsumerMember
 from groupreplay.coordinator.consumer.subscriptions import ResolvedRegex
 from groupreplay.coordinator.java_maps import HashOrder, TimelineMap, buckets_for
-from groupreplay.coordinator.requests import ConsumerGroupHeartbeat, Error, Record, Refused, TopicIdPartition
+from groupreplay.coordinator.requests import (
+    ConsumerGroupHeartbeat,
+    Error,
+    Record,
+    Refused,
+    Settings,
+    TopicIdPartition,
+)
 
 
 def validate_heartbeat(request: ConsumerGroupHeartbeat, group_id: str, assignors: Sequence[str]) -> None:
@@ -31,6 +39,14 @@ def validate_heartbeat(request: ConsumerGroupHeartbeat, group_id: str, assignors
         raise Refused(Error.INVALID_REQUEST)
     if request.assignor is not None and request.assignor not in assignors:
         raise Refused(Error.UNSUPPORTED_ASSIGNOR)
+
+
+def check_size(group: ConsumerGroup, settings: Settings, member_id: str, instance_id: str | None) -> None:
+    """Raises ``Refused`` for a new member of a full group; since Kafka 4.4 not for the return of a static one."""
+    known = member_id in group.members
+    known |= settings.since_4_4 and group.static_member(instance_id) is not None
+    if len(group.members) >= settings.consumer_max_size and not known:
+        raise Refused(Error.GROUP_MAX_SIZE_REACHED)
 
 
 def validate_epoch(member: ConsumerMember, request: ConsumerGroupHeartbeat) -> None:
@@ -141,12 +157,38 @@ def find_member(
     return back, holder
 
 
-def members_with(group: ConsumerGroup, update: records.MemberUpdate) -> dict[str, ConsumerMember]:
+def settle_empty(group: ConsumerGroup) -> Record:
+    """The record with which the target epoch of a group without members follows the group epoch (KAFKA-20442).
+
+    So the group is not Assigning. Without a time, the next member gets its assignment at once.
+    """
+    group.target_epoch, group.target_timestamp_ms = group.epoch, 0
+    return records.target_assignment_metadata(group.group_id, group.epoch, 0)
+
+
+def members_after(group: ConsumerGroup, update: records.MemberUpdate) -> list[ConsumerMember]:
+    """The group's members after the update, in the group's order and the changed one last."""
+    gone = update.after.member_id if update.replaces is None else update.replaces.member_id
+    kept = (member for name, member in group.members.items() if name not in (gone, update.after.member_id))
+    return [*kept, update.after]
+
+
+def members_with(
+    group: ConsumerGroup, update: records.MemberUpdate, settings: Settings
+) -> dict[str, ConsumerMember]:
     """The group's members after the update, in the order in which an assignor goes through them.
 
-    That is the order of a ``HashMap`` that is filled from the group's own table (``TargetAssignmentBuilder``).
+    That is the order of a ``HashMap`` that is filled from the group's own table (``TargetAssignmentBuilder``). Since
+    Kafka 4.4 a member that is replaced does not come into it (``UpdatedMembersAndTargetAssignmentView``).
     """
     after, old = update.after, update.replaces
+    if settings.since_4_4:
+        gone = None if old is None or old.member_id == after.member_id else old.member_id
+        filled = [*(name for name in group.members if name != gone), after.member_id]
+        return {
+            name: after if name == after.member_id else group.members[name]
+            for name in HashOrder(java_hash, filled)
+        }
     order = HashOrder(java_hash, group.members)
     changed = [after.member_id] if old is None else [after.member_id, old.member_id]
     for name in HashOrder(java_hash, changed):
@@ -155,6 +197,28 @@ def members_with(group: ConsumerGroup, update: records.MemberUpdate) -> dict[str
         else:
             order.discard(name)
     return {name: after if name == after.member_id else group.members[name] for name in order}
+
+
+def known_targets(
+    group: ConsumerGroup, update: records.MemberUpdate, settings: Settings
+) -> Mapping[str, Target]:
+    """The targets that a new one is compared with: only one that differs is written.
+
+    Before Kafka 4.4 a static member that takes the place of another has none yet, and its target is written twice.
+    """
+    old = None if update.replaces is None else group.targets.get(update.replaces.member_id)
+    if old is None or not settings.since_4_4:
+        return group.targets
+    return {**group.targets, update.after.member_id: old}
+
+
+def changes_assignor(group: ConsumerGroup, update: records.MemberUpdate, settings: Settings) -> bool:
+    """Whether the update changes the assignor, which raises the group epoch since Kafka 4.4 (KAFKA-20434)."""
+    if not settings.since_4_4:
+        return False
+    first = settings.consumer_assignors[0]
+    chosen, _ = choose_assignor(group, update, first)
+    return chosen != max(group.assignors, key=lambda name: group.assignors[name], default=first)
 
 
 def choose_assignor(

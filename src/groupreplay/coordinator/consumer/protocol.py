@@ -1,7 +1,7 @@
 """The consumer protocol (KIP-848): the ConsumerGroupHeartbeat request, and the timeouts of members.
 
-Makes the decisions of Kafka's ``GroupMetadataManager`` (4.3.1) and writes its records in its order. `mixed` handles
-members of the classic protocol in a consumer group.
+Makes the decisions of Kafka's ``GroupMetadataManager`` (4.3.1, and 4.4.0 with ``Settings.since_4_4``) and writes its
+records in its order. `mixed` handles members of the classic protocol in a consumer group.
 """
 
 from __future__ import annotations
@@ -25,13 +25,19 @@ from groupreplay.coordinator.consumer.consumer_group import (
 from groupreplay.coordinator.consumer.membership import (
     Reconciliation,
     apply_records,
+    changes_assignor,
+    check_size,
     choose_assignor,
     find_member,
+    known_targets,
+    members_after,
     members_with,
+    settle_empty,
     store_member,
     validate_epoch,
 )
 from groupreplay.coordinator.consumer.records import (
+    ASSIGNOR,
     REGEX,
     SUBSCRIBED,
     TOPICS,
@@ -75,9 +81,7 @@ class ConsumerHandler:
         joins = request.member_epoch == 0
         written: list[Record] = []
         group = self._group(written, now_ms, joins=joins)
-        full = len(group.members) >= self.coordinator.settings.consumer_max_size
-        if full and request.member_id not in group.members:
-            raise Refused(Error.GROUP_MAX_SIZE_REACHED)
+        check_size(group, self.coordinator.settings, request.member_id, request.instance_id)
         update = self._update(group, request, written)
         self.coordinator.group, self.coordinator.forgotten = group, None
         member = self.apply(group, update, request.owned, written, now_ms)
@@ -176,8 +180,11 @@ class ConsumerHandler:
         if update.after != update.before:
             written.append(records.member_metadata(group.group_id, update.after))
         changed = update.names_changed or update.regex.changes_topics(group)
+        reason = SUBSCRIBED
         if update.after.classic is not None:
             changed = update.subscription_changed
+        elif not changed and changes_assignor(group, update, self.coordinator.settings):
+            changed, reason = True, ASSIGNOR
         dropped = update.before.topic_regex if update.regex.drops(group) else None
         if dropped is not None:
             written.append(records.regular_expression(group.group_id, dropped, None))
@@ -185,9 +192,9 @@ class ConsumerHandler:
         refreshed = changed or group.has_expired(topics)
         if refreshed:
             resolved = [regex for expression, regex in group.regexes.items() if expression != dropped]
-            digest = metadata_hash(_members_after(group, update), topics, resolved)
+            digest = metadata_hash(members_after(group, update), topics, resolved)
             if changed or digest != group.metadata_hash:
-                self._raise_epoch(group, digest, SUBSCRIBED if changed else TOPICS, written)
+                self._raise_epoch(group, digest, reason if changed else TOPICS, written)
             group.is_refreshed = True
         return refreshed
 
@@ -216,15 +223,16 @@ class ConsumerHandler:
         if now_ms < next_ms:
             trace_assignment(self.coordinator.trace, group, chosen, None, next_ms)
             return group.target_of(update.after)
-        members = members_with(group, update)
+        members = members_with(group, update, self.coordinator.settings)
         alike = group.is_homogeneous(group.members.values()) if group.alike is None else group.alike
         if refreshed:
             dropped = update.before.topic_regex if update.regex.drops(group) else ""
             alike = group.is_homogeneous(members.values(), dropped)
         targets = group.assign(members, self.coordinator.topics, chosen[0], homogeneous=alike)
         trace_assignment(self.coordinator.trace, group, chosen, targets, None)
+        known = known_targets(group, update, self.coordinator.settings)
         for name, partitions in targets.items():
-            if group.targets.get(name) != partitions:
+            if known.get(name) != partitions:
                 written.append(records.target_assignment(group.group_id, name, partitions))
         group.targets = targets
         group.target_epoch, group.target_timestamp_ms = group.epoch, now_ms
@@ -379,14 +387,10 @@ class ConsumerHandler:
         digest = group.subscribed_hash(self.coordinator.topics)
         removed = "a member was removed" if len(members) == 1 else f"{len(members)} members were removed"
         self._raise_epoch(group, digest, removed, written)
+        if group.is_empty and settings.since_4_4:
+            written.append(settle_empty(group))
         group.note_topics(self.coordinator.topics)
         self.finish(group, written, now_ms)
-
-
-def _members_after(group: ConsumerGroup, update: MemberUpdate) -> list[ConsumerMember]:
-    gone = update.after.member_id if update.replaces is None else update.replaces.member_id
-    kept = (member for name, member in group.members.items() if name not in (gone, update.after.member_id))
-    return [*kept, update.after]
 
 
 def _timer(kind: str, member_id: str) -> tuple[str, str, str]:

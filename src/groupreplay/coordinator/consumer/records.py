@@ -37,6 +37,7 @@ from groupreplay.coordinator.trace_entries import AssignmentEntry, EpochEntry, R
 _JOINED: Final = "joins the consumer group using the %s protocol"
 _REJOINED: Final = "its instance id has joined again using the %s protocol"
 SUBSCRIBED: Final = "a member's subscription has changed"
+ASSIGNOR: Final = "the assignor that most members prefer has changed"
 REGEX: Final = "the topics of a regular expression have changed"
 TOPICS: Final = "the subscribed topics have changed"
 #: Kafka's names of a member's states (``MemberState``).
