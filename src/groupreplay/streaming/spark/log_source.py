@@ -1,8 +1,8 @@
 """The offsets topic as a Python data source of Spark 4.2 and later, in place of Spark's Kafka connector.
 
 The connector finds the partitions of an internal topic only by ``KafkaConsumer.poll(long)``, which kafka-clients 4 does
-not have. This source uses Spark's public interface alone. Its offsets have the connector's form: a checkpoint goes on with
-either of them.
+not have. This source uses Spark's public interface alone. Its offsets have the connector's form, so that a checkpoint
+goes on with either of them.
 """
 # ruff: noqa: N802 (the names are Spark's)
 
