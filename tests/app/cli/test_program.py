@@ -40,6 +40,18 @@ def test_help_loads_nothing_heavy() -> None:
     assert done.stdout.splitlines() == [f"{' '.join(words)} [] 0 True" for words in asked]
 
 
+def test_pandas_is_not_loaded(tmp_path: Path) -> None:
+    """A command without Spark leaves pandas alone, which Arrow would load for its first array."""
+    code = (
+        "import atexit, sys\nfrom groupreplay.__main__ import main\n"
+        "atexit.register(lambda: print(*(name in sys.modules for name in ('pyarrow', 'pandas')), flush=True))\n"
+        "main()"
+    )
+    words = ["simulate", "--groups", "1", "--seconds", "10", "-o", str(tmp_path / "capture.parquet")]
+    done = subprocess.run([sys.executable, "-c", code, *words], check=True, capture_output=True, text=True)
+    assert done.stdout == "True False\n"
+
+
 def test_version() -> None:
     """The version is the package's own."""
     assert invoke("--version").stdout == f"groupreplay, version {__version__}\n"

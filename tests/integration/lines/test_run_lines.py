@@ -16,6 +16,11 @@ from support.histories.builders import Raw, commit, generation, member
 from support.job.jobs import RunningJob, interleaved, last_batch, running_job, topic_names, write_log
 from support.ordeals.comparison import differences, settled
 
+try:
+    from pyspark.sql.datasource import DataSourceStreamReader
+except ImportError:  # Spark 3.5
+    DataSourceStreamReader = object  # type: ignore[assignment, misc]
+
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.line, pytest.mark.long]
 PARTITIONS = 2
 GROUPS = 20
@@ -26,13 +31,31 @@ FAST = (
     if has_known_internals(pyspark.__version__)
     else STOCK
 )
+#: The log without Spark's connector.
+SOURCE = ("--python-source",)
+HAS_SOURCES = pytest.mark.skipif(
+    not hasattr(DataSourceStreamReader, "getDefaultReadLimit"),
+    reason="data sources that bound a batch: Spark 4.2",
+)
 
 
 @pytest.mark.parametrize(
-    ("flags", "daemon"), [((), FAST), (("--plain-spark",), STOCK)], ids=["fast", "plain"]
+    ("flags", "later", "daemon"),
+    [
+        ((), (), FAST),
+        (("--plain-spark",), ("--plain-spark",), STOCK),
+        pytest.param((), SOURCE, FAST, marks=HAS_SOURCES),
+        pytest.param(SOURCE, (), FAST, marks=HAS_SOURCES),
+    ],
+    ids=["fast", "plain", "to Python's source", "back to the connector"],
 )
-def test_a_killed_job_goes_on(tmp_path: Path, flags: tuple[str, ...], daemon: str) -> None:
-    """The events of a replay, each once, and a status with the batches; the workers come from the expected daemon."""
+def test_a_killed_job_goes_on(
+    tmp_path: Path, flags: tuple[str, ...], later: tuple[str, ...], daemon: str
+) -> None:
+    """The events of a replay, each once, and a status with the batches; the workers come from the expected daemon.
+
+    Whatever read the log before the kill, the job goes on with the source of its present flags.
+    """
     with EmbeddedBroker(offsets_partitions=PARTITIONS) as broker:
         server, checkpoint = broker.bootstrap_servers, tmp_path / "checkpoint"
         with running_job(server, checkpoint, topic_names("lines"), "--member-events", *flags) as job:
@@ -42,6 +65,7 @@ def test_a_killed_job_goes_on(tmp_path: Path, flags: tuple[str, ...], daemon: st
             job.wait_until(lambda: len(job.events()) > 0)
             job.kill()
             write_log(server, interleaved(second_halves(), PARTITIONS, begin_ms + 1_000), PARTITIONS)
+            job.flags = later
             job.restart()
             said, expected = settled(job)
             assert differences(said, expected) == []

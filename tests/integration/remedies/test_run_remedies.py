@@ -26,7 +26,7 @@ from groupreplay.streaming.spark.checkpoint_files import DRIVER_FILE
 from groupreplay.streaming.spark.event_frame import event_frame
 from groupreplay.streaming.spark.faults import failure_text, known_fault
 from groupreplay.streaming.spark.query import TopicPlan, read_options
-from groupreplay.streaming.spark.session import SESSION_CONF
+from groupreplay.streaming.spark.session import OLD_OFFSETS
 from support.job.captures import invoke
 from support.job.jobs import read_events, topic_flags, topic_names
 from support.job.own_process import run_here
@@ -250,17 +250,19 @@ def test_a_disk_that_is_full(stored: Stored, tmp_path: Path) -> None:
 
 
 def test_a_setting_of_the_connector(stored: Stored, tmp_path: Path) -> None:
-    """With the other way to fetch offsets the connector reads nothing; with the named one it does."""
-    spark, name = small_session(), next(name for name in SESSION_CONF if "OffsetFetching" in name)
-    spark.conf.set(name, "false")
+    """With the other way to fetch offsets the connector reads nothing.
+
+    With the named one it does, and so does the source that needs no connector, on the same checkpoint.
+    """
+    checkpoint, spark = tmp_path / "checkpoint", small_session()
+    spark.conf.set(OLD_OFFSETS, "false")
     try:
-        (option, _) = read_remedy(
-            "streaming.spark.preflight: keep …=true", stored.refused(tmp_path / "checkpoint")
-        )
+        told = stored.refused(checkpoint)
     finally:
-        spark.conf.set(name, "true")
-    assert option == name
-    stored.runs(tmp_path / "checkpoint")
+        spark.conf.set(OLD_OFFSETS, "true")
+    read_remedy(f"streaming.spark.preflight: keep {OLD_OFFSETS}=true", told)
+    stored.runs(checkpoint)
+    assert run_here(stored.server, checkpoint, stored.topics, once=True, python_source=True) == ExitCode.OK
 
 
 KAFKA = "topic string, partition int, offset bigint, timestamp timestamp, key binary, value binary"

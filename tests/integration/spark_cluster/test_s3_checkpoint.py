@@ -59,7 +59,7 @@ class S3Job(RunningJob):
         conf = {"spark.jars": jars, **self._s3.conf(), **self._conf}
         command = [sys.executable, "-m", "groupreplay", "run", "--bootstrap-server", self.server]
         command += ["--checkpoint", self._s3.location("checkpoint"), "--master", "local[2,4]"]
-        command += ["--shuffle-partitions", "2", "--trigger", "1", *topic_flags(self.topics), *self._flags]
+        command += ["--shuffle-partitions", "2", "--trigger", "1", *topic_flags(self.topics), *self.flags]
         command += [word for name, value in conf.items() for word in ("--spark-conf", f"{name}={value}")]
         return GuardedProcess(command, self.log)
 

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 #: The line whose connector cannot report a batch that its query has not planned (SPARK-55271).
 UNREPORTED = "4.1"
+CONSUMER = "org.apache.kafka.clients.consumer.Consumer"
 KAFKA = "org.apache.kafka.common.errors"
 
 
@@ -122,6 +123,12 @@ def test_a_state_in_use_is_not_damaged() -> None:
         (f"{KAFKA}.SaslAuthenticationException: no", "the broker refused", None, ExitCode.CONNECTION),
         (f"{KAFKA}.InvalidTimestampException: no", "the clock of this machine", None, ExitCode.CONNECTION),
         ("Some data may have been lost because", "a part of the log was deleted", None, ExitCode.DATA),
+        (
+            f"java.lang.NoSuchMethodError: '{CONSUMER}Records {CONSUMER}.poll(long)'",
+            "clients without the call",
+            None,
+            ExitCode.USAGE,
+        ),
         ("storage.SnapshotError: version 9", "another release", "/checkpoint", ExitCode.DATA),
         ("[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error", "is damaged", "/checkpoint", ExitCode.DATA),
         (

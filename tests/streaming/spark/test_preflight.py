@@ -18,14 +18,13 @@ from groupreplay.streaming.kafka import clients
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.spark import preflight
 from groupreplay.streaming.spark.query import TopicPlan, planned_partitions
+from groupreplay.streaming.spark.session import OLD_OFFSETS
 from support.histories.raw_records import commit
 from support.job.jobs import write_log
 from support.job.spark_sessions import small_session
 
 if TYPE_CHECKING:
     from groupreplay.streaming.local.broker import EmbeddedBroker
-
-FLAG = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 
 
 @pytest.mark.broker
@@ -42,14 +41,14 @@ def test_the_connector_must_find_the_internal_topic(
     spark = small_session()
     preflight.check_plan(spark, connection, plan)
     assert planned_partitions(spark, plan) > 0
-    spark.conf.set(FLAG, "false")
+    spark.conf.set(OLD_OFFSETS, "false")
     try:
         with pytest.raises(GroupReplayError, match="plans to read no partition") as caught:
             preflight.check_plan(spark, connection, plan)
     finally:
-        spark.conf.set(FLAG, "true")
+        spark.conf.set(OLD_OFFSETS, "true")
     assert caught.value.exit_code == ExitCode.USAGE
-    assert FLAG in (caught.value.fix or "")
+    assert OLD_OFFSETS in (caught.value.fix or "")
 
 
 def test_an_unreachable_cluster_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,7 +97,7 @@ class RunningJob(JobTopics):
 
     def __init__(self, server: str, checkpoint: Path, topics: TopicNames, *flags: str) -> None:
         super().__init__(server, topics)
-        self.checkpoint, self._flags = checkpoint, flags
+        self.checkpoint, self.flags = checkpoint, flags
         self.log = checkpoint.with_suffix(".log")
         self.process = self._start()
 
@@ -105,7 +105,7 @@ class RunningJob(JobTopics):
         command = [sys.executable, "-m", "groupreplay", "run"]
         command += ["--bootstrap-server", self.server, "--checkpoint", str(self.checkpoint)]
         command += ["--master", "local[2,4]", "--shuffle-partitions", "2", "--trigger", "1"]
-        return GuardedProcess([*command, *topic_flags(self.topics), *self._flags], self.log)
+        return GuardedProcess([*command, *topic_flags(self.topics), *self.flags], self.log)
 
     def require_running(self) -> None:
         """Raises AssertionError with the end of its log when the job has ended."""

@@ -61,6 +61,8 @@ _REMEDIES: Final = (
             r"|org\.apache\.kafka\.clients\.consumer\.RetriableCommitFailedException"
             r"|java\.net\.(?:Connect|UnknownHost|NoRouteToHost|SocketTimeout|Socket)Exception"
             r"|No resolvable bootstrap urls"
+            # Our own source of the log, and librdkafka below it.
+            r"|groupreplay\.streaming\.base\.errors\.UnreachableError"
             # A task that reads a partition which has lost its leader since the batch was planned.
             r"|Cannot fetch record for offset \d+ in \d+ milliseconds"
         ),
@@ -109,6 +111,12 @@ _PARTITION: Final = re.compile(r"stage failure: Task (\d+) in stage ")
 _CONCURRENT: Final = re.compile(r"CONCURRENT_STREAM_LOG_UPDATE|Multiple streaming (?:jobs|queries)")
 
 _FAULTS: Final = (
+    _Fault(
+        re.compile(r"NoSuchMethodError: [^\n]*\bconsumer\.(?:Kafka)?Consumer\.poll\(long\)"),
+        "Spark's Kafka connector has clients without the call by which it finds the partitions of an internal topic",
+        "start the job with --python-source, which reads the offsets topic without the connector",
+        ExitCode.USAGE,
+    ),
     _Fault(
         re.compile(r"(?:Topic|Cluster|Group|TransactionalId)AuthorizationException"),
         "not authorised",

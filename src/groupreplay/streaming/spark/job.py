@@ -117,6 +117,15 @@ def _require_unlocked(settings: RunSettings, stop: StopRequest) -> None:
         stop.wait(0.2)
 
 
+def _log_plan(settings: RunSettings, partitions: int) -> TopicPlan:
+    return TopicPlan(
+        cluster=settings.source,
+        topic=OFFSETS_TOPIC,
+        partitions=partitions,
+        by_connector=not settings.python_source,
+    )
+
+
 def _has_run(settings: RunSettings, session: Callable[[], SparkSession]) -> bool:
     """Whether a query has run on the checkpoint; asks without a broker, and for a local folder without Spark."""
     folder = local_folder(settings.checkpoint, settings.spark_conf)
@@ -143,8 +152,7 @@ def _try(
     with ExitStack() as stack:
         stack.enter_context(closing(job_topic))
         spark = session()
-        log = TopicPlan(cluster=settings.source, topic=OFFSETS_TOPIC, partitions=topic.partitions)
-        preflight.check_plan(spark, source, log)
+        preflight.check_plan(spark, source, _log_plan(settings, topic.partitions))
         preflight.check_line(spark)
         checkpoint = Checkpoint(spark, settings.checkpoint)
         if checkpoint.is_plain:
@@ -232,7 +240,7 @@ class _Process:
             spark=self.spark,
             settings=settings,
             location=store.location,
-            log=TopicPlan(cluster=settings.source, topic=OFFSETS_TOPIC, partitions=partitions),
+            log=_log_plan(settings, partitions),
             probes=TopicPlan(cluster=settings.sink_cluster, topic=probes, partitions=self.partitions[probes]),
             batches=self.progress,
         )

@@ -17,8 +17,8 @@ from groupreplay.streaming.spark.checkpoint_files import has_run, in_folder, unw
 from groupreplay.streaming.spark.faults import Remedy, failure_text, headline, known_fault, remedy
 from groupreplay.streaming.spark.operator import STATE_SCHEMA, caught_up_ms
 from groupreplay.streaming.spark.query import TopicPlan, planned_partitions
-from groupreplay.streaming.spark.session import SESSION_CONF, jvm_runs_already
-from groupreplay.streaming.spark.session_checks import need_pyspark
+from groupreplay.streaming.spark.session import OLD_OFFSETS, jvm_runs_already
+from groupreplay.streaming.spark.session_checks import need_pyspark, need_python_sources
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,17 +47,20 @@ def offsets_topic(connection: Connection) -> TopicIdentity:
 
 
 def check_plan(spark: SparkSession, connection: Connection, plan: TopicPlan) -> None:
-    """Checks that Spark's connector finds the records of the topic.
+    """Checks that the source of the plan finds the records of the topic.
 
     Raises:
-        GroupReplayError: the topic holds records that the connector would never read; or the connector fails.
+        GroupReplayError: the topic holds records that the connector would never read; or the connector fails; or this
+            Spark has no interface for a source of ours.
     """
-    if _partitions_with_data(connection, plan.partitions) and not _planned(spark, plan):
-        option = next(name for name in SESSION_CONF if "OffsetFetching" in name)
+    if not plan.by_connector:
+        need_python_sources(spark)
+    elif _partitions_with_data(connection, plan.partitions) and not _planned(spark, plan):
         raise GroupReplayError(
             "Spark's Kafka connector plans to read no partition of a topic that holds records",
             where=plan.topic,
-            fix=f"keep {option}=true, which this internal topic needs; this is Spark {spark.version}",
+            fix=f"keep {OLD_OFFSETS}=true, which this internal topic needs, or read it with --python-source "
+            f"(Spark 4.2 or later); this is Spark {spark.version}",
             exit_code=ExitCode.USAGE,
         )
 

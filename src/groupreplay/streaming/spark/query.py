@@ -48,11 +48,15 @@ _PROBES_PER_TRIGGER: Final = 500_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopicPlan:
-    """A topic of which all partitions are read; ``partitions`` is their number."""
+    """A topic of which all partitions are read; ``partitions`` is their number.
+
+    ``by_connector``: by Spark's Kafka connector; else by ``LogSource``, which reads the offsets topic only.
+    """
 
     cluster: Cluster
     topic: str
     partitions: int
+    by_connector: bool = True
 
 
 def connection_options(cluster: Cluster, *, shaded: bool = False) -> dict[str, str]:
@@ -85,19 +89,37 @@ def read_options(plan: TopicPlan, *, shaded: bool = False) -> dict[str, str]:
     }
 
 
-def log_records(spark: SparkSession, plan: TopicPlan, max_offsets_per_trigger: int) -> DataFrame:
-    """The records of the offsets topic, in the columns that ``pack`` reads."""
+def log_records(
+    spark: SparkSession, plan: TopicPlan, max_offsets_per_trigger: int, read_tasks: int
+) -> DataFrame:
+    """The records of the offsets topic, in the columns that ``pack`` reads; in ``read_tasks`` tasks."""
     from pyspark.sql import functions as sql
 
-    return _stream(
-        spark,
-        {
-            **read_options(plan, shaded=has_shaded_clients(spark)),
-            "maxOffsetsPerTrigger": str(max_offsets_per_trigger),
-            # Records deleted before they were read make the state wrong.
-            "failOnDataLoss": "true",
-        },
-    ).select("partition", "offset", sql.unix_millis("timestamp").alias("timestamp_ms"), "key", "value")
+    if not plan.by_connector:
+        from groupreplay.streaming.spark.log_source import PLAN, LogPlan, LogSource
+
+        spark.dataSource.register(LogSource)
+        log_plan = LogPlan(
+            cluster=plan.cluster,
+            partitions=plan.partitions,
+            max_offsets=max_offsets_per_trigger,
+            tasks=read_tasks,
+        )
+        return spark.readStream.format(LogSource.name()).option(PLAN, log_plan.to_option()).load()
+    # Fifty tasks would start Python fifty times; so each task packs several partitions in turn.
+    return (
+        _stream(
+            spark,
+            {
+                **read_options(plan, shaded=has_shaded_clients(spark)),
+                "maxOffsetsPerTrigger": str(max_offsets_per_trigger),
+                # Records deleted before they were read make the state wrong.
+                "failOnDataLoss": "true",
+            },
+        )
+        .select("partition", "offset", sql.unix_millis("timestamp").alias("timestamp_ms"), "key", "value")
+        .coalesce(read_tasks)
+    )
 
 
 def probe_records(spark: SparkSession, plan: TopicPlan) -> DataFrame:
@@ -221,9 +243,7 @@ def output_rows(
     from pyspark.sql.streaming.state import GroupStateTimeout
 
     return (
-        log_records(spark, log, max_offsets_per_trigger)
-        # Fifty tasks would start Python fifty times; here each task packs several partitions in turn.
-        .coalesce(read_tasks)
+        log_records(spark, log, max_offsets_per_trigger, read_tasks)
         .mapInArrow(partial(pack_log, clock_correction_ms=job.context.clock_correction_ms), COUNTED_SCHEMA)
         .observe(OBSERVED_READ, *record_sums())
         .drop(RECORD_COUNTS)

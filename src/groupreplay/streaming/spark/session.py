@@ -44,10 +44,12 @@ log = logging.getLogger(__name__)
 
 _STATE: Final = "spark.sql.streaming.stateStore"
 
+#: The connector's way to find partitions without which it leaves out internal topics.
+OLD_OFFSETS: Final = "spark.sql.streaming.kafka.useDeprecatedOffsetFetching"
 #: Settings that can be changed on an existing session.
 SESSION_CONF: Final[Mapping[str, str]] = {
     # The default reader of offsets skips internal topics: zero rows, and no error.
-    "spark.sql.streaming.kafka.useDeprecatedOffsetFetching": "true",
+    OLD_OFFSETS: "true",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
     # Records of a megabyte are legal: without this limit a batch of them could outgrow an Arrow buffer.
@@ -142,7 +144,7 @@ def spark_session(settings: RunSettings) -> SparkSession:
     spark = _submitted(settings) if jvm_runs_already() else _own(settings, release)
     need_classic(spark)
     need_same_release(spark, release)
-    for name, value in {**SESSION_CONF, **_partitions_conf(settings)}.items():
+    for name, value in {**SESSION_CONF, **_asked_conf(settings)}.items():
         if name not in settings.spark_conf:
             spark.conf.set(name, value)
     spark.sparkContext.setLogLevel(settings.log_level)
@@ -187,8 +189,9 @@ def submitted_conf() -> dict[str, str]:
     return conf
 
 
-def _partitions_conf(settings: RunSettings) -> dict[str, str]:
-    return {"spark.sql.shuffle.partitions": str(settings.shuffle_partitions)}
+def _asked_conf(settings: RunSettings) -> dict[str, str]:
+    partitions = {"spark.sql.shuffle.partitions": str(settings.shuffle_partitions)}
+    return {**partitions, OLD_OFFSETS: "false"} if settings.python_source else partitions
 
 
 def jvm_runs_already() -> bool:
@@ -222,7 +225,7 @@ def _own(settings: RunSettings, release: str) -> SparkSession:
         **(_LOOPBACK_CONF if master.startswith("local") else {}),
         **(_local_conf(release, settings) if is_local(master) else {}),
         **SESSION_CONF,
-        **_partitions_conf(settings),
+        **_asked_conf(settings),
         "spark.jars": jars,
         "spark.driver.extraJavaOptions": f'{_log_options()} "-Djava.io.tmpdir={folder}"',
         **settings.spark_conf,

@@ -110,6 +110,27 @@ def need_classic(spark: SparkSession) -> None:
         )
 
 
+def need_python_sources(spark: SparkSession) -> None:
+    """Refuses a Spark without Python data sources that bound a batch (Spark 4.2).
+
+    Raises:
+        GroupReplayError: it has none.
+    """
+    try:
+        from pyspark.sql.datasource import DataSourceStreamReader
+    except ImportError:
+        is_there = False
+    else:
+        is_there = hasattr(DataSourceStreamReader, "getDefaultReadLimit")
+    if not is_there:
+        raise GroupReplayError(
+            f"Spark {spark.version} has no Python data sources that bound a batch",
+            where="--python-source",
+            fix="leave it out: the Kafka connector of this Spark reads the offsets topic; Spark 4.2 or later has them",
+            exit_code=ExitCode.USAGE,
+        )
+
+
 def need_no_connect() -> None:
     """The same before a session is made, which would look for a server.
 

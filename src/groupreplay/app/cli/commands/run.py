@@ -96,6 +96,10 @@ def _settings(source: ClusterFlags, sink: ClusterFlags, **values: Any) -> RunSet
     plain_spark=switch(
         "Use Spark's public interface only, which costs more time; for a release whose inner parts have changed."
     ),
+    python_source=switch(
+        "Read the log without Spark's Kafka connector, which costs more time; for a connector that leaves internal "
+        "topics out. Needs Spark 4.2 or later."
+    ),
 )
 def run_command(settings: RunSettings) -> int:
     """Run the job until it is stopped: SIGTERM and Ctrl-C end it within three seconds.

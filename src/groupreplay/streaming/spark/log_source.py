@@ -1,0 +1,181 @@
+"""The offsets topic as a Python data source of Spark 4.2 and later, in place of Spark's Kafka connector.
+
+The connector finds the partitions of an internal topic only by ``KafkaConsumer.poll(long)``, which kafka-clients 4 does
+not have. This source uses Spark's public interface alone. Its offsets have the connector's form, so that a checkpoint
+goes on with either of them.
+"""
+# ruff: noqa: N802 (the names are Spark's)
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
+
+from groupreplay.state.policy.context import OFFSETS_TOPIC
+from groupreplay.streaming.config.settings import Cluster
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql.types import StructType
+
+    from groupreplay.streaming.kafka.clients import Connection
+
+SCHEMA: Final = "partition int, offset bigint, timestamp_ms bigint, key binary, value binary"
+_COLUMNS: Final = ("partition", "offset", "timestamp", "key", "value")
+_NAMES: Final = ("partition", "offset", "timestamp_ms", "key", "value")
+#: The source's one option. Spark hides values of options whose names contain "secret": the login is in it.
+PLAN: Final = "secretPlan"
+
+Offsets = Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogPlan:
+    """What the source reads: all partitions of the log, in ``tasks`` tasks, ``max_offsets`` a batch."""
+
+    cluster: Cluster
+    partitions: int
+    max_offsets: int
+    tasks: int
+
+    def to_option(self) -> str:
+        """As the option ``PLAN``."""
+        cluster = [self.cluster.bootstrap_servers, dict(self.cluster.properties)]
+        return json.dumps([cluster, self.partitions, self.max_offsets, self.tasks])
+
+    @classmethod
+    def from_option(cls, text: str) -> LogPlan:
+        """The plan in an option."""
+        (servers, properties), partitions, max_offsets, tasks = json.loads(text)
+        cluster = Cluster(bootstrap_servers=servers, properties=properties)
+        return cls(cluster=cluster, partitions=partitions, max_offsets=max_offsets, tasks=tasks)
+
+
+class LogSource(DataSource):
+    """The source; ``spark.dataSource.register(LogSource)`` makes it known."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The name of the format."""
+        return "groupreplay-log"
+
+    def schema(self) -> str:
+        """``SCHEMA``."""
+        return SCHEMA
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """The reader of a streaming query."""
+        return LogReader(LogPlan.from_option(self.options[PLAN]))
+
+
+class Spans(InputPartition):
+    """What one task reads: ``(partition, first offset, offset behind the last)`` for each of its partitions."""
+
+    def __init__(self, spans: Sequence[tuple[int, int, int]]) -> None:
+        super().__init__(list(spans))
+
+
+class LogReader(DataSourceStreamReader):
+    """Plans the batches on the driver, and reads committed records in the workers; joins no group.
+
+    Offsets are ``{"__consumer_offsets": {"0": 17, …}}``: the next one of each partition.
+    """
+
+    def __init__(self, plan: LogPlan) -> None:
+        self.plan = plan
+
+    @cached_property
+    def _connection(self) -> Connection:
+        from groupreplay.streaming.kafka.clients import Connection
+
+        return Connection(self.plan.cluster)
+
+    def initialOffset(self) -> dict[str, Any]:
+        """The begin of the log."""
+        return _as_json(self._connection.first_offsets(OFFSETS_TOPIC, self.plan.partitions))
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """The largest number of offsets of a batch."""
+        return ReadMaxRows(self.plan.max_offsets)
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
+        """The end of the next batch.
+
+        Raises:
+            ValueError: records that were not read yet are gone.
+        """
+        starts, ends = _offsets(start), self._ends()
+        _require_whole(starts, self._connection.first_offsets(OFFSETS_TOPIC, self.plan.partitions), ends)
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        return _as_json(ends if most is None else bounded(starts, ends, most))
+
+    def reportLatestOffset(self) -> dict[str, Any]:
+        """The end of the log, for the progress of the query."""
+        return _as_json(self._ends())
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """The tasks of a batch."""
+        starts = _offsets(start)
+        spans = [(number, starts.get(number, 0), at) for number, at in _offsets(end).items()]
+        return [
+            Spans(dealt) for dealt in deal([each for each in spans if each[1] < each[2]], self.plan.tasks)
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The records of a task, in the order of each partition."""
+        from groupreplay.streaming.contract.log import no_progress
+        from groupreplay.streaming.kafka.topic_reader import read_spans
+
+        for batch in read_spans(self._connection, OFFSETS_TOPIC, partition.value, no_progress):
+            yield batch.select(list(_COLUMNS)).rename_columns(list(_NAMES))
+
+    def _ends(self) -> dict[int, int]:
+        return self._connection.end_offsets(OFFSETS_TOPIC, self.plan.partitions)
+
+
+def bounded(starts: Offsets, ends: Offsets, most: int) -> dict[int, int]:
+    """The ends of a batch of about ``most`` offsets: each partition gives the same share of what it has left."""
+    left = {number: end - starts.get(number, 0) for number, end in ends.items()}
+    total = sum(left.values())
+    if total <= most:
+        return dict(ends)
+    # At least one offset of each, so that none is forgotten.
+    return {
+        number: end if left[number] <= 0 else end - left[number] + max(1, left[number] * most // total)
+        for number, end in ends.items()
+    }
+
+
+def deal(spans: Sequence[tuple[int, int, int]], tasks: int) -> list[list[tuple[int, int, int]]]:
+    """The spans in as many lists, or fewer, that have about the same number of offsets: the longest are dealt first."""
+    hands: list[list[tuple[int, int, int]]] = [[] for _ in range(min(tasks, len(spans)))]
+    sizes = [0] * len(hands)
+    for span in sorted(spans, key=lambda each: each[1] - each[2]):
+        smallest = sizes.index(min(sizes))
+        hands[smallest].append(span)
+        sizes[smallest] += span[2] - span[1]
+    return hands
+
+
+def _require_whole(starts: Offsets, firsts: Offsets, ends: Offsets) -> None:
+    for number, start in sorted(starts.items()):
+        if not firsts[number] <= start <= ends[number]:
+            # Spark passes on the text alone: ``faults`` has the sentence and the remedy.
+            raise ValueError(
+                f"the next record of {OFFSETS_TOPIC}-{number}, offset {start}, is not in the log "
+                f"({firsts[number]} to {ends[number]}): data may have been lost"
+            )
+
+
+def _as_json(offsets: Offsets) -> dict[str, Any]:
+    return {OFFSETS_TOPIC: {str(number): at for number, at in sorted(offsets.items())}}
+
+
+def _offsets(document: Mapping[str, Any]) -> dict[int, int]:
+    return {int(number): int(at) for number, at in document[OFFSETS_TOPIC].items()}

@@ -1,0 +1,125 @@
+"""The log without Spark's Kafka connector: the same rows in bounded batches, and what a lost record leads to."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("pyspark.sql.streaming.datasource", reason="data sources that bound a batch: Spark 4.2")
+
+from groupreplay.streaming.base.errors import ExitCode
+from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.spark.faults import known_fault
+from groupreplay.streaming.spark.log_source import LogPlan, LogReader, _require_whole, bounded, deal
+from groupreplay.streaming.spark.preflight import check_plan, offsets_topic
+from groupreplay.streaming.spark.query import TopicPlan, log_records
+from support.histories.raw_records import commit
+from support.job.jobs import last_batch, write_log
+from support.job.spark_sessions import small_session
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.local.broker import EmbeddedBroker
+
+OFFSETS = st.dictionaries(st.integers(0, 60), st.tuples(st.integers(0, 10**12), st.integers(0, 10**7)))
+SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 10**6), st.integers(1, 10**6)), max_size=60)
+
+
+@given(OFFSETS, st.integers(1, 10**7))
+def test_a_batch_is_bounded(log: dict[int, tuple[int, int]], most: int) -> None:
+    """No partition goes back or past its end, each goes on, and the sum is the bound but for one record of each."""
+    starts = {number: start for number, (start, _) in log.items()}
+    ends = {number: start + left for number, (start, left) in log.items()}
+    planned = bounded(starts, ends, most)
+    assert planned.keys() == ends.keys()
+    assert all(starts[number] <= at <= ends[number] for number, at in planned.items())
+    assert all(planned[number] > starts[number] for number in ends if ends[number] > starts[number])
+    assert sum(planned[number] - starts[number] for number in ends) <= most + len(ends)
+    if sum(left for _, left in log.values()) <= most:
+        assert planned == ends
+
+
+@given(SPANS, st.integers(1, 8))
+def test_spans_are_dealt_evenly(spans: list[tuple[int, int, int]], tasks: int) -> None:
+    """Every span is in one task, and no task has more than the smallest one and its own last span."""
+    spans = [(number, start, start + length) for number, start, length in spans]
+    hands = deal(spans, tasks)
+    assert Counter(span for hand in hands for span in hand) == Counter(spans)
+    assert len(hands) == min(tasks, len(spans))
+    sizes = [sum(end - start for _, start, end in hand) for hand in hands]
+    for hand, size in zip(hands, sizes, strict=True):
+        assert size - (hand[-1][2] - hand[-1][1]) <= min(sizes)
+
+
+@pytest.mark.parametrize("start", [4, 21])
+def test_lost_records_are_an_error(start: int) -> None:
+    """A next offset before the begin of the log, or behind its end, cannot be read: the job's state would be wrong."""
+    _require_whole({0: 5, 1: 20}, {0: 5, 1: 0}, {0: 5, 1: 20})
+    with pytest.raises(ValueError, match="offsets-0, offset") as caught:
+        _require_whole({0: start}, {0: 5}, {0: 20})
+    fault = known_fault(str(caught.value))
+    assert fault is not None
+    assert (fault.what.partition(":")[0], fault.exit_code) == (
+        "a part of the log was deleted before it was read",
+        ExitCode.DATA,
+    )
+
+
+def test_the_login_is_hidden() -> None:
+    """The plan comes back whole from its option, whose name is among those that Spark hides."""
+    cluster = Cluster(bootstrap_servers="h:1", properties={"sasl.jaas.config": "password"})
+    plan = LogPlan(cluster=cluster, partitions=50, max_offsets=7, tasks=2)
+    assert LogPlan.from_option(plan.to_option()) == plan
+    assert "password" not in repr(LogReader(plan).plan)
+
+
+@pytest.mark.broker
+@pytest.mark.spark
+def test_the_rows_of_the_connector(
+    broker: EmbeddedBroker, unique: Callable[[str], str], tmp_path: Path
+) -> None:
+    """Both read the same committed rows of every partition, this one in batches of 40 offsets.
+
+    Either checkpoint goes on with the other source, and then has the rows that came later.
+    """
+    cluster = Cluster(bootstrap_servers=broker.bootstrap_servers)
+    connection = Connection(cluster)
+    partitions = offsets_topic(connection).partitions
+    spark = small_session()
+
+    def rows(name: str, *, by_connector: bool) -> Counter[tuple[object, ...]]:
+        plan = TopicPlan(
+            cluster=cluster, topic="__consumer_offsets", partitions=partitions, by_connector=by_connector
+        )
+        check_plan(spark, connection, plan)
+        log = log_records(spark, plan, 40, read_tasks=2)
+        table = unique("rows").replace("-", "_")
+        query = (
+            log.writeStream.format("memory")
+            .queryName(table)
+            .option("checkpointLocation", str(tmp_path / name))
+            .outputMode("append")
+            .start()
+        )
+        try:
+            query.processAllAvailable()
+        finally:
+            query.stop()
+        return Counter(map(tuple, spark.table(table).collect()))
+
+    group = unique("g")
+    first = [(number % partitions, *commit(group, partition=number), 1_000 + number) for number in range(90)]
+    write_log(broker.bootstrap_servers, first, partitions)
+    before = rows("ours", by_connector=False)
+    assert before == rows("theirs", by_connector=True)
+    assert sum(before.values()) >= len(first)
+    assert last_batch(tmp_path / "ours") >= 2
+    later = [(0, *commit(group, partition=number), 2_000 + number) for number in range(5)]
+    write_log(broker.bootstrap_servers, later, partitions)
+    assert rows("ours", by_connector=True) == rows("theirs", by_connector=False)
