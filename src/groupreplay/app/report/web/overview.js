@@ -56,6 +56,8 @@ const Overview = (() => {
     if (sort) found.sort(sort);
     byId("strip-count").textContent = `${counted(found.length, "group")}; ${places.size} can be opened`;
     byId("strip-axis").replaceChildren(Strips.axis(overview.since_ms, overview.until_ms, zone));
+    // A column in which no group has anything says nothing.
+    byId("strips").closest("table").classList.toggle("unadvised", !overview.strips.some(strip => strip.advice));
     byId("strips").replaceChildren(...rows(found, !text && !sort));
     byId("incidents").replaceChildren(...overview.incidents.map(one => Strips.incident(one, zone)));
     Strips.deployments(byId("deployments"), overview.deployments);
