@@ -67,7 +67,7 @@ def printed(pdf: bytes) -> tuple[str, Sequence[Piece]]:
 
 @pytest.mark.parametrize("paper", PAPER)
 def test_the_board(site: LiveSite, browser: Browser, paper: dict[str, Any]) -> None:
-    """Each condition has a row, each group all columns, not only those of the page, each event its text; no controls."""
+    """Each condition has a row, each group all columns, on whatever page, each event its text; controls stay away."""
     with live_page(browser, site.url()) as page:
         shown(page).page.wait_for_selector("#conditions .fold", state="attached")
         page.page.wait_for_selector("#group-rows tr .strip", state="attached")
