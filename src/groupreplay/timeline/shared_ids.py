@@ -46,8 +46,9 @@ class _Takeover:
 def fenced_at_work(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
     """Processes of one instance id that each worked until another one took it.
 
-    Most had committed within the usual interval, and one so shortly before that it cannot have been started again. Where
-    all are that short, a client that is closed and made anew within its process looks the same: nothing is concluded.
+    Most had committed within the usual interval, and one so shortly before that it cannot have been started again.
+    Where all are that short, a client that is closed and made anew within its process looks the same: nothing is
+    concluded.
     """
     lanes = {member.instance_id: member for member in episode.members if member.instance_id is not None}
     if facts.group_type != "classic" or len(lanes) != 1:

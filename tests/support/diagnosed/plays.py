@@ -94,12 +94,12 @@ def static_crash_loop(stage: Stage, group: str) -> None:
 def shared_instance(stage: Stage, group: str) -> None:
     """Two processes with one instance id fence each other, and are started again.
 
-    They commit so often that about each eighth takeover comes sooner after a commit than a process starts: few of them
-    would show only now and then that the former process had worked.
+    They commit so often that about each fourth takeover comes sooner after a commit than a process starts: with rarer
+    commits a play would show only now and then that the former process had worked.
     """
-    members = stage.group(group, auto_commit_interval_ms=400)
+    members = stage.group(group, auto_commit_interval_ms=200)
     members.start(f"{group}-a", topic=BUSY_TOPIC)
-    for name in "bc" * 20:
+    for name in "bc" * 12:
         process = f"{group}-{name}"
         if process in members.hosts:
             # The coordinator has fenced it; its supervisor starts it again.
