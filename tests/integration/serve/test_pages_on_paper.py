@@ -156,11 +156,18 @@ def test_the_page_of_a_group(site: LiveSite, browser: Browser, paper: dict[str, 
 
 
 def test_incidents(site: LiveSite, browser: Browser) -> None:
-    """Each with its group and its sentence."""
+    """Each with its group and its sentence, also those behind the page that is on the screen."""
+    more = [f"more-{number}" for number in range(10)]
+    ill, said = stuck(for_ms=400_000)
+    for name in more:
+        site.write(events(said, name), [(name, document(ill, name))])
     with live_page(browser, site.url("/incidents")) as page:
-        shown(page)
+        shown(page).page.wait_for_function(
+            "document.getElementById('episodes-count').textContent === '1 to 25 of 30'"
+        )
         text, pieces = printed(page.page.pdf(format="A4"))
         assert page.problems == []
     assert [one for one in pieces if not one.is_inside] == []
-    assert [name for name in ILL if name not in text] == []
+    assert [name for name in (*ILL, *more) if name not in text] == []
+    assert "1to30of30" in text
     assert [word for word in ("Newer", "Older", "Copylink", "Allgroups") if word in text] == []
