@@ -1,6 +1,6 @@
 """How often the stated reason of a departure is right: real members leave for known causes.
 
-    python benchmarks/members/departures.py [--departures 300] [--page]
+    python benchmarks/members/departures.py [--departures 300] [--captures FOLDER] [--page]
     small: --departures 12
 
 Consumers of librdkafka and Java's, of the classic protocol and of KIP-848, close, unsubscribe, are killed, stopped,
@@ -22,7 +22,7 @@ sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests")]
 from page import flag_parser, put, show_progress  # noqa: E402
 
 from support.departures.plan import default_broker, departures, short_broker  # noqa: E402
-from support.departures.recorded import DEFAULTS, SHORTENED, record  # noqa: E402
+from support.departures.recorded import DEFAULTS, SHORTENED, recorded_or_played  # noqa: E402
 from support.departures.scores import Score  # noqa: E402
 
 
@@ -33,6 +33,9 @@ def main() -> None:
         "--departures", type=int, default=300, help="about so many, at least a few of each cause"
     )
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--captures", type=Path, help="a folder that keeps what was played; what it has is not played again"
+    )
     parser.add_argument("--page", action="store_true")
     asked = parser.parse_args()
     share = asked.departures / len([*departures([*default_broker(1), *short_broker(1)])])
@@ -40,8 +43,10 @@ def main() -> None:
         ("defaults", default_broker(asked.seed, share), DEFAULTS),
         ("shortened", short_broker(asked.seed, share), SHORTENED),
     )
-    with TemporaryDirectory() as folder, ThreadPoolExecutor(len(plans)) as pool:
-        played = [pool.submit(record, Path(folder), *plan, show_progress) for plan in plans]
+    with TemporaryDirectory() as scratch, ThreadPoolExecutor(len(plans)) as pool:
+        folder = asked.captures or Path(scratch)
+        folder.mkdir(exist_ok=True)
+        played = [pool.submit(recorded_or_played, folder, *plan, show_progress) for plan in plans]
         recordings = [one.result() for one in played]
         scores = {
             probed: sum((one.score(probed=probed) for one in recordings), Score()) for probed in (True, False)

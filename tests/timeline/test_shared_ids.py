@@ -74,11 +74,19 @@ def test_processes_that_worked_until_they_were_fenced() -> None:
     )
 
 
+def test_takeovers_while_the_machine_stood_still() -> None:
+    """One of four came long after a commit: it says nothing, and is not counted."""
+    told = concluded(*FENCED, 60_000 - EVERY)
+    assert told is not None
+    assert "3 of 4 times the former one still worked" in told[0]
+
+
 @pytest.mark.parametrize(
     "silent_ms",
     [
         (RESTART_MS, 1_900, 4_990),  # a process may have been started again in each of these times
         (RESTART_MS - 1, 1_900, 8_000),  # one had been silent for longer than it is when it works
+        (*FENCED, 8_000, 9_000),  # two of five had been
         (RESTART_MS - 1, 1_900),  # two takeovers are no habit
         (20, 30, 40),  # a client that is closed and made anew within one process
     ],

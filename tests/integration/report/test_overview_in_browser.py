@@ -74,6 +74,22 @@ def test_the_overview(document: TimelineDocument, tmp_path: Path, browser: Brows
         assert page.problems == []
 
 
+@pytest.mark.parametrize("advice", [None, 0, 2])
+def test_a_column_of_advice(
+    document: TimelineDocument, tmp_path: Path, browser: Browser, advice: int | None
+) -> None:
+    """It is there, and can be sorted by, where a group has advice; else none of the page speaks of it."""
+    overview = overview_of(document)
+    strips = tuple(replace(strip, advice=advice if strip.in_full else None) for strip in overview.strips)
+    with opened_report(browser, tmp_path, replace(overview, strips=strips)) as page:
+        heads = page.page.locator(".strips th:visible").all_inner_texts()
+        assert ("advice" in heads, page.page.locator(".strips td.advised:visible").count()) == (
+            (True, 2) if advice else (False, 0)
+        )
+        assert page.page.locator("#strip-sort option[value=advice]").count() == (1 if advice else 0)
+        assert page.problems == []
+
+
 def test_equal_groups_are_folded(document: TimelineDocument, tmp_path: Path, browser: Browser) -> None:
     """Twelve rows of those with the same worst thing, and a button for the others; a search shows all that match."""
     with opened_report(browser, tmp_path, overview_of(document, calm=20)) as page:

@@ -292,6 +292,40 @@ def test_what_failed_and_what_is_still_wrong(tmp_path: Path, browser: Browser) -
         assert "generations begun and never completed" not in page.value(drawing("{}", texts))
 
 
+@pytest.mark.parametrize("width", [1300, 420])
+def test_what_is_still_wrong_and_what_could_not_be_read(tmp_path: Path, browser: Browser, width: int) -> None:
+    """Both are said above the lanes, where no text lies on another one, however narrow the gap or the picture."""
+    pair = (member("a", (0, 1)), member("b", (2, 3)))
+    failed = [generation(1, *pair, at=BEGIN), generation(42, *pair, at=BEGIN + 10 * MINUTE)]
+    found = timeline_of(failed, end_ms=BEGIN + 11 * MINUTE)
+    boxes = f"""minutes => {{
+      const doc = {{ ...{DATA}, unread: [{{ what: "log", reason: "unreachable", since_ms: null, text: "" }}] }};
+      const view = {{ until: doc.until_ms + minutes * {MINUTE}, end: doc.until_ms + minutes * {MINUTE} }};
+      const one = Picture.draw(doc, Picture.firstView(doc, {width}, view));
+      const pen = document.createElement("canvas").getContext("2d");
+      pen.font = "600 11px sans-serif";
+      return one.items.filter(item => item.kind === "text" && item.y < 80).map(item => {{
+        const wide = Math.min(pen.measureText(item.text).width, item.width || Infinity);
+        const left = item.align === "right" ? item.x - wide : item.x;
+        return [item.text, left, left + wide, item.y - 6, item.y + 6];
+      }});
+    }}"""
+    with opened_report(browser, tmp_path, found) as page:
+        for minutes in (0.2, 1, 4, 40):
+            texts = page.page.evaluate(boxes, minutes)
+            said = [text for text, *_ in texts]
+            assert any("still wrong at the end" in text for text in said), said
+            # A narrow picture has it where there is room, and else for a finger that touches the gap.
+            assert "not known: could not be read: no broker answers" in said or width < 600
+            on_another = [
+                (one, other)
+                for number, (one, *a) in enumerate(texts)
+                for other, *b in texts[number + 1 :]
+                if a[0] < b[1] and b[0] < a[1] and a[2] < b[3] and b[2] < a[3]
+            ]
+            assert on_another == []
+
+
 def test_a_storm_stays_readable(tmp_path: Path, browser: Browser) -> None:
     """200 rebalances in two screens at most, and each of them is two clicks away."""
     records = []

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 ILL = [f"ill-{number:02}" for number in range(20)]
-CALM = [f"calm-{number:02}" for number in range(4)]
+#: More than a page of the board has on a screen.
+CALM = [f"calm-{number:02}" for number in range(24)]
 #: Where the legend of the picture ends, and the height of the picture.
 LEGEND = """(one => ({ height: one.height, y: Math.max(...one.items.filter(item => item.text
     && item.text.includes("a completed rebalance")).map(item => item.y)) }))(
@@ -66,13 +67,16 @@ def printed(pdf: bytes) -> tuple[str, Sequence[Piece]]:
 
 @pytest.mark.parametrize("paper", PAPER)
 def test_the_board(site: LiveSite, browser: Browser, paper: dict[str, Any]) -> None:
-    """Each condition has a row, each group of the page all columns, each event its text; controls stay away."""
+    """Each condition has a row, each group all columns, on whatever page, each event its text; controls stay away."""
     with live_page(browser, site.url()) as page:
         shown(page).page.wait_for_selector("#conditions .fold", state="attached")
         page.page.wait_for_selector("#group-rows tr .strip", state="attached")
         page.page.wait_for_selector("#latest li", state="attached")
+        assert page.page.locator("#group-rows tr").count() == 25
         text, pieces = printed(page.page.pdf(**paper))
         rows = page.page.locator("#conditions tr").count()
+        page.page.wait_for_function("document.querySelectorAll('#group-rows tr').length === 25")
+        assert page.page.locator("#groups-count").inner_text() == "1 to 25 of 44"
         whole = page.page.locator("#latest li .what").first.inner_text()
         assert page.problems == []
     assert [one for one in pieces if not one.is_inside] == []
@@ -82,6 +86,7 @@ def test_the_board(site: LiveSite, browser: Browser, paper: dict[str, Any]) -> N
         # In the table of conditions twice, and in that of groups.
         assert text.count(name) >= 3, name
     assert [name for name in CALM if name not in text] == []
+    assert "1to44of44" in text
     for heading in (
         "lastrebalance",
         "commits",
@@ -92,6 +97,34 @@ def test_the_board(site: LiveSite, browser: Browser, paper: dict[str, Any]) -> N
         assert heading in text
     assert text.count("".join(whole.split())) >= 2 * len(ILL)
     assert [word for word in ("Show17more", "Copylink", "Localtime", "Previous") if word in text] == []
+
+
+def test_the_groups_that_were_searched_for(site: LiveSite, browser: Browser) -> None:
+    """Paper has what the filter keeps, from the first group on, whatever page is on the screen."""
+    with live_page(browser, site.url("/#search=calm")) as page:
+        shown(page).page.wait_for_selector("#group-rows tr .strip", state="attached")
+        text, _ = printed(page.page.pdf(format="A4"))
+        assert page.problems == []
+    assert "1to24of24thatmatch,44inall" in text
+    assert [name for name in CALM if name not in text] == []
+
+
+def test_a_thousand_groups_are_printed(site: LiveSite, browser: Browser) -> None:
+    """A sentence says that the others are not on this paper; on the screen there is a page of them again."""
+    (calm, _) = stable()
+    site.write((), [(name, document(calm, name)) for name in (f"more-{number:04}" for number in range(990))])
+    with live_page(browser, site.url()) as page:
+        shown(page).page.wait_for_function(
+            "document.getElementById('groups-count').textContent.endsWith('1034')", timeout=60_000
+        )
+        page.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert page.page.locator("#group-rows tr .strip").count() == 1000
+        assert page.page.locator("#groups-count").inner_text() == (
+            "1 to 1000 of 1034. The others are not on this paper: search for fewer, or take them from /api/groups."
+        )
+        page.page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert page.page.locator("#group-rows tr").count() == 25
+        assert page.problems == []
 
 
 @pytest.mark.parametrize("paper", PAPER)
@@ -123,11 +156,18 @@ def test_the_page_of_a_group(site: LiveSite, browser: Browser, paper: dict[str, 
 
 
 def test_incidents(site: LiveSite, browser: Browser) -> None:
-    """Each with its group and its sentence."""
+    """Each with its group and its sentence, also those behind the page that is on the screen."""
+    more = [f"more-{number}" for number in range(10)]
+    ill, said = stuck(for_ms=400_000)
+    for name in more:
+        site.write(events(said, name), [(name, document(ill, name))])
     with live_page(browser, site.url("/incidents")) as page:
-        shown(page)
+        shown(page).page.wait_for_function(
+            "document.getElementById('episodes-count').textContent === '1 to 25 of 30'"
+        )
         text, pieces = printed(page.page.pdf(format="A4"))
         assert page.problems == []
     assert [one for one in pieces if not one.is_inside] == []
-    assert [name for name in ILL if name not in text] == []
+    assert [name for name in (*ILL, *more) if name not in text] == []
+    assert "1to30of30" in text
     assert [word for word in ("Newer", "Older", "Copylink", "Allgroups") if word in text] == []

@@ -39,9 +39,9 @@ SHORT: dict[str, int | None] = {"left": None, "session_timeout": 8_000}
     [
         (None, 44_999, False),
         (None, 45_000, True),
-        (40_000, 39_999, False),
-        # Killed right after a commit, 5 s after its last heartbeat: thrown out 40 s later.
-        (40_000, 40_000, True),
+        (40_000, 38_999, False),
+        # Killed right after a commit, 5 s after its last heartbeat, or 6 s where the client was busy.
+        (40_000, 39_000, True),
     ],
 )
 def test_a_commit_keeps_nobody_alive(committed_ms: int | None, silent_ms: int, possible: bool) -> None:

@@ -15,7 +15,7 @@ from groupreplay.streaming.local.broker import DEFAULT_VERSION, EmbeddedBroker
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.departures.broker_words import endings
 from support.departures.plan import Cell
-from support.departures.player import Departed, Player
+from support.departures.player import Departed, Player, read_truth, write_truth
 from support.departures.scores import Score, left_events, score
 
 #: Kafka's defaults, in place of the short ones of the embedded broker; a group may choose shorter sessions for itself.
@@ -45,6 +45,20 @@ class Recording:
     def score(self, *, probed: bool = True) -> Score:
         """What is said, beside what the broker has logged."""
         return score(self.done, left_events(self.capture, probed=probed), endings(self.log))
+
+
+def recorded_or_played(
+    folder: Path,
+    name: str,
+    cells: Sequence[Cell],
+    settings: Mapping[str, object],
+    show: Callable[[str], None],
+) -> Recording:
+    """What the folder has of this name; if that is nothing, the cells are played, and the folder keeps them."""
+    truth = folder / f"{name}-truth.jsonl"
+    if not truth.exists():
+        write_truth(truth, record(folder, name, cells, settings, show).done)
+    return Recording(folder / f"{name}.parquet", folder / f"{name}.log", read_truth(truth))
 
 
 def record(

@@ -10,7 +10,15 @@ from typing import Final
 from confluent_kafka.admin import ConfigResource
 
 from groupreplay.state import OFFSETS_TOPIC
-from support.diagnosed.stage import DOOMED_TOPIC, LIFE_SECONDS, QUIET_TOPIC, Play, PlayedGroup, Stage
+from support.diagnosed.stage import (
+    BUSY_TOPIC,
+    DOOMED_TOPIC,
+    LIFE_SECONDS,
+    QUIET_TOPIC,
+    Play,
+    PlayedGroup,
+    Stage,
+)
 from support.kafka.clients import set_configs
 from support.kafka.waiting import wait_until
 
@@ -84,13 +92,20 @@ def static_crash_loop(stage: Stage, group: str) -> None:
 
 
 def shared_instance(stage: Stage, group: str) -> None:
-    """Two processes with one instance id fence each other, and are started again."""
-    members = stage.group(group, auto_commit_interval_ms=1_000)
-    members.start(f"{group}-a")
-    for name in "bcbcbcbcbcb":
-        members.start(f"{group}-{name}", group_instance_id=f"{group}-i")
-        members.lives(2, 7)
-        # The coordinator fences it when the other one comes; its supervisor starts it again.
+    """Two processes with one instance id fence each other, and are started again.
+
+    They commit so often that about each fourth takeover comes sooner after a commit than a process starts: with rarer
+    commits a play would show only now and then that the former process had worked.
+    """
+    members = stage.group(group, auto_commit_interval_ms=200)
+    members.start(f"{group}-a", topic=BUSY_TOPIC)
+    for name in "bc" * 12:
+        process = f"{group}-{name}"
+        if process in members.hosts:
+            # The coordinator has fenced it; its supervisor starts it again.
+            members.kill(process)
+        members.start(process, topic=BUSY_TOPIC, group_instance_id=f"{group}-i")
+        members.lives(2, 4)
 
 
 def refused_instance(stage: Stage, group: str) -> None:

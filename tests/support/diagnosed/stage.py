@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Final
 
 from confluent_kafka import (
@@ -28,8 +29,10 @@ from support.kafka.stubborn_member import stubborn_command
 from support.kafka.waiting import wait_until
 
 PARTITIONS: Final = 6
-TOPIC, QUIET_TOPIC, DOOMED_TOPIC = "orders", "quiet", "doomed"
-_PRODUCE_SECONDS: Final = 0.5
+TOPIC, QUIET_TOPIC, DOOMED_TOPIC, BUSY_TOPIC = "orders", "quiet", "doomed", "clicks"
+_PRODUCE_SECONDS: Final = 0.1
+#: The busy topic gets so many records while the others get one.
+_BUSIER: Final = 5
 _PATIENCE_SECONDS: Final = 300.0
 #: So long a group lives before and after what is done to it.
 LIFE_SECONDS: Final = 25.0
@@ -45,7 +48,7 @@ class Stage:
 
     def __post_init__(self) -> None:
         self.admin: AdminClient = make_topics(
-            self.servers, dict.fromkeys((TOPIC, QUIET_TOPIC, DOOMED_TOPIC), PARTITIONS)
+            self.servers, dict.fromkeys((TOPIC, QUIET_TOPIC, DOOMED_TOPIC, BUSY_TOPIC), PARTITIONS)
         )
 
     def group(self, name: str, library: str = "librdkafka", **settings: object) -> PlayedGroup:
@@ -55,12 +58,16 @@ class Stage:
         )
 
     def produce(self, done: threading.Event) -> None:
-        """Writes a record to each partition twice a second, but to those of the quiet topic."""
+        """Writes to each partition twice a second; ten times to those of the busy topic, and not to the quiet one."""
         producer = Producer({"bootstrap.servers": self.servers, "log_level": 0})
-        while not done.wait(_PRODUCE_SECONDS):
+        for number in count():
+            if done.wait(_PRODUCE_SECONDS):
+                return
+            is_due = number % _BUSIER == 0
             for partition in range(PARTITIONS):
-                producer.produce(TOPIC, b"m", partition=partition)
-            if not self.is_doomed.is_set():
+                for topic in (BUSY_TOPIC, TOPIC)[: 1 + is_due]:
+                    producer.produce(topic, b"m", partition=partition)
+            if is_due and not self.is_doomed.is_set():
                 producer.produce(DOOMED_TOPIC, b"m")
             producer.flush(10)
 

@@ -22,6 +22,8 @@ from groupreplay.state.policy.context import SessionSettings
 
 #: How late the broker's timer fences a member of KIP-848 that does not revoke.
 FENCING_SLACK_MS: Final = 1_000
+#: How much later than at its interval a busy client of KIP-848 sends a heartbeat.
+LATE_HEARTBEAT_MS: Final = 1_000
 #: How late a timer of the coordinator fires while the coordinator has much to do.
 _TIMER_SLACK_MS: Final = 2_000
 #: librdkafka looks twice a second, Java's client with each heartbeat, whether the application has polled.
@@ -65,11 +67,12 @@ class Leaving:
 
     The member left at ``earliest_ms`` at the earliest and at ``latest_ms`` at the latest. ``heard_ms`` is its last sign
     of life, ``committed_ms`` its last commit, and ``heartbeat_ms`` the time after which its last heartbeat came (None:
-    there was none). 95 % of the times between two commits of the group are shorter than ``usual_gap_ms`` (None: not
-    known), which is up to twice as long. ``poll_ms`` is the client's ``max.poll.interval.ms``: consumers ask for it as
-    their rebalance timeout. ``is_static``: the client does not send LeaveGroup, also when it gives up; ``is_away``: it
-    has said that it comes back (KIP-848). ``gives_up_silently``: a client that does not poll may end its heartbeats
-    without a word, as those of static members do, and librdkafka with KIP-848.
+    there was none), ``likely_heartbeat_ms`` that of a client which sends it in time (None: the same). 95 % of the times
+    between two commits of the group are shorter than ``usual_gap_ms`` (None: not known), which is up to twice as long.
+    ``poll_ms`` is the client's ``max.poll.interval.ms``: consumers ask for it as their rebalance timeout.
+    ``is_static``: the client does not send LeaveGroup, also when it gives up; ``is_away``: it has said that it comes
+    back (KIP-848). ``gives_up_silently``: a client that does not poll may end its heartbeats without a word, as those
+    of static members do, and librdkafka with KIP-848.
     """
 
     earliest_ms: int
@@ -83,6 +86,7 @@ class Leaving:
     is_static: bool
     is_away: bool = False
     gives_up_silently: bool = False
+    likely_heartbeat_ms: int | None = None
     join: JoinTimer | None = None
 
     @property
@@ -210,7 +214,8 @@ def _session(leaving: Leaving) -> _Sum:
     """The session ends by itself, or after the client has given up without a word."""
     session = leaving.session
     candidate = _candidate("session_timeout", session.least_ms, leaving.heartbeat_ms, leaving.silent_ms)
-    from_ms = _plus(leaving.heartbeat_ms, session.timeout_ms)
+    likely_ms = leaving.heartbeat_ms if leaving.likely_heartbeat_ms is None else leaving.likely_heartbeat_ms
+    from_ms = _plus(likely_ms, session.timeout_ms)
     windows = [_Window(from_ms, leaving.noticed_ms(session.timeout_ms + _TIMER_SLACK_MS))]
     if session.timeout_from == "default":
         windows.append(_Window(candidate.earliest_ms, from_ms, is_vague=True))

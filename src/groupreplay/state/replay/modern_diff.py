@@ -11,7 +11,13 @@ from groupreplay.state.events import group_events
 from groupreplay.state.events.event import Evidence, Fact, GoneMember, Trigger
 from groupreplay.state.policy.context import SessionSettings
 from groupreplay.state.replay import generation_diff, logged
-from groupreplay.state.replay.departure_reasons import FENCING_SLACK_MS, Leaving, fenced, why
+from groupreplay.state.replay.departure_reasons import (
+    FENCING_SLACK_MS,
+    LATE_HEARTBEAT_MS,
+    Leaving,
+    fenced,
+    why,
+)
 from groupreplay.state.replay.generation_diff import MOST_GONE, Departure, MembershipChange, judged
 from groupreplay.state.replay.group_summary import GroupSummary, LastSign
 from groupreplay.state.replay.report import Report
@@ -176,14 +182,17 @@ class ModernDiff:
         # A static member that goes does not renew its session.
         is_away = epoch == modern.AWAY
         beats = [] if seen_ms is None else [seen_ms - session.heartbeat_ms * is_away]
-        beats += [] if commit_ms is None else [commit_ms - session.heartbeat_ms]
+        before_commit = [] if commit_ms is None else [commit_ms - session.heartbeat_ms]
+        # The least session that brokers allow is far shorter than nearly all that they have.
+        late_ms = 0 if session.timeout_from == "default" else LATE_HEARTBEAT_MS
         finding = why(
             Leaving(
                 earliest_ms=now_ms,
                 latest_ms=now_ms,
                 heard_ms=max(signs, default=None),
                 committed_ms=commit_ms,
-                heartbeat_ms=max(beats, default=None),
+                heartbeat_ms=max((*beats, *(at_ms - late_ms for at_ms in before_commit)), default=None),
+                likely_heartbeat_ms=max((*beats, *before_commit), default=None),
                 # Without names of topics the commits of its partitions are not known.
                 usual_gap_ms=None if commit_ms is None else self.offsets.usual_gap_ms(),
                 session=session,

@@ -37,6 +37,16 @@ def test_a_group_that_was_stuck(stuck: Path) -> None:
         assert f"\n{question}" in shown
 
 
+def test_another_runbook(stuck: Path) -> None:
+    """Its section stands below what to do first, in the terminal and in the report."""
+    flags = ("--from-file", stuck, "--runbook-url", "https://runbook.example.com/kafka")
+    section = "https://runbook.example.com/kafka#rebalance-stuck"
+    assert section in invoke("explain", *flags, "stuck-000000").stdout
+    out = stuck.with_name("linked.json")
+    assert invoke("report", *flags, "--group", "stuck-000000", "-o", out).exit_code == 0
+    assert json.loads(out.read_text())["verdict"][0]["first"]["runbook"] == section
+
+
 def test_as_json(stuck: Path) -> None:
     """The same diagnosis as the document of the report; several groups where a glob matches them."""
     told = json.loads(invoke("explain", "--from-file", stuck, "stuck-*", "-o", "json").stdout)

@@ -1,4 +1,4 @@
-// Marks of what failed and of what is still wrong, and the legend of all signs of a picture. Pure. Needs format.js.
+// Marks of what failed and of what is still wrong, and the legend of all signs of a picture. Pure. Needs format.js and unread.js.
 "use strict";
 const Marks = (() => {
   const { safe, exact } = Format;
@@ -17,17 +17,27 @@ const Marks = (() => {
   }
 
   // What is still wrong at the end is marked there: conditions that hold, and what a diagnosis says of the end.
+  function stillWrong({ doc }) {
+    const links = doc.verdict.flatMap(one => one.links.filter(link => link.kind === "still_wrong"));
+    return { links, open: doc.conditions.filter(bar => bar.until_ms === null && bar.severity !== "INFO") };
+  }
+  function isStillWrong(drawing) {
+    const { links, open } = stillWrong(drawing);
+    return Boolean(links.length || open.length) && drawing.inside(drawing.doc.events_until_ms);
+  }
+  // Its words stand above the lanes, as those of a time that is not known: where a picture has both, the latter are a line below.
+  const LINE = 14;
+  const secondLine = drawing => isStillWrong(drawing) && Unread.gapOfLog(drawing) ? LINE : 0;
   function drawStillWrong(drawing, top, bottom) {
-    const { doc, view } = drawing, links = doc.verdict.flatMap(one => one.links.filter(link => link.kind === "still_wrong"));
-    const open = doc.conditions.filter(bar => bar.until_ms === null && bar.severity !== "INFO");
-    if (!(links.length || open.length) || !drawing.inside(doc.events_until_ms)) return;
-    const x = Math.min(drawing.x(doc.events_until_ms), drawing.right), colour = drawing.colourOf(open.length ? open.map(bar => bar.severity) : ["WARN"]);
+    if (!isStillWrong(drawing)) return;
+    const { doc, view } = drawing, { links, open } = stillWrong(drawing), x = Math.min(drawing.x(doc.events_until_ms), drawing.right), colour = drawing.colourOf(open.length ? open.map(bar => bar.severity) : ["WARN"]);
     const names = [...new Set(open.map(bar => safe(bar.name, 40)))], few = `${names.slice(0, 2).join(", ")}${names.length > 2 ? ` and ${names.length - 2} more` : ""}`;
     const tip = ["still wrong at the end", ...links.map(link => Format.sentence(link.parts, doc, view.zone)), ...open.map(bar => `${safe(bar.name)}${bar.subject ? `, ${safe(bar.subject)}` : ""}`)].slice(0, 12);
     drawing.rect(x - 1, top, 2, bottom - top, colour, { tip });
     drawing.add({ kind: "path", d: `M${x} ${top + 4}L${x - 9} ${top + 9}L${x} ${top + 14}Z`, fill: colour, tip });
     const text = names.length && !drawing.narrow ? `still wrong at the end: ${few}` : "still wrong at the end";
-    drawing.text(x - 13, top + 9, text, { align: "right", bold: true, fill: colour, tip });
+    const isRoomy = x - 13 - text.length * 7 > 10;
+    drawing.text(isRoomy ? x - 13 : x + 6, top + 9, text, { align: isRoomy ? "right" : "left", bold: true, fill: colour, tip });
   }
 
   const SIGN = 16, GAP = 18, ROW = 17, SIZE = 11;
@@ -65,5 +75,5 @@ const Marks = (() => {
     }
     return y + ROW;
   }
-  return { drawFailed, drawStillWrong, drawLegend };
+  return { drawFailed, secondLine, drawStillWrong, drawLegend };
 })();

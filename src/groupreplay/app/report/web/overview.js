@@ -64,6 +64,11 @@ const Overview = (() => {
   }
   function listen(data, places_of) {
     overview = data; places = places_of;
+    // A column in which no group has anything says nothing.
+    if (!overview.strips.some(strip => strip.advice)) {
+      byId("strips").closest("table").classList.add("unadvised");
+      byId("strip-sort").querySelector("[value=advice]").remove();
+    }
     byId("group-filter").addEventListener("input", () => { Address.set({ groups: byId("group-filter").value }); show(); });
     byId("only-wrong").addEventListener("change", () => { Address.set({ wrong: byId("only-wrong").checked ? "1" : null }); show(); });
     byId("strip-sort").addEventListener("change", () => { Address.set({ sort: byId("strip-sort").value }); show(); });

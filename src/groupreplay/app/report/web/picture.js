@@ -619,7 +619,7 @@ const Picture = (() => {
   // All shapes of the picture in this view, and its height.
   function draw(doc, view) {
     const drawing = new Drawing(doc, view);
-    drawing.lanes = new Map();
+    drawing.lanes = new Map(); drawing.y += Marks.secondLine(drawing);
     // Conditions by their subject: that of a partition is `topic-partition`.
     drawing.about = new Map();
     for (const bar of doc.conditions) if (bar.subject) drawing.about.set(bar.subject, [...(drawing.about.get(bar.subject) || []), bar]);

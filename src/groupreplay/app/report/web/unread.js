@@ -1,4 +1,4 @@
-// What a document does not know because it could not be read, in lanes and in words. Pure. Needs format.js.
+// What a document does not know because it could not be read, in lanes and in words. Pure. Needs format.js and marks.js.
 "use strict";
 const Unread = (() => {
   const { safe, clock, exact } = Format;
@@ -25,20 +25,25 @@ const Unread = (() => {
     }
   }
   // The time at the end of which nothing is known, hatched, with the reason: of the log, then of events alone.
-  function drawGap(drawing, top, bottom, since, reason, tip) {
-    const end = Math.max(drawing.doc.until_ms, drawing.view.end || 0), span = reason && end > since ? drawing.span(since, end) : null;
-    if (!span || span[1] - span[0] < 1) return;
+  function spanAfter(drawing, since) {
+    const end = Math.max(drawing.doc.until_ms, drawing.view.end || 0), span = end > since ? drawing.span(since, end) : null;
+    return span && span[1] - span[0] >= 1 ? span : null;
+  }
+  function drawGap(drawing, top, bottom, since, reason, tip, line = 0) {
+    const span = reason && spanAfter(drawing, since);
+    if (!span) return;
     const [a, b] = span, { colours } = drawing;
     drawing.rect(a, top, b - a, bottom - top, colours.hole, { opacity: 0.35, tip: [reason, ...tip], z: 0 });
     drawing.hatch(a, top, b - a, bottom - top, colours.hole, { silent: true, z: 0 });
     const right = b - a > reason.length * 6 + 12;
-    if (right || a - drawing.left > reason.length * 6 + 12) drawing.text(right ? b - 5 : a - 5, top + 9, reason, { align: "right", fill: colours.text, silent: true });
+    if (right || a - drawing.left > reason.length * 6 + 12) drawing.text(right ? b - 5 : a - 5, top + 9 + line, reason, { align: "right", fill: colours.text, silent: true });
   }
+  const reasonOfLog = ({ doc, view }) => ofLog(doc) ? WORDS[ofLog(doc).reason] : view.gap;
+  const gapOfLog = drawing => reasonOfLog(drawing) ? spanAfter(drawing, drawing.doc.known_until_ms) : null;
   function drawGaps(drawing, top, told, height) {
-    const { doc, view } = drawing, unread = ofLog(doc), zone = view.zone;
-    const reason = unread ? WORDS[unread.reason] : view.gap;
-    drawGap(drawing, top, told, doc.known_until_ms, reason && `not known: ${reason}`, [`known up to ${exact(doc.known_until_ms, zone)}`, ...(unread ? [safe(unread.text, 300)] : [])]);
+    const { doc, view } = drawing, unread = ofLog(doc), zone = view.zone, reason = reasonOfLog(drawing);
+    drawGap(drawing, top, told, doc.known_until_ms, reason && `not known: ${reason}`, [`known up to ${exact(doc.known_until_ms, zone)}`, ...(unread ? [safe(unread.text, 300)] : [])], Marks.secondLine(drawing));
     drawGap(drawing, told, height, doc.events_until_ms, view.eventsGap && `not known: ${view.eventsGap}`, [`known up to ${exact(doc.events_until_ms, zone)}`]);
   }
-  return { WORDS, LACKING, ofLog, emptyText, lacks, drawLacking, drawGaps };
+  return { WORDS, LACKING, ofLog, gapOfLog, emptyText, lacks, drawLacking, drawGaps };
 })();

@@ -9,8 +9,10 @@
   const FOLDED = 5, SHOWN = 3, unfolded = new Set();
   // Nothing can be opened on paper.
   let printing = false;
+  // Rows on paper, groups and strips of one request.
+  const PRINTED = 1000, MOST_READ = 500, MOST_STRIPS = 50;
   const PAGE = 25, EVENTS = 40, STRIP_MS = 86400000, WEEKS_MS = 15 * 86400000;
-  let clusters = [], conditions = null, shownConditions = 12, page = { after: [], next: null, groups: [] }, strips = new Map(), days = null, chosenDay = null, latest = [], severities = new Map();
+  let clusters = [], conditions = null, shownConditions = 12, page = { after: [], groups: [], found: null, query: null }, strips = new Map(), days = null, chosenDay = null, latest = [], severities = new Map();
   const facets = { state: new Set(), type: new Set(), risk: new Set() };
   const own = parameters => ({ ...(state.several ? { cluster: state.cluster } : {}), ...parameters });
   const chosen = () => clusters.find(one => one.name === state.cluster);
@@ -78,7 +80,7 @@
     if (name === state.cluster) return;
     state.cluster = name; Live.setNow(chosen().now_ms); state.as_of = chosen().known_until_ms;
     history.replaceState(null, "", `/?${new URLSearchParams({ cluster: name })}${location.hash}`);
-    conditions = null; page = { after: [], next: null, groups: [] }; strips = new Map(); days = null; latest = []; severities = new Map();
+    conditions = null; page = { after: [], groups: [], found: null, query: null }; strips = new Map(); days = null; latest = []; severities = new Map();
     for (const one of Object.values(facets)) one.clear();
     Strips.deployments(byId("deployments"), []);
     begin();
@@ -158,28 +160,55 @@
   // ---- groups
 
   const readGroups = Live.reader(() => tried("groups-empty", async () => {
-    const query = { search: byId("search").value.trim(), state: byId("state").value, type: byId("type").value, risk: byId("risk").value, sort: byId("sort").value, limit: PAGE, cursor: page.after.at(-1) };
-    const found = await Live.get("/api/groups", own(query));
-    page.groups = found.groups; page.next = found.next;
-    showFacets(found.facets || {});
-    byId("commits-title").textContent = found.commits_until_ms === null ? "commits" : `commits, ${clock(found.commits_since_ms, state.zone).slice(0, 5)} to ${clock(found.commits_until_ms, state.zone)}`;
+    const query = { ...choice(), limit: PAGE, cursor: page.after.at(-1) }, found = await Live.get("/api/groups", own(query));
+    page = { ...page, found, query };
+    if (printing) return;
     showGroups(found, query);
     readStrips();
   }), 1500);
+  const choice = () => Object.fromEntries(["search", "state", "type", "risk", "sort"].map(id => [id, byId(id).value.trim()]));
   const readStrips = Live.reader(() => tried(null, async () => {
     const labels = page.groups.map(one => one.label);
     if (!labels.length) return;
-    const until = state.as_of === null ? Live.now() : state.as_of, found = await Live.get("/api/strips", own({ since: Math.max(0, Math.round(until - STRIP_MS)), until: Math.round(until), groups: labels, limit: labels.length }));
-    byId("strip-axis").replaceChildren(Strips.axis(found.since_ms, found.until_ms, state.zone, 4));
-    strips = new Map(found.strips.map(one => [one.group_id, { one, since: found.since_ms, until: found.until_ms }]));
+    const found = await Live.get("/api/strips", stripsOf(labels, lastDay()));
+    if (printing) return;
+    strips = new Map();
+    takeStrips(found);
     showStrips();
   }), 5000);
+  const lastDay = () => Math.round(state.as_of === null ? Live.now() : state.as_of);
+  const stripsOf = (labels, until) => own({ since: Math.max(0, until - STRIP_MS), until, groups: labels, limit: labels.length });
+  function takeStrips(found) {
+    byId("strip-axis").replaceChildren(Strips.axis(found.since_ms, found.until_ms, state.zone, 4));
+    for (const one of found.strips) strips.set(one.group_id, { one, since: found.since_ms, until: found.until_ms });
+  }
+  // All groups that the filter keeps, with their strips: on paper nobody can turn a page of the table.
+  function printGroups() {
+    const query = { ...choice(), limit: MOST_READ }, groups = [];
+    try {
+      let found = { next: null };
+      do {
+        found = Live.getAtOnce("/api/groups", own({ ...query, cursor: found.next }));
+        groups.push(...found.groups);
+      } while (found.next && groups.length < PRINTED);
+      const until = lastDay(), labels = groups.map(one => one.label);
+      for (let at = 0; at < labels.length; at += MOST_STRIPS) takeStrips(Live.getAtOnce("/api/strips", stripsOf(labels.slice(at, at + MOST_STRIPS), until)));
+      showGroups({ ...found, groups }, query);
+      if (found.next) byId("groups-count").textContent += `. The others are not on this paper: search for fewer, or take them from /api/groups.`;
+    } catch (error) {
+      if (!(error instanceof Live.Failure)) throw error;
+      byId("groups-count").textContent += `. The others are not on this paper: ${error.message}.`;
+    }
+  }
   function showGroups(found, query) {
+    page.groups = found.groups;
+    showFacets(found.facets || {});
+    byId("commits-title").textContent = found.commits_until_ms === null ? "commits" : `commits, ${clock(found.commits_since_ms, state.zone).slice(0, 5)} to ${clock(found.commits_until_ms, state.zone)}`;
     keyed(byId("group-rows"), page.groups, one => one.label, BoardParts.groupRow);
     showStrips();
     const first = Number(query.cursor || 0), filtered = query.search || query.state || query.type || query.risk;
     byId("groups-count").textContent = page.groups.length ? `${first + 1} to ${first + page.groups.length} of ${found.matching}${found.matching < found.total ? ` that match, ${found.total} in all` : ""}` : "";
-    byId("previous").disabled = !page.after.length; byId("next").disabled = !page.next;
+    byId("previous").disabled = !page.after.length; byId("next").disabled = !found.next;
     byId("group-rows").closest("table").classList.toggle("hidden", !page.groups.length);
     empty("groups-empty", page.groups.length ? "" : filtered ? `None of ${counted(found.total, "group")} matches.` : known(chosen()) ? "The job knows no group." : `Nothing is known of groups: ${chosen().job.error}.`);
   }
@@ -281,6 +310,8 @@
   function print(on) {
     printing = on;
     if (conditions !== null) showConditions();
+    if (page.found === null) return;
+    if (on) printGroups(); else showGroups(page.found, page.query);
   }
   addEventListener("beforeprint", () => print(true));
   addEventListener("afterprint", () => print(false));
@@ -294,7 +325,7 @@
   for (const each of document.querySelectorAll("nav a[href^='#']")) each.addEventListener("click", event => { event.preventDefault(); document.querySelector(each.getAttribute("href")).scrollIntoView(); });
   for (const id of ["state", "type", "risk", "sort"]) byId(id).addEventListener("change", filtered);
   byId("search").addEventListener("input", filtered);
-  byId("next").addEventListener("click", () => { if (page.next) page.after.push(page.next); remember(); readGroups(); });
+  byId("next").addEventListener("click", () => { if (page.found && page.found.next) page.after.push(page.found.next); remember(); readGroups(); });
   byId("previous").addEventListener("click", () => { page.after.pop(); remember(); readGroups(); });
   byId("severity").addEventListener("change", () => { remember(); readEvents(); });
   byId("topic-search").addEventListener("input", () => { remember(); readTopics(); });

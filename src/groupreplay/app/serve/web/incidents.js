@@ -4,8 +4,9 @@
   const { safe, lasted, counted, rangeText } = Format;
   const { byId, element, isLink } = Elements;
   const { state, keyed, empty, moment, groupLink } = BoardParts;
-  const PAGE = 25;
-  let next = null;
+  // Rows of a page, of paper, and of one request.
+  const PAGE = 25, PRINTED = 1000, MOST_READ = 50;
+  let shown = null, printing = false;
 
   const cluster = new URLSearchParams(location.search).get("cluster"), own = cluster ? { cluster } : {};
   const offset = () => Address.number("after") || 0;
@@ -28,8 +29,8 @@
   }
   const read = Live.reader(async () => {
     try {
-      const found = await Live.get("/api/incidents", { ...own, search: Address.get("search"), min_severity: Address.get("severity") || "WARN", limit: PAGE, cursor: offset() || null });
-      show(found);
+      shown = { found: await Live.get("/api/incidents", { ...choice(), limit: PAGE, cursor: offset() || null }), first: offset() };
+      if (!printing) show(shown.found, shown.first);
     } catch (error) {
       if (!(error instanceof Live.Failure)) throw error;
       if (error.status === 401) { Live.askForToken(error); return; }
@@ -37,16 +38,32 @@
       throw error;
     }
   }, 2000);
-  function show(found) {
-    next = found.next;
+  const choice = () => ({ ...own, search: Address.get("search"), min_severity: Address.get("severity") || "WARN" });
+  // All that the filter keeps: on paper nobody can turn a page of the table.
+  function print() {
+    const episodes = [];
+    try {
+      let found = { next: null };
+      do {
+        found = Live.getAtOnce("/api/incidents", { ...choice(), limit: MOST_READ, cursor: found.next });
+        episodes.push(...found.episodes);
+      } while (found.next && episodes.length < PRINTED);
+      show({ ...found, episodes }, 0);
+      if (found.next) byId("episodes-count").textContent += ". The others are not on this paper: search for fewer, or take them from /api/incidents.";
+    } catch (error) {
+      if (!(error instanceof Live.Failure)) throw error;
+      byId("episodes-count").textContent += `. The others are not on this paper: ${error.message}.`;
+    }
+  }
+  function show(found, first) {
     byId("when").textContent = rangeText(found.since_ms, found.until_ms, state.zone);
     byId("across").classList.toggle("hidden", !found.incidents.length);
     byId("incidents").replaceChildren(...found.incidents.map(one => Strips.incident(one, state.zone)));
     keyed(byId("episodes"), found.episodes, one => `${one.label} ${one.name} ${one.since_ms}`, row);
     byId("episodes").closest("table").classList.toggle("hidden", !found.episodes.length);
-    byId("episodes-count").textContent = found.episodes.length ? `${offset() + 1} to ${offset() + found.episodes.length} of ${found.matching}` : "";
+    byId("episodes-count").textContent = found.episodes.length ? `${first + 1} to ${first + found.episodes.length} of ${found.matching}` : "";
     empty("episodes-empty", found.episodes.length ? "" : Address.get("search") ? "Nothing that matches went wrong." : "Nothing went wrong, as far as the history goes.");
-    byId("previous").disabled = !offset(); byId("next").disabled = !next;
+    byId("previous").disabled = !first; byId("next").disabled = !found.next;
     byId("cluster-name").textContent = cluster ? `cluster ${safe(cluster, 80)}` : "";
     byId("back").href = cluster ? `/?${new URLSearchParams(own)}` : "/";
     document.title = `${counted(found.matching, "incident")} of the last days`;
@@ -63,11 +80,13 @@
     Live.connect(own, { opened: back => { if (back) read(); }, event: ({ event }) => { if (Live.severityOf(event) !== "INFO") read(); }, reset: read });
     restore();
   }
+  addEventListener("beforeprint", () => { printing = true; if (shown) print(); });
+  addEventListener("afterprint", () => { printing = false; if (shown) show(shown.found, shown.first); });
   Address.listen(restore);
   Live.listen(begin);
   byId("search").addEventListener("input", () => choose({ search: byId("search").value.trim() }));
   byId("severity").addEventListener("change", () => choose({ severity: byId("severity").value === "WARN" ? null : byId("severity").value }));
-  byId("next").addEventListener("click", () => next && choose({ after: next }));
+  byId("next").addEventListener("click", () => shown && shown.found.next && choose({ after: shown.found.next }));
   byId("previous").addEventListener("click", () => choose({ after: offset() > PAGE ? String(offset() - PAGE) : null }));
   byId("copy-link").addEventListener("click", () => Elements.copy(Address.link()));
   for (const each of document.querySelectorAll("[data-zone]")) each.addEventListener("click", () => { state.zone = each.dataset.zone; Elements.showZone(state.zone); read(); });
