@@ -47,16 +47,6 @@ def test_a_member_that_left_while_the_others_waited_for_another() -> None:
     assert departures(history) == {"a": "unknown", "c": "unknown"}
 
 
-@pytest.mark.parametrize(("others", "reason"), [("ab", "poll_timeout"), ("a", "unknown")])
-def test_the_only_one_that_is_missing_was_waited_for(others: str, reason: str) -> None:
-    """C hangs, D joins 20 s later: without an answer C's client gave up, but not where another one is gone too."""
-    hung = LAST - 20 * SECOND
-    ended = hung + 301 * SECOND
-    rejoined = [member(name, [partition]) for partition, name in enumerate(others + "d")]
-    history = [*working(LAST, LAST, hung), generation(6, *rejoined, at=ended + 10, since=ended)]
-    assert departures(history)["c"] == reason
-
-
 def test_whoever_is_missing_in_an_answer_was_not_removed_at_the_end() -> None:
     """The coordinator's timer removes nobody before the rebalance ends."""
     ended = LAST + 300 * SECOND

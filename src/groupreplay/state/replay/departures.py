@@ -74,9 +74,6 @@ class JoinPhase:
         rebalance = self.snapshot.group.in_progress
         soon_ms = self.ended_ms if self._is_alone else self.ended_ms - _REJOIN_MS
         if rebalance is None or not rebalance.phases:
-            if self._is_only_one(member):
-                # Of the others nobody gave up partitions shortly before the end: they had waited for this one.
-                return soon_ms, self.ended_ms
             # The others may have waited for somebody else since then.
             return min(soon_ms, self._silent_since_ms(member)), self.ended_ms
         if not self._is_gone(member):
@@ -85,11 +82,6 @@ class JoinPhase:
         latest_ms = min(self.ended_ms, missed.answered_ms)
         earliest_ms = rebalance.earliest_ms if missed.asked_ms is None else missed.asked_ms
         return min(soon_ms if earliest_ms is None else earliest_ms, latest_ms), latest_ms
-
-    def _is_only_one(self, member: Member) -> bool:
-        """Whether all other processes of the generation before are in this one."""
-        before = {one.member_id for one in self.snapshot.group.classic.members}
-        return before - {one.member_id for one in self.members} == {member.member_id}
 
     @property
     def _is_alone(self) -> bool:
