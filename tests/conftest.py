@@ -125,7 +125,7 @@ def browser() -> Iterator[Browser]:
 
     if report_pages.browser_program() is None:
         pytest.skip(report_pages.NO_BROWSER)
-    with report_pages.running_browser() as running:
+    with report_pages.running_browser() as running, report_pages.kept_contexts(running):
         yield running
 
 
