@@ -169,7 +169,8 @@ def output(root: Path, *words: str) -> str:
     ran = subprocess.run(
         [sys.executable, *words],
         cwd=root,
-        env={"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
+        # Beside the copy, whose files are compared: each program would compile the package again.
+        env={"PYTHONPATH": path, "PYTHONPYCACHEPREFIX": f"{root}-compiled"},
         capture_output=True,
         text=True,
         check=False,
