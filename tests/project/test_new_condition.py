@@ -169,8 +169,7 @@ def output(root: Path, *words: str) -> str:
     ran = subprocess.run(
         [sys.executable, *words],
         cwd=root,
-        # Beside the copy, whose files are compared: each program would compile the package again.
-        env={"PYTHONPATH": path, "PYTHONPYCACHEPREFIX": f"{root}-compiled"},
+        env={"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         check=False,
