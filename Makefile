@@ -68,12 +68,15 @@ test: wheel lint jars archives browser
 test-fast: installed
 	$(BIN)/pytest -m 'not broker and not spark and not long' $(ARGS)
 
+# The files with that mark: each worker on each line would import the tests of all others as well.
+LINE_TESTS = tests/streaming/spark $(shell grep -rlwF 'mark.line' tests --include='test_*.py')
+
 test-lines: $(LINES:%=.lines/%/.wheel)
 	for line in $(LINES); do \
 		echo "Spark $$line: $$(.lines/$$line/bin/python -c 'import pyspark, sys; print(pyspark.__version__, "with Python", sys.version.split()[0])')"; \
 		.lines/$$line/bin/python -I -m groupreplay.streaming.local.jars fetch && \
 		(cd tests && ../.lines/$$line/bin/python -m support.class_archives) && \
-		$(call passes_alone,.lines/$$line/bin/pytest,line) || exit 1; \
+		$(call passes_alone,.lines/$$line/bin/pytest $(LINE_TESTS),line) || exit 1; \
 	done
 
 test-long: wheel jars archives

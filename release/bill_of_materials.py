@@ -54,6 +54,7 @@ def bill_of_materials(wheel: Path, project: Path, seconds: int) -> bytes:
         "application",
         "--of",
         "JSON",
+        "--no-validate",  # that is done below, with what is added
     ]
     command += ["--spec-version", _VERSION.to_version(), "--pyproject", str(project / "pyproject.toml")]
     done = subprocess.run(

@@ -69,15 +69,14 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 @pytest.hookimpl(trylast=True)  # behind the choice of -m
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Gives xdist's workers the files of brokers and jobs first: the many small ones behind leave no worker idle."""
+    """Gives xdist's workers the files of brokers, jobs and browsers first: the small ones behind leave none idle."""
     if not hasattr(config, "workerinput"):
         return
-    jvms: dict[Path, set[str]] = {}
+    starts: dict[Path, set[str]] = {}
     for item in items:
-        jvms.setdefault(item.path, set()).update(
-            mark.name for mark in item.iter_markers() if mark.name in {"broker", "spark"}
-        )
-    items.sort(key=lambda item: -len(jvms[item.path]))
+        names = {mark.name for mark in item.iter_markers()}.union(getattr(item, "fixturenames", ()))
+        starts.setdefault(item.path, set()).update(names & {"broker", "spark", "browser"})
+    items.sort(key=lambda item: -len(starts[item.path]))
 
 
 def pytest_sessionfinish() -> None:
@@ -125,7 +124,7 @@ def browser() -> Iterator[Browser]:
 
     if report_pages.browser_program() is None:
         pytest.skip(report_pages.NO_BROWSER)
-    with report_pages.running_browser() as running:
+    with report_pages.running_browser() as running, report_pages.kept_contexts(running):
         yield running
 
 

@@ -48,7 +48,7 @@ from support.service.bold_scripts import make_bold_script
 pytestmark = pytest.mark.broker
 
 #: Scripts of each kind that are always run, and those that the long form runs.
-FEW, MANY = range(10), range(10, 400)
+FEW, MANY = range(5), range(5, 400)
 #: Scripts of ordinary clients, and those with what clients and administrators do rarely.
 MAKERS = pytest.mark.parametrize("make", [make_script, make_bold_script])
 _HASH = """

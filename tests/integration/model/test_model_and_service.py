@@ -33,6 +33,9 @@ from support.service.troubled_scripts import TroubledScript, make_bold_troubled_
 
 pytestmark = pytest.mark.broker
 
+#: Scripts of each kind that are always run, and those that the long form runs.
+FEW, MANY = range(5), range(5, 340)
+
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[KafkaService]:
@@ -64,13 +67,13 @@ def test_random_scripts(kind: str, service: KafkaService) -> None:
     In 52 an append fails that would have replaced a group that only the log has, in 143 one takes back that a group was
     forgotten, in 115 the timer of a group that was not written meets the next one.
     """
-    check(service, kind, (*range(10), 52, 115, 143))
+    check(service, kind, (*FEW, 52, 115, 143))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_bold_random_scripts(kind: str, service: KafkaService) -> None:
     """The same with what clients and administrators do rarely, and some with the empty group id."""
-    check(service, kind, range(10), make_bold_troubled_script)
+    check(service, kind, FEW, make_bold_troubled_script)
 
 
 @pytest.mark.long
@@ -79,7 +82,7 @@ def test_bold_random_scripts(kind: str, service: KafkaService) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_random_scripts(kind: str, make: Callable[..., TroubledScript], service: KafkaService) -> None:
     """Nearly a thousand of ordinary ones, and as many bold ones."""
-    check(service, kind, range(10, 340), make)
+    check(service, kind, MANY, make)
 
 
 def pair_of(service: KafkaService) -> ServicePair:

@@ -23,7 +23,7 @@ from support.kafka.blank_brokers import blank_broker
 from support.kafka.clients import make_topics, new_consumer, produce
 from support.kafka.waiting import is_alive, wait_until
 
-pytestmark = [pytest.mark.line, pytest.mark.broker, pytest.mark.spark]
+pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 ORDERS = "orders"
 
@@ -53,6 +53,7 @@ def types_of(job: RunningJob, group: str) -> list[str]:
     return [event_name(event) for event in sorted(events, key=lambda event: event["data"]["cause"]["offset"])]
 
 
+@pytest.mark.line
 def test_a_life_of_the_job(tmp_path: Path) -> None:
     """First start on an old topic, live events, a refused second job, an outage, a clean stop.
 

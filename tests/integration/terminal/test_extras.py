@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -23,6 +26,20 @@ class Hiding:
 sys.meta_path.insert(0, Hiding())
 """
 PROGRAM = f"{HIDING}\nfrom groupreplay.__main__ import main\nmain()"
+#: Executes the command of each line of its input in a child, with files for what that prints, and prints its exit code.
+#: A start of Python and the imports that all commands have are paid once.
+FORKING = f"""{HIDING}
+import json, os
+import pyarrow.parquet, groupreplay.app.cli.program
+from groupreplay.__main__ import main
+for line in iter(sys.stdin.readline, ''):
+    if (child := os.fork()) == 0:
+        sys.argv[1:] = json.loads(line)
+        for number, name in enumerate((os.devnull, 'stdout', 'stderr')):
+            os.dup2(os.open(name, os.O_RDWR | os.O_CREAT | os.O_TRUNC), number)
+        main()
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
 CAPTURE = ("--from-file", "night.parquet")
 ASKED = ("--set", "session.timeout.ms=10000", "--draws", "10")
 CLUSTER = ("--bootstrap-server", "127.0.0.1:1")
@@ -71,12 +88,37 @@ MORE = {
 }
 
 
+class HiddenExtras(NamedTuple):
+    """The program in a folder, without the libraries of all extras."""
+
+    folder: Path
+    process: subprocess.Popen[str]
+
+    def run(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """One command."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        print(json.dumps(words), file=self.process.stdin, flush=True)
+        code = int(self.process.stdout.readline())
+        printed = [(self.folder / name).read_text("utf-8") for name in ("stdout", "stderr")]
+        return subprocess.CompletedProcess(words, code, *printed)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With the capture ``night.parquet``."""
     path = tmp_path_factory.mktemp("extras")
     groupreplay.simulate("steady", path / "night.parquet", groups=2, seconds=300)
     return path
+
+
+@pytest.fixture(scope="module")
+def program(folder: Path) -> Iterator[HiddenExtras]:
+    """The program in that folder."""
+    command = [sys.executable, "-I", "-c", FORKING, "groupreplay"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=folder, stdin=pipe, stdout=pipe, text=True) as process:
+        yield HiddenExtras(folder, process)
 
 
 def python(folder: Path, script: str, *words: str) -> subprocess.CompletedProcess[str]:
@@ -86,18 +128,18 @@ def python(folder: Path, script: str, *words: str) -> subprocess.CompletedProces
 
 
 @pytest.mark.parametrize("command", [name for name, words in ALONE.items() if words is not None])
-def test_captures_need_no_extra(folder: Path, command: str) -> None:
+def test_captures_need_no_extra(program: HiddenExtras, command: str) -> None:
     """The command does its work."""
     words = ALONE[command]
     assert words is not None
-    done = python(folder, PROGRAM, command, *words)
+    done = program.run(command, *words)
     assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
 
 
 @pytest.mark.parametrize("command", [name for name in COMMANDS if name != "schema"])
-def test_the_missing_extras_are_named(folder: Path, command: str) -> None:
+def test_the_missing_extras_are_named(program: HiddenExtras, command: str) -> None:
     """In one sentence, with all that the command needs; with 2, as for any wrong use, and without a traceback."""
-    done = python(folder, PROGRAM, command, *MORE.get(command, CLUSTER))
+    done = program.run(command, *MORE.get(command, CLUSTER))
     extras = NEEDED_EXTRAS.get(command, ("kafka",))
     what, fix = done.stderr.splitlines()[-2:]
     assert what.startswith("error: ")

@@ -123,6 +123,21 @@ def test_a_checkout_has_the_newest_line_that_is_known() -> None:
     assert re.findall(r"(?m)^SPARK := (.*)$", MAKEFILE) == [f"pyspark=={NEWEST.name}.*"]
 
 
+def test_all_tests_with_the_mark_run_on_the_lines() -> None:
+    """`make test-lines` collects the files with the mark, and the one folder whose conftest.py gives it to all."""
+    marked = {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / "tests").rglob("*.py")
+        if re.search(r"\bmark[.]line\b", path.read_text(encoding="utf-8"))
+    }
+    others = {path for path in marked if not Path(path).name.startswith("test_")}
+    assert others == {"tests/streaming/spark/conftest.py"}
+    command = ["make", "--no-print-directory", "-f", "-", "print"]
+    rule = f"include {ROOT / 'Makefile'}\nprint:\n\t@echo $(LINE_TESTS)\n"
+    done = subprocess.run(command, cwd=ROOT, input=rule, capture_output=True, text=True, check=True)
+    assert {*done.stdout.split()} == marked - others | {"tests/streaming/spark"}
+
+
 def test_all_tests_run_on_the_wheel(project: Project) -> None:
     """Whatever was installed, and whatever other targets the same make runs before."""
     project.make("dev")

@@ -16,7 +16,7 @@ from groupreplay.app.serve.watched_cluster import WatchedCluster
 from groupreplay.streaming.contract.messages import JOB_KEY
 from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from support.job.sink_messages import SINCE_MS, document, events, job_document, stable, stuck
-from support.pictures.report_pages import OpenedPage
+from support.pictures.report_pages import OpenedPage, new_page
 from support.serve.written_clusters import messages, served_cluster, states, take
 
 if TYPE_CHECKING:
@@ -160,22 +160,10 @@ def two_groups_site(folder: Path, sick: str, calm: str) -> Iterator[LiveSite]:
 
 @contextmanager
 def live_page(browser: Browser, url: str, **settings: Any) -> Iterator[OpenedPage]:
-    """A page in a context of its own; ``problems`` are errors, messages of the console, requests for other hosts."""
+    """A page of a site; ``problems`` are errors, messages of the console, requests for other hosts."""
     given = {"viewport": {"width": 1280, "height": 900}, **settings}
     home = url.split("/", 3)[2]
-    with browser.new_context(**given) as context:
-        context.set_default_timeout(60_000)
-        opened = OpenedPage(context.new_page())
-        opened.page.on("console", lambda message: opened.problems.append(f"console: {message.text}"))
-        opened.page.on("pageerror", lambda error: opened.problems.append(f"error: {error}"))
-        opened.page.on(
-            "request",
-            lambda request: (
-                None
-                if request.url.split("/", 3)[2] == home
-                else opened.problems.append(f"request: {request.url}")
-            ),
-        )
+    with new_page(browser, lambda other: other.split("/", 3)[2] == home, **given) as opened:
         opened.page.goto(url)
         yield opened
 

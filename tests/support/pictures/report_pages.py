@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from groupreplay.app.report.page import report_page
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, BrowserContext, Page, Request
 
     from groupreplay.timeline.document import TimelineDocument
     from groupreplay.timeline.overview import GroupsOverview
@@ -100,15 +101,55 @@ def running_browser() -> Iterator[Browser]:
 
 
 @contextmanager
+def kept_contexts(browser: Browser) -> Iterator[None]:
+    """Pages of this browser with the same settings have one context, in which each but the first costs a third.
+
+    The pages know nothing of each other: they set no cookies, and the storage of a session is that of a tab.
+    """
+    _KEPT[browser] = {}
+    try:
+        yield
+    finally:
+        del _KEPT[browser]
+
+
+#: For each browser that keeps contexts: settings, as a text, and the context that has them.
+_KEPT: Final[dict[Browser, dict[str, BrowserContext]]] = {}
+
+
+@contextmanager
+def new_page(browser: Browser, is_own: Callable[[str], bool], **settings: Any) -> Iterator[OpenedPage]:
+    """An empty page, whose ``problems`` are also the requests for URLs that are not its own.
+
+    ``settings`` are those of a context of the browser.
+    """
+    kept = _KEPT.get(browser)
+    with ExitStack() as stack:
+        if kept is None:
+            context = stack.enter_context(browser.new_context(**settings))
+        else:
+            name = json.dumps(settings, sort_keys=True)
+            context = kept[name] = kept.get(name) or browser.new_context(**settings)
+        page = context.new_page()
+        stack.callback(page.close)
+        page.set_default_timeout(60_000)
+        opened = OpenedPage(page)
+        page.on("console", lambda message: opened.problems.append(f"console: {message.text}"))
+        page.on("pageerror", lambda error: opened.problems.append(f"error: {error}"))
+
+        def note(request: Request) -> None:
+            if not is_own(request.url):
+                opened.problems.append(f"request: {request.url}")
+
+        page.on("request", note)
+        yield opened
+
+
+@contextmanager
 def opened_page(browser: Browser, path: Path, place: str = "", **settings: Any) -> Iterator[OpenedPage]:
     """The page, drawn at a fragment, without a network; ``settings`` are those of a context of the browser."""
     given = {"viewport": {"width": 1360, "height": 1000}, "offline": True, **settings}
-    with browser.new_context(**given) as context:
-        context.set_default_timeout(60_000)
-        opened = OpenedPage(context.new_page())
-        opened.page.on("console", lambda message: opened.problems.append(f"console: {message.text}"))
-        opened.page.on("pageerror", lambda error: opened.problems.append(f"error: {error}"))
-        opened.page.on("request", lambda request: _note_request(opened, request.url))
+    with new_page(browser, lambda url: url.startswith(("file:", "blob:", "data:")), **given) as opened:
         opened.page.goto(path.as_uri() + place)
         opened.page.wait_for_selector("html[data-ready]", state="attached")
         yield opened
@@ -123,8 +164,3 @@ def opened_report(
     path.write_text(report_page(document), encoding="utf-8")
     with opened_page(browser, path, **settings) as page:
         yield page
-
-
-def _note_request(opened: OpenedPage, url: str) -> None:
-    if not url.startswith(("file:", "blob:", "data:")):
-        opened.problems.append(f"request: {url}")
