@@ -80,7 +80,7 @@ def test_the_nearest_name_is_named() -> None:
 @pytest.mark.parametrize("number", [0, 2, 4])
 def test_the_range_holds_what_the_model_does_itself(number: int) -> None:
     """One history of each of some kinds: what is answered is right about rebalances, and they are answered."""
-    ((kind, found),) = scores(KINDS[number : number + 1], [3], 10, minutes=25)
+    ((kind, _, found),) = scores(KINDS[number : number + 1], [3], 10, minutes=25)
     rebalances = found[Cost.REBALANCES]
     assert (rebalances.answered, rebalances.held, rebalances.wrong) == (1, 1, [])
-    assert f"| {kind.name} | rebalances | 1 | 1 | 100 % | " in markdown([(kind, found)])
+    assert f"| {kind.name} | rebalances | 1 | 1 | 100 % | " in markdown([(kind.name, found)])
