@@ -33,7 +33,9 @@ def main() -> None:
     parser.add_argument("--minutes", type=int, default=60, help="length of a history")
     parser.add_argument("--kind", help="only this kind")
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--results", type=Path, help="keeps the score of each history; a run that ended goes on")
+    parser.add_argument(
+        "--results", type=Path, help="keeps the score of each history; a run that ended goes on"
+    )
     parser.add_argument("--page", action="store_true")
     asked = parser.parse_args()
     found = kept(asked.results)

@@ -165,7 +165,7 @@ def _drawn_overview(
     settings: ReportSettings, times: TimeRange, overview: AllStrips, source: TimelineSource
 ) -> str:
     """The page of these strips."""
-    from groupreplay.app.report.advice import advice_of
+    from groupreplay.app.report.advice import advice_of, advised_groups
     from groupreplay.app.report.overview import MOST_ADVISED, groups_overview, that_fit, with_advice
     from groupreplay.app.report.page import ALL_BYTES, island_bytes, report_page
     from groupreplay.timeline.advice.deployments import TEAM
@@ -177,7 +177,7 @@ def _drawn_overview(
     is_advised = len(overview.strips) <= MOST_ADVISED
     groups = frozenset(strip.group_id for strip in overview.strips) if is_advised else frozenset(worst)
     read, rows = _read(settings, times, groups, source)
-    advice = advice_of(read, TEAM)
+    advice = advice_of([advised_groups(read)], times.since_ms, TEAM)
     # A group of a live topic may be gone by now.
     found = {advised.group_id: advised for advised in advice.groups}
     shown = [found[group_id] for group_id in worst if group_id in found]
