@@ -51,7 +51,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdvisedGroups:
-    """What was found of the groups of one replay. ``first_ms``: the first record of all of them; None: there is none."""
+    """What was found of the groups of one replay. ``first_ms``: their first record; None: there is none."""
 
     groups: Sequence[GroupAdvice]
     deployed: Sequence[Deployment]

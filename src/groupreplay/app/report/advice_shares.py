@@ -112,9 +112,9 @@ def _started(
             answers.append(lambda pipe=ours: _received(pipe))  # type: ignore[misc]
         yield answers
     finally:
-        for process in started:
-            process.terminate()
-            process.join()
+        for each in started:
+            each.terminate()
+            each.join()
 
 
 def _received(pipe: Connection) -> AdvisedGroups | None:
