@@ -62,6 +62,8 @@ class Question:
     draws: int
     seed: int
     since_ms: int | None = None
+    #: The flag with which it is asked, for messages.
+    flag: str = "--set"
 
     def answer(
         self, history: GroupHistory, context: Context, progress: ProgressCallback = no_progress
@@ -106,10 +108,10 @@ class Question:
         """
         inputs = self._inputs(history, context)
         settings = inputs.settings.changed(self.changed)
-        _need_effect(self.changed, settings[PROTOCOL])
+        _need_effect(self.changed, settings[PROTOCOL], self.flag)
         if (contradiction := settings.contradiction()) is not None:
             what = f"no client and no broker starts with these settings, {contradiction}"
-            raise unusable(what, "--set", "change one of the two")
+            raise unusable(what, self.flag, "change one of the two")
         span = inputs.begin_ms, inputs.end_ms
         quiet = quiet_times(inputs.moments, span, inputs.interval_ms, [inputs.settings, settings])
         plays = Plays(inputs=inputs, quiet=quiet, draws=self.draws, seed=self.seed)
@@ -177,9 +179,9 @@ def _notes(inputs: PlayInputs, changed: Mapping[str, SettingValue]) -> list[str]
     return notes
 
 
-def _need_effect(changed: Mapping[str, SettingValue], protocol: str) -> None:
+def _need_effect(changed: Mapping[str, SettingValue], protocol: str, flag: str) -> None:
     """Raises ``GroupReplayError`` if a setting has no effect in the protocol of the play."""
     for name in changed:
         if protocol not in ASKED[name].protocols:
-            fix = f"add --set {PROTOCOL}={ASKED[name].protocols[0]}, or leave it out"
-            raise unusable(f"{name} has no effect in the {protocol} protocol", "--set", fix)
+            fix = f"add {flag} {PROTOCOL}={ASKED[name].protocols[0]}, or leave it out"
+            raise unusable(f"{name} has no effect in the {protocol} protocol", flag, fix)

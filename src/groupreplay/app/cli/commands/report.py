@@ -277,7 +277,9 @@ def _with_whatif(
     from groupreplay.timeline.group_history import GroupHistory
 
     changed = asked_settings(settings.whatif, "--whatif")
-    question = Question(changed=changed, stated={}, draws=USUAL_DRAWS, seed=0, since_ms=times.since_ms)
+    question = Question(
+        changed=changed, stated={}, draws=USUAL_DRAWS, seed=0, since_ms=times.since_ms, flag="--whatif"
+    )
     (given,) = read.inputs
     history = GroupHistory(
         group_id=given.group_id, events=read_events(given.events), commits=given.commits, end_ms=given.end_ms
