@@ -87,6 +87,12 @@ KINDS = (
     ),
     Kind(name="cooperative", events=(_ROLLING,), after={_STRATEGY: ("cooperative-sticky",)}),
     Kind(
+        name="cooperative after sticky",
+        events=(_ROLLING,),
+        before={_STRATEGY: ("sticky",)},
+        after={_STRATEGY: ("cooperative-sticky",)},
+    ),
+    Kind(
         name="longer poll interval",
         events=(_SLOW,),
         before={"max.poll.interval.ms": 30_000},
