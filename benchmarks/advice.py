@@ -23,12 +23,14 @@ from page import flag_parser, put, show_progress  # noqa: E402
 from groupreplay.api.sources import open_log  # noqa: E402
 from groupreplay.app.report.advice import advised_groups  # noqa: E402
 from groupreplay.app.report.timelines import TimelineQuery, read_groups  # noqa: E402
+from groupreplay.app.simulate.files import write_simulation  # noqa: E402
 from groupreplay.coordinator.simulation.script import HOUR_MS, MINUTE_MS, About  # noqa: E402
 from groupreplay.coordinator.simulation.script_steps import Roll, ScriptedEvent  # noqa: E402
+from groupreplay.coordinator.simulation.simulation import SimulationPlan  # noqa: E402
 from groupreplay.state.events.event import name_of  # noqa: E402
 from groupreplay.streaming.engine.group_choice import GroupChoice  # noqa: E402
 from support.pictures.timelines import SOURCE  # noqa: E402
-from support.simulated.advised import scripted, written  # noqa: E402
+from support.simulated.advised import scripted  # noqa: E402
 
 _DAY_HOURS: Final = 24
 
@@ -49,7 +51,12 @@ def main() -> None:
         **{"auto.commit.interval.ms": 10 * MINUTE_MS, "session.timeout.ms": 5 * MINUTE_MS},
     )
     with TemporaryDirectory() as folder:
-        path = written(scenario, Path(folder) / "week.parquet", groups=1, hours=hours, seed=1)
+        path = Path(folder) / "week.parquet"
+        duration_ms = int(hours * HOUR_MS)
+        plan = SimulationPlan.of(
+            scenario, scenario.broker, groups=1, duration_ms=duration_ms, seed=1, partitions=2
+        )
+        write_simulation(plan, path)
         show_progress(f"{path.stat().st_size:,} bytes are written")
         opened = open_log(str(path), None, None, member_events=True)
         query = TimelineQuery(groups=GroupChoice(), source=SOURCE)
