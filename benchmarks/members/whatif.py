@@ -10,14 +10,18 @@ with settings B. ``--page`` writes the table to docs/whatif.md.
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests")]
 
 from page import flag_parser, put, show_progress  # noqa: E402
 
-from support.simulated.whatif_scores import KINDS, markdown, scores  # noqa: E402
+from groupreplay.timeline.whatif.costs import Cost  # noqa: E402
+from support.simulated.whatif_scores import KINDS, Score, markdown, scores  # noqa: E402
 
 
 def main() -> None:
@@ -28,20 +32,47 @@ def main() -> None:
     parser.add_argument("--kinds", type=int, default=len(KINDS))
     parser.add_argument("--minutes", type=int, default=60, help="length of a history")
     parser.add_argument("--kind", help="only this kind")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument(
+        "--results", type=Path, help="keeps the score of each history; a run that ended goes on"
+    )
     parser.add_argument("--page", action="store_true")
     asked = parser.parse_args()
-    found = []
+    found = kept(asked.results)
     kinds = [kind for kind in KINDS[: asked.kinds] if asked.kind in (None, kind.name)]
-    for kind, of_costs in scores(kinds, range(asked.histories), asked.draws, asked.minutes):
-        found.append((kind, of_costs))
+    known = {(each.kind, each.seed) for each in found}
+    seeds = range(asked.histories)
+    for kind, seed, of_costs in scores(kinds, seeds, asked.draws, asked.minutes, asked.processes, known):
+        found.append(History(kind.name, seed, of_costs))
         for score in of_costs.values():
             for line in score.wrong:
                 show_progress(line)
-        show_progress(f"{kind.name}: done")
-    table = markdown(found)
+        show_progress(f"{kind.name} {seed}: done")
+        if asked.results is not None:
+            with asked.results.open("ab") as lines:
+                lines.write(msgspec.json.encode(found[-1]) + b"\n")
+    names = [kind.name for kind in KINDS]
+    found.sort(key=lambda each: (names.index(each.kind), each.seed))
+    table = markdown((each.kind, each.costs) for each in found)
     print(table)
     if asked.page:
         put("whatif", table, ROOT / "docs" / "whatif.md")
+
+
+@dataclass(frozen=True)
+class History:
+    """The scores of one history."""
+
+    kind: str
+    seed: int
+    costs: dict[Cost, Score]
+
+
+def kept(results: Path | None) -> list[History]:
+    """The scores of an earlier run."""
+    if results is None or not results.exists():
+        return []
+    return [msgspec.json.decode(line, type=History) for line in results.read_bytes().splitlines()]
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from groupreplay.timeline.diagnosis import Statement
 from groupreplay.timeline.event_folds import EventFold
 from groupreplay.timeline.present import Present
 from groupreplay.timeline.stop_cost import QuietTime
+from groupreplay.timeline.whatif.comparison import Comparison
 
 #: The version of the document's form; it changes when a field changes its meaning or disappears.
 TIMELINE_FORM: Final = "groupreplay.timeline.v1"
@@ -375,6 +376,7 @@ class TimelineDocument:
         AdviceSummary | None,
         Meta(description="Which setting would have helped, and what deployments cost; null: nothing to say."),
     ] = None
+    whatif: Annotated[Comparison | None, Meta(description="Null: nothing was asked (--whatif).")] = None
 
 
 #: Its name beside those of the events.

@@ -15,6 +15,7 @@ from groupreplay.app.report.page import data_island, fitted, island_bytes, repor
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.timeline.document import TimelineDocument
 from groupreplay.timeline.limits import TimelineLimits
+from groupreplay.timeline.whatif.comparison import Comparison, WhatIfLane
 from support.histories.builders import Raw, commit, generation, member
 from support.pictures.report_pages import PageParts
 from support.pictures.timelines import BEGIN, MINUTE, SECOND, commit_log, timeline_of
@@ -92,6 +93,18 @@ def test_the_picture() -> None:
     assert (root.get("width"), [one.tag for one in root.iter(f"{SPACE}script")]) == ("900", [])
     assert {"client-a", "client-b", "STATE", "MEMBERS", "PARTITIONS", "Stable"} <= texts
     assert any(text.startswith(DRAWN.verdict[0].text[:40]) for text in texts)
+
+
+def test_the_picture_of_two_histories() -> None:
+    """What was recorded and what was played are two lanes of the same axis; the note has the question and the costs."""
+    recorded = WhatIfLane(
+        name="recorded", rebalances_ms=(BEGIN + MINUTE,), stops=((BEGIN + SECOND, BEGIN + MINUTE),)
+    )
+    played = WhatIfLane(name="with <others>", rebalances_ms=(), stops=())
+    whatif = Comparison(text="a=b: of 50 plays", costs=("rebalances: 1",), lanes=(recorded, played))
+    root = ElementTree.fromstring(timeline_svg(replace(DRAWN, whatif=whatif)))
+    texts = {"".join(one.itertext()) for one in root.iter(f"{SPACE}text")}
+    assert {"WHAT IF", "recorded", "with <others>", "a=b: of 50 plays; rebalances: 1"} <= texts
 
 
 def test_hostile_text() -> None:

@@ -52,5 +52,5 @@ def test_the_lines() -> None:
     assert list(summary_lines(answer(2), UTC)) == lines
     assert list(summary_lines(answer(3), UTC)) == [
         *lines,
-        "not answered: played with the recorded settings, the model does not come to the recorded number of rebalances",
+        "not answered: the recorded settings, played, do not come to the recorded number of rebalances",
     ]

@@ -12,7 +12,7 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.timeline.whatif.answer import Range
 from groupreplay.timeline.whatif.costs import Cost
 from groupreplay.timeline.whatif.settings import AUTO, INSTANCE
-from support.histories.played import CONTEXT, SECOND, history_of, restarted
+from support.histories.played import BEGIN, CONTEXT, SECOND, history_of, restarted
 from support.simulated.whatif_scores import KINDS, markdown, scores
 
 
@@ -32,6 +32,17 @@ def test_static_members_save_both_rebalances() -> None:
         2,
     )
     assert rebalances.difference == Range(least=-2.0, median=-2.0, most=-2.0)
+
+
+def test_a_comparison_has_both_on_one_axis() -> None:
+    """What is recorded, and the middle one of the plays, in the time of the history."""
+    found = question({INSTANCE: AUTO}).comparison(history_of(restarted(), 180 * SECOND), CONTEXT)
+    assert found.text == "group.instance.id=auto: the middle one of 10 plays"
+    assert found.costs[0] == "rebalances: recorded 2, with the others 0"
+    assert [(lane.name, lane.rebalances_ms) for lane in found.lanes] == [
+        ("recorded", (BEGIN + 60 * SECOND, BEGIN + 70 * SECOND)),
+        ("with the others", ()),
+    ]
 
 
 def test_a_match_by_client_id_is_noted() -> None:
@@ -80,7 +91,7 @@ def test_the_nearest_name_is_named() -> None:
 @pytest.mark.parametrize("number", [0, 2, 4])
 def test_the_range_holds_what_the_model_does_itself(number: int) -> None:
     """One history of each of some kinds: what is answered is right about rebalances, and they are answered."""
-    ((kind, found),) = scores(KINDS[number : number + 1], [3], 10, minutes=25)
+    ((kind, _, found),) = scores(KINDS[number : number + 1], [3], 10, minutes=25)
     rebalances = found[Cost.REBALANCES]
     assert (rebalances.answered, rebalances.held, rebalances.wrong) == (1, 1, [])
-    assert f"| {kind.name} | rebalances | 1 | 1 | 100 % | " in markdown([(kind, found)])
+    assert f"| {kind.name} | rebalances | 1 | 1 | 100 % | " in markdown([(kind.name, found)])

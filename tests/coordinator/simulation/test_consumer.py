@@ -36,6 +36,17 @@ def test_a_cooperative_member_gives_up_first() -> None:
     assert second == {"a": [0, 1], "b": [2, 3]}
 
 
+def test_a_sticky_group_moves_few_partitions_at_once() -> None:
+    """Its members have revoked everything: a surplus is assigned in the same generation, and the rest stays."""
+    assert not is_cooperative(("sticky",))
+    members = [
+        (name, None, supported("t", mine, ("sticky",))[0].metadata)
+        for name, mine in {"a": (0, 1, 2, 3), "b": ()}.items()
+    ]
+    shares = assigned(members, "t", 5, "sticky")
+    assert {name: sorted(owned(one, "t")) for name, one in shares} == {"a": [0, 1, 2], "b": [3, 4]}
+
+
 @given(st.lists(st.sets(st.integers(0, 11)), min_size=1, max_size=6), st.integers(1, 12))
 def test_a_cooperative_group_settles(claims: list[set[int]], partitions: int) -> None:
     """From any claims: after three generations the assignment is even and does not change."""

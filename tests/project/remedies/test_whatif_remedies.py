@@ -46,9 +46,15 @@ CASES = (
     ),
     Remedy(
         line=f"{LINE} --set group.consumer.session.timeout.ms=50000",
-        of="app.whatif.question: add --set group.protocol=",
+        of="app.whatif.question: add …",
         says="add (?P<flag>--set) (?P<value>group.protocol=consumer), or leave it out",
         apply=lambda attempt, said: attempt.add(said["flag"], said["value"]),
+    ),
+    Remedy(
+        line="report --from-file roll.parquet --all-groups --whatif group.instance.id=auto -o new.html",
+        of="app.cli.commands.report: --whatif is about one group",
+        says="give (?P<flag>--group) instead of (?P<other>--all-groups)",
+        apply=lambda attempt, said: (attempt.leave_out(said["other"]), attempt.add(said["flag"], GROUP)),
     ),
 )
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from multiprocessing import get_context
 from statistics import median
 from typing import Any
 
@@ -85,6 +87,12 @@ KINDS = (
     ),
     Kind(name="cooperative", events=(_ROLLING,), after={_STRATEGY: ("cooperative-sticky",)}),
     Kind(
+        name="cooperative after sticky",
+        events=(_ROLLING,),
+        before={_STRATEGY: ("sticky",)},
+        after={_STRATEGY: ("cooperative-sticky",)},
+    ),
+    Kind(
         name="longer poll interval",
         events=(_SLOW,),
         before={"max.poll.interval.ms": 30_000},
@@ -110,6 +118,14 @@ class Score:
     refused: int = 0
     widths: list[float] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
+
+    def add(self, other: Score) -> None:
+        """Adds that of other histories."""
+        self.held += other.held
+        self.answered += other.answered
+        self.refused += other.refused
+        self.widths += other.widths
+        self.wrong += other.wrong
 
 
 def scenario(kind: Kind, *, after: bool) -> Scenario:
@@ -153,14 +169,29 @@ def history(kind: Kind, seed: int, *, after: bool) -> tuple[GroupHistory, Contex
 
 
 def scores(
-    kinds: Sequence[Kind], seeds: Sequence[int], draws: int, minutes: int = 60
-) -> Iterator[tuple[Kind, dict[Cost, Score]]]:
-    """The scores of each kind over these seeds, each a history of so many minutes."""
-    for kind in (replace(each, hours=minutes / 60) for each in kinds):
-        found = {cost: Score() for cost in Cost}
-        for seed in seeds:
-            _add(found, kind, seed, draws)
-        yield kind, found
+    kinds: Sequence[Kind],
+    seeds: Sequence[int],
+    draws: int,
+    minutes: int = 60,
+    processes: int = 1,
+    known: Container[tuple[str, int]] = (),
+) -> Iterator[tuple[Kind, int, dict[Cost, Score]]]:
+    """The scores of each history: kind and seed; of so many minutes. ``known``: the ones that are left out."""
+    timed = [replace(each, hours=minutes / 60) for each in kinds]
+    asked = [(kind, seed, draws) for seed in seeds for kind in timed if (kind.name, seed) not in known]
+    with ExitStack() as stack:
+        answers: Iterator[dict[Cost, Score]] = map(_asked, asked)
+        if processes > 1:
+            answers = iter(stack.enter_context(get_context("spawn").Pool(processes)).imap(_asked, asked))
+        for (kind, seed, _), of_costs in zip(asked, answers, strict=True):
+            yield kind, seed, of_costs
+
+
+def _asked(asked: tuple[Kind, int, int]) -> dict[Cost, Score]:
+    """The scores of one history."""
+    found = {cost: Score() for cost in Cost}
+    _add(found, *asked)
+    return found
 
 
 def _add(found: Mapping[Cost, Score], kind: Kind, seed: int, draws: int) -> None:
@@ -195,16 +226,19 @@ def _add(found: Mapping[Cost, Score], kind: Kind, seed: int, draws: int) -> None
             )
 
 
-def markdown(found: Sequence[tuple[Kind, Mapping[Cost, Score]]]) -> str:
-    """The table of all kinds and costs."""
+def markdown(found: Iterable[tuple[str, Mapping[Cost, Score]]]) -> str:
+    """The table of all kinds and costs; ``found``: the scores of histories by the names of their kinds."""
     lines = [
         "| asked about | cost | histories | answered | range holds the truth | median width |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
-    for kind, of_costs in found:
+    totals: dict[tuple[str, Cost], Score] = {}
+    for name, of_costs in found:
         for cost, score in of_costs.items():
-            count = score.answered + score.refused
-            share = f"{100 * score.held / score.answered:.0f} %" if score.answered else "-"
-            width = f"{100 * median(score.widths):.0f} %" if score.widths else "-"
-            lines.append(f"| {kind.name} | {cost.words} | {count} | {score.answered} | {share} | {width} |")
+            totals.setdefault((name, cost), Score()).add(score)
+    for (name, cost), score in totals.items():
+        count = score.answered + score.refused
+        share = f"{100 * score.held / score.answered:.0f} %" if score.answered else "-"
+        width = f"{100 * median(score.widths):.0f} %" if score.widths else "-"
+        lines.append(f"| {name} | {cost.words} | {count} | {score.answered} | {share} | {width} |")
     return "\n".join(lines)

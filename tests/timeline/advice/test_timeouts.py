@@ -8,7 +8,7 @@ import pytest
 
 from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.script import MINUTE_MS, SECOND_MS, STATIC, About, Between
-from groupreplay.coordinator.simulation.script_steps import Restart, ScriptedEvent
+from groupreplay.coordinator.simulation.script_steps import Restart, ScriptedEvent, SlowPoll
 from groupreplay.timeline.advice.finding import Kind
 from support.histories.builders import generation, member
 from support.pictures.timelines import BEGIN, MINUTE
@@ -35,6 +35,31 @@ def test_session_timeout_against_the_model(tmp_path: Path, seed: int) -> None:
         truth, bounds = len(short.rebalances) - len(long.rebalances), saved(finding, "rebalances")
         assert bounds[0] <= truth <= bounds[1], (short.group_id, truth, bounds)
         assert found(long, Kind.SESSION_TIMEOUT) is None
+
+
+SLOW_POLLS = scripted(
+    ScriptedEvent(
+        every_ms=About(6 * MINUTE_MS),
+        steps=(SlowPoll("random", Between(40 * SECOND_MS, 100 * SECOND_MS)),),
+    ),
+    **{"max.poll.interval.ms": 30_000},
+)
+
+
+def test_max_poll_interval_against_the_model(tmp_path: Path) -> None:
+    """The range holds the difference between the short interval and Kafka's default, for each group."""
+    shorts = simulated(SLOW_POLLS, tmp_path / "a.parquet", groups=2, hours=1)
+    longs = simulated(
+        SLOW_POLLS.with_client({"max.poll.interval.ms": 300_000}), tmp_path / "b.parquet", groups=2, hours=1
+    )
+    for short, long in zip(shorts, longs, strict=True):
+        truth, bounds = (
+            len(short.rebalances) - len(long.rebalances),
+            saved(found(short, Kind.MAX_POLL_INTERVAL), "rebalances"),
+        )
+        assert bounds is not None
+        assert bounds[0] <= truth <= bounds[1], (short.group_id, truth, bounds)
+        assert found(long, Kind.MAX_POLL_INTERVAL) is None
 
 
 def test_members_that_gave_up(tmp_path: Path) -> None:

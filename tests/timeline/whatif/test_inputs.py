@@ -81,6 +81,6 @@ def test_assignors() -> None:
     inputs = play_inputs(history_of(by_assignor("roundrobin"), 90_000), RecordedBroker(), {})
     assert inputs.settings["partition.assignment.strategy"] == ("range",)
     with pytest.raises(
-        Unplayable, match="its assignor is sticky, and the clients of the model have range and"
+        Unplayable, match="its assignor is mine, and the clients of the model have range, cooperative-sticky"
     ):
-        play_inputs(history_of(by_assignor("sticky"), 90_000), RecordedBroker(), {})
+        play_inputs(history_of(by_assignor("mine"), 90_000), RecordedBroker(), {})

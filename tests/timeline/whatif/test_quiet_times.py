@@ -51,3 +51,11 @@ def test_a_moment_within_a_cut_is_at_its_begin() -> None:
     assert [quiet.played_ms(at_ms) for at_ms in (99, 100, 120, 150, 300, 400, 500)] == [
         *(99, 100, 100, 100, 250, 250, 350)
     ]
+
+
+def test_the_time_of_the_history() -> None:
+    """It is that from which the time of a play comes, except in what is cut out."""
+    quiet = QuietTimes(((100, 50), (300, 100)))
+    times = [0, 99, 100, 160, 250, 300, 401, 1_000]
+    assert [quiet.recorded_ms(quiet.played_ms(at_ms)) for at_ms in times] == times
+    assert quiet.recorded_ms(quiet.played_ms(130)) == 100

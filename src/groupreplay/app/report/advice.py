@@ -7,14 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from groupreplay.app.report.timelines import ReadGroups, TimelineQuery, read_groups
+from groupreplay.app.report.timelines import ReadGroups
 from groupreplay.app.text.tables import Cell, Table
 from groupreplay.app.text.times import date_time
-from groupreplay.state import Context
 from groupreplay.state.phrases import counted, safe_text
 from groupreplay.streaming.base.clock import TimeZone
-from groupreplay.streaming.engine.replay import Replay
-from groupreplay.streaming.sources.source import Rows
+from groupreplay.streaming.contract.log import ProgressCallback, no_progress
 from groupreplay.timeline.advice.deployments import deployment_sums, deployments
 from groupreplay.timeline.advice.finding import Deployment, DeploymentSum, Finding, GroupAdvice
 from groupreplay.timeline.advice.group_advice import group_advice
@@ -51,47 +49,69 @@ class Advice:
     assumed: Sequence[tuple[str, Mapping[str, int]]]
 
 
-def all_advice(rows: Rows, context: Context, query: TimelineQuery, label: str) -> tuple[Advice, Replay]:
-    """The advice on the chosen groups that the rows contain; and the replay for its counts.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdvisedGroups:
+    """What was found of the groups of one replay. ``first_ms``: their first record; None: there is none."""
 
-    The context must enable member events. ``label``: by which the deployments are added up. With a ``since_ms`` also
-    the time of the same length before it is looked at, for their trend.
-    """
-    read = read_groups(rows, context, query)
-    return advice_of(read, label), read.replay
+    groups: Sequence[GroupAdvice]
+    deployed: Sequence[Deployment]
+    assumed: Sequence[tuple[str, Mapping[str, int]]]
+    first_ms: int | None
+    before_ms: int | None
+    end_ms: int
+    quarantined: int
 
 
-def advice_of(read: ReadGroups, label: str) -> Advice:
-    """The same of groups that were read."""
+def advised_groups(read: ReadGroups, progress: ProgressCallback = no_progress) -> AdvisedGroups:
+    """The advice on groups that were read, by name."""
     advised, deployed = list[GroupAdvice](), list[Deployment]()
     assumed = list[tuple[str, Mapping[str, int]]]()
-    for given in read.inputs:
+    for number, given in enumerate(read.inputs, 1):
         history = read.history(given)
         advised.append(group_advice(history))
         deployed += deployments(history)
         assumed.append((history.group_type, assumed_numbers(history.events)))
-    advised.sort(key=lambda each: (-sum(found.order_ms for found in each.findings), each.group_id))
-    since_ms, before_ms = read.query.since_ms, read.before_ms
-    if since_ms is None:
-        since_ms = min((each.since_ms for each in advised), default=read.replay.end_ms)
-    reaches_back = before_ms is not None and _first_ms(read.inputs, read.replay.end_ms) <= before_ms
-    trend_ms = before_ms if reaches_back else None
-    return Advice(
+        progress(number, len(read.inputs))
+    return AdvisedGroups(
         groups=advised,
-        sums=deployment_sums(deployed, label, since_ms, trend_ms),
-        since_ms=since_ms,
-        until_ms=read.replay.end_ms,
-        trend_ms=trend_ms,
-        is_compared=before_ms is not None,
+        deployed=deployed,
         assumed=assumed,
+        first_ms=_first_ms(read.inputs),
+        before_ms=read.before_ms,
+        end_ms=read.replay.end_ms,
+        quarantined=read.replay.quarantined,
     )
 
 
-def _first_ms(inputs: Sequence[TimelineInput], end_ms: int) -> int:
+def advice_of(parts: Sequence[AdvisedGroups], since_ms: int | None, label: str) -> Advice:
+    """The advice on all groups of some parts of one log, which have no group in common.
+
+    ``label``: by which the deployments are added up. With a ``since_ms`` also the time of the same length before it is
+    looked at, for their trend.
+    """
+    advised = [each for part in parts for each in part.groups]
+    advised.sort(key=lambda each: (-sum(found.order_ms for found in each.findings), each.group_id))
+    end_ms, before_ms = max(part.end_ms for part in parts), parts[0].before_ms
+    if since_ms is None:
+        since_ms = min((each.since_ms for each in advised), default=end_ms)
+    first_ms = min((part.first_ms for part in parts if part.first_ms is not None), default=end_ms)
+    trend_ms = before_ms if before_ms is not None and first_ms <= before_ms else None
+    return Advice(
+        groups=advised,
+        sums=deployment_sums([each for part in parts for each in part.deployed], label, since_ms, trend_ms),
+        since_ms=since_ms,
+        until_ms=end_ms,
+        trend_ms=trend_ms,
+        is_compared=before_ms is not None,
+        assumed=[each for part in parts for each in part.assumed],
+    )
+
+
+def _first_ms(inputs: Sequence[TimelineInput]) -> int | None:
     """The first record of all groups."""
     times = [record.timestamp_ms for given in inputs for record in given.records[:1]]
     times += [int(given.commits.at_ms.min()) for given in inputs if len(given.commits.at_ms)]
-    return min(times, default=end_ms)
+    return min(times, default=None)
 
 
 # -- text

@@ -24,7 +24,7 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 FOLDER: Final = "web"
 ECHARTS: Final = "echarts.min.js"
 #: The scripts that draw a picture, and those that make a page of it, in the order in which they are loaded.
-PICTURE_SCRIPTS: Final = ("format.js", "unread.js", "marks.js", "picture.js")
+PICTURE_SCRIPTS: Final = ("format.js", "unread.js", "marks.js", "what_if.js", "picture.js")
 PAGE_SCRIPTS: Final = (
     *PICTURE_SCRIPTS,
     "address.js",

@@ -14,6 +14,10 @@ from groupreplay.timeline.whatif.answer import Answer, CostAnswer, Range
 from groupreplay.timeline.whatif.costs import Cost
 
 _HEADINGS: Final = ("COST", "RECORDED", "PLAYED AS RECORDED", "WITH THE OTHERS", "DIFFERENCE")
+#: Why nothing is.
+NOT_ANSWERED: Final = (
+    "not answered: the recorded settings, played, do not come to the recorded number of rebalances"
+)
 
 
 def answer_table(answer: Answer) -> Table:
@@ -54,10 +58,25 @@ def summary_lines(answer: Answer, zone: TimeZone) -> Iterator[str]:
         yield f"assumed, because no record has it (--recorded): {_words(answer.assumed)}"
     yield from answer.notes
     if not answer.answered:
-        yield (
-            "not answered: played with the recorded settings, the model does not come to the recorded number of "
-            "rebalances"
-        )
+        yield NOT_ANSWERED
+
+
+def comparison_text(answer: Answer) -> str:
+    """The question, and what is drawn, in one line."""
+    question = _words(answer.changed)
+    if not answer.answered:
+        return f"{question}: {NOT_ANSWERED}"
+    return f"{question}: the middle one of {answer.draws} plays"
+
+
+def cost_sentences(answer: Answer) -> Iterator[str]:
+    """The answer to each cost."""
+    for cost in answer.costs:
+        recorded = f"{cost.cost.words}: recorded {_amount(cost.cost, cost.recorded)}"
+        if cost.other is not None:
+            yield f"{recorded}, with the others {_range(cost.cost, cost.other)}"
+        else:
+            yield f"{recorded}, {'not answered' if cost.reproduced else 'not reproduced'}"
 
 
 def _words(values: Mapping[str, SettingValue]) -> str:

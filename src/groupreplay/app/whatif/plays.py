@@ -19,6 +19,7 @@ from groupreplay.state import Context
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.contract.log import ROW_SCHEMA, ProgressCallback, no_progress
 from groupreplay.streaming.sources.source import Rows
+from groupreplay.timeline.group_history import GroupHistory
 from groupreplay.timeline.whatif.costs import Costs, costs
 from groupreplay.timeline.whatif.draws import WARM_UP_MS, Draw
 from groupreplay.timeline.whatif.inputs import PlayInputs
@@ -44,6 +45,13 @@ class Plays:
         histories, _ = group_histories(rows, _context(names, settings), None, end_ms=self._end_ms)
         return [costs(histories[name], self.inputs.begin_ms, self.inputs.interval_ms) for name in names]
 
+    def history(self, settings: PlaySettings, number: int) -> GroupHistory:
+        """One of the plays, as it would be recorded: without the quiet times."""
+        name = f"{self.inputs.group_id}-{number}"
+        rows = Rows("whatif", "whatif", iter([self._batch(name, number, settings)]))
+        histories, _ = group_histories(rows, _context([name], settings), None, end_ms=self._end_ms)
+        return histories[name]
+
     @property
     def _end_ms(self) -> int:
         return self.quiet.played_ms(self.inputs.end_ms)
@@ -53,11 +61,16 @@ class Plays:
     ) -> Iterator[pa.RecordBatch]:
         """A draw in a partition."""
         for number, name in enumerate(names):
-            log = _PlayedLog(number)
-            for outcome in self._play(name, number, settings):
-                log.add(outcome)
+            batch = self._batch(name, number, settings)
             progress(number + 1, len(names))
-            yield log.batch()
+            yield batch
+
+    def _batch(self, name: str, number: int, settings: PlaySettings) -> pa.RecordBatch:
+        """The records of one play."""
+        log = _PlayedLog(number)
+        for outcome in self._play(name, number, settings):
+            log.add(outcome)
+        return log.batch()
 
     def _play(self, name: str, number: int, settings: PlaySettings) -> Iterator[Outcome]:
         inputs = self.inputs

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from groupreplay.app.whatif.answer_table import comparison_text, cost_sentences
 from groupreplay.app.whatif.plays import Plays
 from groupreplay.coordinator.simulation.settings_table import SettingValue
 from groupreplay.state import Context
@@ -14,13 +15,16 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, did_yo
 from groupreplay.streaming.contract.log import ProgressCallback, no_progress
 from groupreplay.timeline.group_history import GroupHistory
 from groupreplay.timeline.whatif.answer import Answer, cost_answers
+from groupreplay.timeline.whatif.comparison import Comparison, lane, middle_play
 from groupreplay.timeline.whatif.costs import Costs, costs
 from groupreplay.timeline.whatif.inputs import PlayInputs, RecordedBroker, Unplayable, play_inputs
 from groupreplay.timeline.whatif.quiet_times import quiet_times
-from groupreplay.timeline.whatif.settings import ASKED, AUTO, INSTANCE, PROTOCOL
+from groupreplay.timeline.whatif.settings import ASKED, AUTO, INSTANCE, PROTOCOL, PlaySettings
 
 _PAGE: Final = "docs/whatif.md lists the settings"
 
+#: Plays with either settings where nobody names another number.
+USUAL_DRAWS: Final = 50
 #: Static members make no rebalance when they are started again, and only late commits show that they were away.
 UNSEEN: Final = (
     "a member that is away for less than one commit interval counts as not standing still: the gain of static members "
@@ -58,6 +62,8 @@ class Question:
     draws: int
     seed: int
     since_ms: int | None = None
+    #: The flag with which it is asked, for messages.
+    flag: str = "--set"
 
     def answer(
         self, history: GroupHistory, context: Context, progress: ProgressCallback = no_progress
@@ -67,12 +73,45 @@ class Question:
         Raises:
             GroupReplayError: its history cannot be played, or a setting has no effect on it.
         """
+        played = self._played(history, context, progress)
+        inputs = played.plays.inputs
+        recorded = costs(history, inputs.begin_ms, inputs.interval_ms)
+        return self._answered(inputs, recorded, played.recorded, played.other)
+
+    def comparison(
+        self, history: GroupHistory, context: Context, progress: ProgressCallback = no_progress
+    ) -> Comparison:
+        """The answer for one group as a picture shows it, beside what is recorded.
+
+        Raises:
+            GroupReplayError: its history cannot be played, or a setting has no effect on it.
+        """
+        played = self._played(history, context, progress)
+        plays, inputs = played.plays, played.plays.inputs
+        begin_ms, interval_ms = inputs.begin_ms, inputs.interval_ms
+        recorded = costs(history, begin_ms, interval_ms)
+        answer = self._answered(inputs, recorded, played.recorded, played.other)
+        lanes = [lane("recorded", history, begin_ms, interval_ms)]
+        if answer.answered:
+            number = middle_play(played.other)
+            drawn = plays.history(played.settings, number)
+            lanes.append(lane("with the others", drawn, begin_ms, interval_ms, plays.quiet.recorded_ms))
+        return Comparison(
+            text=comparison_text(answer), costs=tuple(cost_sentences(answer)), lanes=tuple(lanes)
+        )
+
+    def _played(self, history: GroupHistory, context: Context, progress: ProgressCallback) -> _Played:
+        """Both series of plays.
+
+        Raises:
+            GroupReplayError: its history cannot be played, or a setting has no effect on it.
+        """
         inputs = self._inputs(history, context)
         settings = inputs.settings.changed(self.changed)
-        _need_effect(self.changed, settings[PROTOCOL])
+        _need_effect(self.changed, settings[PROTOCOL], self.flag)
         if (contradiction := settings.contradiction()) is not None:
             what = f"no client and no broker starts with these settings, {contradiction}"
-            raise unusable(what, "--set", "change one of the two")
+            raise unusable(what, self.flag, "change one of the two")
         span = inputs.begin_ms, inputs.end_ms
         quiet = quiet_times(inputs.moments, span, inputs.interval_ms, [inputs.settings, settings])
         plays = Plays(inputs=inputs, quiet=quiet, draws=self.draws, seed=self.seed)
@@ -80,9 +119,8 @@ class Question:
         def second(done: int, total: int | None) -> None:
             progress(self.draws + done, 2 * self.draws)
 
-        played = plays.costs(inputs.settings, lambda done, total: progress(done, 2 * self.draws))
-        other = plays.costs(settings, second)
-        return self._answered(inputs, costs(history, inputs.begin_ms, inputs.interval_ms), played, other)
+        recorded = plays.costs(inputs.settings, lambda done, total: progress(done, 2 * self.draws))
+        return _Played(plays, settings, recorded, plays.costs(settings, second))
 
     def _inputs(self, history: GroupHistory, context: Context) -> PlayInputs:
         broker = RecordedBroker(
@@ -116,6 +154,16 @@ class Question:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class _Played:
+    """The plays with the recorded settings and with the others, ``settings``, each with its costs."""
+
+    plays: Plays
+    settings: PlaySettings
+    recorded: list[Costs]
+    other: list[Costs]
+
+
 def _notes(inputs: PlayInputs, changed: Mapping[str, SettingValue]) -> list[str]:
     notes = []
     if changed.get(INSTANCE) == AUTO:
@@ -131,9 +179,9 @@ def _notes(inputs: PlayInputs, changed: Mapping[str, SettingValue]) -> list[str]
     return notes
 
 
-def _need_effect(changed: Mapping[str, SettingValue], protocol: str) -> None:
+def _need_effect(changed: Mapping[str, SettingValue], protocol: str, flag: str) -> None:
     """Raises ``GroupReplayError`` if a setting has no effect in the protocol of the play."""
     for name in changed:
         if protocol not in ASKED[name].protocols:
-            fix = f"add --set {PROTOCOL}={ASKED[name].protocols[0]}, or leave it out"
-            raise unusable(f"{name} has no effect in the {protocol} protocol", "--set", fix)
+            fix = f"add {flag} {PROTOCOL}={ASKED[name].protocols[0]}, or leave it out"
+            raise unusable(f"{name} has no effect in the {protocol} protocol", flag, fix)

@@ -38,15 +38,18 @@ from groupreplay.coordinator.simulation.script import LEAVE_GROUP, REMAIN_IN_GRO
 
 _RANGE: Final = "range"
 _COOPERATIVE: Final = "cooperative-sticky"
-#: The assignors by Kafka's names, in the order of the default of ``partition.assignment.strategy``.
-STRATEGIES: Final = (_RANGE, _COOPERATIVE)
+_STICKY: Final = "sticky"
+#: Kafka's default of ``partition.assignment.strategy``.
+DEFAULT_STRATEGIES: Final = (_RANGE, _COOPERATIVE)
+#: The assignors by Kafka's names.
+STRATEGIES: Final = (*DEFAULT_STRATEGIES, _STICKY)
 #: (member id, instance id, metadata), as in the leader's JoinGroup answer.
 Members: TypeAlias = Sequence[tuple[str, str | None, bytes]]
 
 
 def is_cooperative(strategies: Sequence[str]) -> bool:
     """Whether members with these assignors keep their partitions during a rebalance."""
-    return _RANGE not in strategies
+    return all(name == _COOPERATIVE for name in strategies)
 
 
 def supported(
@@ -54,12 +57,16 @@ def supported(
 ) -> tuple[Protocol, ...]:
     """The protocols with which a member joins, by preference; an eager member has revoked all partitions before.
 
-    ``second``: a second topic to which the member subscribes.
+    ``second``: a second topic to which the member subscribes. With ``sticky`` a member that has revoked all still says
+    which ones it had: in the user data of Kafka's ``StickyAssignor``, here as its owned partitions.
     """
-    claimed = _partitions(topic, owned if is_cooperative(strategies) else ())
     topics = (topic,) if second is None else (topic, second)
-    metadata = encode_blob(Subscription(version=1, topics=topics, owned_partitions=claimed))
-    return tuple(Protocol(name, metadata) for name in strategies)
+
+    def metadata(name: str) -> bytes:
+        claimed = _partitions(topic, owned if name == _STICKY or is_cooperative(strategies) else ())
+        return encode_blob(Subscription(version=1, topics=topics, owned_partitions=claimed))
+
+    return tuple(Protocol(name, metadata(name)) for name in strategies)
 
 
 def assigned(
@@ -69,8 +76,9 @@ def assigned(
 
     The only partition of a second topic goes to the first of its subscribers.
     """
-    if strategy == _COOPERATIVE:
-        shares = _sticky({member: _claimed(metadata) for member, _, metadata in members}, partitions)
+    if strategy in (_COOPERATIVE, _STICKY):
+        claims = {member: _claimed(metadata) for member, _, metadata in members}
+        shares = _sticky(claims, partitions, revoked=strategy == _STICKY)
     else:
         names = sorted(member for member, _, _ in members)
         shares = {name: list(range(place, partitions, len(names))) for place, name in enumerate(names)}
@@ -120,8 +128,11 @@ def _claimed(metadata: bytes) -> tuple[int, ...]:
     return tuple(number for partition in subscription.owned_partitions for number in partition.partitions)
 
 
-def _sticky(claims: dict[str, tuple[int, ...]], partitions: int) -> dict[str, list[int]]:
-    """Members keep their partitions up to their quota. Surplus partitions are revoked now and assigned next time."""
+def _sticky(claims: dict[str, tuple[int, ...]], partitions: int, *, revoked: bool) -> dict[str, list[int]]:
+    """Members keep their partitions up to their quota.
+
+    Surplus partitions are revoked now and assigned next time, or, if all are ``revoked`` already, assigned now.
+    """
     least, more = divmod(partitions, len(claims))
     shares: dict[str, list[int]] = {}
     taken: set[int] = set()
@@ -132,7 +143,7 @@ def _sticky(claims: dict[str, tuple[int, ...]], partitions: int) -> dict[str, li
         free = [number for number in claims[member] if number not in taken]
         shares[member] = free[: quota[member]]
         taken.update(shares[member])
-    claimed = {number for numbers in claims.values() for number in numbers}
+    claimed = taken if revoked else {number for numbers in claims.values() for number in numbers}
     left = [number for number in range(partitions) if number not in claimed]
     for member in reversed(by_size):
         while left and len(shares[member]) < quota[member]:

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 from groupreplay.codecs import PROTOCOL_VERSIONS
 from groupreplay.coordinator.consumer.assignors import ASSIGNORS
 from groupreplay.coordinator.requests import MIGRATION_POLICIES
-from groupreplay.coordinator.simulation.consumer import STRATEGIES
+from groupreplay.coordinator.simulation.consumer import DEFAULT_STRATEGIES, STRATEGIES
 from groupreplay.coordinator.simulation.script import DEFAULT_CLOSE, EVERY_START, LEAVE_GROUP, REMAIN_IN_GROUP
 
 #: A value as Kafka has it: a number, a word or text, or a list of words.
@@ -299,7 +299,7 @@ _CLIENT: Final = (
     Setting(
         name="partition.assignment.strategy",
         field="strategies",
-        default=tuple(STRATEGIES),
+        default=DEFAULT_STRATEGIES,
         words=tuple(STRATEGIES),
         doc="The assignors of classic members, by preference; cooperative-sticky alone rebalances incrementally.",
     ),

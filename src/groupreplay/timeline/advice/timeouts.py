@@ -25,6 +25,8 @@ _SESSION_SETTING: Final = {True: "session.timeout.ms", False: "consumer.session.
 _LEAST_EVENTS: Final = 2
 #: The brokers' lower bound of a rebalance timeout that is worth its name, and Kafka's default.
 _LEAST_POLL_MS: Final = 60_000
+#: A process that is back later was started again.
+_LONGEST_WORK_MS: Final = 3_600_000
 #: A timeout is an outlier if it is this many times the next one.
 _OUTLIER: Final = 2
 
@@ -95,11 +97,11 @@ def max_poll_interval(history: AdviceInput) -> Iterator[Finding]:
     if len(left) < _LEAST_EVENTS:
         return
     ids = {event.text("member_id") for event in left}
-    caused = [
-        rebalance
-        for rebalance in history.rebalances
-        if rebalance.at_ms >= history.complete_ms and rebalance.went and rebalance.went <= ids
+    # The process is there still, and a member again as soon as it polls.
+    back = [
+        restart for restart in restarts(history.slots, _LONGEST_WORK_MS) if restart.before.member_id in ids
     ]
+    caused = explained(history.rebalances, back, after_ms=history.complete_ms, away=ids)
     if not caused:
         return
     timeouts = [value for event in left if (value := _timeout_ms(history, event.text("member_id")))]
@@ -117,8 +119,8 @@ def max_poll_interval(history: AdviceInput) -> Iterator[Finding]:
                 measure="rebalances",
                 least=0,
                 most=len(caused),
-                how="rebalances in which nobody went but members that had given up; one that hangs for good has to go "
-                "all the same",
+                how="rebalances in which nobody went but members that had given up, and nobody came but the same ones "
+                "again; one that hangs for good has to go all the same",
             ),
             *stop_effects(bounds),
         ],

@@ -7,7 +7,7 @@ usual time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from enum import Enum
 from itertools import pairwise
 from typing import Final
@@ -47,7 +47,7 @@ Costs = Mapping[Cost, int]
 
 def costs(history: GroupHistory, begin_ms: int, interval_ms: int) -> Costs:
     """The costs after ``begin_ms`` up to the end of the history; ``interval_ms``: the usual time between commits."""
-    commits, end_ms = CommitTimes.of(history.commits), history.end_ms
+    end_ms = history.end_ms
     rebalances = [event for event in history.events if event.name == "rebalance.completed"]
     here = [event for event in rebalances if begin_ms < event.time_ms <= end_ms]
     lost = sum(
@@ -55,19 +55,21 @@ def costs(history: GroupHistory, begin_ms: int, interval_ms: int) -> Costs:
         for event in history.events
         if event.name == "offsets.expired" and begin_ms < event.time_ms <= end_ms
     )
+    # Of each partition, each moment once.
+    stops = stops_by_place(history, interval_ms).values()
     return {
         Cost.REBALANCES: len(here),
-        Cost.STOPPED_MS: _stopped_ms(rebalances, commits, begin_ms, end_ms, interval_ms),
+        Cost.STOPPED_MS: sum(union_ms(of_place, begin_ms, end_ms) for of_place in stops),
         Cost.MOVED: sum(event.number("partitions_moved") or 0 for event in here),
         Cost.LOST: lost,
     }
 
 
-def _stopped_ms(
-    rebalances: Sequence[ReadEvent], commits: CommitTimes, begin_ms: int, end_ms: int, interval_ms: int
-) -> int:
-    """The sum over all partitions, each moment once."""
+def stops_by_place(history: GroupHistory, interval_ms: int) -> dict[Place, list[Stop]]:
+    """When each partition stood still; ``interval_ms``: the usual time between commits."""
+    commits = CommitTimes.of(history.commits)
     stops: dict[Place, list[Stop]] = {place: [] for place in commits.of_place}
+    rebalances = [event for event in history.events if event.name == "rebalance.completed"]
     for place, at_ms in _given_up(rebalances):
         if (stop := stop_of(place, at_ms, commits)) is not None:
             stops[place].append(stop)
@@ -75,7 +77,7 @@ def _stopped_ms(
         for before, after in pairwise([*times]):
             if after - before > _STOP_OF_USUAL * interval_ms:
                 stops[place].append(Stop(before + interval_ms, after))
-    return sum(union_ms(each_, begin_ms, end_ms) for each_ in stops.values())
+    return stops
 
 
 def _given_up(rebalances: Iterable[ReadEvent]) -> Iterator[tuple[Place, int]]:

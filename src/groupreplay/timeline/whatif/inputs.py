@@ -161,6 +161,6 @@ def _strategies(known: Recorded) -> tuple[str, ...]:
     usual = _PLAYED_BY.get(usual, usual)
     if usual not in STRATEGIES:
         raise Unplayable(
-            f"its assignor is {usual}, and the clients of the model have {' and '.join(STRATEGIES)}"
+            f"its assignor is {usual}, and the clients of the model have {', '.join(STRATEGIES)}"
         )
     return (usual,)

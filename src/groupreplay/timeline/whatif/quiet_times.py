@@ -41,6 +41,14 @@ class QuietTimes:
         since_ms, length_ms = self.cuts[before - 1]
         return at_ms - gone_ms - min(length_ms, at_ms - since_ms)
 
+    def recorded_ms(self, at_ms: int) -> int:
+        """The time of the history that a play has at this time, the inverse of ``played_ms``."""
+        for since_ms, length_ms in self.cuts:
+            if at_ms <= since_ms:
+                break
+            at_ms += length_ms
+        return at_ms
+
 
 def quiet_times(
     moments: Moments, span: _Span, interval_ms: int, settings: Iterable[PlaySettings]

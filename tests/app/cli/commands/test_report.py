@@ -116,6 +116,10 @@ def test_svg(capture: Path, tmp_path: Path) -> None:
         (["-o", "a.html"], "Give either --group or --all-groups."),
         (["--group", "g", "--all-groups", "-o", "a.html"], "Give either --group or --all-groups."),
         (["--group", "g", "-o", "a.pdf"], "-o must end with .html, .svg or .json."),
+        (
+            ["--all-groups", "--whatif", "group.instance.id=auto", "-o", "a.html"],
+            "--whatif is about one group",
+        ),
         (["--all-groups", "-o", "a.svg"], "A file *.svg shows one group"),
         (["--all-groups", "-o", "a.json"], "A file *.json shows one group"),
     ],
@@ -155,3 +159,17 @@ def test_many_stormy_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert shown[:2] == [(2, 2, strips), (2, 2, strips)]
     left_out = "1 group did not fit in full; groupreplay report --group draws each alone."
     assert shown[2] == (2, 1, left_out)
+
+
+def test_what_other_settings_would_have_made_of_it(tmp_path: Path) -> None:
+    """Both histories are in the document, and its command asks the same again."""
+    capture, path = tmp_path / "roll.parquet", tmp_path / "roll.json"
+    scenario = ("--scenario", "rolling-restart-3-dynamic-eager")
+    simulated = invoke("simulate", "--groups", "1", "--seconds", "600", *scenario, "-o", capture)
+    assert simulated.exit_code == 0
+    words = ("--group", "roll*", "--whatif", "group.instance.id=auto", "-o", path)
+    assert invoke("report", "--from-file", capture, *words).exit_code == 0
+    document = json.loads(path.read_text())
+    assert "--whatif group.instance.id=auto" in document["source"]["command"]
+    recorded, played = document["whatif"]["lanes"]
+    assert (len(recorded["rebalances_ms"]) > 3, played["rebalances_ms"]) == (True, [])

@@ -36,11 +36,14 @@ from groupreplay.app.text.times import GivenTime
 from groupreplay.streaming.base.clock import TimeZone
 
 if TYPE_CHECKING:
-    from groupreplay.app.report.advice import Advice
+    from groupreplay.app.cli.histories import OpenedHistory
+    from groupreplay.app.report.advice import Advice, AdvisedGroups
+    from groupreplay.app.report.timelines import TimelineQuery
     from groupreplay.app.text.tables import OutputFormat
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags
     from groupreplay.streaming.engine.group_choice import GroupChoice
+    from groupreplay.streaming.engine.replay import Replay
     from groupreplay.streaming.sources.source import Rows
 
 #: Columns of text where stdout is no terminal.
@@ -71,6 +74,11 @@ class AdviseSettings:
         "Deployments are added up by this label, which the rules give to groups.",
         metavar="LABEL",
         default="team",
+    )
+    processes: int | None = flag(
+        "With --all-groups of captures: so many processes replay a share of the groups each; without it one for each "
+        "CPU if there is enough to read. The output is the same.",
+        type=click.IntRange(1, 64),
     )
     verbose: bool = switch(
         "With how each effect is computed, the events, and which kinds need a longer history."
@@ -113,7 +121,7 @@ def _read(settings: AdviseSettings, times: TimeRange, choice: GroupChoice) -> tu
     Raises:
         GroupReplayError: the log cannot be read.
     """
-    from groupreplay.app.report.advice import all_advice
+    from groupreplay.app.report.advice import advice_of
     from groupreplay.app.report.timelines import TimelineQuery, timeline_source
 
     source = timeline_source(settings.log.source(), [], since_ms=times.since_ms, until_ms=times.until_ms)
@@ -125,9 +133,31 @@ def _read(settings: AdviseSettings, times: TimeRange, choice: GroupChoice) -> tu
             until_ms=times.until_ms,
             end_ms=history.rows.complete_until(times.until_ms),
         )
-        advice, replay = all_advice(history.rows, history.context, query, settings.by)
+        parts, replay = _parts(settings, history, query)
+    advice = advice_of(parts, times.since_ms, settings.by)
     warn_of_history(replay, history.rows, advice.assumed)
     return advice, history.rows
+
+
+def _parts(
+    settings: AdviseSettings, history: OpenedHistory, query: TimelineQuery
+) -> tuple[Sequence[AdvisedGroups], Replay]:
+    """What was found of the groups, in one part or, of all groups of a capture, by each process."""
+    from groupreplay.app.report.advice import advised_groups
+    from groupreplay.app.report.advice_shares import SharedReading, shared_advice, usual_processes
+    from groupreplay.app.report.timelines import read_groups
+    from groupreplay.app.text.terminal import Progress
+    from groupreplay.streaming.sources.capture import CaptureSource
+
+    source, processes = settings.log.source(), 1
+    if settings.all_groups and isinstance(source, CaptureSource):
+        processes = settings.processes or usual_processes(source)
+    with Progress("groups advised") as progress:
+        if processes > 1 and isinstance(source, CaptureSource):
+            reading = SharedReading(source=source, rows=history.rows, context=history.context, query=query)
+            return shared_advice(reading, processes, progress)
+        read = read_groups(history.rows, history.context, query)
+        return [advised_groups(read, progress)], read.replay
 
 
 def _print(settings: AdviseSettings, times: TimeRange, advice: Advice) -> None:

@@ -5,7 +5,7 @@ Imports nothing heavy at the top: ``--help`` loads this module.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +22,15 @@ from groupreplay.app.cli.inputs import (
     log_read,
     nothing_found,
 )
-from groupreplay.app.cli.options import file_flag, flag, force_flag, switch, time_flag, time_zone_flag
+from groupreplay.app.cli.options import (
+    file_flag,
+    flag,
+    force_flag,
+    pairs_flag,
+    switch,
+    time_flag,
+    time_zone_flag,
+)
 from groupreplay.app.cli.printing_flags import TimeRange, given_flags, time_range
 from groupreplay.app.text.times import GivenTime
 from groupreplay.streaming.base.clock import TimeZone
@@ -68,6 +76,12 @@ class ReportSettings:
     worst: int = flag(
         "With --all-groups: how many groups are shown in full.", type=click.IntRange(0, 200), default=_WORST
     )
+    whatif: Mapping[str, str] = pairs_flag(
+        "With --group: also draw what another setting would have made of the history, as whatif answers it; "
+        "may be repeated.",
+        "--whatif",
+        metavar="NAME=VALUE",
+    )
     path: Path = file_flag(
         "File to write: .html; of one group also .svg, its picture, or .json, the document that both draw.",
         "-o",
@@ -104,6 +118,8 @@ def report_command(settings: ReportSettings) -> int:
     settings = replace(settings, **giving_way({"group": None, "all_groups": False}))
     if settings.all_groups == (settings.group is not None):
         raise click.UsageError("Give either --group or --all-groups.")
+    if settings.whatif and settings.all_groups:
+        raise click.UsageError("--whatif is about one group: give --group instead of --all-groups.")
     kind = settings.kind()
     require_new([settings.path], force=settings.force)
     times = time_range(settings.since, settings.until, settings.zone, settings.log.end)
@@ -124,7 +140,8 @@ def _one_group(settings: ReportSettings, times: TimeRange, group: str, kind: str
     """The text of the file about one group."""
     from groupreplay.app.report.page import GROUP_BYTES, report_page, timeline_svg
 
-    source = _source(settings, times, ["--group", group, "-o", settings.path.name])
+    asked = [word for name, value in settings.whatif.items() for word in ("--whatif", f"{name}={value}")]
+    source = _source(settings, times, ["--group", group, *asked, "-o", settings.path.name])
     document = _need_timeline(settings, times, group, source, None if kind == ".json" else GROUP_BYTES)
     if isinstance(document, ExitCode):
         return document
@@ -165,7 +182,7 @@ def _drawn_overview(
     settings: ReportSettings, times: TimeRange, overview: AllStrips, source: TimelineSource
 ) -> str:
     """The page of these strips."""
-    from groupreplay.app.report.advice import advice_of
+    from groupreplay.app.report.advice import advice_of, advised_groups
     from groupreplay.app.report.overview import MOST_ADVISED, groups_overview, that_fit, with_advice
     from groupreplay.app.report.page import ALL_BYTES, island_bytes, report_page
     from groupreplay.timeline.advice.deployments import TEAM
@@ -177,7 +194,7 @@ def _drawn_overview(
     is_advised = len(overview.strips) <= MOST_ADVISED
     groups = frozenset(strip.group_id for strip in overview.strips) if is_advised else frozenset(worst)
     read, rows = _read(settings, times, groups, source)
-    advice = advice_of(read, TEAM)
+    advice = advice_of([advised_groups(read)], times.since_ms, TEAM)
     # A group of a live topic may be gone by now.
     found = {advised.group_id: advised for advised in advice.groups}
     shown = [found[group_id] for group_id in worst if group_id in found]
@@ -241,7 +258,34 @@ def _need_timeline(
     if not timelines:
         asked = given_flags({"--group": [group]}, times)
         return nothing_found(no_such("record that can be read", asked, log.where, log.text()))
-    return timelines[0]
+    return _with_whatif(settings, times, read, timelines[0])
+
+
+def _with_whatif(
+    settings: ReportSettings, times: TimeRange, read: ReadGroups, document: TimelineDocument
+) -> TimelineDocument:
+    """The document with the answer to ``--whatif``, if it is asked.
+
+    Raises:
+        GroupReplayError: the history cannot be played, or a setting is unknown or has no effect on it.
+    """
+    if not settings.whatif:
+        return document
+    from groupreplay.app.text.terminal import Progress
+    from groupreplay.app.whatif.question import USUAL_DRAWS, Question, asked_settings
+    from groupreplay.timeline.event_reading import read_events
+    from groupreplay.timeline.group_history import GroupHistory
+
+    changed = asked_settings(settings.whatif, "--whatif")
+    question = Question(
+        changed=changed, stated={}, draws=USUAL_DRAWS, seed=0, since_ms=times.since_ms, flag="--whatif"
+    )
+    (given,) = read.inputs
+    history = GroupHistory(
+        group_id=given.group_id, events=read_events(given.events), commits=given.commits, end_ms=given.end_ms
+    )
+    with Progress("plays") as progress:
+        return replace(document, whatif=question.comparison(history, read.context, progress))
 
 
 class _FirstGroup:

@@ -1,6 +1,6 @@
 // The picture of one timeline document: a list of shapes, and an ECharts option that draws them.
 // Pure: it reads the document and the view, and touches neither the page nor the network. The program draws SVG with it.
-// Needs format.js, unread.js and marks.js.
+// Needs format.js, unread.js, marks.js and what_if.js.
 "use strict";
 const Picture = (() => {
   // The labels of a narrow picture have less room, so that the times have some.
@@ -623,7 +623,7 @@ const Picture = (() => {
     // Conditions by their subject: that of a partition is `topic-partition`.
     drawing.about = new Map();
     for (const bar of doc.conditions) if (bar.subject) drawing.about.set(bar.subject, [...(drawing.about.get(bar.subject) || []), bar]);
-    drawStates(drawing); drawGenerations(drawing); drawMembers(drawing); drawPartitions(drawing);
+    drawStates(drawing); drawGenerations(drawing); WhatIf.draw(drawing, ROW.condition, joined); drawMembers(drawing); drawPartitions(drawing);
     drawCommits(drawing);
     const told = drawing.y;
     drawConditions(drawing); drawEvents(drawing);
