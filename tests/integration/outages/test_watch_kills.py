@@ -77,5 +77,5 @@ def test_beside_the_job_with_kills(tmp_path: Path) -> None:
             with churning(servers, seed):
                 _Kills(job, watch, Ordeal(job, [broker], seed), seed).go_on(BESIDE_SECONDS)
             job.wait_caught_up()
-            compare_with_capture(watch, since_ms)
             compare_with_job(watch, job)
+            compare_with_capture(watch, since_ms)

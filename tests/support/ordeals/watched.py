@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from groupreplay.state.phrases import timestamp
 from groupreplay.streaming.base.clock import now_ms
 from support.job.captures import invoke
 from support.job.jobs import Json, RunningJob, comparable
@@ -50,21 +51,33 @@ def watching(servers: str, folder: Path) -> Iterator[WatchProcess]:
 
 
 def printed(watch: WatchProcess) -> dict[str, Json]:
-    """The events that all processes have printed, by id; repeats were compared."""
-    return {event["id"]: comparable(event) for event in watch.events()}
+    """The events about groups that all processes have printed, by id; repeats were compared.
+
+    Of outages of the brokers each reports what it has noticed itself.
+    """
+    return {event["id"]: comparable(event) for event in watch.events() if _is_of_group(event)}
+
+
+def _is_of_group(event: Json) -> bool:
+    return ".job." not in event["type"]
 
 
 def compare_with_capture(watch: WatchProcess, since_ms: int) -> None:
     """The events are those of a replay of what the topic holds in the end, and each is in the file of events once."""
     expected: dict[str, Json] = {}
+    events: dict[str, Json] = {}
     for number in range(_CAPTURES):
+        begun = timestamp(now_ms())
         expected = _replayed(watch.servers, watch.folder / f"capture-{number}.parquet", since_ms)
-        if printed(watch).keys() == expected.keys():
+        # What has happened since is in no capture: a member that is thrown out late, a condition that ends by time.
+        events = {
+            name: event for name, event in printed(watch).items() if name in expected or event["time"] < begun
+        }
+        if events.keys() == expected.keys():
             break
-        # A member that could not take its leave, because the broker was away, is thrown out later.
         time.sleep(_BETWEEN_CAPTURES_SECONDS)
-    _require_same(printed(watch), expected)
-    _require_once(watch, expected)
+    _require_same(events, expected)
+    _require_once(watch)
 
 
 def compare_with_job(watch: WatchProcess, job: RunningJob) -> None:
@@ -75,9 +88,7 @@ def compare_with_job(watch: WatchProcess, job: RunningJob) -> None:
 
     with suppress(AssertionError):
         wait_until(lambda: printed(watch).keys() == of_job().keys(), 300, pause=2.0)
-    expected = of_job()
-    _require_same(printed(watch), expected)
-    _require_once(watch, expected)
+    _require_same(printed(watch), of_job())
 
 
 def _require_same(events: dict[str, Json], expected: dict[str, Json]) -> None:
@@ -88,13 +99,16 @@ def _require_same(events: dict[str, Json], expected: dict[str, Json]) -> None:
     print(f"{len(expected)} events of {len(groups)} groups")  # noqa: T201
 
 
-def _require_once(watch: WatchProcess, expected: dict[str, Json]) -> None:
-    def ids() -> list[str]:
-        lines = (watch.folder / "events.jsonl").read_text().splitlines()
-        return sorted(json.loads(line)["id"] for line in lines)
+def _require_once(watch: WatchProcess) -> None:
+    """Each event is in the file of events, and none is there twice."""
 
-    wait_until(lambda: len(ids()) >= len(expected), 60, pause=0.5)
-    assert ids() == sorted(expected)
+    def ids() -> list[str]:
+        events = map(json.loads, (watch.folder / "events.jsonl").read_text().splitlines())
+        return sorted(event["id"] for event in events if _is_of_group(event))
+
+    with suppress(AssertionError):
+        wait_until(lambda: len(ids()) >= len(printed(watch)), 60, pause=0.5)
+    assert ids() == sorted(printed(watch))
 
 
 def _replayed(servers: str, capture: Path, since_ms: int) -> dict[str, Json]:
@@ -104,4 +118,4 @@ def _replayed(servers: str, capture: Path, since_ms: int) -> dict[str, Json]:
     played = invoke("replay", "--from-file", capture, "-o", "jsonl", "--complete-since", since_ms, *_GIVEN)
     assert played.exit_code == 0, played.output
     events = map(json.loads, played.stdout.splitlines())
-    return {event["id"]: comparable(event) for event in events if ".job." not in event["type"]}
+    return {event["id"]: comparable(event) for event in events if _is_of_group(event)}
