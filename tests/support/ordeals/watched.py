@@ -53,13 +53,13 @@ def watching(servers: str, folder: Path) -> Iterator[WatchProcess]:
 def printed(watch: WatchProcess) -> dict[str, Json]:
     """The events about groups that all processes have printed, by id; repeats were compared.
 
-    Of outages of the brokers each reports what it has noticed itself.
+    Of outages of the brokers each reports what it has noticed itself, and incidents across groups are found by ``run``.
     """
     return {event["id"]: comparable(event) for event in watch.events() if _is_of_group(event)}
 
 
 def _is_of_group(event: Json) -> bool:
-    return ".job." not in event["type"]
+    return event["data"]["group_id"] is not None
 
 
 def compare_with_capture(watch: WatchProcess, since_ms: int) -> None:
@@ -84,7 +84,8 @@ def compare_with_job(watch: WatchProcess, job: RunningJob) -> None:
     """Both have reported the same events with the same ids."""
 
     def of_job() -> dict[str, Json]:
-        return said_of_groups(job, printed(watch))
+        reported = said_of_groups(job, printed(watch))
+        return {name: event for name, event in reported.items() if _is_of_group(event)}
 
     with suppress(AssertionError):
         wait_until(lambda: printed(watch).keys() == of_job().keys(), 300, pause=2.0)
