@@ -1,15 +1,17 @@
 """What `watch` costs: reading from a broker, the engine, the state file, and memory.
 
-    python benchmarks/watch.py [--groups 20000] [--partitions 10] [--commits 5] [--second 10000]
+    python benchmarks/watch.py [--groups 20000] [--partitions 10] [--commits 5] [--second 10000] [--page]
     small: --groups 50 --partitions 2 --commits 2 --second 20
 
 Groups commit all their partitions round after round to a broker on this machine. Then this process reads the log from
 its begin as `watch` does, with a state file, and after that takes polls of one second with ``--second`` commits.
-Seconds are CPU seconds of this process alone; the prober, which is a process of its own, is not part of it.
+Seconds are CPU seconds of this process alone; the prober, which is a process of its own, is not part of it. ``--page``
+puts the table into docs/scaling.md.
 """
 
 from __future__ import annotations
 
+import gc
 import resource
 import tempfile
 import time
@@ -19,9 +21,10 @@ from pathlib import Path
 from typing import TypeVar
 
 import traffic
-from page import flag_parser
+from page import PAGE, flag_parser, put
 from shapes import Shape
 
+from groupreplay.__main__ import _OBJECTS
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.settings import Cluster
@@ -81,7 +84,11 @@ def take(polls: Polls, reader: LogReader, costs: Costs) -> Arrived:
     return arrived
 
 
-def read_whole(polls: Polls, reader: LogReader, records: int) -> None:
+#: What was measured, and the result.
+Rows = list[tuple[str, str]]
+
+
+def read_whole(polls: Polls, reader: LogReader, records: int) -> Rows:
     """The log from its begin."""
     costs, seen = Costs(), 0
     while seen < records:
@@ -89,16 +96,23 @@ def read_whole(polls: Polls, reader: LogReader, records: int) -> None:
     began = time.process_time()
     while (more := take(polls, reader, Costs())).is_full:
         seen += more.records
-    tick = time.process_time() - began
+    last_poll = time.process_time() - began
     total = sum(costs.seconds.values())
-    print(f"reading:   {seen / costs.seconds['reading']:12,.0f} records/s")
-    print(f"engine:    {seen / costs.seconds['engine']:12,.0f} records/s, with the state file")
-    print(f"together:  {seen / total:12,.0f} records/s on one core, {total:.1f} s for {seen:,} records")
-    print(f"last poll: {tick:12.2f} s, with the time that has passed for all groups")
-    print(f"memory:    {resident_mib():12,} MiB at most")
+    return [
+        ("reading the records from a broker", f"{seen / costs.seconds['reading']:,.0f} records/s"),
+        ("the engine at the start, with the state file", f"{seen / costs.seconds['engine']:,.0f} records/s"),
+        (
+            "both: a first start",
+            f"{seen / total:,.0f} records/s, {total:.1f} s for {seen:,} records",
+        ),
+        (
+            "from the last record to the first event: time passes for all groups, once",
+            f"{last_poll:.1f} s",
+        ),
+    ]
 
 
-def steady(server: str, polls: Polls, reader: LogReader, shape: Shape) -> None:
+def steady(server: str, polls: Polls, reader: LogReader, shape: Shape) -> Rows:
     """Polls of one second each."""
     costs = Costs()
     for number in range(_STEADY):
@@ -106,12 +120,22 @@ def steady(server: str, polls: Polls, reader: LogReader, shape: Shape) -> None:
         seen = 0
         while seen < shape.groups * shape.partitions:
             seen += take(polls, reader, costs).records
-    share = {part: seconds / _STEADY for part, seconds in costs.seconds.items()}
+    share = {part: 100 * seconds / _STEADY for part, seconds in costs.seconds.items()}
+    parts = ", ".join(f"{part} {percent:.0f} %" for part, percent in share.items())
     commits = shape.groups * shape.partitions
-    print(
-        f"steady:    {100 * sum(share.values()):11.0f} % of a core for {commits:,} commits/s, {shape.groups:,} groups "
-        f"({', '.join(f'{part} {100 * seconds:.0f} %' for part, seconds in share.items())})"
-    )
+    return [
+        (
+            f"{commits:,} commits/s of {shape.groups:,} groups",
+            f"{sum(share.values()):.0f} % of a core ({parts})",
+        )
+    ]
+
+
+def table(shape: Shape, rows: Rows) -> str:
+    """The rows for the page."""
+    head = f"{shape.groups:,} groups, {shape.groups * shape.partitions:,} partitions"
+    lines = [f"| {what} | {measured} |" for what, measured in ((head, ""), ("---", "---"), *rows)]
+    return "\n".join(lines)
 
 
 def main() -> None:
@@ -121,24 +145,31 @@ def main() -> None:
     parser.add_argument("--partitions", type=int, default=10)
     parser.add_argument("--commits", type=int, default=5)
     parser.add_argument("--second", type=int, default=10_000)
+    parser.add_argument("--page", action="store_true")
     flags = parser.parse_args()
     shape = Shape("watch", groups=flags.groups, partitions=flags.partitions, commits=flags.commits)
+    # As the program does.
+    gc.set_threshold(_OBJECTS)
     with EmbeddedBroker() as broker, tempfile.TemporaryDirectory() as folder:
         server = broker.bootstrap_servers
         traffic.write(server, shape)
         source = Cluster(bootstrap_servers=server)
         settings = WatchSettings(source=source, state=Path(folder) / "state.db")
-        print(f"memory:    {resident_mib():12,} MiB before")
+        before_mib = resident_mib()
         with opened(settings, lambda _: None) as follower:
             polls, connection = follower.polls, Connection(source)
             ends = connection.end_offsets(OFFSETS_TOPIC, follower.identity.partitions)
             reader = LogReader(connection, follower.identity.partitions, {})
-            read_whole(polls, reader, sum(ends.values()))
+            rows = read_whole(polls, reader, sum(ends.values()))
             second = replace(shape, groups=max(1, flags.second // flags.partitions), commits=1)
-            steady(server, polls, reader, second)
+            rows += steady(server, polls, reader, second)
             reader.close()
-            size = sum(path.stat().st_size for path in Path(folder).glob("state.db*")) >> 20
-        print(f"file:      {size:12,} MiB")
+            size_mib = sum(path.stat().st_size for path in Path(folder).glob("state.db*")) >> 20
+    memory = f"{resident_mib():,} MiB at most, {before_mib:,} MiB of them before the first record"
+    rows += [("memory", memory), ("state file", f"{size_mib:,} MiB")]
+    print(table(shape, rows))
+    if flags.page:
+        put("watch", table(shape, rows), PAGE.with_name("scaling.md"))
 
 
 if __name__ == "__main__":

@@ -31,6 +31,8 @@ DECODED_ELSEWHERE = {
     "streaming/engine/replay.py msgspec.json.Decoder": "events that this process has encoded or EventTopic checked",
     "streaming/delivery/result_topics.py msgspec.msgpack.decode": "messages that this program has encoded",
     "streaming/watch/own_messages.py msgspec.msgpack.decode": "messages that this program has encoded",
+    "streaming/sources/latest_ends.py msgspec.msgpack.decode": "ends of this program; KeptEnds expects damage",
+    "streaming/sources/packed_ends.py msgspec.msgpack.decode": "ends of this program; KeptEnds expects damage",
     "streaming/engine/wire.py msgspec.msgpack.Decoder": "rows that `pack` has made",
     "app/inspection/groups.py msgspec.json.decode": "events that this process has encoded",
     "app/inspection/history.py json.loads": "events that this process has encoded",

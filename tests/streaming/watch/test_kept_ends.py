@@ -62,20 +62,59 @@ def test_a_round_that_was_not_completed() -> None:
     assert [span.end for span in again.spans("t", 0)] == [6, 8]
 
 
-@pytest.mark.parametrize(("limit", "value"), [("_MOST_BYTES", 700), ("_DAY_MS", 90 * SECOND)])
-def test_the_oldest_rounds_are_forgotten(monkeypatch: pytest.MonkeyPatch, limit: str, value: int) -> None:
-    """By their bytes and by their age, those that were written and those that were not; never one between others."""
-    monkeypatch.setattr(kept_ends, limit, value)
-    kept = KeptEnds(CLUSTER_ID, has_file=True)
-    file = dict[int, bytes]()
-    for number in range(12):
+def test_the_memory_replaces_old_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of bounded size; each restart has all that the process knew, however often that happened."""
+    monkeypatch.setattr(kept_ends, "_LEAST_BYTES", 700)
+    kept, file, sizes = KeptEnds(CLUSTER_ID, has_file=True), dict[int, bytes](), set[int]()
+    for number in range(120):
         added(kept, round_of(number, number, number * 30 * SECOND))
         if number % 2:
             rounds = kept.take()
             file = {at: packed for at, packed in (file | rounds.new).items() if at >= rounds.since}
-    assert 2 <= len(file) < 6
-    assert list(file) == list(range(13 - len(file), 13))
-    assert KeptEnds(CLUSTER_ID, file)._size == sum(map(len, file.values()))
+            sizes.add(sum(map(len, file.values())))
+        if number % 14 == 1:
+            again = KeptEnds(CLUSTER_ID, file, has_file=True)
+            assert again.spans("t", 0) == kept.spans("t", 0)
+            assert (again._number, again._since, again._memory_size, again._size) == (
+                kept._number,
+                kept._since,
+                kept._memory_size,
+                kept._size,
+            )
+            kept = again
+    assert min(file) > 1
+    assert max(sizes) < 4_000
+    assert 2 < len(kept.spans("t", 0)) == len({span.end for span in kept.spans("t", 0)})
+
+
+def test_a_day_of_many_partitions_survives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of more partitions than have room for all their rounds, a restart has what the process had: back to the first."""
+    monkeypatch.setattr(kept_ends, "_SPANS", 3_000)
+    monkeypatch.setattr(kept_ends, "_LEAST_BYTES", 20_000)
+    kept, file = KeptEnds(CLUSTER_ID, has_file=True), dict[int, bytes]()
+    for number in range(200):
+        ends = {place: PartitionEnds(0, 9 * number + place, 9 * number) for place in range(100)}
+        at_ms = number * 30 * SECOND
+        added(kept, [topic_ends(number, ends, taken_ms=at_ms), ends_round(number, taken_ms=at_ms)])
+        rounds = kept.take()
+        file = {at: packed for at, packed in (file | rounds.new).items() if at >= rounds.since}
+    again = KeptEnds(CLUSTER_ID, file)
+    for place in range(100):
+        spans = again.spans("t", place)
+        assert spans == kept.spans("t", place)
+        assert (spans[0].end, spans[-1].end) == (place, 9 * 199 + place)
+
+
+def test_a_damaged_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is known from before it; what came after it is."""
+    monkeypatch.setattr(kept_ends, "_LEAST_BYTES", 0)
+    kept = added(KeptEnds(CLUSTER_ID, has_file=True), round_of(0, 5, SECOND))
+    ((number, memory),) = kept.take().new.items()
+    monkeypatch.setattr(kept_ends, "_LEAST_BYTES", 1 << 20)
+    after = added(kept, round_of(1, 6, 31 * SECOND)).take().new
+    for damaged in (memory[:40], memory[:-5] + b"-----", memory[:7]):
+        again = KeptEnds(CLUSTER_ID, {number: damaged, **after})
+        assert [span.end for span in again.spans("t", 0)] == [6]
 
 
 def test_a_damaged_round() -> None:

@@ -177,6 +177,25 @@ def test_polls_with_restarts_are_one_replay(scenario: str, simulated: Any, tmp_p
     assert heard.in_order() == replayed(log, heard, log.cuts(0)[-1])
 
 
+def test_hostile_records_across_restarts(simulated: Any, tmp_path: Path) -> None:
+    """Values that are cut off, garbage and impossible times: the same events as of one replay, and groups go on."""
+    log = Log.of(simulated("mixed"))
+    rows = log.records.to_pylist()
+    for number, row in enumerate(rows):
+        if number % 17 == 3:
+            row["value"] = (row["value"] or b"xx")[:-2]
+        elif number % 17 == 9:
+            row["key"] = bytes(range(number % 250, 251))
+        elif number % 17 == 12:
+            row["value"] = b"\x00\x63" + (row["value"] or b"")
+    log.records = pa.Table.from_pylist(rows, ROW_SCHEMA)
+    heard = polled(log, tmp_path / "state.db", seed=3)
+    events = heard.in_order()
+    assert events == replayed(log, heard, log.cuts(0)[-1])
+    names = {event["type"].split(".", 1)[1].removesuffix(".v1") for event in events}
+    assert {"rebalance.completed", "record.malformed"} <= names, names
+
+
 def test_a_file_of_events_across_kills(simulated: Any, tmp_path: Path) -> None:
     """Each event is in the file once, in order, though processes are killed before they know what was written."""
     log = Log.of(simulated("mixed"))

@@ -20,6 +20,8 @@ from groupreplay.streaming.kafka.clients import Connection
 
 _BATCH_BYTES: Final = 32 * 1024 * 1024
 _SILENCE_SECONDS: Final = 60.0
+#: Of one call of the client.
+_MOST_MESSAGES: Final = 10_000
 
 
 def read_messages(
@@ -90,24 +92,27 @@ def _read_span(
     consumer: Consumer, connection: Connection, place: TopicPartition, end: int, silence_seconds: float
 ) -> Iterator[pa.RecordBatch]:
     consumer.assign([place])
-    pending: list[Message] = []
-    size = 0
+    pieces: list[pa.RecordBatch] = []
+    rows = size = 0
     received = time.monotonic()
     while True:
         messages = _records(consumer, connection, 1.0)
-        for message in messages:
-            if message.offset() < end:
-                pending.append(message)
-                size += len(message.value() or b"")
+        last = messages[-1].offset() if messages else -1
+        if last >= end:
+            messages = [message for message in messages if message.offset() < end]
+        if messages:
+            # At once, while the processor has them in its cache: later it takes twice as long.
+            pieces.append(batch_of(messages))
+            rows, size = rows + len(messages), size + pieces[-1].nbytes
         # The last offsets may be transaction markers, which a consumer never receives: check the position too.
         position = consumer.position([place])[0].offset
-        finished = position >= end or bool(messages and messages[-1].offset() >= end - 1)
-        if pending and (finished or len(pending) >= BATCH_ROWS or size >= _BATCH_BYTES):
-            yield batch_of(pending)
-            pending, size = [], 0
+        finished = position >= end or last >= end - 1
+        if pieces and (finished or rows >= BATCH_ROWS or size >= _BATCH_BYTES):
+            yield _joined(pieces)
+            pieces, rows, size = [], 0, 0
         if finished:
             return
-        received = time.monotonic() if messages else received
+        received = time.monotonic() if last >= 0 else received
         if time.monotonic() - received > silence_seconds:
             raise UnreachableError(
                 f"no record arrived for {silence_seconds:.0f} s at offset {position} of {end}",
@@ -118,6 +123,13 @@ def _read_span(
             )
 
 
+def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+    if len(batches) == 1:
+        return batches[0]
+    (joined,) = pa.Table.from_batches(batches).combine_chunks().to_batches()
+    return joined
+
+
 def consume(consumer: Consumer, connection: Connection, seconds: float) -> list[Message]:
     """The records available now, and the ends of partitions as messages with an error; an outage is no error.
 
@@ -126,9 +138,12 @@ def consume(consumer: Consumer, connection: Connection, seconds: float) -> list[
     Raises:
         GroupReplayError: the brokers refuse the reader.
     """
-    messages: list[Message] = []
     first = consumer.poll(seconds)
-    for message in [] if first is None else [first, *consumer.consume(10_000, timeout=0)]:
+    arrived = [] if first is None else [first, *consumer.consume(_MOST_MESSAGES, timeout=0)]
+    if not any(map(Message.error, arrived)):
+        return arrived
+    messages: list[Message] = []
+    for message in arrived:
         error = message.error()
         if error is not None and ends_reading(error):
             raise connection.explain(KafkaException(error), f"{message.topic()}-{message.partition()}")
@@ -143,18 +158,22 @@ def _records(consumer: Consumer, connection: Connection, seconds: float) -> list
 
 def batch_of(messages: Sequence[Message]) -> pa.RecordBatch:
     """Messages of one partition, at least one, as rows of ``ROW_SCHEMA``."""
-    stamps = [message.timestamp() for message in messages]
+    # The client's calls, and lists of objects, are what reading costs: none where all rows have the same.
+    kinds, times_ms = zip(*map(Message.timestamp, messages), strict=True)
     columns = [
-        [message.offset() for message in messages],
-        [at for _, at in stamps],
+        messages[0].topic(),
+        messages[0].partition(),
+        list(map(Message.offset, messages)),
+        times_ms,
         # librdkafka numbers timestamp types from 1, Kafka from 0.
-        [kind - 1 for kind, _ in stamps],
-        [message.key() for message in messages],
-        [message.value() for message in messages],
+        kinds[0] - 1 if len(set(kinds)) == 1 else [kind - 1 for kind in kinds],
+        list(map(Message.key, messages)),
+        list(map(Message.value, messages)),
     ]
-    topic, partition, *fields = ROW_SCHEMA
-    # Calls of the client are what reading costs, and these two are the same for all.
-    place = ((messages[0].topic(), topic), (messages[0].partition(), partition))
-    arrays = [pa.repeat(pa.scalar(value, field.type), len(messages)) for value, field in place]
-    arrays += [pa.array(values, field.type) for values, field in zip(columns, fields, strict=True)]
+    arrays = [
+        pa.array(values, field.type)
+        if isinstance(values, list | tuple)
+        else pa.repeat(pa.scalar(values, field.type), len(messages))
+        for values, field in zip(columns, ROW_SCHEMA, strict=True)
+    ]
     return pa.RecordBatch.from_arrays(arrays, schema=ROW_SCHEMA)

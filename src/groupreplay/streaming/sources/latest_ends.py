@@ -11,8 +11,11 @@ from dataclasses import dataclass, field
 from math import log
 from typing import Final
 
+import msgspec
+
 from groupreplay.streaming.contract.partition_ends import EndsRound, PartitionEnds, TopicEnds
 from groupreplay.streaming.contract.probe_messages import ProbeMessage
+from groupreplay.streaming.sources.packed_ends import WIDTH, Series, packed_series, unpacked_series
 from groupreplay.streaming.sources.recorded_ends import GONE
 from groupreplay.timeline.lag import EndSpan
 
@@ -20,9 +23,7 @@ from groupreplay.timeline.lag import EndSpan
 _LEAST_SPANS: Final = 24
 #: A day of rounds every 30 seconds.
 _MOST_SPANS: Final = 2_880
-#: Numbers of a span: first_ms, last_ms, start, end, stable.
-_WIDTH: Final = 5
-_LAST: Final = 1 - _WIDTH
+_LAST: Final = 1 - WIDTH
 _END: Final = 3
 
 
@@ -40,6 +41,16 @@ class _Series:
     writer: str = ""
     numbers: array[int] = field(default_factory=lambda: array("q"))
     about: list[tuple[str, str]] = field(default_factory=list)
+
+
+class _Stored(msgspec.Struct, frozen=True):
+    """``writers``: of each the time before its last complete round."""
+
+    writers: dict[str, int]
+    changing: int
+    swept: int
+    answered_ms: int
+    chunks: list[bytes]
 
 
 class LatestEnds:
@@ -82,6 +93,37 @@ class LatestEnds:
             _thin(series, self._share)
         if self._changing >= 2 * self._swept:
             self._sweep()
+
+    def packed(self) -> bytes:
+        """All that is remembered."""
+        series = (
+            Series(topic, number, series.writer, series.numbers, series.about)
+            for topic, partitions in self._topics.items()
+            for number, series in partitions.items()
+        )
+        return msgspec.msgpack.encode(
+            _Stored(
+                writers={name: writer.taken_ms for name, writer in self._writers.items()},
+                changing=self._changing,
+                swept=self._swept,
+                answered_ms=self.answered_ms,
+                chunks=list(packed_series(series)),
+            )
+        )
+
+    def unpack(self, packed: bytes) -> None:
+        """Goes on where another one ended; call it before the first message.
+
+        Raises:
+            zlib.error, msgspec.MsgspecError, ValueError: the bytes are damaged.
+        """
+        stored = msgspec.msgpack.decode(packed, type=_Stored)
+        self._writers = {name: _Writer(taken_ms) for name, taken_ms in stored.writers.items()}
+        self._changing, self._swept, self.answered_ms = stored.changing, stored.swept, stored.answered_ms
+        for chunk in stored.chunks:
+            for topic, number, writer, numbers, about in unpacked_series(chunk):
+                series = _Series(writer, numbers, list(about))
+                self._topics.setdefault(topic, {})[number] = series
 
     @property
     def _share(self) -> int:
@@ -132,19 +174,19 @@ def _thin(series: _Series, most: int) -> None:
         place
         for place in range(first_new)
         if series.about[place] != series.about[place - 1]
-        or numbers[place * _WIDTH + _END] < numbers[place * _WIDTH + _END - _WIDTH]
+        or numbers[place * WIDTH + _END] < numbers[place * WIDTH + _END - WIDTH]
     ]
     kept = sorted({0, *kept, *_spaced(numbers, first_new, most // 4)})
     # Many different logs: the oldest are forgotten.
     kept = [*kept, *range(first_new, count)][-(most - 1) :]
-    series.numbers = array("q", (n for at in kept for n in numbers[at * _WIDTH : (at + 1) * _WIDTH]))
+    series.numbers = array("q", (n for at in kept for n in numbers[at * WIDTH : (at + 1) * WIDTH]))
     series.about = [series.about[at] for at in kept]
 
 
 def _spaced(numbers: array[int], places: int, most: int) -> Iterator[int]:
     """Of the first ``places`` spans at most so many: the distance between two grows with their age."""
-    newest_ms = numbers[-_WIDTH]
-    ages = [max(1, newest_ms - numbers[place * _WIDTH]) for place in range(places)]
+    newest_ms = numbers[-WIDTH]
+    ages = [max(1, newest_ms - numbers[place * WIDTH]) for place in range(places)]
     step = log(ages[0] / ages[-1]) / most or 1.0
     taken = -1
     for place in range(places - 1, -1, -1):
@@ -156,7 +198,7 @@ def _spaced(numbers: array[int], places: int, most: int) -> Iterator[int]:
 
 def _spans(series: _Series) -> Iterator[EndSpan]:
     for place, (topic_id, unknown) in enumerate(series.about):
-        first_ms, last_ms, start, end, stable = series.numbers[place * _WIDTH : (place + 1) * _WIDTH]
+        first_ms, last_ms, start, end, stable = series.numbers[place * WIDTH : (place + 1) * WIDTH]
         yield EndSpan(
             topic_id=topic_id,
             first_ms=first_ms,

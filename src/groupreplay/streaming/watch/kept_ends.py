@@ -1,10 +1,12 @@
-"""The ends of partitions that the prober has recorded: in memory for the pages, as rounds for the state file."""
+"""The ends of partitions that the prober has recorded: in memory for the pages, as rounds for the state file.
+
+What is in memory is bounded, so the file is: from time to time all of the memory takes the place of the rounds before.
+"""
 
 from __future__ import annotations
 
 import threading
 import zlib
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -18,9 +20,10 @@ from groupreplay.timeline.lag import EndSpan
 
 #: Of all partitions together, of 48 bytes each: a day of a hundred partitions that change in every round.
 _SPANS: Final = 288_000
-#: What a state file keeps: so many bytes of rounds, which a start reads in three seconds, of a day at most.
-_MOST_BYTES: Final = 4 << 20
-_DAY_MS: Final = 86_400_000
+#: So many bytes of rounds, or twice those of the memory if it takes more, are replaced by the memory.
+_LEAST_BYTES: Final = 1 << 20
+#: Begins what is a memory and no round: no zlib stream begins so.
+_MEMORY: Final = b"memory\0"
 _rounds: Final = MessageDecoder[list[TopicEnds | EndsRound]](list[TopicEnds | EndsRound])
 
 
@@ -34,9 +37,9 @@ class Rounds:
 
 @dataclass(slots=True)
 class KeptEnds:
-    """The ends in one cluster: one thread adds messages, others ask. ``stored``: rounds of an earlier process.
+    """The ends in one cluster: one thread adds messages, others ask. ``stored``: what an earlier process has taken.
 
-    ``has_file``: further rounds are to be stored.
+    ``has_file``: what comes is to be stored.
     """
 
     cluster_id: str
@@ -47,21 +50,17 @@ class KeptEnds:
     #: The messages of a round that goes on.
     _open: list[TopicEnds | EndsRound] = field(default_factory=list, init=False)
     _new: dict[int, bytes] = field(default_factory=dict, init=False)
-    #: Number, bytes and time of each round in the file.
-    _kept: deque[tuple[int, int, int]] = field(default_factory=deque, init=False)
-    _size: int = field(default=0, init=False)
     _number: int = field(default=0, init=False)
+    #: The first number that the file keeps: the memory, or a round that was before any.
+    _since: int = field(default=1, init=False)
+    #: Bytes of the memory in the file, and of the rounds after it.
+    _memory_size: int = field(default=0, init=False)
+    _size: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         self._latest = LatestEnds(self.cluster_id, _SPANS)
         for number, packed in sorted(self.stored.items()):
-            messages = _unpacked(packed)
-            if not messages:
-                # What was before it says nothing of what came after it.
-                self._latest = LatestEnds(self.cluster_id, _SPANS)
-            for message in messages:
-                self._latest.add(message)
-            self._keep(number, len(packed), messages[-1].answered_ms if messages else 0)
+            self._restore(number, packed)
         self.stored = {}
 
     def __bool__(self) -> bool:
@@ -80,8 +79,11 @@ class KeptEnds:
             if isinstance(message, EndsRound):
                 packed = zlib.compress(msgspec.json.encode(self._open), 1)
                 self._open = []
-                self._new[self._number + 1] = packed
-                self._keep(self._number + 1, len(packed), message.answered_ms)
+                self._number += 1
+                self._new[self._number] = packed
+                self._size += len(packed)
+                if self._size > max(_LEAST_BYTES, 2 * self._memory_size):
+                    self._replace()
 
     def spans(self, topic: str, partition: int) -> tuple[EndSpan, ...]:
         """What is known of a partition, in the order of its times."""
@@ -91,18 +93,40 @@ class KeptEnds:
     def take(self) -> Rounds:
         """What has changed since the last call."""
         with self._lock:
-            since = self._kept[0][0] if self._kept else self._number + 1
-            taken = Rounds({number: packed for number, packed in self._new.items() if number >= since}, since)
-            self._new.clear()
+            taken = Rounds(self._new, self._since)
+            self._new = {}
             return taken
 
-    def _keep(self, number: int, size: int, answered_ms: int) -> None:
-        """The oldest rounds are forgotten: one between others would be missing from what these say."""
+    def _replace(self) -> None:
+        """The memory takes the place of all rounds before."""
+        memory = _MEMORY + self._latest.packed()
+        self._number += 1
+        self._new = {self._number: memory}
+        self._since, self._memory_size, self._size = self._number, len(memory), 0
+
+    def _restore(self, number: int, packed: bytes) -> None:
+        """Applies what was taken; what was before a damaged part says nothing of what came after it."""
         self._number = number
-        self._kept.append((number, size, answered_ms))
-        self._size += size
-        while self._kept and (self._size > _MOST_BYTES or self._kept[0][2] < answered_ms - _DAY_MS):
-            self._size -= self._kept.popleft()[1]
+        if packed.startswith(_MEMORY):
+            self._latest = _memory_of(self.cluster_id, packed.removeprefix(_MEMORY))
+            self._since, self._memory_size, self._size = number, len(packed), 0
+            return
+        messages = _unpacked(packed)
+        if not messages:
+            self._latest = LatestEnds(self.cluster_id, _SPANS)
+        for message in messages:
+            self._latest.add(message)
+        self._size += len(packed)
+
+
+def _memory_of(cluster_id: str, packed: bytes) -> LatestEnds:
+    """The memory as it was; an empty one if it is damaged."""
+    latest = LatestEnds(cluster_id, _SPANS)
+    try:
+        latest.unpack(packed)
+    except (zlib.error, msgspec.MsgspecError, ValueError):
+        return LatestEnds(cluster_id, _SPANS)
+    return latest
 
 
 def _unpacked(packed: bytes) -> list[TopicEnds | EndsRound]:

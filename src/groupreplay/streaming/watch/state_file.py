@@ -26,7 +26,7 @@ from groupreplay.version import __version__
 log = logging.getLogger(__name__)
 
 #: Raised with every change of the tables or of their meaning.
-VERSION: Final = 2
+VERSION: Final = 3
 _APPLICATION_ID: Final = 0x67725761
 _ANEW: Final = "give another --state file: the state is then built anew from the log"
 
@@ -41,7 +41,7 @@ CREATE TABLE outgoing (
 ) WITHOUT ROWID;
 CREATE TABLE answers (group_id TEXT PRIMARY KEY, messages BLOB NOT NULL) WITHOUT ROWID;
 """
-#: Added by version 2.
+#: Added by version 2; since version 3 a round may be the memory that takes the place of those before it.
 _ROUNDS: Final = "CREATE TABLE IF NOT EXISTS ends (number INTEGER PRIMARY KEY, round BLOB NOT NULL)"
 
 
