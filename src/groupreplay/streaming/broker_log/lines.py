@@ -168,8 +168,9 @@ LINES: Final[tuple[LinePattern, ...]] = (
         "poll_timeout",
     ),
     _gone(
+        # A static member that leaves for a while keeps its place.
         rf"{_GROUP}(?:\[MemberId .+?\])? (?:Member|Static [Mm]ember) (?P<member>\S.*?)"
-        r"(?: with instance id (?P<instance>\S+))? left the (?:consumer|share|streams) group",
+        r"(?: with instance id (?P<instance>.+))?(?<! temporarily) left the (?:consumer|share|streams) group",
         f"{_JAVA}: consumerGroupLeave, shareGroupLeave, streamsGroupLeave",
         "the coordinator logged that it left",
         "left",
