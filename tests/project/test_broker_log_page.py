@@ -42,6 +42,6 @@ def test_lines_that_are_known(texts: set[str]) -> None:
         "Preparing to rebalance group {} in state {} with old generation {} (__consumer_offsets-{}) (reason: {})",
         "Preparing to rebalance group {} in state {} with old generation {} (reason: {}).",
         "Stabilized group {} generation {} (__consumer_offsets-{}) with {} members",
-        "[GroupId {}][MemberId {}] Bumped streams group epoch to {} with metadata hash {} and validated topic epoch {}.",
+        "[GroupId {}] Scanned {} topics to refresh regular expressions {} in {}ms.",
     } <= texts
     assert len(texts) > 200

@@ -6,6 +6,7 @@ stories wait for the session timeout of a killed member.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -155,9 +156,13 @@ STORIES = (streams_killed, killed, two_and_none, static, fenced, pattern, conver
 
 
 class Ending(NamedTuple):
-    """The groups as replayed from the log and as described by the broker, after all stories."""
+    """The groups as replayed from the log and as described by the broker, after all stories.
+
+    ``logged`` is the same replay beside the log of the coordinator.
+    """
 
     log: ReplayedGroups
+    logged: ReplayedGroups
     broker: dict[str, Json]
 
 
@@ -178,7 +183,9 @@ def ending(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ending]:
         world.create(TOPIC, PARTITIONS)
         world.play({name(story): (kinds[name(story)], story(world, name(story))) for story in STORIES})
         yield Ending(
-            ReplayedGroups(broker.bootstrap_servers, list(kinds)), world.admin.describe(kinds, offsets=True)
+            ReplayedGroups(broker.bootstrap_servers, list(kinds)),
+            ReplayedGroups(broker.bootstrap_servers, list(kinds), [broker.log_path]),
+            world.admin.describe(kinds, offsets=True),
         )
 
 
@@ -306,6 +313,38 @@ def test_the_events_are_exactly_what_happened(ending: Ending, story: Callable[[W
     """Every event occurs once, in order, with its fields; the history of each group is full."""
     assert ending.log.facts(name(story), FIELDS) == EXPECTED[story]
     assert {one["history"] for one in ending.log.data(name(story))} == {"full"}
+
+
+#: Where the log of the coordinator says more than the records: epoch -> what began the rebalance.
+TOLD = {converted: {5: "member_left"}}
+#: Epochs that no line names: that of a member whose regular expression has no topics yet.
+UNNAMED = {pattern: [1]}
+#: How a reason begins, by trigger. Of the streams group the topic was created in between.
+WORDS = {
+    "first_join": r"(?:Adding new member|(?:Static m|M)ember \S+ .*joins|\[MemberId \S+\] Member joins)",
+    "member_joined": r"(?:\[MemberId \S+\] Member joins|Member \S+ joins)",
+    "member_left": r"(?:(?:\[MemberId \S+\] )?(?:Streams m|M|Dynamic m)ember \S+ (?:left|fenced|has left)|Downgrade)",
+    "subscription_changed": "Scanned ",
+    "unknown": "Bumped group epoch",
+}
+
+
+@every_story
+def test_each_rebalance_has_the_reason_that_its_coordinator_logged(
+    ending: Ending, story: Callable[[World, str], Story]
+) -> None:
+    """It is what was done to the members; nothing else of the events changes."""
+    found = {
+        data["generation"]: (data["evidence"], data["trigger"], data["logged"])
+        for data in ending.logged.data(name(story), "rebalance.completed")
+    }
+    shown = {fact[1]: fact[3] for fact in EXPECTED[story] if fact[0] == "rebalance.completed"}
+    assert {epoch: trigger for epoch, (_, trigger, _) in found.items()} == shown | TOLD.get(story, {})
+    for epoch, (evidence, trigger, logged) in found.items():
+        if epoch not in UNNAMED.get(story, []):
+            assert (evidence, re.match(WORDS[trigger], logged[0]) is not None) == ("broker_log", True), logged
+    same = {**FIELDS, "rebalance.completed": FIELDS["rebalance.completed"][:2], "member.left": ("client_id",)}
+    assert ending.logged.facts(name(story), same) == ending.log.facts(name(story), same)
 
 
 def test_the_final_state_equals_the_broker_description(ending: Ending) -> None:

@@ -112,20 +112,22 @@ def _constants(bytecode: bytes) -> Mapping[int, str]:
 
 
 def _java(content: str, texts: Mapping[int, str]) -> Iterator[str]:
-    """The first text behind each use of the logger, up to the call of one of its methods."""
-    text: str | None = None
-    is_open = False
+    """The first text behind the last use of the logger, up to the call of one of its methods.
+
+    Where the logger is an argument it has no name in the code: there it is the last text with a place for a value.
+    """
+    seen = list[str]()
     for line in content.splitlines():
-        if _METHOD.match(line):
-            is_open = False
-        elif ":Lorg/slf4j/Logger;" in line or ":()Lorg/slf4j/Logger;" in line:
-            is_open, text = True, None
-        elif is_open and text is None and (found := _TEXT.search(line)):
-            text = texts[int(found[1])]
-        elif is_open and (called := _CALL.search(line)) and called[1].startswith("org/slf4j/Logger."):
-            if text is not None and called[1].rpartition(".")[2] in _LEVELS:
-                yield text
-            is_open = False
+        if _METHOD.match(line) or ":Lorg/slf4j/Logger;" in line or ":()Lorg/slf4j/Logger;" in line:
+            seen, is_named = [], _METHOD.match(line) is None
+        elif found := _TEXT.search(line):
+            seen.append(texts[int(found[1])])
+        elif (called := _CALL.search(line)) and called[1].startswith("org/slf4j/Logger."):
+            if seen and called[1].rpartition(".")[2] in _LEVELS:
+                yield (
+                    seen[0] if is_named else next((text for text in reversed(seen) if "{}" in text), seen[-1])
+                )
+            seen = []
 
 
 def _scala(content: str, constants: Mapping[int, str]) -> Iterator[str]:

@@ -111,8 +111,8 @@ class ModernDiff:
         fresh = not self.before.exists or self.before.kind is not self.after.kind
         owners_known = fresh or self.group.completed_epoch is not None
         epoch = self.after.epoch or 0
-        # An empty group that is converted does not count on.
-        first_epoch = min(self.before.epoch or 0, epoch - 1) + 1
+        # What was before the members of a new or an empty group began nothing.
+        first_epoch = min(self.before.epoch or 0, epoch - 1) + 1 if self.before.members else epoch
         steps = logged.epochs(self.report, first_epoch, epoch, (*self.before.members, *self.after.members))
         self.group.open_rebalance = OpenRebalance(
             place,

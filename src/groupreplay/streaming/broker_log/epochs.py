@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from groupreplay.state.policy.broker_log import LoggedEpoch
 from groupreplay.streaming.broker_log.lines import BrokerLine
@@ -12,8 +12,8 @@ from groupreplay.streaming.broker_log.lines import BrokerLine
 class Epochs:
     """The epochs of one group on one broker, in the order of the lines.
 
-    A member that joins, or changes what it asks for, has its line before that of the epoch. One that goes raises the
-    epoch by one as well, but only some releases write a line of that; the next line with an epoch corrects it.
+    The lines of a step stand together: a member that joins, or changes what it asks for, before the epoch. One that
+    goes raises it by one as well, but only some releases write a line of that; the next epoch in a line corrects it.
     """
 
     logged: list[LoggedEpoch] = field(default_factory=list)
@@ -24,27 +24,31 @@ class Epochs:
 
     def add(self, line: BrokerLine) -> None:
         """Take the next line; others than those of epochs change nothing."""
-        match line.kind:
-            case "joined" | "changed":
-                # What a member that goes changes in the metadata belongs to its step.
-                if line.pattern.trigger != "metadata_changed" or self._current == self._named:
-                    self._waiting.append(line)
-            case "gone" if line.is_of_epochs:
-                self._waiting.append(line)
-                if self._current is not None:
-                    self._raise(self._current + 1, line.broker)
-            case "bumped" | "targeted":
-                self._name(line)
+        if line.kind in ("bumped", "targeted"):
+            self._name(line)
+        elif line.kind in ("joined", "scanned") or (line.kind == "gone" and line.is_of_epochs):
+            # A step begins. What waits raised no epoch: a regular expression stands for the same topics as before, or
+            # a member joined again.
+            self._waiting = [line]
+            if line.kind == "gone" and self._current is not None:
+                self._raise(self._current + 1, line.broker)
+        elif line.kind == "changed" and not self._belongs_to_a_departure(line):
+            self._waiting = [*(one for one in self._waiting if one.kind != "scanned"), line]
+
+    def _belongs_to_a_departure(self, line: BrokerLine) -> bool:
+        """Whether the metadata changed because a member is gone."""
+        return line.pattern.trigger == "metadata_changed" and self._current != self._named
 
     def _name(self, line: BrokerLine) -> None:
         epoch, named, current = line.generation, self._named, self._current
         if named is not None and current is not None and named < epoch < current:
             # One step removed several members.
-            above = [one for one in self.logged if one.epoch > epoch and one.epoch <= current]
-            self.logged = self.logged[: len(self.logged) - len(above)]
-            words = tuple(reason for one in above for reason in one.reasons)
-            last = self.logged.pop()
-            self.logged.append(LoggedEpoch(epoch, (*last.reasons, *words), last.trigger, last.broker))
+            words = list[str]()
+            while self.logged[-1].epoch > epoch:
+                words = [*self.logged.pop().reasons, *words]
+            last = self.logged[-1]
+            self.logged[-1] = replace(last, reasons=(*last.reasons, *words))
+            current = epoch
         if self._waiting or (line.kind == "bumped" and (epoch != current or epoch == named)):
             self._waiting = self._waiting or [line]
             self._raise(epoch, line.broker)

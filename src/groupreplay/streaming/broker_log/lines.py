@@ -20,6 +20,7 @@ LineKind = Literal[
     "joined",
     "replaced",
     "changed",
+    "scanned",
     "bumped",
     "targeted",
     "gone",
@@ -121,6 +122,12 @@ LINES: Final[tuple[LinePattern, ...]] = (
         ),
         f"{_JAVA}: updateSubscriptionMetadata, shareGroupHeartbeat, streamsGroupHeartbeat, maybeUpdateTopology",
         trigger="metadata_changed",
+    ),
+    LinePattern(
+        "scanned",
+        re.compile(rf"{_GROUP} Scanned \d+ topics to refresh regular expressions"),
+        f"{_JAVA}: refreshRegularExpressions",
+        trigger="subscription_changed",
     ),
     LinePattern(
         "bumped",
@@ -261,7 +268,7 @@ class BrokerLine:
         """Its words without the group."""
         group = self.values["group"]
         text = self.text.removeprefix(f"[GroupId {group}]").removeprefix(f"[Group {group}]")
-        return text.strip().removesuffix(".")
+        return text.strip().rstrip(".")
 
     @property
     def generation(self) -> int:
