@@ -1,4 +1,4 @@
-"""Batches taken apart all at once: the same records as aiokafka's reader finds, and nothing of batches that are none."""
+"""Batches taken apart all at once: the records that aiokafka's reader finds, and nothing of batches that are none."""
 
 from __future__ import annotations
 
