@@ -67,8 +67,14 @@ def measure(asked: Namespace, shape: Shape) -> tuple[int, list[Row]]:
         of_capture = [replay(file) for _ in range(asked.repeat)]
     return records, [
         Row("the broker's own load", [one.seconds for one in loads]),
-        Row("replay --from-log-dir", [one.seconds - start for one in of_folders], of_folders[-1].cost),
-        Row("replay --from-file", [one.seconds - start for one in of_capture], of_capture[-1].cost),
+        Row(
+            "replay --from-log-dir",
+            [max(0.001, one.seconds - start) for one in of_folders],
+            of_folders[-1].cost,
+        ),
+        Row(
+            "replay --from-file", [max(0.001, one.seconds - start) for one in of_capture], of_capture[-1].cost
+        ),
     ]
 
 

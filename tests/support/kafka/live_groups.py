@@ -56,6 +56,14 @@ CLASSIC = {
 DEADLINE_SECONDS = PATIENCE_SECONDS
 CLOSING_SECONDS = 15.0
 _TURN_SECONDS = 0.1
+#: How the line begins that says what raised an epoch, by trigger.
+REASONS: Mapping[str, str] = {
+    "first_join": r"(?:Adding new member|(?:Static m|M)ember \S+ .*joins|\[MemberId \S+\] Member joins)",
+    "member_joined": r"(?:\[MemberId \S+\] Member joins|Member \S+ joins)",
+    "member_left": r"(?:(?:\[MemberId \S+\] )?(?:Streams m|M|Dynamic m)ember \S+ (?:left|fenced|has left)|Downgrade)",
+    "subscription_changed": "Scanned ",
+    "unknown": "Bumped group epoch",
+}
 
 
 class World:
