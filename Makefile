@@ -116,6 +116,7 @@ bench-page: installed jars
 	$(BIN)/python benchmarks/linear.py --page
 	$(BIN)/python benchmarks/storms.py --page
 	$(BIN)/python benchmarks/memory/captures.py --page
+	$(BIN)/python benchmarks/folders.py --page
 	$(BIN)/python benchmarks/browser/report.py --page
 	$(BIN)/python benchmarks/served/load.py --page
 	$(BIN)/python benchmarks/spark_cluster.py --page

@@ -42,6 +42,11 @@ def replay(file: Path) -> Finished:
     return _groupreplay(file, "replay", "--from-file", str(file))
 
 
+def replay_folders(folder: Path, log: Path) -> Finished:
+    """``groupreplay replay`` of the folders of a broker; discards the events."""
+    return _groupreplay(log, "replay", "--from-log-dir", str(folder))
+
+
 def first_record(file: Path) -> Path:
     """A capture of one record, to measure the start of a reader."""
     source, path = pq.ParquetFile(file), file.with_name("first.parquet")

@@ -6,6 +6,7 @@ stories wait for the session timeout of a killed member.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from confluent_kafka import TopicPartition
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.kafka.kafka_admin import by_broker, by_log
-from support.kafka.live_groups import CLASSIC, Json, ReplayedGroups, Story, World
+from support.kafka.live_groups import CLASSIC, REASONS, Json, ReplayedGroups, Story, World
 
 pytestmark = pytest.mark.broker
 
@@ -155,9 +156,13 @@ STORIES = (streams_killed, killed, two_and_none, static, fenced, pattern, conver
 
 
 class Ending(NamedTuple):
-    """The groups as replayed from the log and as described by the broker, after all stories."""
+    """The groups as replayed from the log and as described by the broker, after all stories.
+
+    ``logged`` is the same replay beside the log of the coordinator.
+    """
 
     log: ReplayedGroups
+    logged: ReplayedGroups
     broker: dict[str, Json]
 
 
@@ -178,7 +183,9 @@ def ending(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ending]:
         world.create(TOPIC, PARTITIONS)
         world.play({name(story): (kinds[name(story)], story(world, name(story))) for story in STORIES})
         yield Ending(
-            ReplayedGroups(broker.bootstrap_servers, list(kinds)), world.admin.describe(kinds, offsets=True)
+            ReplayedGroups(broker.bootstrap_servers, list(kinds)),
+            ReplayedGroups(broker.bootstrap_servers, list(kinds), [broker.log_path]),
+            world.admin.describe(kinds, offsets=True),
         )
 
 
@@ -306,6 +313,29 @@ def test_the_events_are_exactly_what_happened(ending: Ending, story: Callable[[W
     """Every event occurs once, in order, with its fields; the history of each group is full."""
     assert ending.log.facts(name(story), FIELDS) == EXPECTED[story]
     assert {one["history"] for one in ending.log.data(name(story))} == {"full"}
+
+
+@every_story
+def test_each_rebalance_has_the_reason_that_its_coordinator_logged(
+    ending: Ending, story: Callable[[World, str], Story]
+) -> None:
+    """It is what was done to the members; nothing else of the events changes."""
+    found = {
+        data["generation"]: (data["evidence"], data["trigger"], data["logged"])
+        for data in ending.logged.data(name(story), "rebalance.completed")
+    }
+    shown = {fact[1]: fact[3] for fact in EXPECTED[story] if fact[0] == "rebalance.completed"}
+    # Of what the records show as unknown at the downgrade, the log has the reason.
+    told = {5: "member_left"} if story is converted else {}
+    assert {epoch: trigger for epoch, (_, trigger, _) in found.items()} == shown | told
+    for epoch, (evidence, trigger, logged) in found.items():
+        # No line names the epoch of a member whose regular expression has no topics yet.
+        if (story, epoch) != (pattern, 1):
+            assert (evidence, re.match(REASONS[trigger], logged[0]) is not None) == ("broker_log", True), (
+                logged
+            )
+    same = {**FIELDS, "rebalance.completed": FIELDS["rebalance.completed"][:2], "member.left": ("client_id",)}
+    assert ending.logged.facts(name(story), same) == ending.log.facts(name(story), same)
 
 
 def test_the_final_state_equals_the_broker_description(ending: Ending) -> None:

@@ -9,8 +9,9 @@ import pytest
 
 from groupreplay.state.events.event import Event, Evidence, Requester
 from groupreplay.state.output.envelope import event_id
-from groupreplay.state.policy.broker_log import BrokerLog, GroupLog, LoggedDeparture, LoggedPhase
+from groupreplay.state.policy.broker_log import BrokerLog, GroupLog, LoggedDeparture, LoggedEpoch, LoggedPhase
 from support.histories.builders import CONTEXT, GROUP, asked_for, emptied, generation, gone, member, replay
+from support.histories.modern_builders import first_join
 
 HISTORY = [
     asked_for(at=1_000),
@@ -139,3 +140,16 @@ def test_who_deleted_the_group() -> None:
     alice, bob = (Requester(principal=f"User:{name}", client_host="h") for name in ("alice", "bob"))
     (event,) = of(events_with(requesters={"DeleteGroups": frozenset({bob, alice})})[1], "group.deleted")
     assert event.fact.requested_by == (alice, bob)  # type: ignore[attr-defined]
+
+
+def test_a_group_of_a_newer_kind() -> None:
+    """What raised the epoch is in both events, and a more exact trigger of the records stays."""
+    step = LoggedEpoch(2, ("Member a joins the consumer group",), "member_joined", "1")
+    context = replace(CONTEXT, broker_log=BrokerLog({GROUP: GroupLog(epochs=(step,))}))
+    plain, logged = (replay(first_join("a"), one)[1] for one in (CONTEXT, context))
+    assert list(map(event_id_of, plain)) == list(map(event_id_of, logged))
+    (started,), (completed,) = of(logged, "rebalance.started"), of(logged, "rebalance.completed")
+    assert (started.evidence, started.fact.trigger) == (Evidence.BROKER_LOG, "first_join")  # type: ignore[attr-defined]
+    (before,) = of(plain, "rebalance.completed")
+    expected = replace(before.fact, logged=("Member a joins the consumer group",))
+    assert completed == replace(before, evidence=Evidence.BROKER_LOG, fact=expected)

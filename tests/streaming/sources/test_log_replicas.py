@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from groupreplay.streaming.sources.log_replicas import records_of_partition
+from groupreplay.streaming.sources.log_replicas import columns_of_partition
 from groupreplay.streaming.sources.log_segments import Replica
 from support.histories.log_files import (
     ABORT,
@@ -27,10 +27,13 @@ def read(*folders: Path, uncommitted: bool = False) -> tuple[dict[int, bytes | N
     """Offset and key of what is read, and what was reported."""
     notes = list[str]()
     replicas = [Replica(folder, 3) for folder in folders]
-    lists = list(records_of_partition(replicas, uncommitted=uncommitted, note=notes.append))
-    records = [record for records in lists for record in records]
-    assert [record.offset for record in records] == sorted({record.offset for record in records})
-    return {record.offset: record.key for record in records}, notes
+    records = [
+        record
+        for columns in columns_of_partition(replicas, uncommitted=uncommitted, note=notes.append)
+        for record in zip(columns.offsets.to_pylist(), columns.keys.to_pylist(), strict=True)
+    ]
+    assert [offset for offset, _ in records] == sorted({offset for offset, _ in records})
+    return dict(records), notes
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,8 @@ from confluent_kafka.admin import ConfigResource
 from groupreplay.app.demo.scenario import Actor, member_command
 from groupreplay.codecs import decode_key, decode_value
 from groupreplay.state import Context, Group
+from groupreplay.state.policy.broker_log import BrokerLog
+from groupreplay.streaming.broker_log.reader import read_broker_logs
 from groupreplay.streaming.config.settings import Cluster, RetentionFlags
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.kafka.broker_config import effective_retention
@@ -54,6 +56,14 @@ CLASSIC = {
 DEADLINE_SECONDS = PATIENCE_SECONDS
 CLOSING_SECONDS = 15.0
 _TURN_SECONDS = 0.1
+#: How the line begins that says what raised an epoch, by trigger.
+REASONS: Mapping[str, str] = {
+    "first_join": r"(?:Adding new member|(?:Static m|M)ember \S+ .*joins|\[MemberId \S+\] Member joins)",
+    "member_joined": r"(?:\[MemberId \S+\] Member joins|Member \S+ joins)",
+    "member_left": r"(?:(?:\[MemberId \S+\] )?(?:Streams m|M|Dynamic m)ember \S+ (?:left|fenced|has left)|Downgrade)",
+    "subscription_changed": "Scanned ",
+    "unknown": "Bumped group epoch",
+}
 
 
 class World:
@@ -189,9 +199,12 @@ class World:
 
 
 class ReplayedGroups:
-    """Events and state of some groups, replayed from the log after all stories have ended."""
+    """Events and state of some groups, replayed from the log after all stories have ended.
 
-    def __init__(self, servers: str, groups: Sequence[str]) -> None:
+    ``broker_logs`` are log files of the coordinator.
+    """
+
+    def __init__(self, servers: str, groups: Sequence[str], broker_logs: Sequence[Path] = ()) -> None:
         connection = Connection(Cluster(bootstrap_servers=servers))
         rows = read_topic(connection.cluster)
         batches = list(rows.batches)
@@ -201,6 +214,7 @@ class ReplayedGroups:
             topic_names=connection.topic_names(),
             member_events=True,
             sessions=effective_retention(RetentionFlags(), connection).sessions,
+            broker_log=read_broker_logs(broker_logs) if broker_logs else BrokerLog(),
         )
         replay = Replay(self._context, groups)
         events = events_of(replay.feed(replace(rows, batches=iter(batches))))

@@ -191,8 +191,8 @@ class RebalanceCompleted(Fact):
     logged: Annotated[
         tuple[str, ...],
         Meta(
-            description="Why each of its join phases began, in the words of the coordinator's own log; the first began "
-            "the rebalance. Empty without that log (`--broker-log`), and for the newer kinds, whose log has no reasons."
+            description="Why each of its join phases began, or its epochs rose, in the words of the coordinator's own "
+            "log; the first began the rebalance. Empty without that log (`--broker-log`)."
         ),
     ] = ()
 

@@ -6,7 +6,8 @@ lines of the same broker, because the clocks and the time zones of two machines 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from groupreplay.state.events.event import LeaveReason, Requester, Trigger
@@ -36,6 +37,16 @@ class LoggedPhase:
 
 
 @dataclass(frozen=True, slots=True)
+class LoggedEpoch:
+    """An epoch of a group of a newer kind, and what raised it; ``trigger`` None: the lines do not show one."""
+
+    epoch: int
+    reasons: tuple[str, ...]
+    trigger: Trigger | None
+    broker: str
+
+
+@dataclass(frozen=True, slots=True)
 class LoggedRebalance:
     """The join phases of one rebalance; ``is_whole``: the first one began it."""
 
@@ -53,9 +64,13 @@ class LoggedDeparture:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupLog:
-    """The lines about one group: join phases in the order of the log, departures by member id, requests by name."""
+    """The lines about one group: join phases in the order of the log, departures by member id, requests by name.
+
+    ``epochs`` are those of a group of a newer kind, in the order of the log.
+    """
 
     phases: Sequence[LoggedPhase] = ()
+    epochs: Sequence[LoggedEpoch] = ()
     departures: Mapping[str, LoggedDeparture] = field(default_factory=dict)
     requesters: Mapping[str, frozenset[Requester]] = field(default_factory=dict)
 
@@ -80,6 +95,23 @@ class GroupLog:
         else:
             is_whole = self.phases[first].generation == previous + 1
         return LoggedRebalance(self.phases[first : last + 1], is_whole)
+
+    def raised(self, first: int, last: int, member_ids: Collection[str]) -> tuple[LoggedEpoch, ...]:
+        """What raised the epochs from ``first`` to ``last``; empty if that of the first is not known, or in doubt.
+
+        A group that was deleted counts from 1 again: of two steps to one epoch, only that of these members counts.
+        """
+        steps = defaultdict[int, list[LoggedEpoch]](list)
+        for step in self.epochs:
+            if first <= step.epoch <= last:
+                steps[step.epoch].append(step)
+        clear = list[LoggedEpoch]()
+        for epoch in sorted(steps):
+            same = steps[epoch]
+            if len(same) > 1:
+                same = [step for step in same if any(one in step.reasons[0] for one in member_ids)]
+            clear += same if len(same) == 1 else []
+        return tuple(clear) if clear and clear[0].epoch == first else ()
 
     def _joins(self, place: int) -> bool:
         """Whether the phase before this place made the generation before."""

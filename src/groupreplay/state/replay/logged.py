@@ -5,15 +5,16 @@ A line proves what the times in the records only bound. It changes no event's id
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from groupreplay.state.events.event import Evidence, LeaveCandidate, LeaveReason, Requester, Trigger
 from groupreplay.state.events.group_events import RebalanceCompleted
-from groupreplay.state.policy.broker_log import LoggedPhase
+from groupreplay.state.policy.broker_log import LoggedEpoch, LoggedPhase
 from groupreplay.state.replay.departure_reasons import Finding
 from groupreplay.state.replay.report import Report
+from groupreplay.state.snapshot.members import Member
 
 #: What one word of the coordinator means in detail: the two generations show which it was.
 _DETAILS: Final[Mapping[Trigger, frozenset[Trigger]]] = {
@@ -51,9 +52,22 @@ def rebalance(completed: RebalanceCompleted, report: Report) -> RebalanceComplet
 def _trigger(phase: LoggedPhase, shown: Trigger) -> Trigger:
     if phase.trigger == "member_joined" and phase.generation == 1:
         return "first_join"
-    if phase.trigger is None or shown in _DETAILS.get(phase.trigger, ()):
-        return shown
-    return phase.trigger
+    return _refined(phase.trigger, shown)
+
+
+def _refined(said: Trigger | None, shown: Trigger) -> Trigger:
+    return shown if said is None or shown in _DETAILS.get(said, ()) else said
+
+
+def epochs(report: Report, first: int, last: int, members: Sequence[Member]) -> tuple[LoggedEpoch, ...]:
+    """What raised these epochs of a group with these members, as its coordinator logged it; empty if in doubt."""
+    group_log = report.context.broker_log.of(report.group_id)
+    return group_log.raised(first, last, [member.member_id for member in members])
+
+
+def epoch_trigger(steps: Sequence[LoggedEpoch], shown: Trigger) -> Trigger:
+    """What the first of these steps shows, else what the records show."""
+    return _refined(steps[0].trigger, shown) if steps else shown
 
 
 def departure(finding: Finding, member_id: str, report: Report) -> Finding:

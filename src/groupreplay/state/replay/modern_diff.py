@@ -116,8 +116,17 @@ class ModernDiff:
         base = self.before.members or self.group.former
         fresh = not self.before.exists or self.before.kind is not self.after.kind
         owners_known = fresh or self.group.completed_epoch is not None
+        epoch = self.after.epoch or 0
+        # What was before the members of a new or an empty group began nothing.
+        first_epoch = min(self.before.epoch or 0, epoch - 1) + 1 if self.before.members else epoch
+        steps = logged.epochs(self.report, first_epoch, epoch, (*self.before.members, *self.after.members))
         self.group.open_rebalance = OpenRebalance(
-            place, self.report.timestamp_ms, self._trigger(), base, owners_known
+            place,
+            self.report.timestamp_ms,
+            logged.epoch_trigger(steps, self._trigger()),
+            base,
+            owners_known,
+            first_epoch=first_epoch,
         )
         self._emit(
             group_events.RebalanceStarted(
@@ -126,7 +135,8 @@ class ModernDiff:
                 trigger=self.group.open_rebalance.trigger,
                 since_ms=self.report.timestamp_ms,
                 since_ms_earliest=self.report.timestamp_ms,
-            )
+            ),
+            evidence=Evidence.BROKER_LOG if steps else Evidence.LOG,
         )
 
     def _epoch_rose(self) -> bool:
@@ -252,6 +262,9 @@ class ModernDiff:
         self.group.orphans = moved.orphans if moved else {}
         present = bool(self.before.members) or open_rebalance.trigger != "first_join"
         old = pairing if present else Pairing((), (), members)
+        steps = logged.epochs(
+            self.report, open_rebalance.first_epoch or epoch, epoch, (*old_members, *members)
+        )
         self._emit(
             group_events.RebalanceCompleted(
                 rebalance_id=open_rebalance.rebalance_id,
@@ -290,5 +303,7 @@ class ModernDiff:
                 partitions_moved=moved.moved if moved else None,
                 partitions_unassigned=moved.unassigned if moved else None,
                 assumed=self._assumed(old.left[:MOST_GONE], open_rebalance.reasons),
-            )
+                logged=tuple(reason for step in steps for reason in step.reasons),
+            ),
+            evidence=Evidence.BROKER_LOG if steps else Evidence.LOG,
         )

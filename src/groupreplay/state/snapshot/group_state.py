@@ -102,7 +102,7 @@ class OpenRebalance(msgspec.Struct, frozen=True, array_like=True):
     """A rebalance in progress in a group of a newer kind; ``members`` are those at its start.
 
     ``owners_known``: the last owner of every partition is known, because the rebalance before was replayed or
-    there was none. ``reasons``: by member id, why those left that have left since.
+    there was none. ``reasons``: by member id, why those left that have left since. ``first_epoch`` began it.
     """
 
     rebalance_id: str
@@ -111,6 +111,7 @@ class OpenRebalance(msgspec.Struct, frozen=True, array_like=True):
     members: tuple[Member, ...]
     owners_known: bool = False
     reasons: dict[str, LeaveReason] = {}
+    first_epoch: int | None = None
 
 
 class GroupState(msgspec.Struct, array_like=True):

@@ -12,30 +12,53 @@ from typing import Final, Literal, NamedTuple
 
 from groupreplay.state.events.event import LeaveReason, Trigger
 
-LineKind = Literal["preparing", "stabilized", "assigned", "emptied", "joined", "gone", "asked", "cluster"]
+LineKind = Literal[
+    "preparing",
+    "stabilized",
+    "assigned",
+    "emptied",
+    "joined",
+    "replaced",
+    "changed",
+    "scanned",
+    "bumped",
+    "targeted",
+    "gone",
+    "asked",
+    "cluster",
+]
 #: Both coordinators write these words; with other ones no pattern is tried.
 _MARKS: Final = re.compile(r"[Gg]roup|Principal = |cluster |Cluster ID")
 _PREFIX: Final = re.compile(r"\[GroupCoordinator (?:id=)?(?P<broker>\d+)[^\]]*\]:? ")
 
 
 class LinePattern(NamedTuple):
-    """``says``: for ``gone`` the reasons that remain, and what is said of it in words."""
+    """``reasons`` and ``words``: for ``gone`` the reasons that remain, and what is said of it.
+
+    ``trigger``: what it does to the epoch of a group of a newer kind, which is raised next.
+    """
 
     kind: LineKind
     regex: re.Pattern[str]
     source: str
     reasons: frozenset[LeaveReason] = frozenset()
     words: str = ""
+    trigger: Trigger | None = None
 
 
 def _gone(regex: str, source: str, words: str, *reasons: LeaveReason) -> LinePattern:
-    return LinePattern("gone", re.compile(regex), source, frozenset(reasons), words)
+    return LinePattern("gone", re.compile(regex), source, frozenset(reasons), words, "member_left")
 
 
 _SESSION: Final = "the coordinator logged that its session ended"
 _NOT_JOINED: Final = "the coordinator logged that it did not rejoin in time"
 _BOTH: Final = "GroupCoordinator, GroupMetadataManager"
 _JAVA: Final = "GroupMetadataManager"
+
+_GROUP: Final = r"\[GroupId (?P<group>.+?)\]"
+_FENCED: Final = (
+    rf"{_GROUP}(?:\[MemberId .+?\])? (?:Streams m|M)ember (?P<member>\S.*?) fenced from the group because"
+)
 
 #: Every line that is used. A member's id may contain blanks; that of a group as well.
 LINES: Final[tuple[LinePattern, ...]] = (
@@ -68,10 +91,53 @@ LINES: Final[tuple[LinePattern, ...]] = (
     LinePattern(
         "joined",
         re.compile(
-            r"\[GroupId (?P<group>.+?)\](?:\[MemberId (?P<member_>.+?)\])? (?:Member|Static member) ?(?P<member>.*?)"
-            r"(?: with instance id .+)? joins the (?:consumer|share|streams) group"
+            rf"{_GROUP}(?:\[MemberId (?P<member_>.+?)\])? (?:Member|Static member) ?(?P<member>.*?)"
+            r"(?: with instance id (?P<instance>.+))? joins the (?:consumer|share|streams) group"
         ),
-        f"{_JAVA}: getOrMaybeSubscribeDynamicConsumerMember and its siblings",
+        f"{_JAVA}: getOrMaybeSubscribeDynamicConsumerGroupMember and its siblings",
+        trigger="member_joined",
+    ),
+    LinePattern(
+        "replaced",
+        re.compile(
+            rf"{_GROUP}(?:\[MemberId .+?\])? Static member with instance id (?P<instance>.+) re-joins the .* "
+            r"Created a new member (?P<member>.+) to replace the existing member "
+        ),
+        f"{_JAVA}: getOrMaybeSubscribeStaticConsumerGroupMember, getOrMaybeCreateStaticStreamsGroupMember",
+    ),
+    LinePattern(
+        "changed",
+        re.compile(
+            rf"{_GROUP}(?:\[MemberId .+?\])? Member (?:(?P<member>\S.*?) )?updated its "
+            r"(?:subscribed (?:topics|regex)|member metadata) to"
+        ),
+        f"{_JAVA}: hasMemberSubscriptionChanged, hasStreamsMemberMetadataChanged",
+        trigger="subscription_changed",
+    ),
+    LinePattern(
+        "changed",
+        re.compile(
+            rf"{_GROUP}(?:\[MemberId .+?\])? (?:Computed new (?:metadata hash|subscription metadata): |"
+            r"Assignment configurations changed to |Member initialized the topology with epoch )"
+        ),
+        f"{_JAVA}: updateSubscriptionMetadata, shareGroupHeartbeat, streamsGroupHeartbeat, maybeUpdateTopology",
+        trigger="metadata_changed",
+    ),
+    LinePattern(
+        "scanned",
+        re.compile(rf"{_GROUP} Scanned \d+ topics to refresh regular expressions"),
+        f"{_JAVA}: refreshRegularExpressions",
+        trigger="subscription_changed",
+    ),
+    LinePattern(
+        "bumped",
+        re.compile(rf"{_GROUP}(?:\[MemberId .+?\])? Bumped (?:streams )?group epoch to (?P<generation>\d+)"),
+        f"{_JAVA}: updateSubscriptionMetadata, consumerGroupFenceMembers, streamsGroupHeartbeat",
+    ),
+    LinePattern(
+        "targeted",
+        re.compile(rf"{_GROUP} Computed a new target assignment for epoch (?P<generation>\d+) with "),
+        f"{_JAVA}: maybeUpdateTargetAssignment, maybeUpdateStreamsTargetAssignment",
     ),
     _gone(
         r"Member (?P<member>.+) in group (?P<group>.+) has failed, removing it from the group",
@@ -100,8 +166,8 @@ LINES: Final[tuple[LinePattern, ...]] = (
         "poll_timeout",
     ),
     _gone(
-        r"\[Group(?:Id)? (?P<group>.+)\] (?:Dynamic member|Member|Static member) (?P<member>\S.*?)"
-        r"(?: with instance id .+)? has left group through explicit `LeaveGroup` request"
+        r"\[Group(?:Id)? (?P<group>.+)\] (?:Dynamic [Mm]ember|Member|Static [Mm]ember) (?P<member>.*?)"
+        r"(?: with instance id (?P<instance>.+))? has left group through explicit `LeaveGroup` request"
         r"(?:; client reason: (?P<reason>.*))?$",
         f"{_JAVA}: classicGroupLeaveToClassicGroup, classicGroupLeaveToConsumerGroup",
         "the coordinator logged its LeaveGroup",
@@ -109,31 +175,29 @@ LINES: Final[tuple[LinePattern, ...]] = (
         "poll_timeout",
     ),
     _gone(
-        r"\[GroupId (?P<group>.+?)\](?:\[MemberId .+\])? (?:Member|Static member) (?P<member>\S.*?)"
-        r"(?: with instance id .+)? left the (?:consumer|share|streams) group",
+        # A static member that leaves for a while keeps its place.
+        rf"{_GROUP}(?:\[MemberId .+?\])? (?:Member|Static [Mm]ember) (?P<member>\S.*?)"
+        r"(?: with instance id (?P<instance>.+))?(?<! temporarily) left the (?:consumer|share|streams) group",
         f"{_JAVA}: consumerGroupLeave, shareGroupLeave, streamsGroupLeave",
         "the coordinator logged that it left",
         "left",
         "poll_timeout",
     ),
     _gone(
-        r"\[GroupId (?P<group>.+?)\](?:\[MemberId .+\])? Member (?P<member>\S.*?) fenced from the group because the "
-        r"member session expired",
-        f"{_JAVA}: scheduleConsumerGroupSessionTimeout",
+        rf"{_FENCED} the member session expired",
+        f"{_JAVA}: scheduleConsumerGroupSessionTimeout and its siblings",
         _SESSION,
         "session_timeout",
     ),
     _gone(
-        r"\[GroupId (?P<group>.+?)\](?:\[MemberId .+\])? Member (?P<member>\S.*?) fenced from the group because it "
-        r"failed to transition",
-        f"{_JAVA}: scheduleConsumerGroupRebalanceTimeout",
+        rf"{_FENCED} it failed to transition",
+        f"{_JAVA}: scheduleConsumerGroupRebalanceTimeout, scheduleStreamsGroupRebalanceTimeout",
         "the coordinator logged that it did not give up its partitions in time",
         "rebalance_timeout",
     ),
     _gone(
-        r"\[GroupId (?P<group>.+?)\] Member (?P<member>\S.*?) fenced from the group because the (?:classic )?member "
-        r"failed to (?:join|sync) within",
-        f"{_JAVA}: scheduleConsumerGroupJoinTimeoutIfNeeded, scheduleConsumerGroupSyncTimeout",
+        rf"{_FENCED} the (?:classic )?member failed to (?:join|sync) within",
+        f"{_JAVA}: scheduleConsumerGroupJoinTimeoutIfAbsent, scheduleConsumerGroupSyncTimeout",
         _NOT_JOINED,
         "rebalance_timeout",
     ),
@@ -173,6 +237,8 @@ TRIGGERS: Final[tuple[tuple[re.Pattern[str], Trigger], ...]] = (
     _shows(r"explicit `LeaveGroup` request for ", "member_left"),
     _shows(r"downgrade group .* for member leaving", "member_left"),
 )
+#: Of members with the classic protocol in a consumer group, Kafka 3.9 names the group in another way.
+_OF_EPOCHS: Final = re.compile(r"\[GroupId |\[Group .+\] (?:Dynamic|Static) Member ")
 #: The words of Java's client when ``max.poll.interval.ms`` has passed; librdkafka gives no reason at all.
 _GAVE_UP: Final = "consumer poll timeout has expired"
 NO_REASON: Final = "not provided"
@@ -180,10 +246,11 @@ NO_REASON: Final = "not provided"
 
 @dataclass(frozen=True, slots=True)
 class BrokerLine:
-    """A line that says something: its kind, the broker that wrote it (empty: not known), and its values by name."""
+    """A line that says something: the broker that wrote it (empty: not known), its text, and its values by name."""
 
     pattern: LinePattern
     broker: str
+    text: str
     values: Mapping[str, str]
 
     @property
@@ -192,14 +259,30 @@ class BrokerLine:
         return self.pattern.kind
 
     @property
+    def is_of_epochs(self) -> bool:
+        """Whether it is about a group of a newer kind, which has an epoch in place of a generation."""
+        return _OF_EPOCHS.match(self.text) is not None
+
+    @property
+    def reason(self) -> str:
+        """Its words without the group."""
+        group = self.values["group"]
+        text = self.text.removeprefix(f"[GroupId {group}]").removeprefix(f"[Group {group}]")
+        return text.strip().rstrip(".")
+
+    @property
     def generation(self) -> int:
-        """The generation that it names."""
+        """The generation or epoch that it names."""
         return int(self.values["generation"])
 
     @property
     def members(self) -> list[str]:
         """The ids of the members that are gone."""
-        return self.values["members"].split(", ") if "members" in self.values else [self.values["member"]]
+        return (
+            self.values["members"].split(", ")
+            if "members" in self.values
+            else [self.values.get("member", "")]
+        )
 
     def departure(self) -> tuple[frozenset[LeaveReason], str]:
         """The reasons that remain for a member that is gone, and the words for it."""
@@ -221,7 +304,7 @@ def broker_line(message: str) -> BrokerLine | None:
         if match is not None:
             # A name with an underscore is another place of the same value.
             values = {name.rstrip("_"): value for name, value in match.groupdict().items() if value}
-            return BrokerLine(pattern, "" if prefix is None else prefix["broker"], values)
+            return BrokerLine(pattern, "" if prefix is None else prefix["broker"], text, values)
     return None
 
 

@@ -12,6 +12,7 @@ from typing import Final
 from groupreplay.state.events.event import LeaveReason, Requester
 from groupreplay.state.policy.broker_log import BrokerLog, GroupLog, LoggedDeparture, LoggedPhase
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.broker_log.epochs import Epochs
 from groupreplay.streaming.broker_log.files import LogFiles, TimedLine
 from groupreplay.streaming.broker_log.layouts import Layout
 from groupreplay.streaming.broker_log.lines import BrokerLine, trigger_of
@@ -50,10 +51,15 @@ class _Phase:
 
 @dataclass
 class _Group:
-    """What was read about a group; ``phases`` are those of each broker, the last one may be open."""
+    """What was read about a group; ``phases`` and ``epochs`` are those of each broker, the last one may be open.
+
+    ``instances``: the last member of each instance id.
+    """
 
     phases: defaultdict[str, list[_Phase]] = field(default_factory=lambda: defaultdict(list))
+    epochs: defaultdict[str, Epochs] = field(default_factory=lambda: defaultdict(Epochs))
     departures: dict[str, tuple[frozenset[LeaveReason], str]] = field(default_factory=dict)
+    instances: dict[str, str] = field(default_factory=dict)
     requesters: defaultdict[str, set[Requester]] = field(default_factory=lambda: defaultdict(set))
     has_members: bool = False
     joined: set[str] = field(default_factory=set)
@@ -62,6 +68,7 @@ class _Group:
         """Take the next line."""
         line, at_ms = timed.line, timed.at_ms
         phases = self.phases[line.broker]
+        self.epochs[line.broker].add(line)
         match line.kind:
             case "preparing":
                 self.has_members = True
@@ -79,8 +86,10 @@ class _Group:
                 self.has_members = True
                 if phases and phases[-1].old_generation == line.generation - 1:
                     phases[-1].leader = phases[-1].leader or line.values["member"]
-            case "joined":
-                self.joined.add(line.values.get("member", ""))
+            case "joined" | "replaced":
+                member_id = line.values.get("member", "")
+                self.joined.add(member_id)
+                self.instances[line.values.get("instance", "")] = member_id
             case "gone":
                 self._add_departures(line)
             case "asked":
@@ -90,8 +99,11 @@ class _Group:
 
     def _add_departures(self, line: BrokerLine) -> None:
         reasons, words = line.departure()
-        self.joined.difference_update(line.members)
-        for member_id in line.members:
+        # A tool removes a static member by its instance id alone.
+        of_instance = self.instances.get(line.values.get("instance", ""), "")
+        members = [member_id or of_instance for member_id in line.members]
+        self.joined.difference_update(members)
+        for member_id in filter(None, members):
             known, former = self.departures.get(member_id, (frozenset[LeaveReason](), words))
             self.departures[member_id] = known | reasons, words if known <= reasons else former
 
@@ -100,6 +112,7 @@ class _Group:
         phases = [phase.logged() for of_broker in self.phases.values() for phase in of_broker]
         return GroupLog(
             phases=tuple(phase for phase in phases if phase is not None),
+            epochs=tuple(step for of_broker in self.epochs.values() for step in of_broker.logged),
             departures={
                 member_id: LoggedDeparture(reasons=reasons, words=words)
                 for member_id, (reasons, words) in self.departures.items()

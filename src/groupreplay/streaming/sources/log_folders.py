@@ -14,23 +14,24 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.policy.pending import PendingCommit
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.contract.log import BATCH_ROWS, ROW_SCHEMA, ProgressCallback, no_progress
+from groupreplay.streaming.contract.log import ROW_SCHEMA, ProgressCallback, no_progress
 from groupreplay.streaming.sources.log_replicas import (
     MergedLog,
     Transactions,
-    records_of_partition,
+    columns_of_partition,
     transactions_of_partition,
     unheard,
 )
 from groupreplay.streaming.sources.log_segments import Replica, properties, unreadable
 from groupreplay.streaming.sources.pending_commits import pending_commits
+from groupreplay.streaming.sources.record_columns import Columns
 from groupreplay.streaming.sources.source import (
     UNKNOWN_CLUSTER,
     DataEnd,
@@ -167,20 +168,12 @@ class LogFolderSource:
     ) -> Iterator[pa.RecordBatch]:
         notes, done = _Notes(), 0
         for partition, copies in _by_partition(replicas):
-            pending = list[Any]()
             known = self._transactions.get(partition) if topic == OFFSETS_TOPIC else None
-            for records in records_of_partition(
+            for columns in columns_of_partition(
                 copies, uncommitted=self.uncommitted, note=notes.add, transactions=known
             ):
-                pending += records
-                if len(pending) >= BATCH_ROWS:
-                    done += len(pending)
-                    yield _row_batch(topic, partition, pending)
-                    progress(done, None)
-                    pending = []
-            if pending:
-                done += len(pending)
-                yield _row_batch(topic, partition, pending)
+                done += len(columns.offsets)
+                yield _row_batch(topic, partition, columns)
                 progress(done, None)
         notes.close()
 
@@ -192,20 +185,14 @@ def _by_partition(replicas: Sequence[Replica]) -> list[tuple[int, list[Replica]]
     return sorted(copies.items())
 
 
-def _row_batch(topic: str, partition: int, records: Sequence[Any]) -> pa.RecordBatch:
-    """Records of aiokafka with the columns of ``ROW_SCHEMA``; messages before Kafka 0.10 have no time: -1."""
-    count = len(records)
-    columns: list[Sequence[Any]] = [
-        [topic] * count,
-        [partition] * count,
-        [record.offset for record in records],
-        [-1 if record.timestamp is None else record.timestamp for record in records],
-        [-1 if record.timestamp_type is None else record.timestamp_type for record in records],
-        [record.key for record in records],
-        [record.value for record in records],
+def _row_batch(topic: str, partition: int, columns: Columns) -> pa.RecordBatch:
+    """Records with the columns of ``ROW_SCHEMA``."""
+    count = len(columns.offsets)
+    same = [
+        pa.repeat(pa.scalar(topic, pa.string()), count),
+        pa.repeat(pa.scalar(partition, pa.int32()), count),
     ]
-    arrays = [pa.array(values, column.type) for values, column in zip(columns, ROW_SCHEMA, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=ROW_SCHEMA)
+    return pa.RecordBatch.from_arrays([*same, *columns], schema=ROW_SCHEMA)
 
 
 class _Notes:

@@ -12,9 +12,11 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final
 
+from groupreplay.streaming.contract.log import BATCH_ROWS
 from groupreplay.streaming.sources.log_segments import (
     NO_EPOCH,
     Batch,
@@ -23,18 +25,21 @@ from groupreplay.streaming.sources.log_segments import (
     records_of,
     unreported,
 )
+from groupreplay.streaming.sources.record_columns import Columns, columns_of_batches, columns_of_records
 
 #: Receives a sentence about something that is not read.
 Note = Callable[[str], None]
 _NO_END: Final = 1 << 63
+#: Batches are taken apart together up to this size; a larger one alone.
+_CHUNK_BYTES: Final = 16 << 20
 
 
-def records_of_partition(
+def columns_of_partition(
     replicas: Sequence[Replica], *, uncommitted: bool, note: Note, transactions: Transactions | None = None
-) -> Iterator[list[Any]]:
-    """The records of the partition as lists of aiokafka's, offsets ascending; ``uncommitted``: whatever was written.
+) -> Iterator[Columns]:
+    """The records of the partition, offsets ascending, some ten thousand at a time.
 
-    ``transactions`` are ``transactions_of_partition``, if they are known already.
+    ``uncommitted``: whatever was written. ``transactions`` are ``transactions_of_partition``, if that is known already.
 
     Raises:
         GroupReplayError: a segment cannot be opened.
@@ -50,15 +55,53 @@ def records_of_partition(
             f"partition {log.partition}: a transaction of producer {producer} is open since offset {offset}; records "
             f"from offset {end} on are not read, as read_committed has it: --read-uncommitted reads them"
         )
+    unreadable = partial(_unreadable, log.partition, note)
     batches = log.batches(note)
-    for overlapping in _overlapping(batches) if len(replicas) > 1 else map(_alone, batches):
-        if overlapping[0].base_offset >= end:
+    overlapping = _overlapping(batches) if len(replicas) > 1 else map(_alone, batches)
+    for is_plain, pieces in groupby(_pieces(overlapping, transactions, end), key=_is_plain):
+        for chunk in _chunks(pieces):
+            columns = (
+                columns_of_batches([batch.plain for [batch] in chunk if batch.plain]) if is_plain else None
+            )
+            if columns is not None:
+                yield columns
+            elif records := [record for batches in chunk for record in _merged(batches, unreadable)]:
+                yield columns_of_records(records)
+
+
+def _pieces(
+    overlapping: Iterable[Sequence[Batch]], transactions: Transactions, end: int
+) -> Iterator[Sequence[Batch]]:
+    """The batches before the offset ``end`` that count, each once; those with the same offsets together."""
+    for batches in overlapping:
+        if batches[0].base_offset >= end:
             return
-        counting = [
-            batch for batch in overlapping if not batch.is_control and not transactions.has_aborted(batch)
-        ]
-        if records := _merged(counting, partial(_unreadable, log.partition, note)):
-            yield records
+        counting = {
+            (batch.base_offset, batch.checksum): batch
+            for batch in batches
+            if not batch.is_control and not transactions.has_aborted(batch)
+        }
+        if counting:
+            yield [*counting.values()]
+
+
+def _is_plain(piece: Sequence[Batch]) -> bool:
+    """Whether the records are those of one batch that is not compressed."""
+    return len(piece) == 1 and piece[0].plain is not None
+
+
+def _chunks(pieces: Iterable[Sequence[Batch]]) -> Iterator[list[Sequence[Batch]]]:
+    """Lists of a size at which one step for all of them pays, and memory stays small."""
+    chunk, offsets, size = list[Sequence[Batch]](), 0, 0
+    for piece in pieces:
+        chunk.append(piece)
+        offsets += piece[-1].last_offset - piece[0].base_offset + 1
+        size += sum(batch.size for batch in piece)
+        if offsets >= BATCH_ROWS or size >= _CHUNK_BYTES:
+            yield chunk
+            chunk, offsets, size = [], 0, 0
+    if chunk:
+        yield chunk
 
 
 def transactions_of_partition(replicas: Sequence[Replica]) -> Transactions:
@@ -82,14 +125,8 @@ def _alone(batch: Batch) -> list[Batch]:
 
 def _merged(batches: Sequence[Batch], unreadable: Callable[[Batch, str], None]) -> list[Any]:
     """The records of batches whose offsets overlap, each offset once."""
-    # Of one replica there is one.
-    different = (
-        batches
-        if len(batches) == 1
-        else {(batch.base_offset, batch.checksum): batch for batch in batches}.values()
-    )
     lists = list[list[Any]]()
-    for batch in different:
+    for batch in batches:
         records = records_of(batch)
         if isinstance(records, str):
             unreadable(batch, records)

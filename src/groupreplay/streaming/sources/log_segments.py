@@ -48,7 +48,8 @@ class Batch(NamedTuple):
     """A batch whose checksum is right. ``last_offset`` is that of the batch before compaction.
 
     ``producer_id`` of a transaction, whose marker is a batch with ``is_control``; else None. ``leader_epoch`` is -1 in
-    message sets, which have none. ``reader`` is aiokafka's.
+    message sets, which have none. ``reader`` is aiokafka's. ``plain``: its bytes, if it is a record batch that is not
+    compressed.
     """
 
     base_offset: int
@@ -59,6 +60,7 @@ class Batch(NamedTuple):
     size: int
     checksum: int
     reader: Any
+    plain: bytes | None = None
 
 
 class Damage(NamedTuple):
@@ -255,6 +257,7 @@ def _record_batch(block: bytes, epoch: int) -> Batch | None:
         size=len(block),
         checksum=reader.crc,
         reader=reader,
+        plain=None if reader.compression_type else block,
     )
 
 
