@@ -39,7 +39,8 @@ from groupreplay.streaming.kafka.log_ends import (  # noqa: E402
 from groupreplay.streaming.kafka.output_topics import ensure_topics  # noqa: E402
 from groupreplay.streaming.kafka.publisher import Publisher  # noqa: E402
 from groupreplay.streaming.local.broker import EmbeddedBroker  # noqa: E402
-from groupreplay.streaming.prober.ends import EndsRecorder, ends_recorder  # noqa: E402
+from groupreplay.streaming.prober.ends import EndsRecorder, ends_recorder, take_round  # noqa: E402
+from groupreplay.streaming.prober.packed_ends import EndsPacker  # noqa: E402
 from support.kafka.clients import make_topics  # noqa: E402
 from support.kafka.waiting import wait_until  # noqa: E402
 
@@ -86,10 +87,10 @@ def probes_topic(broker: EmbeddedBroker, name: str) -> Iterator[tuple[Callable[[
     ensure_topics(Connection(cluster), TopicNames(probes=name), only=("probes",))
     publisher = Publisher(cluster)
 
+    packer = EndsPacker()
+
     def take(recorder: EndsRecorder) -> None:
-        taken = recorder.take()
-        publisher.publish(name, map(encode_message, [*taken.messages, taken.complete]))
-        recorder.remember(taken)
+        take_round(recorder, lambda messages: publisher.publish(name, map(encode_message, messages)), packer)
 
     (folder,) = broker.folder.rglob(f"{name}-0")
     yield take, folder

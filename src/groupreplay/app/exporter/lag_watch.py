@@ -23,8 +23,8 @@ from groupreplay.timeline.lag import Committed, Lag, lag_at
 log = logging.getLogger(__name__)
 
 _PAUSE_SECONDS: Final = 30.0
-#: At the start ends are read so far back; those of topics that do not change are written once an hour.
-_BACK_MS: Final = 2 * 3_600_000
+#: At the start ends are read so far back; those of topics that do not change are written once in two hours.
+_BACK_MS: Final = 3 * 3_600_000
 #: Ends that are older show no lag of now.
 _STALE_MS: Final = 300_000
 

@@ -11,17 +11,18 @@ from dataclasses import dataclass, field
 from math import log
 from typing import Final
 
-from groupreplay.streaming.contract.partition_ends import EndsRound, PartitionEnds, TopicEnds
+from groupreplay.streaming.contract.partition_ends import EndsChanges, EndsRound, PartitionEnds, TopicEnds
 from groupreplay.streaming.contract.probe_messages import ProbeMessage
 from groupreplay.streaming.sources.recorded_ends import GONE
+from groupreplay.streaming.sources.unpacked_ends import UnpackedEnds
 from groupreplay.timeline.lag import EndSpan
 
-#: Spans that each partition may have, of 48 bytes each; half of them, the newest ones, are never left out.
+#: Spans that each partition may have, of 56 bytes each; half of them, the newest ones, are never left out.
 _LEAST_SPANS: Final = 24
 #: A day of rounds every 30 seconds.
 _MOST_SPANS: Final = 2_880
-#: Numbers of a span: first_ms, last_ms, start, end, stable.
-_WIDTH: Final = 5
+#: Numbers of a span: first_ms, last_ms, start, end, stable, more.
+_WIDTH: Final = 6
 _LAST: Final = 1 - _WIDTH
 _END: Final = 3
 
@@ -51,6 +52,7 @@ class LatestEnds:
     def __init__(self, cluster_id: str, spans: int = 0) -> None:
         self._cluster_id = cluster_id
         self._spans = spans
+        self._unpacked = UnpackedEnds()
         self._writers: dict[str, _Writer] = {}
         self._topics: dict[str, dict[int, _Series]] = {}
         #: Partitions with ends that have changed, and how many there were when all were thinned out.
@@ -63,8 +65,13 @@ class LatestEnds:
 
     def add(self, message: ProbeMessage | None) -> None:
         """Note a message, if it is about ends."""
-        if not isinstance(message, TopicEnds | EndsRound) or message.cluster_id != self._cluster_id:
+        if not isinstance(message, TopicEnds | EndsChanges | EndsRound):
             return
+        if message.cluster_id == self._cluster_id:
+            for plain in self._unpacked.read(message):
+                self._note(plain)
+
+    def _note(self, message: TopicEnds | EndsRound) -> None:
         writer = self._writers.setdefault(message.writer, _Writer())
         if isinstance(message, EndsRound):
             writer.taken_ms = message.taken_ms
@@ -109,10 +116,12 @@ def _add(series: _Series, before_ms: int, message: TopicEnds, ends: PartitionEnd
     if numbers:
         # The last complete round of who wrote last found the same as before.
         numbers[_LAST] = max(numbers[_LAST], before_ms)
-    known = (ends.start, ends.end, ends.stable) if isinstance(ends, PartitionEnds) else (0, 0, 0)
+    known = (0, 0, 0, 0)
+    if isinstance(ends, PartitionEnds):
+        known = ends.start, ends.end, ends.stable, ends.most - ends.end
     same = (message.topic_id, ends if isinstance(ends, str) else "")
     series.writer = message.writer
-    if numbers and about[-1] == same and tuple(numbers[-3:]) == known:
+    if numbers and about[-1] == same and tuple(numbers[-4:]) == known:
         numbers[_LAST] = max(numbers[_LAST], message.taken_ms)
         return
     numbers.extend((message.answered_ms, message.taken_ms, *known))
@@ -156,7 +165,7 @@ def _spaced(numbers: array[int], places: int, most: int) -> Iterator[int]:
 
 def _spans(series: _Series) -> Iterator[EndSpan]:
     for place, (topic_id, unknown) in enumerate(series.about):
-        first_ms, last_ms, start, end, stable = series.numbers[place * _WIDTH : (place + 1) * _WIDTH]
+        first_ms, last_ms, start, end, stable, more = series.numbers[place * _WIDTH : (place + 1) * _WIDTH]
         yield EndSpan(
             topic_id=topic_id,
             first_ms=first_ms,
@@ -165,6 +174,7 @@ def _spans(series: _Series) -> Iterator[EndSpan]:
             end=end,
             stable=stable,
             unknown=unknown,
+            more=more,
         )
 
 
@@ -178,4 +188,5 @@ def _until(span: EndSpan, taken_ms: int) -> EndSpan:
         end=span.end,
         stable=span.stable,
         unknown=span.unknown,
+        more=span.more,
     )
