@@ -20,6 +20,7 @@ from groupreplay.streaming.contract.partition_ends import (
 
 #: The number of a round before which nothing was stated of a place.
 _NEVER: Final = -1
+UNREAD: Final = "how the ends of the partition went on is missing in what was read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +30,19 @@ class _Topic:
     name: str
     topic_id: str
     first: int
+
+    def message(self, of: EndsChanges) -> TopicEnds:
+        """One of this topic, of the same round."""
+        return TopicEnds(
+            cluster_id=of.cluster_id,
+            writer=of.writer,
+            number=of.number,
+            taken_ms=of.taken_ms,
+            answered_ms=of.answered_ms,
+            interval_ms=of.interval_ms,
+            topic=self.name,
+            topic_id=self.topic_id,
+        )
 
 
 @dataclass(slots=True)
@@ -76,7 +90,7 @@ class _Writer:
         self._grow(message.places)
         if message.after is not None and (self.last is None or self.last[0] != message.after):
             self._is_told = False
-            self._forget(message.number)
+            yield from self._forgotten(message)
         self.last = message.number, message.part
         self._is_told = self._is_told or message.alone
         try:
@@ -85,33 +99,29 @@ class _Writer:
             changes = self.table.unpacked(message.packed)
         except ValueError:
             self._is_told = False
-            self._forget(message.number)
+            yield from self._forgotten(message)
             return
         self.table.apply(changes)
         moved = [changes.places, changes.start_places, changes.waiting_places]
         places = np.unique(np.concatenate(moved))
         places = places[(self.stated[places] != _NEVER) & (self.table.end[places] >= 0)]
-        order = np.argsort(self.topic[places], kind="stable")
-        places = places[order]
-        topics = self.topic[places]
-        for at in np.split(places, np.flatnonzero(np.diff(topics)) + 1) if len(places) else ():
-            topic = self.topics[int(self.topic[at[0]])]
-            numbers = (at - topic.first).tolist()
-            yield TopicEnds(
-                cluster_id=message.cluster_id,
-                writer=message.writer,
-                number=message.number,
-                taken_ms=message.taken_ms,
-                answered_ms=message.answered_ms,
-                interval_ms=message.interval_ms,
-                topic=topic.name,
-                topic_id=topic.topic_id,
-                partitions=dict(zip(numbers, self._ends(at), strict=True)),
-            )
+        for topic, at in self._by_topic(places):
+            partitions = dict(zip((at - topic.first).tolist(), self._ends(at), strict=True))
+            yield msgspec.structs.replace(topic.message(message), partitions=partitions)
 
-    def _forget(self, number: int) -> None:
+    def _by_topic(self, places: Ints) -> Iterator[tuple[_Topic, Ints]]:
+        places = places[np.argsort(self.topic[places], kind="stable")]
+        borders = np.flatnonzero(np.diff(self.topic[places])) + 1
+        for at in np.split(places, borders) if len(places) else ():
+            yield self.topics[int(self.topic[at[0]])], at
+
+    def _forgotten(self, message: EndsChanges) -> Iterator[TopicEnds]:
         """What was stated before this round may have changed in one that was not read."""
-        self.stated[self.stated < number] = _NEVER
+        places = np.flatnonzero((self.stated != _NEVER) & (self.stated < message.number))
+        self.stated[places] = _NEVER
+        for topic, at in self._by_topic(places):
+            unknown = dict.fromkeys((at - topic.first).tolist(), UNREAD)
+            yield msgspec.structs.replace(topic.message(message), unknown=unknown)
 
     def _ends(self, places: Ints) -> Iterator[PartitionEnds]:
         table = self.table
