@@ -17,6 +17,7 @@ from groupreplay.streaming.prober.ends import EndsRecorder, take_round
 from groupreplay.streaming.prober.packed_ends import WHOLE_ROUNDS, EndsPacker
 from groupreplay.streaming.sources.latest_ends import LatestEnds
 from groupreplay.streaming.sources.recorded_ends import RecordedEnds
+from groupreplay.streaming.sources.unpacked_ends import UNREAD
 from groupreplay.timeline.lag import EndSpan
 
 CLUSTER_ID = "c"
@@ -262,7 +263,8 @@ def test_other_bytes_are_no_ends() -> None:
                     packed=bytes(damaged),
                 )
             recorded.add(message)
-        assert [span.end for span in recorded.spans("t", 0)] == [1_000_000]
+        spans = recorded.spans("t", 0)
+        assert [(span.end, span.unknown) for span in spans] == [(1_000_000, ""), (0, UNREAD)]
 
 
 def busy(cluster: Cluster, rounds: int, growth: Callable[[random.Random], int]) -> None:

@@ -43,10 +43,13 @@ def unpack_columns(packed: bytes, count: int) -> list[Ints]:
     Raises:
         ValueError: these are other bytes.
     """
+    stream = zlib.decompressobj()
     try:
-        body = zlib.decompressobj().decompress(packed, _MOST_BYTES)
+        body = stream.decompress(packed, _MOST_BYTES)
     except zlib.error as error:
         raise ValueError(str(error)) from None
+    if not stream.eof:
+        raise ValueError("the columns are cut off")
     columns, at = list[Ints](), 0
     for _ in range(count):
         if len(body) - at < _HEAD.size:

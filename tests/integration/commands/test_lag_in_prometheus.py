@@ -1,0 +1,161 @@
+"""Lag in a real Prometheus: what it scrapes is what Kafka's own tool says, and the alert comes and goes."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+from urllib.request import urlopen
+
+import pytest
+import yaml
+
+from groupreplay.streaming.local.broker import EmbeddedBroker, free_ports
+from groupreplay.streaming.local.process_guard import GuardedProcess
+from groupreplay.streaming.sinks.known_groups import group_label
+from support.job.jobs import topic_names
+from support.job.sink_messages import document, stable
+from support.kafka.clients import make_topics, new_consumer, produce
+from support.kafka.kafka_classes import Jvm, broker_jars
+from support.kafka.kafka_tool import TOOL
+from support.kafka.waiting import wait_until
+from support.tools.monitoring_files import RULES
+from support.tools.prometheus_tools import prometheus_tool, promtool
+
+pytestmark = [pytest.mark.broker, pytest.mark.long, pytest.mark.timeout(1_500)]
+
+ALERT = "ConsumerGroupLagObjective"
+OBJECTIVE = "5s"
+#: The metrics are measured twice a minute.
+PATIENCE_SECONDS = 240
+
+
+class Measured:
+    """A prober, ``serve`` with its metrics, and a Prometheus that scrapes it each second."""
+
+    def __init__(self, broker: EmbeddedBroker, folder: Path, exit_: ExitStack) -> None:
+        self.servers = broker.bootstrap_servers
+        self.topics = topic_names("lag-prometheus")
+        make_topics(self.servers, {self.topics.events: 1, self.topics.states: 1, self.topics.job: 1})
+        probe = ["probe", "--bootstrap-server", self.servers, "--probes-topic", self.topics.probes]
+        self._start(folder, exit_, "probe", [*probe, "--ends-interval", "1"])
+        serve = ["serve", "--metrics-only", "--kafka-exporter-names", "--listen", "127.0.0.1:0"]
+        serve += ["--bootstrap-server", self.servers, "--probes-topic", self.topics.probes]
+        serve += ["--events-topic", self.topics.events, "--states-topic", self.topics.states]
+        exporter = self._start(folder, exit_, "serve", [*serve, "--job-topic", self.topics.job])
+        wait_until(lambda: "metrics on" in exporter.tail())
+        (address,) = re.findall(r"http://(127\.0\.0\.1:\d+)/metrics", exporter.tail())
+        self._address = f"127.0.0.1:{free_ports(1)[0]}"
+        self._log = folder / "prometheus.log"
+        self._prometheus = GuardedProcess(self._command(folder, address), self._log)
+        exit_.callback(self._prometheus.end, 15)
+
+    def _start(self, folder: Path, exit_: ExitStack, name: str, words: list[str]) -> GuardedProcess:
+        command = [sys.executable, "-m", "groupreplay", *words]
+        return exit_.enter_context(GuardedProcess(command, folder / f"{name}.log"))
+
+    def _command(self, folder: Path, exporter: str) -> list[str]:
+        rules = folder / "rules.yml"
+        # The alert waits for two minutes; the rules themselves are those that are installed.
+        rules.write_text(re.sub(r"\bfor: \w+", "for: 2s", RULES.read_text()))
+        config = folder / "prometheus.yml"
+        scraped = [{"job_name": "groupreplay", "static_configs": [{"targets": [exporter]}]}]
+        times = {"scrape_interval": "1s", "evaluation_interval": "1s"}
+        config.write_text(
+            yaml.safe_dump({"global": times, "rule_files": [str(rules)], "scrape_configs": scraped})
+        )
+        promtool("check", "config", config)
+        promtool("check", "rules", rules)
+        command = [prometheus_tool("prometheus"), f"--config.file={config}"]
+        return [*command, f"--storage.tsdb.path={folder / 'tsdb'}", f"--web.listen-address={self._address}"]
+
+    def ask(self, path: str, **words: str) -> Any:
+        """What Prometheus' own API answers; None as long as it is not there."""
+        assert self._prometheus.exit_code is None, self._log.read_text()
+        try:
+            with urlopen(f"http://{self._address}/api/v1/{path}?{urlencode(words)}", timeout=30) as answer:
+                return json.load(answer)["data"]
+        except OSError:
+            return None
+
+    def value(self, query: str) -> float | None:
+        """The only value of a query; None: there is none."""
+        series = (self.ask("query", query=query) or {"result": []})["result"]
+        assert len(series) <= 1
+        return float(series[0]["value"][1]) if series else None
+
+    def alert(self, group: str) -> str | None:
+        """``pending`` or ``firing``; None: neither."""
+        states = [
+            alert["state"]
+            for alert in (self.ask("alerts") or {"alerts": []})["alerts"]
+            if (alert["labels"]["alertname"], alert["labels"].get("consumergroup")) == (ALERT, group)
+        ]
+        return states[0] if states else None
+
+
+@pytest.fixture
+def measured(broker: EmbeddedBroker, tmp_path: Path) -> Iterator[Measured]:
+    """Everything, ended hard when the test is over."""
+    prometheus_tool("prometheus")
+    with ExitStack() as exit_:
+        yield Measured(broker, tmp_path, exit_)
+
+
+def lag_of_tool(tool: Any, servers: str, group: str, topic: str) -> int:
+    """The sum of ``kafka-consumer-groups.sh``."""
+    output = tool.run(f"--bootstrap-server {servers} --describe --group {group} --timeout 60000")
+    rows = [line.split() for line in output.splitlines()]
+    return sum(int(row[5]) for row in rows if len(row) > 5 and row[:2] == [group, topic])
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_lag_of_a_consumer_that_stops(
+    measured: Measured, unique: Callable[[str], str], protocol: str
+) -> None:
+    """The lag in Prometheus is that of Kafka's tool; its alert fires while a consumer stops, and ends behind it."""
+    group, topic, servers = unique("g"), unique("t"), measured.servers
+    make_topics(servers, {topic: 2})
+    produce(servers, topic, [(str(n).encode(), b"x") for n in range(50)])
+    labels = {"lag_objective": OBJECTIVE}
+    produce(servers, measured.topics.states, [(group.encode(), document(stable()[0], group, labels))])
+    own = f'groupreplay_group_lag{{consumergroup="{group_label(group)}", topic="{topic}"}}'
+    of_exporter = f'kafka_consumergroup_lag_sum{{consumergroup="{group_label(group)}", topic="{topic}"}}'
+    behind = own.replace("_lag{", "_lag_seconds{")
+    consumer = new_consumer(servers, group, topic, group_protocol=protocol, auto_offset_reset="earliest")
+    count = 0
+
+    def has_consumed(total: int) -> bool:
+        nonlocal count
+        message = consumer.poll(0.2)
+        count += message is not None and message.error() is None
+        return count >= total
+
+    def is_shown(records: int) -> bool:
+        # The member lives on, and commits nothing.
+        return measured.value(own) == measured.value(of_exporter) == records
+
+    with Jvm(broker_jars()) as jvm:
+        tool = jvm.make(TOOL, "Tool")
+        try:
+            wait_until(lambda: has_consumed(50))
+            consumer.commit(asynchronous=False)
+            wait_until(lambda: is_shown(0), PATIENCE_SECONDS, pause=1)
+            assert (measured.value(behind), measured.alert(group_label(group))) == (0, None)
+            produce(servers, topic, [(str(n).encode(), b"y") for n in range(70)])
+            wait_until(lambda: is_shown(70), PATIENCE_SECONDS, pause=1)
+            assert lag_of_tool(tool, servers, group, topic) == 70
+            wait_until(lambda: measured.alert(group_label(group)) == "firing", PATIENCE_SECONDS, pause=1)
+            assert (measured.value(behind) or 0) > 5
+            wait_until(lambda: has_consumed(120))
+            consumer.commit(asynchronous=False)
+            assert lag_of_tool(tool, servers, group, topic) == 0
+            wait_until(lambda: measured.alert(group_label(group)) is None, PATIENCE_SECONDS, pause=1)
+            assert is_shown(0)
+        finally:
+            consumer.close()
