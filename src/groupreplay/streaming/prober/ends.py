@@ -1,4 +1,4 @@
-"""The prober's second series: the ends of partitions, of which only what has changed is written.
+"""The prober's second series: the ends of partitions, of which only what has changed is written (``packed_ends``).
 
 It has a thread and clients of its own: rounds for rebalancing groups never wait for it.
 """
