@@ -285,6 +285,7 @@ def _cluster(
 ) -> tuple[WatchedCluster, LocalFeed]:
     """The cluster as pages show it, and where its messages go."""
     from groupreplay.app.exporter.feed import Limits
+    from groupreplay.app.exporter.lag_watch import LagWatch
     from groupreplay.app.serve.history.writer import Bounds
     from groupreplay.app.serve.local_feed import LocalFeed
     from groupreplay.app.serve.watched_cluster import ClusterToServe, WatchedCluster
@@ -314,6 +315,9 @@ def _cluster(
         feed_of=feed_of,
         answers=answers,
         ends_of=follower.ends.spans,
+        lag_watch=LagWatch(source, lambda: follower.ends, now_ms, Limits().max_groups)
+        if settings.ends
+        else None,
         lag_of=partial(_lag, follower),
     )
     parts.callback(cluster.close)
