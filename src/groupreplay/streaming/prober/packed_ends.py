@@ -33,7 +33,9 @@ _PLACES_A_MESSAGE: Final = 100_000
 BYTES_A_DAY: Final = 40_000_000
 _DAY_MS: Final = 86_400_000
 #: To how many intervals of a partition's growth its end is rounded: to more and more, until it is enough.
-_ROUNDINGS: Final = (0.0, 1 / 8, 1 / 4, 1 / 2, 1.0, 2.0)
+_ROUNDINGS: Final = (0.0, 1 / 8, 1 / 4, 1 / 2, 0.8, 1.6)
+#: So far, in powers of two, the growth of a partition may move away before it is rounded by another one.
+_SLACK: Final = 0.3
 #: Rounds in a row over the limit until ends are rounded more; rounds below a third of it until they are rounded less.
 _PATIENCE: Final = 3
 _CALM_ROUNDS: Final = 120
@@ -111,9 +113,10 @@ class _Paces:
 
     def shifts(self, places: Ints, before: Ints, rounding: float) -> Ints:
         """To which powers of two the ends of these places are to be rounded; seldom other ones than before."""
-        wanted = np.log2(np.maximum(self.growth[places] * rounding, 1.0)).astype(np.int64)
-        wanted[self.transactional[places]] = 0
-        return np.where((wanted < before) | (wanted >= before + 2), wanted, before)
+        exact = np.log2(np.maximum(self.growth[places] * rounding, 1.0))
+        exact[self.transactional[places]] = 0
+        is_near = (exact > 0) & (exact >= before - _SLACK) & (exact < before + 1 + _SLACK)
+        return np.where(is_near, before, exact.astype(np.int64))
 
 
 Message: TypeAlias = "TopicEnds | EndsChanges"
