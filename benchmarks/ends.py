@@ -1,12 +1,13 @@
 """What the record of ends costs the prober: CPU time and bytes a day for 100 000 partitions, asked each 30 seconds.
 
-    python benchmarks/ends.py [--partitions 1000] [--rounds 12] [--page]
-    small: --partitions 200 --rounds 4
+    python benchmarks/ends.py [--partitions 1000] [--rounds 12] [--made-up 100000] [--page]
+    small: --partitions 200 --rounds 4 --made-up 1000
 
 The first row is of questions to a real broker with so many partitions, scaled to 100 000: the cost of the client
 grows with their number. The others are of 100 000 partitions in 1 000 topics with made-up answers, of which a share
 changes in each round, evenly or not: what is written is really written, and its size is that of the broker's log. CPU
-time is that of the whole process, with the threads of librdkafka. ``--page`` writes the table to docs/lag.md.
+time is that of the whole process, with the threads of librdkafka. Fewer, of ``--made-up``, are scaled to as many, with
+the messages of rounds. ``--page`` writes the table to docs/lag.md.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ from support.kafka.waiting import wait_until  # noqa: E402
 
 INTERVAL_SECONDS: Final = 30
 MANY: Final = 100_000
-TOPICS: Final = 1_000
+PARTITIONS_A_TOPIC: Final = 100
 ROUNDS_A_DAY: Final = 86_400 // INTERVAL_SECONDS
 #: Shares of the partitions that change in a round, and whether they grow evenly.
 CHANGES: Final = (
@@ -63,19 +64,20 @@ _FIRST_ROUNDS: Final = 24
 
 
 class MadeUpEnds:
-    """Answers about 100 000 partitions, of which a share changes in each round.
+    """Answers about so many partitions, of which a share changes in each round.
 
     Evenly: by the partition's own rate, as many producers would write; a round varies by the root of the rate.
     Unevenly: by any number up to twice the rate.
     """
 
-    def __init__(self, share: float, *, evenly: bool) -> None:
+    def __init__(self, share: float, *, evenly: bool, count: int) -> None:
         self._random = random.Random(7)
         self._evenly = evenly
-        layout = TopicLayout("mTIbeXuOSmaqkUYwIp5cAA", tuple(range(MANY // TOPICS)))
-        self._topics = ReadableTopics({f"events.orders-{number:04d}": layout for number in range(TOPICS)})
+        layout = TopicLayout("mTIbeXuOSmaqkUYwIp5cAA", tuple(range(PARTITIONS_A_TOPIC)))
+        numbers = range(count // PARTITIONS_A_TOPIC)
+        self._topics = ReadableTopics({f"events.orders-{number:04d}": layout for number in numbers})
         self._places = [(name, number) for name in self._topics.layouts for number in layout.led]
-        self._busy = self._random.sample(self._places, round(share * MANY))
+        self._busy = self._random.sample(self._places, round(share * count))
         self._rates = {place: self._random.randrange(1, 3_000) for place in self._busy}
         self._ends = {place: self._random.randrange(10**9) for place in self._places}
         # Retention removes whole segments, now and then.
@@ -152,8 +154,12 @@ def main() -> None:
     parser = flag_parser(__doc__)
     parser.add_argument("--partitions", type=int, default=1_000, help="partitions of the real broker")
     parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument(
+        "--made-up", type=int, default=MANY, help="partitions of the other rows; fewer are scaled"
+    )
     parser.add_argument("--page", action="store_true")
     asked = parser.parse_args()
+    scale = MANY / asked.made_up
     lines = [
         "| 100 000 partitions, each 30 s | CPU, of one core | a day | ends are rounded by |",
         "| --- | --- | --- | --- |",
@@ -178,9 +184,10 @@ def main() -> None:
         for changing, evenly in CHANGES:
             kind = "evenly" if evenly else "unevenly"
             with probes_topic(broker, f"probes-{round(100 * changing)}-{kind}") as (take, folder, packer):
-                ends = MadeUpEnds(changing, evenly=evenly)
+                packer.bytes_a_day = round(packer.bytes_a_day / scale)
+                ends = MadeUpEnds(changing, evenly=evenly, count=asked.made_up)
                 seconds, size = measured(take, ends.recorder(), folder, asked.rounds)
-            day = size * ROUNDS_A_DAY / 1e6
+            seconds, day = scale * seconds, scale * size * ROUNDS_A_DAY / 1e6
             how = f", {kind}" if changing else ""
             rounding = f"{packer.rounding:g} intervals" if packer.rounding else "exact"
             lines.append(
