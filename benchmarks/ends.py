@@ -149,21 +149,8 @@ def _size(folder: Path) -> int:
     return sum(path.stat().st_size for path in folder.glob("*.log"))
 
 
-def main() -> None:
-    """Measures and prints."""
-    parser = flag_parser(__doc__)
-    parser.add_argument("--partitions", type=int, default=1_000, help="partitions of the real broker")
-    parser.add_argument("--rounds", type=int, default=12)
-    parser.add_argument(
-        "--made-up", type=int, default=MANY, help="partitions of the other rows; fewer are scaled"
-    )
-    parser.add_argument("--page", action="store_true")
-    asked = parser.parse_args()
-    scale = MANY / asked.made_up
-    lines = [
-        "| 100 000 partitions, each 30 s | CPU, of one core | a day | ends are rounded by |",
-        "| --- | --- | --- | --- |",
-    ]
+def asking(partitions: int, rounds: int) -> str:
+    """The row of a real broker."""
     with EmbeddedBroker() as broker:
         connection = Connection(Cluster(bootstrap_servers=broker.bootstrap_servers))
         recorder = ends_recorder(
@@ -174,26 +161,47 @@ def main() -> None:
             left_out={"probes-real"},
         )
         with probes_topic(broker, "probes-real") as (take, folder, _):
-            _make_partitions(connection, asked.partitions)
-            seconds, _ = measured(take, recorder, folder, asked.rounds)
-        share = seconds * MANY / asked.partitions / INTERVAL_SECONDS
-        asking = f"asking a broker for {asked.partitions:,} partitions, scaled"
-        lines.append(f"| {asking} | {share:.1%} | | |")
-        show_progress(lines[-1])
+            _make_partitions(connection, partitions)
+            seconds, _ = measured(take, recorder, folder, rounds)
+    share = seconds * MANY / partitions / INTERVAL_SECONDS
+    return f"| asking a broker for {partitions:,} partitions, scaled | {share:.1%} | | |"
+
+
+def writing(broker: EmbeddedBroker, changing: float, *, evenly: bool, count: int, rounds: int) -> str:
+    """The row of made-up ends."""
+    kind, scale = "evenly" if evenly else "unevenly", MANY / count
+    with probes_topic(broker, f"probes-{round(100 * changing)}-{kind}") as (take, folder, packer):
+        packer.bytes_a_day = round(packer.bytes_a_day / scale)
+        ends = MadeUpEnds(changing, evenly=evenly, count=count)
+        seconds, size = measured(take, ends.recorder(), folder, rounds)
+    share, day = scale * seconds / INTERVAL_SECONDS, scale * size * ROUNDS_A_DAY / 1e6
+    how = f", {kind}" if changing else ""
+    rounding = f"{packer.rounding:g} intervals" if packer.rounding else "exact"
+    return (
+        f"| comparing and writing, {changing:.0%} change in a round{how} "
+        f"| {share:.1%} | {day:,.0f} MB | {rounding} |"
+    )
+
+
+def main() -> None:
+    """Measures and prints."""
+    parser = flag_parser(__doc__)
+    parser.add_argument("--partitions", type=int, default=1_000, help="partitions of the real broker")
+    parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument(
+        "--made-up", type=int, default=MANY, help="partitions of the other rows; fewer are scaled"
+    )
+    parser.add_argument("--page", action="store_true")
+    asked = parser.parse_args()
+    lines = [
+        "| 100 000 partitions, each 30 s | CPU, of one core | a day | ends are rounded to |",
+        "| --- | --- | --- | --- |",
+        asking(asked.partitions, asked.rounds),
+    ]
+    show_progress(lines[-1])
     with EmbeddedBroker() as broker:
         for changing, evenly in CHANGES:
-            kind = "evenly" if evenly else "unevenly"
-            with probes_topic(broker, f"probes-{round(100 * changing)}-{kind}") as (take, folder, packer):
-                packer.bytes_a_day = round(packer.bytes_a_day / scale)
-                ends = MadeUpEnds(changing, evenly=evenly, count=asked.made_up)
-                seconds, size = measured(take, ends.recorder(), folder, asked.rounds)
-            seconds, day = scale * seconds, scale * size * ROUNDS_A_DAY / 1e6
-            how = f", {kind}" if changing else ""
-            rounding = f"{packer.rounding:g} intervals" if packer.rounding else "exact"
-            lines.append(
-                f"| comparing and writing, {changing:.0%} change in a round{how} "
-                f"| {seconds / INTERVAL_SECONDS:.1%} | {day:,.0f} MB | {rounding} |"
-            )
+            lines.append(writing(broker, changing, evenly=evenly, count=asked.made_up, rounds=asked.rounds))
             show_progress(lines[-1])
     table = "\n".join(lines)
     print(table)

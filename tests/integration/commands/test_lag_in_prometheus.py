@@ -6,7 +6,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -133,6 +133,27 @@ def lag_of_tool(tool: Any, servers: str, group: str, topic: str) -> int:
     return sum(int(row[5]) for row in rows if len(row) > 5 and row[:2] == [group, topic])
 
 
+class Consumption:
+    """A member that consumes when it is asked to, and lives on without a commit meanwhile."""
+
+    def __init__(self, servers: str, group: str, topic: str, protocol: str) -> None:
+        self.consumer = new_consumer(
+            servers, group, topic, group_protocol=protocol, auto_offset_reset="earliest"
+        )
+        self._count = 0
+
+    def up_to(self, total: int) -> None:
+        """Consumes until it has had so many records, and commits."""
+
+        def is_done() -> bool:
+            message = self.consumer.poll(0.2)
+            self._count += message is not None and message.error() is None
+            return self._count >= total
+
+        wait_until(is_done)
+        self.consumer.commit(asynchronous=False)
+
+
 @pytest.mark.parametrize(("command", "protocol"), [("serve", "classic"), ("watch", "consumer")])
 def test_lag_of_a_consumer_that_stops(
     measured: Measured, unique: Callable[[str], str], command: str, protocol: str
@@ -145,39 +166,27 @@ def test_lag_of_a_consumer_that_stops(
         measured.serve(group)
     else:
         measured.watch()
-    own = f'groupreplay_group_lag{{consumergroup="{group_label(group)}", topic="{topic}"}}'
-    of_exporter = f'kafka_consumergroup_lag_sum{{consumergroup="{group_label(group)}", topic="{topic}"}}'
-    behind = own.replace("_lag{", "_lag_seconds{")
-    consumer = new_consumer(servers, group, topic, group_protocol=protocol, auto_offset_reset="earliest")
-    count = 0
-
-    def has_consumed(total: int) -> bool:
-        nonlocal count
-        message = consumer.poll(0.2)
-        count += message is not None and message.error() is None
-        return count >= total
+    label = group_label(group)
+    series = f'{{consumergroup="{label}", topic="{topic}"}}'
 
     def is_shown(records: int) -> bool:
-        # The member lives on, and commits nothing.
-        shown = {measured.value(own), measured.value(of_exporter) if command == "serve" else records}
-        return shown == {records}
+        of_exporter = f"kafka_consumergroup_lag_sum{series}"
+        shown = {measured.value(f"groupreplay_group_lag{series}")}
+        return {*shown, measured.value(of_exporter) if command == "serve" else records} == {records}
 
-    with Jvm(broker_jars()) as jvm:
+    def wait_for(condition: Callable[[], bool]) -> None:
+        wait_until(condition, PATIENCE_SECONDS, pause=1)
+
+    member = Consumption(servers, group, topic, protocol)
+    with Jvm(broker_jars()) as jvm, closing(member.consumer):
         tool = jvm.make(TOOL, "Tool")
-        try:
-            wait_until(lambda: has_consumed(50))
-            consumer.commit(asynchronous=False)
-            wait_until(lambda: is_shown(0), PATIENCE_SECONDS, pause=1)
-            assert (measured.value(behind), measured.alert(group_label(group))) == (0, None)
-            produce(servers, topic, [(str(n).encode(), b"y") for n in range(70)])
-            wait_until(lambda: is_shown(70), PATIENCE_SECONDS, pause=1)
-            assert lag_of_tool(tool, servers, group, topic) == 70
-            wait_until(lambda: measured.alert(group_label(group)) == "firing", PATIENCE_SECONDS, pause=1)
-            assert (measured.value(behind) or 0) > 5
-            wait_until(lambda: has_consumed(120))
-            consumer.commit(asynchronous=False)
-            assert lag_of_tool(tool, servers, group, topic) == 0
-            wait_until(lambda: measured.alert(group_label(group)) is None, PATIENCE_SECONDS, pause=1)
-            assert is_shown(0)
-        finally:
-            consumer.close()
+        member.up_to(50)
+        wait_for(lambda: is_shown(0))
+        assert (measured.value(f"groupreplay_group_lag_seconds{series}"), measured.alert(label)) == (0, None)
+        produce(servers, topic, [(str(n).encode(), b"y") for n in range(70)])
+        wait_for(lambda: is_shown(70))
+        assert lag_of_tool(tool, servers, group, topic) == 70
+        wait_for(lambda: measured.alert(label) == "firing")
+        member.up_to(120)
+        assert lag_of_tool(tool, servers, group, topic) == 0
+        wait_for(lambda: measured.alert(label) is None and is_shown(0))
