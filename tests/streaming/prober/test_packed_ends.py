@@ -295,7 +295,7 @@ def test_above_the_limit_ends_are_rounded() -> None:
     cluster = one_topic(20)
     cluster.packer.bytes_a_day = 60_000
     busy(cluster, 100, lambda numbers: numbers.randrange(3_000))
-    assert cluster.packer.rounding == 1.6
+    assert cluster.packer.rounding == 1.3
     for readers in read(cluster):
         for number in range(20):
             spans = readers.spans("t", number)
@@ -312,7 +312,7 @@ def test_it_is_less_when_the_limit_allows_it() -> None:
     cluster = one_topic(20)
     cluster.packer.bytes_a_day = 60_000
     busy(cluster, 30, lambda numbers: numbers.randrange(3_000))
-    assert cluster.packer.rounding == 1.6
+    assert cluster.packer.rounding == 1.3
     for _ in range(700):
         cluster.round()
     assert cluster.packer.rounding == 0

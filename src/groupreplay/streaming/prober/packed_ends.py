@@ -33,14 +33,14 @@ _PLACES_A_MESSAGE: Final = 100_000
 BYTES_A_DAY: Final = 40_000_000
 _DAY_MS: Final = 86_400_000
 #: To how many intervals of a partition's growth its end is rounded: to more and more, until it is enough.
-_ROUNDINGS: Final = (0.0, 1 / 8, 1 / 4, 1 / 2, 0.8, 1.6)
+_ROUNDINGS: Final = (0.0, 1 / 8, 1 / 4, 1 / 2, 0.8, 1.3)
 #: So far, in powers of two, the growth of a partition may move away before it is rounded by another one.
-_SLACK: Final = 0.3
+_SLACK: Final = 0.6
 #: Rounds in a row over the limit until ends are rounded more; rounds below a third of it until they are rounded less.
 _PATIENCE: Final = 3
 _CALM_ROUNDS: Final = 120
 #: The growth of a partition is an average of about so many rounds.
-_MEMORY_ROUNDS: Final = 8
+_MEMORY_ROUNDS: Final = 16
 #: All topics get other places when those of topics that are gone are so many.
 _UNUSED_PLACES: Final = 100_000
 
