@@ -58,6 +58,9 @@ class MeasuredLags:
 class FollowedEnds(Protocol):
     """The recorded ends up to now; false while there are none."""
 
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+
     @property
     def answered_ms(self) -> int:
         """The time behind the last round."""

@@ -169,10 +169,12 @@ class EndsTable:
         place_ways = [changes.places] if alone else [changes.places, np.setxor1d(changes.places, self.places)]
         step_ways = [steps] if alone else [steps, steps - self.step[changes.places]]
         ways = [
-            (pack_columns([np.array([by_places, by_steps]), _gaps(places), _unsigned(values), *rest]), way)
+            (
+                pack_columns([np.array([by_places, by_steps]), _gaps(places), _unsigned(values), *rest]),
+                not (by_places or by_steps),
+            )
             for by_places, places in enumerate(place_ways)
             for by_steps, values in enumerate(step_ways)
-            for way in [not by_places and not by_steps]
         ]
         return min(ways, key=lambda way: len(way[0]))
 

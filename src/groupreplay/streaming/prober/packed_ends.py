@@ -170,13 +170,10 @@ class EndsPacker:
         return [*messages, *self._changes(_Rows.joined(rows), taken.complete)]
 
     def _begin(self, taken: EndsTaken) -> None:
-        if self._next_place > 4 * taken.complete.partitions + _UNUSED_PLACES:
-            self._table, self._paces, self._next_place = EndsTable(), _Paces(), 0
-            self._is_lost = True
-        if self._is_lost:
-            self._stated.clear()
-            self._after, self._is_lost = None, False
-            self._next_place = 0
+        has_unused = self._next_place > 4 * taken.complete.partitions + _UNUSED_PLACES
+        if has_unused or self._is_lost:
+            self._stated, self._table, self._paces = {}, EndsTable(), _Paces()
+            self._next_place, self._after, self._is_lost = 0, None, False
 
     def _changed_rows(self, name: str, topic: WrittenTopic, messages: Sequence[TopicEnds]) -> _Rows | None:
         """What has changed in a topic; None: it must be stated as a whole."""
