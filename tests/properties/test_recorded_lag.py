@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -9,6 +10,7 @@ from groupreplay.streaming.contract.partition_ends import PartitionEnds
 from groupreplay.streaming.contract.probe_messages import ProbeMessage, decode_message, encode_message
 from groupreplay.streaming.kafka.log_ends import ReadableTopics, TopicLayout
 from groupreplay.streaming.prober.ends import EndsRecorder
+from groupreplay.streaming.prober.packed_ends import BYTES_A_DAY, EndsPacker
 from groupreplay.streaming.sources.recorded_ends import RecordedEnds
 from groupreplay.timeline.lag import Committed, lag_at
 
@@ -23,7 +25,10 @@ ROUND = st.tuples(
 class World:
     """A partition that only grows, and a prober with a clock that runs while it asks."""
 
-    def __init__(self) -> None:
+    def __init__(self, bytes_a_day: int | None) -> None:
+        """With ``bytes_a_day`` rounds are packed, and ends are rounded above it."""
+        self.bytes_a_day = bytes_a_day
+        self.packer = self.new_packer()
         self.now_ms = 1_000
         self.appended_ms: list[int] = []
         self.fate = "written"
@@ -39,6 +44,10 @@ class World:
             clock=self.clock,
             interval_ms=30_000,
         )
+
+    def new_packer(self) -> EndsPacker | None:
+        """That of a new process."""
+        return None if self.bytes_a_day is None else EndsPacker(self.bytes_a_day)
 
     def clock(self) -> int:
         """Three milliseconds later each time."""
@@ -61,21 +70,25 @@ class World:
         self.now_ms += pause_ms
         self.fate = fate
         if fate == "restarted":
-            self.recorder = self.new_recorder()
+            self.recorder, self.packer = self.new_recorder(), self.new_packer()
         taken = self.recorder.take()
-        messages = [*taken.messages, *([taken.complete] if fate != "half written" else [])]
+        changes = taken.messages if self.packer is None else self.packer.pack(taken)
+        messages = [*changes, *([taken.complete] if fate != "half written" else [])]
         if fate != "not written":
             self.written += [decode_message(*encode_message(message)) for message in messages]
         if fate not in ("not written", "half written"):
             self.recorder.remember(taken)
+        elif self.packer is not None:
+            self.packer.forget()
 
 
+@pytest.mark.parametrize("bytes_a_day", [None, BYTES_A_DAY, 0], ids=["in JSON", "packed", "rounded"])
 @given(st.lists(ROUND, max_size=12), st.integers(0, 40), st.integers(0, 4_000), st.randoms())
 def test_the_bounds_hold_the_truth(
-    rounds: list[tuple[str, int, list[int]]], offset: int, at_ms: int, order: object
+    bytes_a_day: int | None, rounds: list[tuple[str, int, list[int]]], offset: int, at_ms: int, order: object
 ) -> None:
     """From the broker through the topic of probes to the range, in records and in time; in any order of messages."""
-    world = World()
+    world = World(bytes_a_day)
     for fate, pause_ms, appended in rounds:
         world.round(fate, pause_ms, appended)
     ends = RecordedEnds("c")

@@ -109,6 +109,28 @@ def test_what_else_is_to_be_known() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("at_ms", "records", "time_ms"),
+    [
+        (60_000, Range(320, 300, 340), Range(27_000, 0, 30_000)),
+        (90_000, Range(320, 300, 340), Range(57_000, 30_000, 60_000)),
+    ],
+)
+def test_a_rounded_end(at_ms: int, records: Range, time_ms: Range) -> None:
+    """Its rounding is in the bounds of the records; the time has those of the answers, which hold in any case."""
+    rounded = (TWO[0], span(400, 60_000, 90_000, more=40))
+    lag = lag_at(rounded, Committed(100, 1), at_ms)
+    assert lag.records == records
+    assert lag.time_ms is not None
+    assert (lag.time_ms.least, lag.time_ms.most) == (time_ms.least, time_ms.most)
+    # A commit within the rounding is in step, or behind by less than it.
+    within = lag_at(rounded, Committed(410, 61_000), 90_000)
+    assert within.records == Range(10, 0, 30)
+    assert lag_at(rounded, Committed(441, 61_000), 90_000).notes == (
+        "the committed offset is 1 past the end of the log, which was cut or is another one",
+    )
+
+
 def test_the_sum() -> None:
     """Records are added, the longest time counts, unknown partitions are counted; a bound needs all bounds."""
     well, open_end = Lag(records=Range(5, 4, 6), time_ms=Range(1, 1, 2)), Lag(records=Range(1, 1, None))

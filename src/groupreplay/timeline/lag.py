@@ -21,8 +21,9 @@ class EndSpan:
     """The ends of one partition, unchanged from a first answer to a last one.
 
     From ``first_ms`` on, when the first answer was there, the log had at least ``end`` records. Up to ``last_ms``, when
-    the last request was made, it had no more: of a single answer ``last_ms`` is before ``first_ms``. ``stable`` is the
-    last stable offset. ``unknown``: why there was no answer; the offsets mean nothing then.
+    the last request was made, it had no more: of a single answer ``last_ms`` is before ``first_ms``. An end that was
+    recorded rounded had up to ``more`` records more. ``stable`` is the last stable offset. ``unknown``: why there was
+    no answer; the offsets mean nothing then.
     """
 
     topic_id: str
@@ -32,6 +33,17 @@ class EndSpan:
     end: int = 0
     stable: int = 0
     unknown: str = ""
+    more: int = 0
+
+    @property
+    def most(self) -> int:
+        """The end at most."""
+        return self.end + self.more
+
+    @property
+    def estimate(self) -> float:
+        """The end, if it was rounded the middle of its bounds."""
+        return self.end + self.more / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +164,7 @@ def _goes_on(before: EndSpan, after: EndSpan) -> bool:
     if before.unknown or after.unknown:
         return True
     # Two probers may answer in another order than the brokers did: only what contradicts itself was cut.
-    return before.end <= after.end or before.first_ms > after.last_ms
+    return before.end <= after.most or before.first_ms > after.last_ms
 
 
 def _silence(log: Sequence[EndSpan], at_ms: int) -> tuple[str, ...]:
@@ -163,8 +175,8 @@ def _silence(log: Sequence[EndSpan], at_ms: int) -> tuple[str, ...]:
 def _beyond(past: Sequence[EndSpan], committed: Committed) -> int:
     """By how many offsets a commit is past the end that a later request has returned; 0: it is not."""
     if committed.at_ms is None:
-        return max(0, committed.offset - past[-1].end)
-    later = [span.end for span in past if span.last_ms >= committed.at_ms + _CLOCKS_MS]
+        return max(0, committed.offset - past[-1].most)
+    later = [span.most for span in past if span.last_ms >= committed.at_ms + _CLOCKS_MS]
     return max(0, committed.offset - later[-1]) if later else 0
 
 
@@ -174,17 +186,17 @@ def _records(answers: Sequence[EndSpan], offset: int, at_ms: int) -> Range:
     later = [span for span in answers if span.last_ms >= at_ms]
     if not later:
         return Range(least, least, None)
-    upper = min(later, key=lambda span: span.end)
-    most = max(least, upper.end - offset)
+    upper = min(later, key=lambda span: span.most)
+    most = max(least, upper.most - offset)
     # From the last moment with one end to the first moment with the other.
     low_ms, high_ms = max(lower.first_ms, lower.last_ms), min(upper.first_ms, upper.last_ms)
-    end = _between(at_ms, (low_ms, lower.end), (high_ms, upper.end))
+    end = _between(at_ms, (low_ms, lower.estimate), (high_ms, upper.estimate))
     return Range(min(most, max(least, round(end) - offset)), least, most)
 
 
 def _time(answers: Sequence[EndSpan], offset: int, at_ms: int) -> Range:
     """How long before the moment the end passed the offset: when the first record that is not consumed was written."""
-    before = max((span for span in answers if span.end <= offset), key=lambda s: s.last_ms, default=None)
+    before = max((span for span in answers if span.most <= offset), key=lambda s: s.last_ms, default=None)
     after = min((span for span in answers if span.end > offset), key=lambda s: s.first_ms, default=None)
     least = 0 if after is None else max(0, at_ms - after.first_ms)
     if before is None:
@@ -194,7 +206,7 @@ def _time(answers: Sequence[EndSpan], offset: int, at_ms: int) -> Range:
         is_behind_none = any(span.first_ms <= at_ms <= span.last_ms for span in answers)
         return Range(0, 0, 0 if is_behind_none else most)
     # The middle of the record: one that is alone in its interval may be anywhere in it.
-    passed_ms = _between(offset + 0.5, (before.end, before.last_ms), (after.end, after.first_ms))
+    passed_ms = _between(offset + 0.5, (before.estimate, before.last_ms), (after.estimate, after.first_ms))
     return Range(min(most, max(least, round(at_ms - passed_ms))), least, most)
 
 

@@ -13,7 +13,7 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
-from groupreplay.app.exporter.lag_watch import LagWatch
+from groupreplay.app.exporter.lag_watch import EndsInTopic, LagWatch
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.partition_ends import EndsRound
@@ -23,6 +23,7 @@ from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.prober.ends import ends_recorder, ends_thread
+from groupreplay.streaming.prober.packed_ends import EndsPacker
 from support.job.captures import invoke
 from support.kafka.clients import commit_once, make_topics, new_consumer, produce
 from support.kafka.waiting import wait_until
@@ -54,7 +55,7 @@ class Recorded:
             publisher.publish(probes, map(encode_message, messages))
             self.rounds += isinstance(messages[-1], EndsRound)
 
-        self.thread = ends_thread(recorder, write, INTERVAL_SECONDS)
+        self.thread = ends_thread(recorder, write, INTERVAL_SECONDS, EndsPacker())
 
     def settled(self) -> None:
         """Two more rounds were written: the second was begun after this call."""
@@ -224,7 +225,7 @@ def test_the_metrics_measure_what_the_brokers_return(broker: EmbeddedBroker, tmp
     cluster = Cluster(bootstrap_servers=servers)
     with recording(broker, "probes-metrics", tmp_path) as recorded:
         recorded.settled()
-        watch = LagWatch(cluster, cluster, "probes-metrics", now_ms, 5_000)
+        watch = LagWatch(cluster, EndsInTopic(cluster, cluster, "probes-metrics", now_ms), now_ms, 5_000)
         watch.measure()
         assert lags_of(watch) == {"measured-behind": 5, "measured-in-step": 0}
         # A commit that is newer than the recorded ends is in step, too.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Protocol
 
 from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.base.errors import GroupReplayError
@@ -18,13 +18,13 @@ from groupreplay.streaming.kafka.group_admin import committed_offsets, group_nam
 from groupreplay.streaming.kafka.topic_reader import read_messages, starts_since
 from groupreplay.streaming.sinks.known_groups import group_label
 from groupreplay.streaming.sources.latest_ends import LatestEnds
-from groupreplay.timeline.lag import Committed, Lag, lag_at
+from groupreplay.timeline.lag import Committed, EndSpan, Lag, lag_at
 
 log = logging.getLogger(__name__)
 
 _PAUSE_SECONDS: Final = 30.0
-#: At the start ends are read so far back; those of topics that do not change are written once an hour.
-_BACK_MS: Final = 2 * 3_600_000
+#: At the start ends are read so far back; those of topics that do not change are written once in two hours.
+_BACK_MS: Final = 3 * 3_600_000
 #: Ends that are older show no lag of now.
 _STALE_MS: Final = 300_000
 
@@ -55,6 +55,20 @@ class MeasuredLags:
         return now_ms - min(self.at_ms, self.answered_ms) < _STALE_MS
 
 
+class FollowedEnds(Protocol):
+    """The recorded ends up to now; false while there are none."""
+
+    def __bool__(self) -> bool:
+        """Whether there are any."""
+
+    @property
+    def answered_ms(self) -> int:
+        """The time behind the last round."""
+
+    def spans(self, topic: str, partition: int) -> Sequence[EndSpan]:
+        """What is known of a partition, in the order of its times."""
+
+
 @dataclass(slots=True)
 class _Ends:
     """What was read of one topic of probes."""
@@ -64,16 +78,48 @@ class _Ends:
     read_to: dict[int, int]
 
 
+class EndsInTopic:
+    """Reads the topic of probes on, each time it is called."""
+
+    def __init__(self, source: Cluster, sink: Cluster, probes: str, clock: Callable[[], int]) -> None:
+        self._source, self._sink = Connection(source), Connection(sink)
+        self._probes, self._clock = probes, clock
+        self._ends: _Ends | None = None
+
+    def __call__(self) -> LatestEnds:
+        """All that was recorded up to now.
+
+        Raises:
+            GroupReplayError: the topic of probes cannot be read.
+        """
+        identity = self._sink.identify(self._probes)
+        until = self._sink.end_offsets(self._probes, identity.partitions)
+        if self._ends is None or self._ends.topic_id != identity.era:
+            since_ms = max(self._clock() - _BACK_MS, 0)
+            starts = starts_since(self._sink, self._probes, until, since_ms)
+            # The cluster of the groups: the topic may be in another one.
+            self._ends = _Ends(LatestEnds(self._source.cluster_id()), identity.era, starts)
+        for batch in read_messages(self._sink, self._probes, self._ends.read_to, until):
+            for key, value in keys_and_values(batch):
+                if key is not None and key.startswith(RESERVED):
+                    self._ends.latest.add(decode_message(key, value))
+        self._ends.read_to = dict(until)
+        return self._ends.latest
+
+
 class LagWatch:
-    """Measures twice a minute, in a thread: ``source`` has the groups, ``sink`` the topic of probes."""
+    """Measures twice a minute, in a thread: ``source`` has the groups, ``ends`` returns the recorded ends."""
 
     def __init__(
-        self, source: Cluster, sink: Cluster, probes: str, clock: Callable[[], int], most_groups: int
+        self,
+        source: Cluster,
+        ends: Callable[[], FollowedEnds],
+        clock: Callable[[], int],
+        most_groups: int,
     ) -> None:
         self.measured = MeasuredLags()
-        self._source, self._sink = Connection(source), Connection(sink)
-        self._probes, self._clock, self._most_groups = probes, clock, most_groups
-        self._ends: _Ends | None = None
+        self._source, self._read_ends = Connection(source), ends
+        self._clock, self._most_groups = clock, most_groups
         #: A committed offset, and when it was seen first: it was committed by then.
         self._seen: dict[_Place, tuple[int, int]] = {}
         self._thread = Background(
@@ -121,21 +167,5 @@ class LagWatch:
         self._seen = seen
         self.measured = MeasuredLags(self._clock(), ends.answered_ms, groups)
 
-    def _lag(self, ends: LatestEnds, topic: str, partition: int, seen: tuple[int, int]) -> Lag:
+    def _lag(self, ends: FollowedEnds, topic: str, partition: int, seen: tuple[int, int]) -> Lag:
         return lag_at(ends.spans(topic, partition), Committed(*seen), self._clock())
-
-    def _read_ends(self) -> LatestEnds:
-        """All that was recorded up to now."""
-        identity = self._sink.identify(self._probes)
-        until = self._sink.end_offsets(self._probes, identity.partitions)
-        if self._ends is None or self._ends.topic_id != identity.era:
-            since_ms = max(self._clock() - _BACK_MS, 0)
-            starts = starts_since(self._sink, self._probes, until, since_ms)
-            # The cluster of the groups: the topic may be in another one.
-            self._ends = _Ends(LatestEnds(self._source.cluster_id()), identity.era, starts)
-        for batch in read_messages(self._sink, self._probes, self._ends.read_to, until):
-            for key, value in keys_and_values(batch):
-                if key is not None and key.startswith(RESERVED):
-                    self._ends.latest.add(decode_message(key, value))
-        self._ends.read_to = dict(until)
-        return self._ends.latest

@@ -1,4 +1,6 @@
-"""The ends of partitions in ``group-probes``: what has changed, by topic, and a message for each round.
+"""The ends of partitions in ``group-probes``: topics as a whole, what has changed, and a message for each round.
+
+A watch keeps what has changed by topic, in ``TopicEnds.partitions``; such messages in the topic are read, too.
 
 The ends are a series of their own, which is joined where lag is shown. They are no input of the operator: one
 partition's end would go to every group that reads it.
@@ -6,15 +8,20 @@ partition's end would go to every group that reads it.
 
 from __future__ import annotations
 
-from typing import Annotated, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 import msgspec
 from msgspec import Meta
 
+from groupreplay.streaming.contract.end_columns import MOST_PLACES
 from groupreplay.streaming.contract.messages import RESERVED
 from groupreplay.streaming.contract.probe_base import Count, Id, Message, Moment, Offset, Span
 
 RoundNumber: TypeAlias = Annotated[int, Meta(ge=0, le=10**12)]
+Place: TypeAlias = Annotated[int, Meta(ge=0, lt=MOST_PLACES)]
+
+#: Key of ``EndsChanges``.
+CHANGES_KEY: Final = RESERVED + b"\0ends"
 
 
 class PartitionEnds(msgspec.Struct, frozen=True, array_like=True):
@@ -26,6 +33,22 @@ class PartitionEnds(msgspec.Struct, frozen=True, array_like=True):
     start: Offset
     end: Offset
     stable: Offset
+
+    @property
+    def most(self) -> int:
+        """The end at most."""
+        return self.end
+
+
+class RoundedEnds(PartitionEnds, frozen=True, array_like=True):
+    """The end is between ``end`` and ``end + more``: it was written rounded (docs/lag.md, "what it costs")."""
+
+    more: Offset
+
+    @property
+    def most(self) -> int:
+        """The end at most."""
+        return self.end + self.more
 
 
 class _OfRound(Message, frozen=True, kw_only=True):
@@ -50,7 +73,9 @@ class TopicEnds(_OfRound, frozen=True, kw_only=True, tag="topic_ends"):
     """The partitions of a topic whose ends are others than this writer has last written.
 
     ``topic_id``: in Kafka's text form, ``0`` on brokers without ids. ``unknown``: partitions without an answer, with
-    the reason. ``gone``: the topic was deleted, or this login may no longer describe it.
+    the reason. ``gone``: the topic was deleted, or this login may no longer describe it. ``packed`` has all partitions
+    as columns (``end_columns``) in place of ``partitions``; in the ``EndsChanges`` of the same writer that follow,
+    partition n of the topic is called ``place`` + n.
     """
 
     topic: str
@@ -58,11 +83,33 @@ class TopicEnds(_OfRound, frozen=True, kw_only=True, tag="topic_ends"):
     partitions: dict[Id, PartitionEnds] = msgspec.field(default_factory=dict)
     unknown: dict[Id, str] = msgspec.field(default_factory=dict)
     gone: bool = False
+    place: Place | None = None
+    packed: bytes = b""
 
     @property
     def key(self) -> bytes:
         """The topic, so that its messages stay in order."""
         return RESERVED + self.topic.encode()
+
+
+class EndsChanges(_OfRound, frozen=True, kw_only=True, tag="ends_changes"):
+    """What a round has changed in partitions that this writer has stated before, as columns (``end_columns``).
+
+    ``after``: the round of the writer's message of this kind before it, None: all partitions were stated since. They
+    are told by those of that message, unless they stand ``alone``. ``places``: how many the table has. ``part``: the
+    messages of one round are numbered from 0.
+    """
+
+    after: RoundNumber | None
+    alone: bool
+    places: Annotated[int, Meta(ge=0, le=MOST_PLACES)]
+    packed: bytes
+    part: Count = 0
+
+    @property
+    def key(self) -> bytes:
+        """One of its own: no topic begins with a zero byte."""
+        return CHANGES_KEY
 
 
 class EndsRound(_OfRound, frozen=True, kw_only=True, tag="ends_round"):

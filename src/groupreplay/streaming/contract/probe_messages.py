@@ -20,7 +20,7 @@ from groupreplay.state.job.observations import (
 from groupreplay.state.policy.context import OWN_SETTINGS
 from groupreplay.state.snapshot.observations import DeletedTopics, OwnSettingsAnswer, Probe, ProbedMember
 from groupreplay.streaming.contract.messages import MessageDecoder
-from groupreplay.streaming.contract.partition_ends import EndsRound, TopicEnds
+from groupreplay.streaming.contract.partition_ends import EndsChanges, EndsRound, TopicEnds
 from groupreplay.streaming.contract.probe_base import Count, Id, Message, Moment, Offset, Span
 
 PartitionCount: TypeAlias = Annotated[int, Meta(ge=0, le=10_000)]
@@ -312,6 +312,7 @@ ProbeMessage: TypeAlias = (
     | GroupRecords
     | JobDocumentsRequest
     | TopicEnds
+    | EndsChanges
     | EndsRound
 )
 _decoder: Final = MessageDecoder[ProbeMessage](ProbeMessage)

@@ -1,4 +1,4 @@
-"""The prober's second series: the ends of partitions, of which only what has changed is written.
+"""The prober's second series: the ends of partitions, of which only what has changed is written (``packed_ends``).
 
 It has a thread and clients of its own: rounds for rebalancing groups never wait for it.
 """
@@ -8,12 +8,18 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
-from typing import Final
+from typing import Final, Protocol
 from zlib import crc32
 
 from groupreplay.streaming.base.background import Background
-from groupreplay.streaming.contract.partition_ends import EndsRound, PartitionEnds, TopicEnds
+from groupreplay.streaming.contract.partition_ends import (
+    EndsChanges,
+    EndsRound,
+    PartitionEnds,
+    TopicEnds,
+)
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.log_ends import Place, ReadableTopics, TopicLayout
 from groupreplay.streaming.kafka.repeated_ends import RepeatedEnds
@@ -216,24 +222,45 @@ def ends_recorder(
     )
 
 
-def ends_thread(
-    recorder: EndsRecorder,
-    write: Callable[[Sequence[TopicEnds | EndsRound]], object],
-    interval_seconds: float,
-) -> Background:
-    """The thread that records the ends every ``interval_seconds``. If ``write`` raises, the round does not count."""
+class Packer(Protocol):
+    """Makes a round smaller; ``forget`` is called when it was not written."""
 
-    def take_round() -> None:
-        taken = recorder.take()
-        if taken.messages:
-            write(taken.messages)
+    def pack(self, taken: EndsTaken) -> Sequence[TopicEnds | EndsChanges]:
+        """What is written in place of the messages of the round."""
+
+    def forget(self) -> None:
+        """The last round may not have been written."""
+
+
+def take_round(
+    recorder: EndsRecorder,
+    write: Callable[[Sequence[TopicEnds | EndsChanges | EndsRound]], object],
+    packer: Packer | None = None,
+) -> None:
+    """Take a round and write it. If ``write`` raises, it does not count."""
+    taken = recorder.take()
+    try:
+        if messages := taken.messages if packer is None else packer.pack(taken):
+            write(messages)
         # Behind the changes: whoever reads it may conclude that all else is unchanged.
         write([taken.complete])
-        recorder.remember(taken)
+    except BaseException:
+        if packer is not None:
+            packer.forget()
+        raise
+    recorder.remember(taken)
 
+
+def ends_thread(
+    recorder: EndsRecorder,
+    write: Callable[[Sequence[TopicEnds | EndsChanges | EndsRound]], object],
+    interval_seconds: float,
+    packer: Packer | None = None,
+) -> Background:
+    """The thread that records the ends every ``interval_seconds``; without a packer topic by topic, in JSON."""
     return Background(
         name="ends",
-        tick=take_round,
+        tick=partial(take_round, recorder, write, packer),
         pause_seconds=interval_seconds,
         retry_seconds=interval_seconds,
         longest_seconds=2 * interval_seconds,

@@ -40,6 +40,7 @@ from groupreplay.streaming.kafka.publisher import MessageTooLargeError, Publishe
 from groupreplay.streaming.kafka.topic_reader import read_messages
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from groupreplay.streaming.prober.ends import ends_recorder, ends_thread
+from groupreplay.streaming.prober.packed_ends import EndsPacker
 from groupreplay.streaming.prober.prober import IN_PROGRESS, Prober, ProbeRound, prober_thread, round_line
 from groupreplay.streaming.sources.source import probe_messages
 from groupreplay.streaming.sources.topic import partitions_of
@@ -213,7 +214,6 @@ def _ends_threads(
     seconds, topic = target.ends_interval_seconds, target.topic
     if seconds is None:
         return
-    publisher = Publisher(target.sink)
     recorder = ends_recorder(
         Connection(target.source),
         cluster_id=target.cluster_id,
@@ -222,13 +222,13 @@ def _ends_threads(
         left_out=() if topic is None else {topic},
     )
 
-    def publish(messages: Sequence[ProbeMessage]) -> None:
-        if topic is None:
-            on_ends(messages)
-        else:
-            publisher.publish(topic, map(encode_message, messages))
-
-    yield ends_thread(recorder, publish, seconds)
+    if topic is None:
+        yield ends_thread(recorder, on_ends, seconds)
+        return
+    publish = partial(Publisher(target.sink).publish, topic)
+    yield ends_thread(
+        recorder, lambda messages: publish(map(encode_message, messages)), seconds, EndsPacker()
+    )
 
 
 @dataclass(frozen=True, slots=True)

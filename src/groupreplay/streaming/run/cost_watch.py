@@ -38,8 +38,8 @@ _TICK_SECONDS: Final = 15.0
 _RETRY_SECONDS: Final = 60.0
 #: A group that has not caught up by then gets its event.
 _PATIENCE_MS: Final = 3_600_000
-#: A job that starts reads so far back: ends of topics that do not change are written once an hour.
-BACK_MS: Final = 2 * _PATIENCE_MS
+#: A job that starts reads so far back: ends of topics that do not change are written once in two hours.
+BACK_MS: Final = 3 * _PATIENCE_MS
 #: Commits are read from so long before a rebalance on: most groups commit within it.
 _BEFORE_MS: Final = 60_000
 #: So much later a group is looked at again, by its share of the time since the rebalance.

@@ -13,13 +13,14 @@ from typing import Final
 
 import msgspec
 
-from groupreplay.streaming.contract.partition_ends import EndsRound, PartitionEnds, TopicEnds
+from groupreplay.streaming.contract.partition_ends import EndsChanges, EndsRound, PartitionEnds, TopicEnds
 from groupreplay.streaming.contract.probe_messages import ProbeMessage
 from groupreplay.streaming.sources.packed_ends import WIDTH, Series, packed_series, unpacked_series
 from groupreplay.streaming.sources.recorded_ends import GONE
+from groupreplay.streaming.sources.unpacked_ends import UnpackedEnds
 from groupreplay.timeline.lag import EndSpan
 
-#: Spans that each partition may have, of 48 bytes each; half of them, the newest ones, are never left out.
+#: Spans that each partition may have, of 56 bytes each; half of them, the newest ones, are never left out.
 _LEAST_SPANS: Final = 24
 #: A day of rounds every 30 seconds.
 _MOST_SPANS: Final = 2_880
@@ -62,6 +63,7 @@ class LatestEnds:
     def __init__(self, cluster_id: str, spans: int = 0) -> None:
         self._cluster_id = cluster_id
         self._spans = spans
+        self._unpacked = UnpackedEnds()
         self._writers: dict[str, _Writer] = {}
         self._topics: dict[str, dict[int, _Series]] = {}
         #: Partitions with ends that have changed, and how many there were when all were thinned out.
@@ -74,8 +76,13 @@ class LatestEnds:
 
     def add(self, message: ProbeMessage | None) -> None:
         """Note a message, if it is about ends."""
-        if not isinstance(message, TopicEnds | EndsRound) or message.cluster_id != self._cluster_id:
+        if not isinstance(message, TopicEnds | EndsChanges | EndsRound):
             return
+        if message.cluster_id == self._cluster_id:
+            for plain in self._unpacked.read(message):
+                self._note(plain)
+
+    def _note(self, message: TopicEnds | EndsRound) -> None:
         writer = self._writers.setdefault(message.writer, _Writer())
         if isinstance(message, EndsRound):
             writer.taken_ms = message.taken_ms
@@ -151,10 +158,12 @@ def _add(series: _Series, before_ms: int, message: TopicEnds, ends: PartitionEnd
     if numbers:
         # The last complete round of who wrote last found the same as before.
         numbers[_LAST] = max(numbers[_LAST], before_ms)
-    known = (ends.start, ends.end, ends.stable) if isinstance(ends, PartitionEnds) else (0, 0, 0)
+    known = (0, 0, 0, 0)
+    if isinstance(ends, PartitionEnds):
+        known = ends.start, ends.end, ends.stable, ends.most - ends.end
     same = (message.topic_id, ends if isinstance(ends, str) else "")
     series.writer = message.writer
-    if numbers and about[-1] == same and tuple(numbers[-3:]) == known:
+    if numbers and about[-1] == same and tuple(numbers[-4:]) == known:
         numbers[_LAST] = max(numbers[_LAST], message.taken_ms)
         return
     numbers.extend((message.answered_ms, message.taken_ms, *known))
@@ -198,7 +207,7 @@ def _spaced(numbers: array[int], places: int, most: int) -> Iterator[int]:
 
 def _spans(series: _Series) -> Iterator[EndSpan]:
     for place, (topic_id, unknown) in enumerate(series.about):
-        first_ms, last_ms, start, end, stable = series.numbers[place * WIDTH : (place + 1) * WIDTH]
+        first_ms, last_ms, start, end, stable, more = series.numbers[place * WIDTH : (place + 1) * WIDTH]
         yield EndSpan(
             topic_id=topic_id,
             first_ms=first_ms,
@@ -207,6 +216,7 @@ def _spans(series: _Series) -> Iterator[EndSpan]:
             end=end,
             stable=stable,
             unknown=unknown,
+            more=more,
         )
 
 
@@ -220,4 +230,5 @@ def _until(span: EndSpan, taken_ms: int) -> EndSpan:
         end=span.end,
         stable=span.stable,
         unknown=span.unknown,
+        more=span.more,
     )

@@ -1,7 +1,7 @@
 """The spans of many partitions as few bytes: what ``LatestEnds`` has in memory, for a file.
 
-A span is five numbers (``first_ms``, ``last_ms``, ``start``, ``end``, ``stable``). Rounds are at regular times and ends
-grow steadily, so that most differences between two spans are small.
+A span is six numbers (``first_ms``, ``last_ms``, ``start``, ``end``, ``stable``, ``more``). Rounds are at regular times and
+ends grow steadily, so that most differences between two spans are small.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import msgspec
 import numpy as np
 
 #: Numbers of a span.
-WIDTH: Final = 5
-#: Spans of one chunk: 2.5 MiB of memory while it is packed.
+WIDTH: Final = 6
+#: Spans of one chunk: 3 MiB of memory while it is packed.
 _CHUNK_SPANS: Final = 65_536
 
 

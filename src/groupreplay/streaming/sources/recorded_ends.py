@@ -11,9 +11,10 @@ import pyarrow as pa
 
 from groupreplay.streaming.contract.log import keys_and_values
 from groupreplay.streaming.contract.messages import RESERVED
-from groupreplay.streaming.contract.partition_ends import EndsRound, PartitionEnds, TopicEnds
+from groupreplay.streaming.contract.partition_ends import EndsChanges, EndsRound, PartitionEnds, TopicEnds
 from groupreplay.streaming.contract.probe_messages import ProbeMessage, decode_message
 from groupreplay.streaming.sources.source import Rows
+from groupreplay.streaming.sources.unpacked_ends import UnpackedEnds
 from groupreplay.timeline.lag import EndSpan
 
 GONE: Final = "the topic was deleted, or may no longer be described"
@@ -39,15 +40,18 @@ class _Writer:
 
 
 class RecordedEnds:
-    """The ends of one cluster's partitions. Messages may be added in any order."""
+    """The ends of one cluster's partitions. Messages may be added in any order before the first question."""
 
     def __init__(self, cluster_id: str) -> None:
         self._cluster_id = cluster_id
         self._writers: dict[str, _Writer] = {}
         self._gone: list[TopicEnds] = []
+        self._unread: list[TopicEnds | EndsChanges | EndsRound] = []
+        self._unpacked = UnpackedEnds()
         self._now: dict[tuple[str, int], EndSpan] = {}
 
     def __bool__(self) -> bool:
+        self._read()
         return any(writer.changes for writer in self._writers.values()) or bool(self._now)
 
     def reading(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -60,8 +64,23 @@ class RecordedEnds:
 
     def add(self, message: ProbeMessage | None) -> None:
         """Note a message, if it is about ends."""
-        if not isinstance(message, TopicEnds | EndsRound) or message.cluster_id != self._cluster_id:
+        if not isinstance(message, TopicEnds | EndsChanges | EndsRound):
             return
+        if message.cluster_id == self._cluster_id:
+            self._unread.append(message)
+
+    def _read(self) -> None:
+        """Notes what was added: packed messages are told by those before them."""
+        # Statements of a round are before its changes. A part that was written later is in its place, too.
+        in_order = sorted(
+            self._unread, key=lambda message: (message.number, isinstance(message, EndsChanges))
+        )
+        self._unread = []
+        for message in in_order:
+            for plain in self._unpacked.read(message):
+                self._note(plain)
+
+    def _note(self, message: TopicEnds | EndsRound) -> None:
         writer = self._writers.setdefault(message.writer, _Writer())
         if isinstance(message, EndsRound):
             writer.rounds[message.number] = message.taken_ms
@@ -81,6 +100,7 @@ class RecordedEnds:
 
     def spans(self, topic: str, partition: int) -> tuple[EndSpan, ...]:
         """All that is known of a partition, in the order of its times."""
+        self._read()
         spans = [
             span
             for name, writer in self._writers.items()
@@ -117,6 +137,7 @@ def _span(topic_id: str, ends: PartitionEnds | str, first_ms: int, last_ms: int)
         start=ends.start,
         end=ends.end,
         stable=ends.stable,
+        more=ends.most - ends.end,
     )
 
 

@@ -66,6 +66,11 @@ class KeptEnds:
     def __bool__(self) -> bool:
         return bool(self._latest)
 
+    @property
+    def answered_ms(self) -> int:
+        """The time behind the last round."""
+        return self._latest.answered_ms
+
     def add(self, message: TopicEnds | EndsRound) -> None:
         """Note a message; the last one of a round is its ``EndsRound``."""
         with self._lock:

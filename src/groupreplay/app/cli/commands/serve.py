@@ -255,12 +255,13 @@ def _exporter(
 
 
 def _lag_watch(settings: ServeSettings, cluster: ClusterToServe) -> LagWatch | None:
-    from groupreplay.app.exporter.lag_watch import LagWatch
+    from groupreplay.app.exporter.lag_watch import EndsInTopic, LagWatch
     from groupreplay.streaming.base.clock import now_ms
 
     if not settings.lag:
         return None
-    return LagWatch(cluster.source, cluster.sink, cluster.topics.probes, now_ms, settings.max_groups)
+    ends = EndsInTopic(cluster.source, cluster.sink, cluster.topics.probes, now_ms)
+    return LagWatch(cluster.source, ends, now_ms, settings.max_groups)
 
 
 def _pages(

@@ -280,11 +280,20 @@ def _history_of(state: Path) -> Path:
     return state.with_name(f"{state.name}-history")
 
 
+def _history(settings: WatchFlags, parts: ExitStack) -> Path:
+    """The history of the pages; without a state it ends with the process."""
+    if settings.state is not None:
+        return _history_of(settings.state)
+    folder = parts.enter_context(tempfile.TemporaryDirectory(prefix="groupreplay-watch-"))
+    return Path(folder) / "history.db"
+
+
 def _cluster(
     settings: WatchFlags, follower: Follower, answers: KeptAnswers, parts: ExitStack
 ) -> tuple[WatchedCluster, LocalFeed]:
     """The cluster as pages show it, and where its messages go."""
     from groupreplay.app.exporter.feed import Limits
+    from groupreplay.app.exporter.lag_watch import LagWatch
     from groupreplay.app.serve.history.writer import Bounds
     from groupreplay.app.serve.local_feed import LocalFeed
     from groupreplay.app.serve.watched_cluster import ClusterToServe, WatchedCluster
@@ -299,14 +308,9 @@ def _cluster(
         feeds.append(LocalFeed(recorder, topics, identity.era, places, now_ms))
         return feeds[0]
 
-    if settings.state is not None:
-        history = _history_of(settings.state)
-    else:
-        folder = parts.enter_context(tempfile.TemporaryDirectory(prefix="groupreplay-watch-"))
-        history = Path(folder) / "history.db"
     cluster = WatchedCluster(
         ClusterToServe(name="kafka", source=source, sink=source, topics=topics),
-        history,
+        _history(settings, parts),
         Bounds(age_ms=7 * 86_400_000, size_bytes=1 << 30),
         Limits(),
         now_ms,
@@ -314,6 +318,9 @@ def _cluster(
         feed_of=feed_of,
         answers=answers,
         ends_of=follower.ends.spans,
+        lag_watch=LagWatch(source, lambda: follower.ends, now_ms, Limits().max_groups)
+        if settings.ends
+        else None,
         lag_of=partial(_lag, follower),
     )
     parts.callback(cluster.close)

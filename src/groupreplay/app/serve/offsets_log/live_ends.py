@@ -11,6 +11,7 @@ from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.log import keys_and_values
 from groupreplay.streaming.contract.messages import RESERVED
+from groupreplay.streaming.contract.partition_ends import CHANGES_KEY
 from groupreplay.streaming.contract.probe_messages import decode_message
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.topic_reader import read_messages, starts_since
@@ -56,11 +57,11 @@ class LiveEnds:
             self._ends, self._since_ms = RecordedEnds(cluster_id), max(now_ms - _LOOK_BACK_MS, 0)
             self._next = starts_since(connection, self.topic, until, self._since_ms)
         starts = {number: self._next.get(number, 0) for number in until}
-        wanted = {RESERVED + topic.encode() for topic in self._topics}
+        # Rounds and changes are of all topics.
+        wanted = {RESERVED, CHANGES_KEY, *(RESERVED + topic.encode() for topic in self._topics)}
         for batch in read_messages(connection, self.topic, starts, until, _SILENCE_SECONDS):
             for key, value in keys_and_values(batch):
-                # Rounds have no key of their own.
-                if key in wanted or key == RESERVED:
+                if key in wanted:
                     self._ends.add(decode_message(key, value))
             self._next[batch.column("partition")[-1].as_py()] = batch.column("offset")[-1].as_py() + 1
         self._next = dict(until)
