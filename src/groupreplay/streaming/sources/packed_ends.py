@@ -1,7 +1,7 @@
 """The spans of many partitions as few bytes: what ``LatestEnds`` has in memory, for a file.
 
-A span is six numbers (``first_ms``, ``last_ms``, ``start``, ``end``, ``stable``, ``more``). Rounds are at regular times and
-ends grow steadily, so that most differences between two spans are small.
+A span is six numbers (``first_ms``, ``last_ms``, ``start``, ``end``, ``stable``, ``more``). Rounds are at regular times
+and ends grow steadily, so that most differences between two spans are small.
 """
 
 from __future__ import annotations
