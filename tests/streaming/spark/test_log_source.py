@@ -99,19 +99,13 @@ def test_the_rows_of_the_connector(
         )
         check_plan(spark, connection, plan)
         log = log_records(spark, plan, 40, read_tasks=2)
-        table = unique("rows").replace("-", "_")
-        query = (
-            log.writeStream.format("memory")
-            .queryName(table)
-            .option("checkpointLocation", str(tmp_path / name))
-            .outputMode("append")
-            .start()
-        )
+        writer = log.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / name))
+        query = writer.start(str(tmp_path / f"{name}-rows"))
         try:
             query.processAllAvailable()
         finally:
             query.stop()
-        return Counter(map(tuple, spark.table(table).collect()))
+        return Counter(map(tuple, spark.read.parquet(str(tmp_path / f"{name}-rows")).collect()))
 
     group = unique("g")
     first = [(number % partitions, *commit(group, partition=number), 1_000 + number) for number in range(90)]

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 
     from groupreplay.streaming.kafka.clients import Connection
 
-SCHEMA: Final = "partition int, offset bigint, timestamp_ms bigint, key binary, value binary"
+#: As of ``ROW_SCHEMA``: Spark compares also what may be null.
+SCHEMA: Final = (
+    "partition int NOT NULL, offset bigint NOT NULL, timestamp_ms bigint NOT NULL, key binary, value binary"
+)
 _COLUMNS: Final = ("partition", "offset", "timestamp", "key", "value")
 _NAMES: Final = ("partition", "offset", "timestamp_ms", "key", "value")
 #: The source's one option. Spark hides values of options whose names contain "secret": the login is in it.
