@@ -17,14 +17,18 @@ from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.state import Context
 from groupreplay.streaming.config.settings import RetentionFlags
 from groupreplay.streaming.contract.log import ROW_SCHEMA
+from groupreplay.streaming.contract.messages import Output
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, encode_message
 from groupreplay.streaming.delivery.event_file import EventFile
+from groupreplay.streaming.engine.json_messages import event_row
 from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.sources.capture import CaptureSource
 from groupreplay.streaming.sources.source import Rows, context_of
 from groupreplay.streaming.watch.own_messages import OWN_TOPIC
 from groupreplay.streaming.watch.polls import Outcome, Polls, Read
 from groupreplay.streaming.watch.state_file import Owner, StateFile
+from groupreplay.timeline.incident_signals import document_items, event_items
+from groupreplay.timeline.incidents import IncidentFinder
 from support.job.captures import invoke
 from support.job.replays import events_of
 
@@ -94,11 +98,15 @@ class Heard:
     """What the polls have written."""
 
     events: list[dict[str, Any]] = field(default_factory=list)
+    documents: list[dict[str, Any]] = field(default_factory=list)
     messages: list[pa.RecordBatch] = field(default_factory=list)
 
     def add(self, outcome: Outcome) -> None:
         """One more poll."""
         self.events += map(json.loads, outcome.events.values())
+        self.documents += (
+            json.loads(row.value) for row in outcome.rows if row.output is Output.STATES and row.value
+        )
         self.messages += outcome.messages
 
     def in_order(self) -> list[dict[str, Any]]:
@@ -113,13 +121,13 @@ def in_order(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A capture of each scenario by name, made once."""
+    """A capture of each scenario by name, made once for each size."""
     folder = tmp_path_factory.mktemp("simulated")
 
-    def capture(scenario: str) -> Path:
-        path = folder / f"{scenario}.parquet"
+    def capture(scenario: str, groups: int = 3, seconds: int = 1_200) -> Path:
+        path = folder / f"{scenario}-{groups}-{seconds}.parquet"
         if not path.exists():
-            words = ("--groups", 3, "--seconds", 1_200, "--scenario", scenario, "--seed", 11)
+            words = ("--groups", groups, "--seconds", seconds, "--scenario", scenario, "--seed", 11)
             made = invoke("simulate", *words, "-o", path)
             assert made.exit_code == 0, made.output
         return path
@@ -175,6 +183,21 @@ def test_polls_with_restarts_are_one_replay(scenario: str, simulated: Any, tmp_p
     # Groups without members only commit.
     assert bool(heard.events) == (scenario != "simple")
     assert heard.in_order() == replayed(log, heard, log.cuts(0)[-1])
+
+
+def test_incidents_across_restarts(simulated: Any, tmp_path: Path) -> None:
+    """What all groups have in common is one incident, with the events of a finder that is told all at once."""
+    log = Log.of(simulated("unwritable", groups=8, seconds=9_000))
+    heard = polled(log, tmp_path / "state.db", seed=1)
+    incidents = [event for event in heard.in_order() if ".incident." in event["type"]]
+    finder = IncidentFinder(runbook=log.context.policy.runbook)
+    for event in heard.events:
+        finder.take(event_items(event))
+    for document in heard.documents:
+        finder.take(document_items(document))
+    rows = [event_row(event, log.context, None) for event in finder.advance(log.cuts(0)[-1])]
+    assert incidents == in_order([json.loads(row.value or b"") for row in rows])
+    assert {event["type"].split(".")[2] for event in incidents} == {"opened", "resolved"}
 
 
 def test_hostile_records_across_restarts(simulated: Any, tmp_path: Path) -> None:

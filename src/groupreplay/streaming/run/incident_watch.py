@@ -164,7 +164,7 @@ class IncidentWatch:
                 if isinstance(message, RoundSummary) and message.cluster_id == cluster_id:
                     earliest_ms, state.round_ms = state.round_ms, message.taken_ms
                     yield from round_items(message, earliest_ms)
-            elif (body := _body(value)) is not None:
+            elif (body := body_of(value)) is not None:
                 is_event = topic == self.messages.topics.events
                 about = body.get("data", {}) if is_event else body
                 if about.get("cluster_id") == cluster_id:
@@ -243,7 +243,7 @@ def round_items(message: RoundSummary, earliest_ms: int | None) -> Iterator[Item
         )
 
 
-def _body(value: bytes | None) -> dict[str, Any] | None:
+def body_of(value: bytes | None) -> dict[str, Any] | None:
     """The JSON object of a message; None for a tombstone, or what others have written."""
     body = OBJECTS.decode(value)
     return body if body is not None and isinstance(body.get("data", {}), dict) else None

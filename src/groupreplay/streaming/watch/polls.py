@@ -6,7 +6,7 @@ Knows no Kafka client and no clock. The engine is that of ``replay`` and of the 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import NamedTuple
@@ -15,11 +15,12 @@ import pyarrow as pa
 
 from groupreplay.state import Context
 from groupreplay.streaming.contract.messages import OutputRow
-from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, decode_message
+from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, ProbeMessage, decode_message
 from groupreplay.streaming.delivery.outlet import Outlet
 from groupreplay.streaming.engine.live import Live
 from groupreplay.streaming.engine.replay import EventHead, events_in_order
 from groupreplay.streaming.sources.source import Rows
+from groupreplay.streaming.watch.incidents import PolledIncidents
 from groupreplay.streaming.watch.kept_ends import Rounds
 from groupreplay.streaming.watch.own_messages import OWN_TOPIC, MessageLog, OpenAnswers
 from groupreplay.streaming.watch.state_file import Change, Memory, StateFile
@@ -78,6 +79,7 @@ class Polls:
         numbers = chain(memory.pending, *memory.outgoing.values())
         self._next_number = max(numbers, default=0) + 1
         self._open_answers = OpenAnswers(memory.answers)
+        self._incidents = PolledIncidents(context, memory.incidents)
         self._outlets = outlets
         for outlet in outlets:
             outlet.send(memory.outgoing.get(outlet.name, {}))
@@ -89,9 +91,11 @@ class Polls:
         context = self.engine.context
         own = self._own.batch(read.messages, read.read_ms)
         rows = Rows(context.cluster_id, context.era, iter(read.records), probes=own, probes_topic=OWN_TOPIC)
-        passed_ms = _caught_up_ms(read.messages)
+        heard = [message for pair in read.messages if (message := decode_message(*pair)) is not None]
+        passed_ms = _caught_up_ms(heard)
         passed = () if passed_ms is None else self.engine.tick(passed_ms)
         written = list(chain(self.engine.take(rows, read.read_ms), passed))
+        written += self._incidents.found(written, heard, passed_ms)
         events = dict(enumerate(events_in_order(written, _every), self._next_number))
         self._next_number += len(events)
         self.read_to.update(read.read_to)
@@ -138,6 +142,7 @@ class Polls:
         change.states.update((state.key, state) for state in self.engine.changes())
         change.pending.update(events)
         change.record(read.ends)
+        change.incidents = self._incidents.to_store(read.read_ms) or change.incidents
         self._write()
 
     def _write(self) -> None:
@@ -150,8 +155,7 @@ class Polls:
             self._change = Change()
 
 
-def _caught_up_ms(messages: Iterable[tuple[bytes, bytes]]) -> int | None:
+def _caught_up_ms(messages: Sequence[ProbeMessage]) -> int | None:
     """Everything from before that time was applied, as the last heartbeat says; None: none says so."""
-    decoded = (decode_message(*message) for message in messages)
-    heartbeats = [message for message in decoded if isinstance(message, HeartbeatMessage)]
+    heartbeats = [message for message in messages if isinstance(message, HeartbeatMessage)]
     return next((beat.caught_up_ms for beat in reversed(heartbeats) if beat.caught_up_ms is not None), None)

@@ -64,7 +64,8 @@ class Memory:
 
     ``pending`` are events that may not have been printed, by number; ``outgoing`` messages that may not have left by an
     outlet, by its name and their number. ``answers`` are those of the prober about groups that are rebalancing,
-    ``ends`` its rounds with the ends of partitions. Everything from before ``passed_ms`` was applied.
+    ``ends`` its rounds with the ends of partitions, ``incidents`` the finder of incidents. Everything from before
+    ``passed_ms`` was applied.
     """
 
     read_to: Mapping[int, int] = field(default_factory=dict)
@@ -75,6 +76,7 @@ class Memory:
     outgoing: Mapping[str, Mapping[int, bytes]] = field(default_factory=dict)
     answers: Mapping[str, bytes] = field(default_factory=dict)
     ends: Mapping[int, bytes] = field(default_factory=dict)
+    incidents: bytes = b""
     passed_ms: int = 0
 
 
@@ -83,7 +85,7 @@ class Change:
     """What one poll has changed, or several of them while the disk was full. ``delivered``: events to forget.
 
     ``left`` are outgoing messages to forget; ``answers`` empty: the group is rebalancing no more. Rounds with ends
-    before ``ends_since`` are forgotten.
+    before ``ends_since`` are forgotten. ``incidents`` empty: the finder is stored already.
     """
 
     read_to: dict[int, int] = field(default_factory=dict)
@@ -97,6 +99,7 @@ class Change:
     answers: dict[str, bytes] = field(default_factory=dict)
     ends: dict[int, bytes] = field(default_factory=dict)
     ends_since: int = 0
+    incidents: bytes = b""
     passed_ms: int = 0
 
     def record(self, ends: Rounds) -> None:
@@ -199,6 +202,7 @@ class StateFile:
                 ),
                 answers=dict(db.execute("SELECT group_id, messages FROM answers")),
                 ends=dict(db.execute("SELECT number, round FROM ends ORDER BY number")),
+                incidents=self._about("incidents") or b"",
                 passed_ms=int(self._about("passed_ms") or 0),
             )
         except sqlite3.Error as error:
@@ -261,6 +265,8 @@ def _write(db: sqlite3.Connection, change: Change) -> None:
     db.execute("DELETE FROM ends WHERE number < ?", (change.ends_since,))
     db.executemany("INSERT OR REPLACE INTO ends VALUES (?, ?)", change.ends.items())
     _note(db, "next_message", b"%d" % change.next_message)
+    if change.incidents:
+        _note(db, "incidents", change.incidents)
     if change.passed_ms:
         _note(db, "passed_ms", b"%d" % change.passed_ms)
 
