@@ -140,7 +140,7 @@ def consume(consumer: Consumer, connection: Connection, seconds: float) -> list[
     """
     first = consumer.poll(seconds)
     arrived = [] if first is None else [first, *consumer.consume(_MOST_MESSAGES, timeout=0)]
-    if not any(map(Message.error, arrived)):
+    if not any(message.error() for message in arrived):
         return arrived
     messages: list[Message] = []
     for message in arrived:
