@@ -24,7 +24,6 @@ from groupreplay.coordinator.requests import (
     Settings,
     SyncGroup,
 )
-from groupreplay.streaming.local.jars import jar_paths
 from support.model.classic_clients import owning, protocols
 from support.model.random_scripts import KINDS
 from support.service.kafka_service import KafkaService, kafka_service
@@ -40,7 +39,7 @@ FEW, MANY = range(5), range(5, 340)
 @pytest.fixture(scope="module")
 def service() -> Iterator[KafkaService]:
     """One JVM for all scripts."""
-    with kafka_service(jar_paths("broker-4.3.1")) as running:
+    with kafka_service("4.3.1") as running:
         yield running
 
 

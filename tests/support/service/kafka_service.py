@@ -10,7 +10,7 @@ import base64
 import itertools
 import json
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,6 +34,7 @@ from groupreplay.coordinator.requests import (
     SyncGroup,
 )
 from groupreplay.coordinator.trace import ERROR_CODES
+from groupreplay.streaming.local.jars import jar_paths
 from support.kafka.kafka_classes import Jvm
 from support.model.kafka_coordinator import GROUP, config
 
@@ -54,8 +55,8 @@ class Heard:
 class KafkaService:
     """The coordinator of one partition of the offsets topic."""
 
-    def __init__(self, service: Any) -> None:
-        self._service = service
+    def __init__(self, service: Any, release: str) -> None:
+        self._service, self.release = service, release
 
     def begin(
         self, seed: int, settings: Settings, topics: Mapping[str, Topic], now_ms: int, group: str = GROUP
@@ -141,11 +142,11 @@ class _Counter:
 
 
 @contextmanager
-def kafka_service(jars: Sequence[Path]) -> Iterator[KafkaService]:
-    """The coordinator in a JVM with these jars that ends with the context."""
+def kafka_service(release: str) -> Iterator[KafkaService]:
+    """The coordinator of a release in a JVM that ends with the context."""
     source = Path(__file__).with_name("KafkaService.java").read_text(encoding="utf-8")
-    with Jvm(jars) as jvm:
-        yield KafkaService(jvm.make(source, "KafkaService"))
+    with Jvm(jar_paths(f"broker-{release}")) as jvm:
+        yield KafkaService(jvm.make(source, "KafkaService"), release)
 
 
 def _record(told: Json) -> Record:
