@@ -30,6 +30,8 @@ DECODED_ELSEWHERE = {
     "streaming/engine/live.py bytes.decode": "ids that `pack` has decoded",
     "streaming/engine/replay.py msgspec.json.Decoder": "events that this process has encoded or EventTopic checked",
     "streaming/delivery/result_topics.py msgspec.msgpack.decode": "messages that this program has encoded",
+    "streaming/spark/log_source.py json.loads": "an option that this program has written",
+    "streaming/watch/incidents.py msgspec.msgpack.decode": "a finder of this program; damage begins a new one",
     "streaming/watch/own_messages.py msgspec.msgpack.decode": "messages that this program has encoded",
     "streaming/sources/latest_ends.py msgspec.msgpack.decode": "ends of this program; KeptEnds expects damage",
     "streaming/sources/packed_ends.py msgspec.msgpack.decode": "ends of this program; KeptEnds expects damage",

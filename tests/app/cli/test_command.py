@@ -196,6 +196,7 @@ VALUES: Final = {
     "fail_on": '"stuck"',
     "columns": '"group,current-offset,lag"',
     "state": '"stable"',
+    "whatif": '["session.timeout.ms=10000"]',
     "scenario": '"steady"',
     "show": '"steady"',
     "since": '"90d"',

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from groupreplay.app.cli.command import giving_way, with_settings
+from groupreplay.app.cli.command import giving_way, is_typed, with_settings
 from groupreplay.app.cli.flags import redaction_flags, retention_flags, rules_flags
 from groupreplay.app.cli.histories import OpenedHistory, opened_history, warn_of_history
 from groupreplay.app.cli.inputs import (
@@ -118,8 +118,10 @@ def report_command(settings: ReportSettings) -> int:
     settings = replace(settings, **giving_way({"group": None, "all_groups": False}))
     if settings.all_groups == (settings.group is not None):
         raise click.UsageError("Give either --group or --all-groups.")
-    if settings.whatif and settings.all_groups:
-        raise click.UsageError("--whatif is about one group: give --group instead of --all-groups.")
+    if settings.all_groups:
+        if is_typed("whatif"):
+            raise click.UsageError("--whatif is about one group: give --group instead of --all-groups.")
+        settings = replace(settings, whatif={})
     kind = settings.kind()
     require_new([settings.path], force=settings.force)
     times = time_range(settings.since, settings.until, settings.zone, settings.log.end)
