@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from unittest.mock import Mock, call
 
 import msgspec
@@ -303,7 +304,7 @@ def test_rounds_for_stuck_groups_never_wait_for_the_ends(monkeypatch: pytest.Mon
         )
 
     monkeypatch.setattr(service, "ends_recorder", asks)
-    monkeypatch.setattr(service, "Publisher", lambda _: None)
+    monkeypatch.setattr(service, "Publisher", lambda _: SimpleNamespace(publish=print))
     monkeypatch.setattr(
         service,
         "prober_thread",

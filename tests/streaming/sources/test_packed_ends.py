@@ -43,7 +43,7 @@ def test_series_are_the_same_again(series: list[Series], chunk_spans: int) -> No
 
 def test_a_chunk_that_is_damaged() -> None:
     """It is an error, and no other series."""
-    (chunk,) = packed_series([Series("t", 0, "w", array("q", range(10)), [("id", "")] * 2)])
+    (chunk,) = packed_series([Series("t", 0, "w", array("q", range(2 * WIDTH)), [("id", "")] * 2)])
     for damaged in (b"", chunk[:-6], chunk[:20] + b"???" + chunk[23:]):
         with pytest.raises((zlib.error, msgspec.MsgspecError, ValueError)):
             list(unpacked_series(damaged))
