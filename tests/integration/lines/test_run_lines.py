@@ -65,7 +65,7 @@ def test_a_killed_job_goes_on(
             job.wait_until(lambda: len(job.events()) > 0)
             job.kill()
             write_log(server, interleaved(second_halves(), PARTITIONS, begin_ms + 1_000), PARTITIONS)
-            job.flags = later
+            job.flags = ("--member-events", *later)
             job.restart()
             said, expected = settled(job)
             assert differences(said, expected) == []
