@@ -62,7 +62,8 @@ def _refined(said: Trigger | None, shown: Trigger) -> Trigger:
 def epochs(report: Report, first: int, last: int, members: Sequence[Member]) -> tuple[LoggedEpoch, ...]:
     """What raised these epochs of a group with these members, as its coordinator logged it; empty if in doubt."""
     group_log = report.context.broker_log.of(report.group_id)
-    return group_log.raised(first, last, [member.member_id for member in members])
+    # Usually there is no log, and a large group has many members.
+    return group_log.raised(first, last, [one.member_id for one in members]) if group_log.epochs else ()
 
 
 def epoch_trigger(steps: Sequence[LoggedEpoch], shown: Trigger) -> Trigger:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import log
 from typing import Final
 
@@ -222,13 +222,4 @@ def _spans(series: _Series) -> Iterator[EndSpan]:
 
 def _until(span: EndSpan, taken_ms: int) -> EndSpan:
     """The newest span, which holds up to the last complete round."""
-    return EndSpan(
-        topic_id=span.topic_id,
-        first_ms=span.first_ms,
-        last_ms=max(span.last_ms, taken_ms),
-        start=span.start,
-        end=span.end,
-        stable=span.stable,
-        unknown=span.unknown,
-        more=span.more,
-    )
+    return replace(span, last_ms=max(span.last_ms, taken_ms))

@@ -39,10 +39,8 @@ class PolledIncidents:
         Without that time nothing is looked for.
         """
         self._finder.take(list(self._items(written, messages)))
-        if passed_ms is None:
-            return []
-        events = self._finder.advance(passed_ms)
         self._has_news = self._has_news or any(row.output is Output.EVENTS for row in written)
+        events = [] if passed_ms is None else self._finder.advance(passed_ms)
         return [event_row(event, self._context, None) for event in events]
 
     def to_store(self, now_ms: int) -> bytes:
