@@ -69,7 +69,7 @@ class JavaHost:
     """``java_host`` in a JVM."""
 
     def __init__(self, exit_: ExitStack) -> None:
-        self._jvm = exit_.enter_context(Jvm(broker_jars()))
+        self._jvm = exit_.enter_context(Jvm(broker_jars(), can_freeze=True))
         exit_.callback(self._jvm.kill)
         self.java = self._jvm.make(java_host.SOURCE, "JavaHost")
 

@@ -226,10 +226,15 @@ def java_command(*words: object, jars: Sequence[Path] | None = None) -> list[str
 
 
 class Jvm:
-    """A JVM with these jars and a Java compiler. A context manager: the JVM ends on exit."""
+    """A JVM with these jars and a Java compiler. A context manager: the JVM ends on exit.
 
-    def __init__(self, jars: Sequence[Path]) -> None:
+    ``can_freeze``: it keeps the objects that Python has dropped. Otherwise any thread of this process in which Python
+    collects its garbage, one of librdkafka as well, calls the JVM and waits for as long as that is stopped.
+    """
+
+    def __init__(self, jars: Sequence[Path], *, can_freeze: bool = False) -> None:
         self._jars = jars
+        self._can_freeze = can_freeze
 
     def __enter__(self) -> Jvm:
         import pyspark
@@ -246,7 +251,10 @@ class Jvm:
             return_proc=True,
             javaopts=[*class_archives.SHORT_LIVED],
         )
-        self._gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token))
+        parameters = GatewayParameters(
+            port=port, auth_token=token, enable_memory_management=not self._can_freeze
+        )
+        self._gateway = JavaGateway(gateway_parameters=parameters)
         #: Its packages: ``packages.java.util`` is a package.
         self.packages = self._gateway.jvm
         return self
