@@ -321,7 +321,7 @@ class ConsumerProtocolClients:
 
     def _schedule_heartbeat(self, client: SimulatedClient, now_ms: int) -> None:
         interval_ms = self._interval_ms(client)
-        if not self.rebalancing:
+        if not (self.rebalancing or self.script.all_heartbeats):
             settings, script = self.coordinator.settings, self.script
             session_ms = settings.consumer_session_timeout_ms if client.kip848 else script.session_timeout_ms
             interval_ms = max(interval_ms, min(_STABLE_INTERVAL_MS, int(session_ms * _STABLE_SHARE)))

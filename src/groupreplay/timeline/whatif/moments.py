@@ -1,7 +1,8 @@
 """What the clients did, from what is recorded of them, with bounds for the times that no record has.
 
 A classic generation shows when its join phase ended, not when it began: members notice a rebalance with their next
-heartbeat, so that it began up to one interval before; earlier if the commits before each join show it.
+heartbeat, so that it began up to one interval before; earlier if the commits before each join show it. In a consumer
+group the record of each member has the time of its change.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from statistics import median
 from typing import Final
 
 from groupreplay.timeline.commit_times import CommitTimes, Place
+from groupreplay.timeline.whatif.changes import Generation, RecordedMember, Replacement
 from groupreplay.timeline.whatif.lineages import Lineages
-from groupreplay.timeline.whatif.recorded import Generation, Recorded, RecordedMember, Replacement
+from groupreplay.timeline.whatif.recorded import Recorded
 from groupreplay.timeline.whatif.rhythm import regular_commit_ms
 
 #: A silence up to so long is no wait for a member.
@@ -225,6 +227,8 @@ class _Reader:
         reason = self.recorded.reasons.get(member.member_id, "unknown")
         if waited_ms and reason in ("unknown", "left"):
             reason = self._waited_for(member, after, waited_ms, last_ms) or reason
+        if reason == "unknown" and self.recorded.is_consumer:
+            reason = self._removed(member, after, last_ms)
         return Departure(
             client=self.lineages.client_of[member.member_id],
             reason="left" if reason == "unknown" else reason,
@@ -250,6 +254,16 @@ class _Reader:
         client = self.lineages.client_of[member.member_id]
         is_back = any(self.lineages.client_of[each] == client for each in after.members)
         return "session_timeout" if is_back else "rebalance_timeout"
+
+    def _removed(self, member: RecordedMember, after: Generation, last_ms: int | None) -> str:
+        """Why a member of a consumer group is gone that may have been silent: by the timeout that its silence fits."""
+        interval_ms, timeout_ms = self.recorded.commits.interval_ms, member.rebalance_timeout_ms
+        silent_ms = 0 if last_ms is None else after.joined_ms - last_ms
+        if silent_ms <= _SILENT_OF_USUAL * interval_ms:
+            return "left"
+        over_ms = silent_ms - (timeout_ms or 0)
+        gave_up = timeout_ms is not None and -_NO_WAIT_MS <= over_ms <= interval_ms + _NO_WAIT_MS
+        return "poll_timeout" if gave_up else "session_timeout"
 
     def _assigned_ms(self, after: Generation) -> int:
         """The assignment of the generation before another one."""
