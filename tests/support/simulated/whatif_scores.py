@@ -166,7 +166,7 @@ def scenario(kind: Kind, *, after: bool) -> Scenario:
         name="whatif",
         client={**client, **(kind.after if after else {})},
         broker={},
-        group=GroupSettings(members=kind.members, partitions=6, all_heartbeats=True),
+        group=GroupSettings(members=kind.members, partitions=6, exact=True),
         events=kind.events,
     )
 

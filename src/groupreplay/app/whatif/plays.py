@@ -83,9 +83,7 @@ class Plays:
             numbers=_numbers(self.seed, number, "steps"),
         ).steps(self.quiet)
         # The last heartbeat before a crash decides when the session ends.
-        script = Script(
-            steps=steps, partitions=inputs.partitions, all_heartbeats=True, **settings.script_fields()
-        )
+        script = Script(steps=steps, partitions=inputs.partitions, exact=True, **settings.script_fields())
         begin_ms = inputs.begin_ms - WARM_UP_MS
         group = SimulatedGroup(
             name, script, settings.broker_settings(), begin_ms, _numbers(self.seed, number, "play")

@@ -28,6 +28,8 @@ _STARTS_MS: Final = 2_000
 _TRIES: Final = 50
 #: From the start of a process to its JoinGroup with a member id.
 _JOINS_MS: Final = 50
+#: From the commit of a client that closes to its LeaveGroup.
+_CLOSES_MS: Final = 20
 
 
 @dataclass(slots=True)
@@ -93,8 +95,7 @@ class Draw:
         least_ms, most_ms = self._bounds(turn)
         begins_ms = least_ms
         for _ in range(_TRIES):
-            noticed = (self.numbers.random() for _ in range(turn.stays))
-            phase_ms = int(self.settings.notice_ms * max(noticed, default=0))
+            phase_ms = int(self.settings.notice_ms * self.numbers.random()) if turn.stays else 0
             begins_ms = turn.joined_ms - turn.waited_ms - phase_ms - _JOINS_MS
             if least_ms <= begins_ms <= most_ms:
                 break
@@ -108,6 +109,9 @@ class Draw:
         latest_ms = turn.joined_ms - 1
         if not lasts:
             return 0, latest_ms
+        if closes := [each.last_ms for each in turn.departures if each.closed and each.last_ms is not None]:
+            first_ms = min(min(closes) + 1, latest_ms)
+            return first_ms, min(first_ms + _CLOSES_MS, latest_ms)
         return min(max(lasts) + 1, latest_ms), max(
             min(min(lasts) + self.interval_ms, latest_ms), max(lasts) + 1
         )
@@ -162,6 +166,8 @@ class Draw:
 
     def _away_ms(self, restart: StaticRestart, back_ms: int) -> int:
         last_ms = restart.last_ms
+        if restart.closed and last_ms is not None:
+            return min(last_ms + 1, back_ms - 1)
         if last_ms is None or last_ms >= back_ms:
             return back_ms - self._within(1, self.interval_ms)
         return min(self._within(last_ms + 1, last_ms + self.interval_ms), back_ms - 1)

@@ -26,6 +26,9 @@ _HANG_OF_USUAL: Final = 3
 _SHORTEST_HANG_MS: Final = 15_000
 #: A member without a commit for so many usual times at the end of the history is silent then.
 _SILENT_OF_USUAL: Final = 2
+#: A member's last two commits are sought in so many usual times; a regular one is not earlier than this share of one.
+_SEEN_FOR: Final = 20
+_EARLY: Final = 0.95
 #: A group of which half of the rebalances follow a commit within this share of the usual time commits before joining.
 _BEFORE_JOINING: Final = 0.25
 
@@ -34,12 +37,13 @@ _BEFORE_JOINING: Final = 0.25
 class Departure:
     """A client that was a member, and is none of the next generation. ``reason``: as ``member.left`` has it.
 
-    ``last_ms``: the last commit of its partitions; None: it had none.
+    ``last_ms``: the last commit of its partitions; None: it had none. ``closed``: that was the one of its close.
     """
 
     client: int
     reason: str
     last_ms: int | None
+    closed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,11 +79,12 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticRestart:
-    """A static member that was away, and back before its session ended."""
+    """A static member that was away, and back before its session ended; ``closed`` as of ``Departure``."""
 
     client: int
     last_ms: int | None
     back_ms: int
+    closed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +177,10 @@ class _Reader:
                 if (member := members.pop(change.old_member_id, None)) is not None:
                     client = self.lineages.client_of[change.new_member_id]
                     last_ms = self.recorded.commits.last_ms(member.places, change.at_ms)
-                    restarts.append(StaticRestart(client=client, last_ms=last_ms, back_ms=change.at_ms))
+                    closed = self._closed(member, change.at_ms)
+                    restarts.append(
+                        StaticRestart(client=client, last_ms=last_ms, back_ms=change.at_ms, closed=closed)
+                    )
                     members[change.new_member_id] = member
                 continue
             turn = self._turn(members, change, hanging)
@@ -233,7 +241,16 @@ class _Reader:
             client=self.lineages.client_of[member.member_id],
             reason="left" if reason == "unknown" else reason,
             last_ms=last_ms,
+            closed=reason in ("left", "unknown") and self._closed(member, after.joined_ms),
         )
+
+    def _closed(self, member: RecordedMember, until_ms: int) -> bool:
+        """Whether its last commit came before the usual time: clients that commit automatically do when they close."""
+        interval_ms = self.recorded.commits.interval_ms
+        lasts = self.recorded.commits.between(member.places, until_ms - _SEEN_FOR * interval_ms, until_ms)[
+            -2:
+        ]
+        return len(lasts) == 2 and lasts[1] - lasts[0] < interval_ms * _EARLY
 
     def _waited_for(
         self, member: RecordedMember, after: Generation, waited_ms: int, last_ms: int | None
