@@ -49,16 +49,16 @@ class CommitLog:
 
     def gaps_in(self, since_ms: int, until_ms: int, within_ms: int = 0) -> list[_Span]:
         """The parts of the gaps in this time; those that are at most ``within_ms`` apart are joined."""
-        found = list[_Span]()
+        spans = list[_Span]()
         for gap in self.gaps:
             begin, end = max(gap[0], since_ms), min(gap[1], until_ms)
             if end < begin or begin >= until_ms:
                 continue
-            if found and begin - found[-1][1] <= within_ms:
-                found[-1] = found[-1][0], max(end, found[-1][1])
+            if spans and begin - spans[-1][1] <= within_ms:
+                spans[-1] = spans[-1][0], max(end, spans[-1][1])
             else:
-                found.append((begin, end))
-        return found
+                spans.append((begin, end))
+        return spans
 
     def partitions_committed(self, since_ms: int, until_ms: int) -> set[tuple[str, int]]:
         """The partitions with a commit in this time."""
@@ -129,7 +129,7 @@ def pauses(log: CommitLog, since_ms: int, until_ms: int) -> dict[tuple[str, int]
     order = np.lexsort((log.at_ms, log.place))
     place, at_ms = log.place[order], log.at_ms[order]
     starts = np.flatnonzero(np.r_[True, place[1:] != place[:-1]])
-    found: dict[tuple[str, int], list[tuple[int, int]]] = {}
+    spans_of: dict[tuple[str, int], list[tuple[int, int]]] = {}
     for begin, end in zip(starts.tolist(), [*starts[1:].tolist(), len(place)], strict=True):
         if end - begin < _LEAST_COMMITS:
             continue
@@ -143,8 +143,8 @@ def pauses(log: CommitLog, since_ms: int, until_ms: int) -> dict[tuple[str, int]
             if until - since > limit
         ]
         if spans := [span for span in spans if span[0] < span[1]]:
-            found[log.places[int(place[begin])]] = spans
-    return found
+            spans_of[log.places[int(place[begin])]] = spans
+    return spans_of
 
 
 def _known_parts(log: CommitLog, since_ms: int, until_ms: int) -> Iterator[_Span]:

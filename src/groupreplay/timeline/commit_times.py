@@ -53,8 +53,8 @@ class CommitTimes:
 
     def between(self, places: Collection[Place], since_ms: int, until_ms: int) -> list[int]:
         """The commits of these partitions after a moment and up to another, in order."""
-        found: set[int] = set()
+        within: set[int] = set()
         for place in places:
             times = self.of_place.get(place, ())
-            found.update(times[bisect_right(times, since_ms) : bisect_right(times, until_ms)])
-        return sorted(found)
+            within.update(times[bisect_right(times, since_ms) : bisect_right(times, until_ms)])
+        return sorted(within)

@@ -52,13 +52,13 @@ class RollingRestart:
 
 def restarts(slots: Sequence[SlotLane], longest_away_ms: int = _LONGEST_AWAY_MS) -> list[Restart]:
     """All restarts, in the order of time; a member that was away for longer came back, and was not restarted."""
-    found = [
+    back_again = [
         Restart(place, before, after)
         for place, tenures in _places(slots).items()
         for before, after in pairwise(tenures)
         if before.until_ms is not None and after.since_ms - before.until_ms <= longest_away_ms
     ]
-    return sorted(found, key=lambda restart: restart.at_ms)
+    return sorted(back_again, key=lambda restart: restart.at_ms)
 
 
 def rolling(slots: Sequence[SlotLane]) -> Iterator[RollingRestart]:

@@ -118,9 +118,9 @@ def slot_lanes(
     Where there are too many, those that are blamed and those that were there longest are kept.
     """
     tenures = {
-        number: found
+        number: spans
         for number, life in enumerate(lanes.slots)
-        if (found := list(_tenures(life, window, ends)))
+        if (spans := list(_tenures(life, window, ends)))
     }
     ranked = sorted(tenures, key=lambda one: (one not in blames, -_present_ms(tenures[one], window)))
     kept = sorted(ranked[: limits.slots], key=lambda one: (_natural(_plain_name(lanes.slots[one])), one))
@@ -190,13 +190,13 @@ def _names(lives: Sequence[SlotLife]) -> list[str]:
     hosts = [life.place.client_host.removeprefix("/") or "?" for life in lives]
     uses, pairs = Counter(plain), Counter(zip(plain, hosts, strict=True))
     shared = {name for (name, _), count in pairs.items() if count > 1}
-    seen, found = Counter[str](), list[str]()
+    seen, texts = Counter[str](), list[str]()
     for name, host in zip(plain, hosts, strict=True):
         seen[name] += 1
-        found.append(
+        texts.append(
             name if uses[name] == 1 else f"{name} #{seen[name]}" if name in shared else f"{name} @ {host}"
         )
-    return found
+    return texts
 
 
 def _natural(text: str) -> list[tuple[int, str]]:
@@ -234,9 +234,9 @@ def topic_rows(
     places, rows = [places[at] for at in kept], [rows[at] for at in kept]
     rows, shortest_ms = coarser_rows(rows, limits.owner_spans)
     rows, left_out = longest_pauses(rows, limits.pauses)
-    found = _by_topic(zip((topic for topic, _ in places), rows, strict=True), counts)
+    topics = _by_topic(zip((topic for topic, _ in places), rows, strict=True), counts)
     shared = any(span[2] == -2 for row in rows for span in row.owners)
-    return found, RowSums(
+    return topics, RowSums(
         shortest_ms=shortest_ms, pauses_left_out=left_out, left_out=rows_left_out, shared=shared
     )
 
@@ -270,12 +270,12 @@ def _while_owned(spans: Sequence[Span], owners: Sequence[OwnerSpan] | None) -> t
     """The parts of pauses in which somebody owned the partition; all, if nobody ever did: a simple group commits so."""
     if owners is None:
         return tuple(spans)
-    found = list[Span]()
+    owned = list[Span]()
     for since_ms, until_ms in spans:
         for begin, end, _, _ in owners:
             a, b = max(begin, since_ms), min(end, until_ms)
-            if a < b and found and found[-1][1] == a:
-                found[-1] = found[-1][0], b
+            if a < b and owned and owned[-1][1] == a:
+                owned[-1] = owned[-1][0], b
             elif a < b:
-                found.append((a, b))
-    return tuple(found)
+                owned.append((a, b))
+    return tuple(owned)

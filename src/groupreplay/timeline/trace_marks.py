@@ -26,7 +26,7 @@ def trace_marks(
     most: int,
 ) -> tuple[list[TraceMark], int]:
     """The marks of a group in a time, and how many were left out: heartbeats, commits and settings of timers first."""
-    found = list[tuple[int, TraceMark]]()
+    ranked = list[tuple[int, TraceMark]]()
     for entry in trace:
         at_ms = whole(entry.get("time_ms"))
         if entry.get("group_id") != group_id or entry.get("kind") not in _DRAWN or at_ms is None:
@@ -34,9 +34,9 @@ def trace_marks(
         if window.holds(at_ms):
             slot = lanes.slot_of.get(words(entry.get("member_id")))
             mark = _mark(entry, at_ms, None if slot is None else renumbered.get(slot))
-            found.append((_rank(entry, mark), mark))
-    kept = sorted(found, key=lambda one: one[0])[:most]
-    return sorted((mark for _, mark in kept), key=lambda mark: mark.at_ms), len(found) - len(kept)
+            ranked.append((_rank(entry, mark), mark))
+    kept = sorted(ranked, key=lambda one: one[0])[:most]
+    return sorted((mark for _, mark in kept), key=lambda mark: mark.at_ms), len(ranked) - len(kept)
 
 
 def _mark(entry: Mapping[str, Any], at_ms: int, slot: int | None) -> TraceMark:

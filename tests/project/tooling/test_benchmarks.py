@@ -27,6 +27,7 @@ LONG = {
     "soak.py": "it starts the job three times and lets groups live beside it",
     "members/departures.py": "sessions of a broker with Kafka's defaults last for minutes",
     "members/incidents.py": "real sessions and rebalances last for minutes",
+    "members/whatif_live.py": "real restarts last for a minute and more",
     "memory/job.py": "a broker and a job with all its processes take half a minute for one figure",
     "spark_cluster.py": "three Spark applications and a cluster of three JVMs take a minute of CPU time",
 }

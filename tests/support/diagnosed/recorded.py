@@ -15,7 +15,7 @@ from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.departures.recorded import SHORTENED
 from support.diagnosed.real_incidents import RealIncident
-from support.diagnosed.stage import play
+from support.diagnosed.stage import Play, play
 from support.job.captures import invoke
 
 _GROUPREPLAY: Final = (sys.executable, "-m", "groupreplay")
@@ -42,7 +42,13 @@ def record_incidents(folder: Path, incidents: Sequence[RealIncident], show: Call
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     with ThreadPoolExecutor(len(BROKERS)) as pool:
         played = [
-            pool.submit(_record, capture_of(folder, those[0]), settings, those, show)
+            pool.submit(
+                record_broker,
+                capture_of(folder, those[0]),
+                settings,
+                {incident.group: incident.play for incident in those},
+                show,
+            )
             for name, settings in BROKERS.items()
             if (those := [incident for incident in incidents if incident.broker == name])
         ]
@@ -55,16 +61,21 @@ def capture_of(folder: Path, incident: RealIncident) -> Path:
     return folder / f"{incident.broker.replace(' ', '-')}.parquet"
 
 
-def _record(
+def record_broker(
     capture: Path,
     settings: Mapping[str, object],
-    incidents: Sequence[RealIncident],
+    plays: Mapping[str, Play],
     show: Callable[[str], None],
 ) -> None:
+    """Plays on a broker with these settings beside a prober; group id -> play.
+
+    Raises:
+        AssertionError: a play has failed.
+    """
     with EmbeddedBroker(overrides=settings) as broker:
         at = ("--bootstrap-server", broker.bootstrap_servers)
         with GuardedProcess([*_GROUPREPLAY, "probe", *at], capture.with_suffix(".log")):
-            play(broker.bootstrap_servers, {one.group: one.play for one in incidents}, show)
+            play(broker.bootstrap_servers, plays, show)
         subprocess.run([*_GROUPREPLAY, "capture", *at, "-o", str(capture)], check=True, capture_output=True)
 
 

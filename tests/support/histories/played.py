@@ -6,15 +6,35 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from groupreplay.app.whatif.histories import group_histories
+from groupreplay.codecs import uuid_text
 from groupreplay.state import Context
 from groupreplay.streaming.sources.source import Rows
 from groupreplay.timeline.group_history import GroupHistory
 from support.histories.builders import GROUP, Raw, commit, generation, member
+from support.histories.modern_builders import (
+    TOPIC_ID,
+    UNRELEASED,
+    current,
+    described,
+    first_join,
+    group_epoch,
+    left,
+    operation,
+    target,
+    target_epoch,
+)
 from support.job.captures import raw, rows_batch
 
 SECOND = 1_000
 BEGIN = 1_767_225_600_000
-CONTEXT = Context(cluster_id="c", era="e", complete_since_ms=0, member_events=True, retention_ms=86_400_000)
+CONTEXT = Context(
+    cluster_id="c",
+    era="e",
+    complete_since_ms=0,
+    member_events=True,
+    retention_ms=86_400_000,
+    topic_names={uuid_text(TOPIC_ID): "t"},
+)
 
 
 def history_of(records: Iterable[Raw], end_ms: int, *, is_whole: bool = True) -> GroupHistory:
@@ -48,4 +68,28 @@ def restarted(host: str = "/10.0.0.2", client_id: str = "b", back_ms: int = 70 *
         *commits(1, 61 * SECOND, back_ms),
         generation(3, a, again, at=BEGIN + back_ms),
         *commits(1, back_ms + 5 * SECOND, 180 * SECOND),
+    ]
+
+
+def joined_and_left(silent_ms: int) -> list[Raw]:
+    """A consumer group: b joins a at 10 s, and leaves at 60 s, so long after its last commit."""
+    leaves_ms = 60 * SECOND
+    return [
+        *first_join("a", at=BEGIN),
+        *commits(0, 1 * SECOND, 180 * SECOND),
+        *operation(
+            BEGIN + 10 * SECOND,
+            described("b"),
+            group_epoch(3),
+            target("a", [0]),
+            target("b", [1]),
+            target_epoch(3),
+            current("b", 3, state=UNRELEASED),
+        ),
+        *operation(BEGIN + 12 * SECOND, current("a", 3, [0], previous=2)),
+        *operation(BEGIN + 13 * SECOND, current("b", 3, [1], previous=3)),
+        *commits(1, leaves_ms - silent_ms - 30 * SECOND, leaves_ms - silent_ms + 1),
+        *operation(BEGIN + leaves_ms, left("b"), group_epoch(4), target("a", [0, 1]), target_epoch(4)),
+        *operation(BEGIN + leaves_ms + 2 * SECOND, current("a", 4, [0, 1], previous=3)),
+        *commits(1, leaves_ms + 5 * SECOND, 180 * SECOND),
     ]

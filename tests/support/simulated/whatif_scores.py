@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from statistics import median
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -27,7 +27,7 @@ from groupreplay.streaming.contract.log import ROW_SCHEMA
 from groupreplay.streaming.sources.source import Rows
 from groupreplay.timeline.group_history import GroupHistory
 from groupreplay.timeline.whatif.costs import Cost, Costs, costs
-from groupreplay.timeline.whatif.settings import AUTO, INSTANCE, NONE
+from groupreplay.timeline.whatif.settings import AUTO, INSTANCE, NONE, PROTOCOL
 
 _ROLLING = ScriptedEvent(every_ms=About(10 * MINUTE_MS), steps=(Roll(pace_ms=30 * SECOND_MS),))
 _KILLED = ScriptedEvent(
@@ -39,6 +39,11 @@ _SLOW = ScriptedEvent(
 )
 _SETTLED_MS = 20 * SECOND_MS
 _ENDS = ScriptedEvent(after_ms=10 * MINUTE_MS, steps=(Stop("all"),))
+_KILLED_LONG = ScriptedEvent(
+    every_ms=Between(400 * SECOND_MS, 500 * SECOND_MS),
+    steps=(Restart("random", Between(50 * SECOND_MS, 90 * SECOND_MS), crash=1.0),),
+)
+_CONSUMER: Final = {"group.protocol": "consumer"}
 #: The clients of the model show a sign of life within two thirds of a session; with 5 s that is no other pace.
 _COMMIT = "auto.commit.interval.ms"
 _STRATEGY = "partition.assignment.strategy"
@@ -58,10 +63,15 @@ class Kind:
     broker_before: Mapping[str, Any] = field(default_factory=dict)
     broker_after: Mapping[str, Any] = field(default_factory=dict)
 
-    def question(self, draws: int) -> Question:
+    def question(self, draws: int, since_ms: int | None = None) -> Question:
         """What is asked."""
         asked = self.asked or {**self.after, **self.broker_after}
-        return Question(changed=asked, stated={}, draws=draws, seed=1)
+        return Question(changed=asked, stated={}, draws=draws, seed=1, since_ms=since_ms)
+
+    @property
+    def is_consumer(self) -> bool:
+        """Whether the recorded group is a consumer group."""
+        return self.before.get(PROTOCOL) == "consumer"
 
 
 KINDS = (
@@ -100,6 +110,27 @@ KINDS = (
     ),
     Kind(name="KIP-848", events=(_ROLLING,), after={"group.protocol": "consumer"}),
     Kind(
+        name="KIP-848: static members",
+        events=(_ROLLING,),
+        before=_CONSUMER,
+        after={INSTANCE: STATIC},
+        asked={INSTANCE: AUTO},
+    ),
+    Kind(
+        name="KIP-848: longer sessions",
+        events=(_KILLED_LONG,),
+        before=_CONSUMER,
+        after={},
+        broker_after={"group.consumer.session.timeout.ms": 60_000},
+    ),
+    Kind(
+        name="KIP-848: longer poll interval",
+        events=(_SLOW,),
+        before={**_CONSUMER, "max.poll.interval.ms": 30_000},
+        after={"max.poll.interval.ms": 300_000},
+    ),
+    Kind(name="KIP-848: classic", events=(_ROLLING,), before=_CONSUMER, after={"group.protocol": "classic"}),
+    Kind(
         name="longer retention",
         events=(_ENDS,),
         after={},
@@ -135,7 +166,7 @@ def scenario(kind: Kind, *, after: bool) -> Scenario:
         name="whatif",
         client={**client, **(kind.after if after else {})},
         broker={},
-        group=GroupSettings(members=kind.members, partitions=6),
+        group=GroupSettings(members=kind.members, partitions=6, exact=True),
         events=kind.events,
     )
 
@@ -198,7 +229,9 @@ def _add(found: Mapping[Cost, Score], kind: Kind, seed: int, draws: int) -> None
     recorded, context = history(kind, seed, after=False)
     other, _ = history(kind, seed, after=True)
     try:
-        answer = kind.question(draws).answer(recorded, context)
+        # The members of a consumer group join one by one: so asks who leaves its beginning out.
+        since_ms = recorded.events[0].time_ms + _SETTLED_MS if kind.is_consumer else None
+        answer = kind.question(draws, since_ms).answer(recorded, context)
     except GroupReplayError as error:
         for score in found.values():
             score.refused += 1

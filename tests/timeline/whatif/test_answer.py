@@ -17,6 +17,14 @@ def test_the_range_is_the_5th_to_the_95th_percentile() -> None:
     assert Range.of([7]).minus(10) == Range(least=-3.0, median=-3.0, most=-3.0)
 
 
+def test_a_time_is_known_to_two_per_cent_at_best() -> None:
+    """Plays that all stand still for 5 s give no exact answer; a wider range stays as it is."""
+    alike = cost_answers(costs(2, 9_000), [costs(2, 9_000)], [costs(2, 5_000)] * 3)
+    assert alike[1].other == Range(least=4_900.0, median=5_000.0, most=5_100.0)
+    wide = cost_answers(costs(2, 9_000), [costs(2, 9_000)], [costs(2, 1_000), costs(2, 9_000)])
+    assert wide[1].other == Range(least=1_400.0, median=5_000.0, most=8_600.0)
+
+
 def test_what_is_not_reproduced_is_not_answered() -> None:
     """The time is not among those of the plays, so only the other costs have an answer."""
     answers = cost_answers(costs(2, 9_000), [costs(2, 5_000), costs(3, 6_000)], [costs(1, 0)] * 2)

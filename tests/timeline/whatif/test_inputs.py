@@ -10,7 +10,7 @@ import pytest
 from groupreplay.timeline.whatif.inputs import RecordedBroker, Unplayable, play_inputs
 from groupreplay.timeline.whatif.settings import HEARTBEAT, SESSION
 from support.histories.builders import Raw, generation, member
-from support.histories.played import BEGIN, SECOND, commits, history_of, restarted
+from support.histories.played import BEGIN, SECOND, commits, history_of, joined_and_left, restarted
 
 COMMITS = commits(0, 1 * SECOND, 90 * SECOND)
 
@@ -84,3 +84,23 @@ def test_assignors() -> None:
         Unplayable, match="its assignor is mine, and the clients of the model have range, cooperative-sticky"
     ):
         play_inputs(history_of(by_assignor("mine"), 90_000), RecordedBroker(), {})
+
+
+def test_a_consumer_group() -> None:
+    """Sessions and heartbeats are the broker's: no record has them, and Kafka's defaults are assumed; no assignor."""
+    inputs = play_inputs(history_of(joined_and_left(4 * SECOND), 180 * SECOND), RecordedBroker(), {})
+    assert inputs.settings.values == {
+        "auto.commit.interval.ms": 5_000,
+        "group.instance.id": "none",
+        "group.protocol": "consumer",
+        "max.poll.interval.ms": 30_000,
+        "group.consumer.session.timeout.ms": 45_000,
+        "group.consumer.heartbeat.interval.ms": 5_000,
+        "offsets.retention.minutes": 10_080,
+        "offsets.retention.check.interval.ms": 600_000,
+    }
+    assert inputs.assumed == {
+        name: value
+        for name, value in inputs.settings.values.items()
+        if name.startswith(("group.consumer", "offsets"))
+    }

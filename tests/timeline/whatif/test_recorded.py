@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from groupreplay.timeline.whatif.recorded import Generation, Replacement, recorded
+from groupreplay.timeline.whatif.changes import Generation, Replacement
+from groupreplay.timeline.whatif.recorded import recorded
 from support.histories.builders import generation, member
 from support.histories.played import BEGIN, SECOND, commits, history_of, restarted
 

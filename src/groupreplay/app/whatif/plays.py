@@ -82,7 +82,8 @@ class Plays:
             begin_ms=inputs.begin_ms,
             numbers=_numbers(self.seed, number, "steps"),
         ).steps(self.quiet)
-        script = Script(steps=steps, partitions=inputs.partitions, **settings.script_fields())
+        # The last heartbeat before a crash decides when the session ends.
+        script = Script(steps=steps, partitions=inputs.partitions, exact=True, **settings.script_fields())
         begin_ms = inputs.begin_ms - WARM_UP_MS
         group = SimulatedGroup(
             name, script, settings.broker_settings(), begin_ms, _numbers(self.seed, number, "play")

@@ -8,6 +8,7 @@ from typing import Final
 
 from groupreplay.app.whatif.answer_table import comparison_text, cost_sentences
 from groupreplay.app.whatif.plays import Plays
+from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.coordinator.simulation.settings_table import SettingValue
 from groupreplay.state import Context
 from groupreplay.state.phrases import counted
@@ -124,7 +125,9 @@ class Question:
 
     def _inputs(self, history: GroupHistory, context: Context) -> PlayInputs:
         broker = RecordedBroker(
-            retention_ms=context.retention_ms, check_interval_ms=context.retention_check_interval_ms
+            retention_ms=context.retention_ms,
+            check_interval_ms=context.retention_check_interval_ms,
+            session=context.session_of(GroupType.CONSUMER.value, history.group_id),
         )
         try:
             return play_inputs(history, broker, self.stated, self.since_ms)

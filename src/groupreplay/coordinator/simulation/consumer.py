@@ -321,7 +321,7 @@ class ConsumerProtocolClients:
 
     def _schedule_heartbeat(self, client: SimulatedClient, now_ms: int) -> None:
         interval_ms = self._interval_ms(client)
-        if not self.rebalancing:
+        if not (self.rebalancing or self.script.exact):
             settings, script = self.coordinator.settings, self.script
             session_ms = settings.consumer_session_timeout_ms if client.kip848 else script.session_timeout_ms
             interval_ms = max(interval_ms, min(_STABLE_INTERVAL_MS, int(session_ms * _STABLE_SHARE)))
@@ -368,7 +368,7 @@ class ConsumerProtocolClients:
             self._schedule_heartbeat(client, now_ms)
             return
         revokes = not set(client.owned) <= set(owned)
-        takes_ms = 1 + self.numbers.randrange(_REVOCATION_MS if revokes else 20)
+        takes_ms = 1 + self.numbers.randrange(_REVOCATION_MS if revokes and not self.script.exact else 20)
 
         def acknowledge(client: SimulatedClient, at_ms: int) -> None:
             if not client.hanging:

@@ -58,7 +58,8 @@ class GroupSettings:
     ``migrates_at_start``: from this start on, counted from 1, a client uses group.protocol=consumer,
     ``returns_at_start`` (0: never): from this one on classic again. ``mirrored_every_ms``: while the group has no
     members, a mirroring tool sets all of its offsets so often. ``changing_topics``: so many further topics of one
-    partition; a classic member subscribes to one of them, and at each start to the next one.
+    partition; a classic member subscribes to one of them, and at each start to the next one. ``exact``:
+    see ``Script``.
     """
 
     members: Number = 3
@@ -75,6 +76,7 @@ class GroupSettings:
     returns_at_start: Number = 0
     mirrored_every_ms: int | None = None
     changing_topics: int = 0
+    exact: bool = False
 
     def __post_init__(self) -> None:
         if self.mirrored_every_ms is not None and self.mirrored_every_ms < SECOND_MS:
@@ -233,6 +235,7 @@ class Scenario:
                 "poisoned_ms": None if poisoned_ms is None else last_start_ms + poisoned_ms,
                 "metadata_bytes": group.metadata_bytes,
                 "changing_topics": group.changing_topics,
+                "exact": group.exact,
                 "mirror_interval_ms": group.mirrored_every_ms,
                 "shared_instance_ids": {second: first for first, second in group.same_instance_id},
                 **self._client_fields(numbers),

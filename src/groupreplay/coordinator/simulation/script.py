@@ -167,7 +167,9 @@ class Script:
     ``shared_instance_ids``: client number to the number of the client whose instance id it has by mistake.
     ``changing_topics``: the number of further topics of one partition; a classic member subscribes to one of them, and
     at each start to the next one. ``consumer_starts``: the starts of a client, counted from 1, that use the consumer
-    protocol (KIP-848).
+    protocol (KIP-848). ``exact``: as Kafka's clients with a quick application: all heartbeats, and
+    not only as many as keep sessions; those of classic members together, because their timers begin with the
+    assignment; assignments and revocations take milliseconds; and clients that commit automatically do when they close.
 
     The other fields are settings of the clients (`settings_table`). ``instance_id`` None: members are dynamic.
     """
@@ -183,6 +185,7 @@ class Script:
     metadata_bytes: int = 0
     mirror_interval_ms: int | None = None
     changing_topics: int = 0
+    exact: bool = False
     shared_instance_ids: Mapping[int, int] = field(default_factory=dict)
     instance_id: str | None = None
     strategies: tuple[str, ...] = ("range", "cooperative-sticky")

@@ -38,6 +38,8 @@ from groupreplay.coordinator.simulation.script import DEFAULT_CLOSE, REMAIN_IN_G
 
 #: The delay before a client tries again.
 _RETRY_MS: Final = 1_000
+#: The heartbeats of members that were assigned partitions at the same time.
+_HEARTBEATS_APART_MS: Final = 20
 #: The longest time between irregular commits, in commit intervals.
 _LONGEST: Final = 240
 
@@ -171,6 +173,13 @@ class SimulatedGroup:
     def _stop(self, number: int, now_ms: int) -> None:
         client = self._clients[number]
         if client.running:
+            if (
+                self._script.exact
+                and self._script.commits_before_joining
+                and client.owned
+                and not client.hanging
+            ):
+                self._commits.commit(client, client.owned, now_ms)
             self._leave(client, now_ms, self._script.close)
         self._crash(number, now_ms)
 
@@ -301,9 +310,15 @@ class SimulatedGroup:
 
     def _schedule_rejoins(self, now_ms: int) -> None:
         """Members notice the rebalance with their next heartbeat; members with an open request already take part."""
+        interval_ms, first_ms = self._script.heartbeat_interval_ms, 0
+        if self._script.exact:
+            first_ms, interval_ms = (
+                self._numbers.randrange(interval_ms),
+                min(_HEARTBEATS_APART_MS, interval_ms),
+            )
         for client in self._clients.values():
             if client.running and client.generation >= 0 and not client.waiting and not client.hanging:
-                delay_ms = 1 + self._numbers.randrange(self._script.heartbeat_interval_ms)
+                delay_ms = first_ms + 1 + self._numbers.randrange(interval_ms)
                 self._schedule_client(client, now_ms + delay_ms, self._notice_rebalance)
 
     def _notice_rebalance(self, client: SimulatedClient, now_ms: int) -> None:
@@ -328,7 +343,8 @@ class SimulatedGroup:
         client.member_id, client.generation = answer.member_id, answer.generation
         leads = answer.leader == answer.member_id and not answer.skip_assignment
         assignments = self._assigned(answer) if leads else ()
-        takes_ms = self._numbers.randrange(20, 300) if leads else self._numbers.randrange(1, 20)
+        longest_ms = 300 if leads and not self._script.exact else 20
+        takes_ms = self._numbers.randrange(20 if longest_ms > 20 else 1, longest_ms)
         self._schedule_client(
             client, now_ms + takes_ms, lambda client_, at_ms: self._sync(client_, assignments, at_ms)
         )

@@ -250,6 +250,16 @@ class Context:
         """Since when the job's own conditions count: those of another job are not this one's."""
         return max(self.emit_since_ms, self.told_until_ms)
 
+    def session_of(
+        self, kind: str, group_id: str, answered: Mapping[str, int] | None = None
+    ) -> SessionSettings:
+        """The session of members without one of their own: their group's as far as somebody asked, else the brokers'.
+
+        ``answered``: what the group has set for itself, by the last answer of a prober.
+        """
+        own = answered if self.own_settings is None else self.own_settings.of(group_id)
+        return self.sessions.get(kind, ASSUMED_SESSIONS).of_group(kind, own)
+
     @property
     def assumed_retention_ms(self) -> int:
         """The retention that deadlines are calculated with."""

@@ -17,7 +17,7 @@ import msgspec
 
 from groupreplay.codecs.kafka_terms import GroupType, Phase
 from groupreplay.state.events.event import History
-from groupreplay.state.policy.context import ASSUMED_SESSIONS, SessionSettings
+from groupreplay.state.policy.context import SessionSettings
 from groupreplay.state.replay.departures import TOO_SLOW, remember
 from groupreplay.state.replay.generation_diff import Departure, MembershipChange, is_replaced
 from groupreplay.state.snapshot import modern
@@ -89,13 +89,8 @@ def unsettled(history: SlotHistory, since_ms: int) -> int:
 
 
 def session_settings(snapshot: GroupSnapshot, context: Context, group_id: str) -> SessionSettings:
-    """The session of members without one of their own: their group's as far as somebody asked, else the brokers'.
-
-    What the group has set for itself is known by the last answer of a prober, or by who has read the log.
-    """
-    kind, asked = snapshot.group.group_type.value, context.own_settings
-    own = snapshot.own_settings if asked is None else asked.of(group_id)
-    return context.sessions.get(kind, ASSUMED_SESSIONS).of_group(kind, own)
+    """The session of members without one of their own."""
+    return context.session_of(snapshot.group.group_type.value, group_id, snapshot.own_settings)
 
 
 def timeouts(group: GroupState) -> tuple[int, int]:

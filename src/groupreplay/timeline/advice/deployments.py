@@ -19,7 +19,7 @@ _FOLLOW_UP_MS: Final = 30_000
 
 def deployments(history: AdviceInput) -> list[Deployment]:
     """The rolling restarts of a group, each with the rebalances from its first departure to its last return."""
-    found = []
+    rolled_out = []
     for rolled in rolling(history.slots):
         left_ms = [restart.before.until_ms or restart.at_ms for restart in rolled.restarts]
         since_ms = min(*left_ms, rolled.since_ms)
@@ -31,7 +31,7 @@ def deployments(history: AdviceInput) -> list[Deployment]:
             if since_ms <= rebalance.at_ms <= rolled.until_ms + _FOLLOW_UP_MS
         ]
         costs = [rebalance.flag.cost.added for rebalance in mine if rebalance.flag.cost is not None]
-        found.append(
+        rolled_out.append(
             Deployment(
                 group_id=history.group_id,
                 since_ms=since_ms,
@@ -44,7 +44,7 @@ def deployments(history: AdviceInput) -> list[Deployment]:
                 labels=_labels(history),
             )
         )
-    return found
+    return rolled_out
 
 
 def _labels(history: AdviceInput) -> Mapping[str, str]:
@@ -54,13 +54,13 @@ def _labels(history: AdviceInput) -> Mapping[str, str]:
 
 
 def deployment_sums(
-    found: Iterable[Deployment], label: str, since_ms: int, before_ms: int | None
+    seen: Iterable[Deployment], label: str, since_ms: int, before_ms: int | None
 ) -> list[DeploymentSum]:
     """The sum of all deployments, then that of each value of the label, the longest stop first.
 
     ``since_ms``: the begin of the time; ``before_ms``: that of the time before it, None: it is not known.
     """
-    every = list(found)
+    every = list(seen)
     now = [each for each in every if each.since_ms >= since_ms]
     values = {each.labels.get(label) for each in every}
     sums = [_sum(every, None, None, since_ms, before_ms)] if now else []

@@ -277,7 +277,7 @@ class _Owners:
 
     def given_up(self, at_ms: int, commits: CommitTimes) -> list[_GivenUp]:
         """The partitions that had one owner shortly before the end of a rebalance."""
-        found = []
+        given_up = []
         for place, spans in self.owners.items():
             number = bisect_left(spans, at_ms, key=lambda span: span.since_ms)
             span = spans[number - 1] if number else None
@@ -285,8 +285,8 @@ class _Owners:
                 continue
             is_kept = span.until_ms != at_ms
             stop = stop_of(place, at_ms, commits, span.since_ms)
-            found.append(_GivenUp(stop, is_kept or at_ms not in self.left_ms[span.slot], is_kept))
-        return found
+            given_up.append(_GivenUp(stop, is_kept or at_ms not in self.left_ms[span.slot], is_kept))
+        return given_up
 
 
 def _longest_ms(given_up: Sequence[_GivenUp], flag: GenerationFlag) -> int | None:

@@ -44,17 +44,17 @@ class Away:
     most_ms: int
 
 
-def within(history: AdviceInput, found: Sequence[Restart]) -> list[Restart]:
+def within(history: AdviceInput, candidates: Sequence[Restart]) -> list[Restart]:
     """Those in the time that findings are about."""
-    return [restart for restart in found if restart.at_ms >= history.complete_ms]
+    return [restart for restart in candidates if restart.at_ms >= history.complete_ms]
 
 
-def aways(history: AdviceInput, found: Sequence[Restart]) -> list[Away]:
+def aways(history: AdviceInput, candidates: Sequence[Restart]) -> list[Away]:
     """The bounds by the rebalances in which the members went and came, and by why the old one went."""
     by_time = {rebalance.at_ms: rebalance for rebalance in history.rebalances}
     left = {event.text("member_id"): event for event in history.named("member.left")}
     made = []
-    for restart in found:
+    for restart in candidates:
         gone_ms = restart.before.until_ms
         assert gone_ms is not None
         came, went = by_time.get(restart.at_ms), by_time.get(gone_ms)
@@ -103,14 +103,14 @@ def explained(
     """
     going = {*away, *(restart.before.member_id for restart in spared)}
     coming = {restart.after.member_id for restart in spared}
-    found, is_before = list[Rebalance](), False
+    alike, is_before = list[Rebalance](), False
     for rebalance in rebalances:
         moves = rebalance.came | rebalance.went
         is_spared = bool(moves) and rebalance.came <= coming and rebalance.went <= going
         is_before = is_spared or (is_before and not moves and rebalance.flag.trigger == _FOLLOW_UP)
         if is_before and rebalance.at_ms >= after_ms:
-            found.append(rebalance)
-    return found
+            alike.append(rebalance)
+    return alike
 
 
 def static_membership(history: AdviceInput) -> Iterator[Finding]:
@@ -118,12 +118,16 @@ def static_membership(history: AdviceInput) -> Iterator[Finding]:
     if history.group_type not in (GroupType.CLASSIC.value, GroupType.CONSUMER.value):
         return
     dynamic = [lane for lane in history.slots if lane.instance_id is None]
-    found = aways(history, within(history, restarts(dynamic, _LONGEST_SESSION_MS)))
-    ids = {away.restart.before.member_id for away in found}
+    absences = aways(history, within(history, restarts(dynamic, _LONGEST_SESSION_MS)))
+    ids = {away.restart.before.member_id for away in absences}
     known = {member_id: session_ms for member_id in ids if (session_ms := history.session_ms(member_id))}
     limits = {member_id: known.get(member_id, DEFAULT_SESSION_TIMEOUT_MS) for member_id in ids}
-    surely = [each for each in found if each.most_ms + HEARTBEAT_MS < limits[each.restart.before.member_id]]
-    perhaps = [each for each in found if each.least_ms < limits[each.restart.before.member_id] + _MERGED_MS]
+    surely = [
+        each for each in absences if each.most_ms + HEARTBEAT_MS < limits[each.restart.before.member_id]
+    ]
+    perhaps = [
+        each for each in absences if each.least_ms < limits[each.restart.before.member_id] + _MERGED_MS
+    ]
     least = explained(history.rebalances, [away.restart for away in surely], after_ms=history.complete_ms)
     most = explained(
         history.rebalances,
@@ -223,10 +227,10 @@ def two_waves(history: AdviceInput) -> Iterator[Finding]:
     if len(seconds) < 2 or 3 * len(seconds) < len(rolled):
         return
     spared = [restart for second in seconds for restart in second]
-    found = explained(history.rebalances, spared, after_ms=history.complete_ms)
-    if not found:
+    spared_rebalances = explained(history.rebalances, spared, after_ms=history.complete_ms)
+    if not spared_rebalances:
         return
-    bounds = stopped(found)
+    bounds = stopped(spared_rebalances)
     yield finding(
         history,
         Kind.TWO_WAVES,
@@ -236,12 +240,12 @@ def two_waves(history: AdviceInput) -> Iterator[Finding]:
         [
             Effect(
                 measure="rebalances",
-                least=len(found),
-                most=len(found),
+                least=len(spared_rebalances),
+                most=len(spared_rebalances),
                 how="rebalances in which nobody came or went but the members of the second waves",
             ),
             *stop_effects(bounds),
         ],
-        (rebalance.event for rebalance in found),
+        (rebalance.event for rebalance in spared_rebalances),
         order_ms=middle(bounds),
     )

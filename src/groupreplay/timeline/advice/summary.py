@@ -37,23 +37,23 @@ def advice_summary(advised: GroupAdvice, runbook: str) -> AdviceSummary | None:
     return AdviceSummary(
         since_ms=advised.since_ms,
         until_ms=advised.until_ms,
-        findings=tuple(_finding(found, page) for found in advised.findings),
+        findings=tuple(_finding(finding, page) for finding in advised.findings),
         left_out=advised.left_out,
         deployments=deployment_text(sums[0], of_one_group=True) if sums else "",
         page=page,
     )
 
 
-def _finding(found: Finding, page: str) -> FindingSummary:
+def _finding(finding: Finding, page: str) -> FindingSummary:
     return FindingSummary(
-        id=found.id,
-        kind=found.kind,
-        text=found.text,
-        setting=found.setting,
-        value=found.value,
-        saves=tuple(map(effect_text, found.effects)),
-        assumed=tuple(assumed_text(name, value) for name, value in found.assumed.items()),
-        evidence=found.evidence[:_SHOWN_EVENTS],
-        events=found.events,
-        page=f"{page}#{found.kind.value}",
+        id=finding.id,
+        kind=finding.kind,
+        text=finding.text,
+        setting=finding.setting,
+        value=finding.value,
+        saves=tuple(map(effect_text, finding.effects)),
+        assumed=tuple(assumed_text(name, value) for name, value in finding.assumed.items()),
+        evidence=finding.evidence[:_SHOWN_EVENTS],
+        events=finding.events,
+        page=f"{page}#{finding.kind.value}",
     )

@@ -43,8 +43,8 @@ def session_timeout(history: AdviceInput) -> Iterator[Finding]:
         for event in history.named("member.left")
         if event.text("reason") == "session_timeout"
     }
-    found = aways(history, within(history, restarts(static, _LONGEST_AWAY_MS)))
-    expired = [away for away in found if away.restart.before.member_id in reasons]
+    absences = aways(history, within(history, restarts(static, _LONGEST_AWAY_MS)))
+    expired = [away for away in absences if away.restart.before.member_id in reasons]
     if len(expired) < _LEAST_EVENTS:
         return
     longest_ms = min(max(away.most_ms for away in expired) + HEARTBEAT_MS, _LONGEST_AWAY_MS)
@@ -53,18 +53,18 @@ def session_timeout(history: AdviceInput) -> Iterator[Finding]:
     before_ms = max((value for value in known if value is not None), default=None)
     if before_ms is not None and value_ms <= before_ms:
         return
-    yield _session_finding(history, found, list(reasons.values()), value_ms, before_ms)
+    yield _session_finding(history, absences, list(reasons.values()), value_ms, before_ms)
 
 
 def _session_finding(
     history: AdviceInput,
-    found: Sequence[Away],
+    absences: Sequence[Away],
     events: Sequence[ReadEvent],
     value_ms: int,
     before_ms: int | None,
 ) -> Finding:
-    surely = [away.restart for away in found if away.most_ms + HEARTBEAT_MS < value_ms]
-    perhaps = [away.restart for away in found if away.least_ms < value_ms]
+    surely = [away.restart for away in absences if away.most_ms + HEARTBEAT_MS < value_ms]
+    perhaps = [away.restart for away in absences if away.least_ms < value_ms]
     least = explained(history.rebalances, surely, after_ms=history.complete_ms)
     most = explained(history.rebalances, perhaps, after_ms=history.complete_ms)
     bounds = stopped(least)[0], stopped(most)[1]

@@ -14,7 +14,7 @@ from groupreplay.timeline.whatif.costs import Cost, Costs
 
 #: The bounds of a range, and its middle.
 _PERCENTILES: Final = (5, 50, 95)
-#: Plays as close as this share of a recorded number reproduce it.
+#: Plays as close as this share of a recorded number reproduce it; so a time is answered no better than to this share.
 _CLOSE: Final = 0.02
 
 
@@ -30,6 +30,11 @@ class Range(msgspec.Struct, frozen=True, kw_only=True):
         """That of some numbers."""
         least, median, most = (float(each) for each in np.percentile(np.array(numbers), _PERCENTILES))
         return cls(least=least, median=median, most=most)
+
+    def at_best(self, share: float) -> Range:
+        """Wide enough for this share of its middle to either side."""
+        least, most = self.median * (1 - share), self.median * (1 + share)
+        return Range(least=min(self.least, least), median=self.median, most=max(self.most, most))
 
     def minus(self, number: float) -> Range:
         """The range of the differences from a number."""
@@ -71,7 +76,7 @@ def cost_answers(recorded: Costs, played: Sequence[Costs], other: Sequence[Costs
     answers = []
     for cost in Cost:
         is_known = reproduced[cost] and reproduced[Cost.REBALANCES]
-        others = Range.of([each[cost] for each in other]) if is_known else None
+        others = _others(cost, other) if is_known else None
         answers.append(
             CostAnswer(
                 cost=cost,
@@ -83,6 +88,11 @@ def cost_answers(recorded: Costs, played: Sequence[Costs], other: Sequence[Costs
             )
         )
     return tuple(answers)
+
+
+def _others(cost: Cost, plays: Sequence[Costs]) -> Range:
+    counted = Range.of([play[cost] for play in plays])
+    return counted.at_best(_CLOSE) if cost is Cost.STOPPED_MS else counted
 
 
 def _is_among(number: int, numbers: Sequence[int]) -> bool:

@@ -18,7 +18,7 @@ from groupreplay.coordinator.simulation.script import (
 )
 from groupreplay.timeline.whatif.moments import Arrival, ClientHang, Departure, Moments, StaticRestart, Turn
 from groupreplay.timeline.whatif.quiet_times import QuietTimes
-from groupreplay.timeline.whatif.settings import HEARTBEAT, INITIAL_DELAY, POLL, SESSION, PlaySettings
+from groupreplay.timeline.whatif.settings import CONSUMER_HEARTBEAT, INITIAL_DELAY, POLL, PlaySettings
 
 #: So long before the history the clients of its first generation start.
 WARM_UP_MS: Final = 120_000
@@ -28,6 +28,8 @@ _STARTS_MS: Final = 2_000
 _TRIES: Final = 50
 #: From the start of a process to its JoinGroup with a member id.
 _JOINS_MS: Final = 50
+#: From the commit of a client that closes to its LeaveGroup.
+_CLOSES_MS: Final = 20
 
 
 @dataclass(slots=True)
@@ -88,13 +90,12 @@ class Draw:
     def _begins_ms(self, turn: Turn) -> int:
         """When the rebalance began."""
         if turn.is_first:
-            delay_ms: int = self.settings[INITIAL_DELAY]
+            delay_ms: int = 0 if self.settings.is_consumer else self.settings[INITIAL_DELAY]
             return turn.joined_ms - delay_ms * (1 + (len(turn.arrivals) > 1)) - _JOINS_MS
         least_ms, most_ms = self._bounds(turn)
         begins_ms = least_ms
         for _ in range(_TRIES):
-            noticed = (self.numbers.random() for _ in range(turn.stays))
-            phase_ms = int(self.settings[HEARTBEAT] * max(noticed, default=0))
+            phase_ms = int(self.settings.notice_ms * self.numbers.random()) if turn.stays else 0
             begins_ms = turn.joined_ms - turn.waited_ms - phase_ms - _JOINS_MS
             if least_ms <= begins_ms <= most_ms:
                 break
@@ -108,6 +109,9 @@ class Draw:
         latest_ms = turn.joined_ms - 1
         if not lasts:
             return 0, latest_ms
+        if closes := [each.last_ms for each in turn.departures if each.closed and each.last_ms is not None]:
+            first_ms = min(min(closes) + 1, latest_ms)
+            return first_ms, min(first_ms + _CLOSES_MS, latest_ms)
         return min(max(lasts) + 1, latest_ms), max(
             min(min(lasts) + self.interval_ms, latest_ms), max(lasts) + 1
         )
@@ -118,20 +122,22 @@ class Draw:
         reason, last_ms = departure.reason, departure.last_ms
         ended_ms = turn.joined_ms if turn.waited_ms else begins_ms
         if reason == "session_timeout":
-            at_ms = ended_ms - self.settings[SESSION] + self._within(0, self._alive_ms())
+            at_ms = ended_ms - self.settings.session_ms + self._within(0, self._alive_ms())
             return self._near(at_ms, last_ms, ended_ms), CRASH
         if reason == "poll_timeout":
             return ended_ms - self.settings[POLL], HANG
         if reason == "rebalance_timeout":
-            return self._near(begins_ms - 1, last_ms, begins_ms), HANG
+            waited_ms = self.settings[POLL] if self.settings.is_consumer else 1
+            return self._near(begins_ms - waited_ms, last_ms, begins_ms), HANG
         if is_first:
             return begins_ms, STOP
         return self._within(begins_ms, max(begins_ms, turn.joined_ms - _JOINS_MS)), STOP
 
     def _alive_ms(self) -> int:
         """The time between two signs of life of a client of the model."""
-        session_ms: int = self.settings[SESSION]
-        return max(min(self.interval_ms, session_ms * 2 // 3), 1)
+        if self.settings.is_consumer:
+            return int(self.settings[CONSUMER_HEARTBEAT])
+        return max(min(self.interval_ms, self.settings.session_ms * 2 // 3), 1)
 
     def _near(self, at_ms: int, last_ms: int | None, before_ms: int) -> int:
         """A time between the last commit and the one that did not come, if they are known."""
@@ -148,7 +154,7 @@ class Draw:
             begins = not place and not stopped
             at_ms = begins_ms if begins else self._within(after_ms, latest_ms)
             if not turn.is_first:
-                least_ms = latest_ms - turn.waited_ms - self.settings[HEARTBEAT] if begins else after_ms
+                least_ms = latest_ms - turn.waited_ms - self.settings.notice_ms if begins else after_ms
                 at_ms = self._aligned(arrival, at_ms, (least_ms, latest_ms))
             yield at_ms, RESUME if arrival.resumes else START, arrival.client
 
@@ -160,6 +166,8 @@ class Draw:
 
     def _away_ms(self, restart: StaticRestart, back_ms: int) -> int:
         last_ms = restart.last_ms
+        if restart.closed and last_ms is not None:
+            return min(last_ms + 1, back_ms - 1)
         if last_ms is None or last_ms >= back_ms:
             return back_ms - self._within(1, self.interval_ms)
         return min(self._within(last_ms + 1, last_ms + self.interval_ms), back_ms - 1)

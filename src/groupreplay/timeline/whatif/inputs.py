@@ -10,6 +10,7 @@ from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.coordinator.simulation.consumer import STRATEGIES
 from groupreplay.coordinator.simulation.settings_table import SettingValue
 from groupreplay.state.phrases import counted, milliseconds
+from groupreplay.state.policy.context import ASSUMED_SESSIONS, SessionSettings
 from groupreplay.timeline.group_history import GroupHistory
 from groupreplay.timeline.whatif.moments import Moments, moments
 from groupreplay.timeline.whatif.recorded import Recorded, places_of, recorded
@@ -17,6 +18,8 @@ from groupreplay.timeline.whatif.settings import (
     AUTO,
     CHECK,
     COMMIT,
+    CONSUMER_HEARTBEAT,
+    CONSUMER_SESSION,
     HEARTBEAT,
     INITIAL_DELAY,
     INSTANCE,
@@ -34,6 +37,8 @@ _SHORTEST_MS: Final = 60_000
 _MINUTE_MS: Final = 60_000
 #: Commits that show what is usual.
 _LEAST_COMMITS: Final = 4
+#: The kinds of groups that the clients of the model can be.
+_PLAYED: Final = frozenset({GroupType.CLASSIC.value, GroupType.CONSUMER.value})
 #: An assignor of Kafka's -> the one of the model that does the same: its ``range`` deals partitions out in turn.
 _PLAYED_BY: Final = {"roundrobin": "range"}
 
@@ -44,10 +49,11 @@ class Unplayable(Exception):  # noqa: N818 -- an answer, which the command words
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedBroker:
-    """The broker's numbers: milliseconds; None: neither the log nor a flag has it."""
+    """The broker's numbers: milliseconds; None: neither the log nor a flag has it. ``session``: of consumer groups."""
 
     retention_ms: int | None = None
     check_interval_ms: int | None = None
+    session: SessionSettings = ASSUMED_SESSIONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,9 +102,9 @@ def play_inputs(
 
 def _need_playable(known: Recorded) -> None:
     """Raises ``Unplayable``."""
-    if known.group_type != GroupType.CLASSIC.value:
+    if known.group_type not in _PLAYED:
         raise Unplayable(
-            f"it is a {known.group_type} group, and only histories of classic groups can be played"
+            f"it is a {known.group_type} group, and only histories of classic and consumer groups can be played"
         )
     length_ms = known.end_ms - known.begin_ms
     if length_ms < _SHORTEST_MS:
@@ -107,7 +113,9 @@ def _need_playable(known: Recorded) -> None:
             f"its history without a gap is too short: {milliseconds(max(length_ms, 0))}{after}, and "
             f"{milliseconds(_SHORTEST_MS)} are needed"
         )
-    subscriptions = {member.topics for each in known.generations for member in each.members.values()}
+    subscriptions = {
+        member.topics for each in known.generations for member in each.members.values() if member.topics
+    }
     if len(subscriptions) > 1:
         raise Unplayable("its members subscribe to different topics, which the clients of the model do not")
     if not places_of(known.changes):
@@ -126,15 +134,16 @@ def _settings(
     values: dict[str, SettingValue] = {
         COMMIT: known.commits.interval_ms,
         INSTANCE: AUTO if is_static else NONE,
-        PROTOCOL: "classic",
-        STRATEGY: _strategies(known),
+        PROTOCOL: known.group_type,
     }
+    if known.group_type == GroupType.CLASSIC.value:
+        values[STRATEGY] = _strategies(known)
     values |= {name: value for name, value in _timeouts(known).items() if value is not None}
     default = PlaySettings(values=values)
-    assumed: dict[str, SettingValue] = {
-        HEARTBEAT: min(default[HEARTBEAT], max(1, default[SESSION] // 3)),
-        INITIAL_DELAY: default[INITIAL_DELAY],
-    }
+    recorded_session, assumed = (
+        _consumer_session(broker.session) if default.is_consumer else ({}, _pace(default))
+    )
+    values |= recorded_session
     for name, number, unit in (
         (RETENTION, broker.retention_ms, _MINUTE_MS),
         (CHECK, broker.check_interval_ms, 1),
@@ -144,6 +153,22 @@ def _settings(
         )
     assumed = {name: value for name, value in assumed.items() if name not in stated}
     return PlaySettings(values={**values, **assumed, **stated}), assumed
+
+
+def _pace(default: PlaySettings) -> dict[str, SettingValue]:
+    """What the log of a classic group does not have."""
+    return {
+        HEARTBEAT: min(default[HEARTBEAT], max(1, default[SESSION] // 3)),
+        INITIAL_DELAY: default[INITIAL_DELAY],
+    }
+
+
+def _consumer_session(session: SessionSettings) -> tuple[dict[str, SettingValue], dict[str, SettingValue]]:
+    """The session and the heartbeats of a consumer group: those that it has set, and those that are assumed."""
+    known, assumed = dict[str, SettingValue](), dict[str, SettingValue]()
+    (known if session.timeout_from == "group" else assumed)[CONSUMER_SESSION] = session.timeout_ms
+    (known if session.heartbeat_from == "group" else assumed)[CONSUMER_HEARTBEAT] = session.heartbeat_ms
+    return known, assumed
 
 
 def _timeouts(known: Recorded) -> dict[str, Any]:

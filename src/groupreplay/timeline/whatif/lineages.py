@@ -10,7 +10,8 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Final
 
-from groupreplay.timeline.whatif.recorded import Generation, Recorded, RecordedMember, Replacement
+from groupreplay.timeline.whatif.changes import Generation, RecordedMember, Replacement
+from groupreplay.timeline.whatif.recorded import Recorded
 
 _KEYS: Final[tuple[Callable[[RecordedMember], Hashable], ...]] = (
     lambda member: member.instance_id,

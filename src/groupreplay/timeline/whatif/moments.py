@@ -1,7 +1,8 @@
 """What the clients did, from what is recorded of them, with bounds for the times that no record has.
 
 A classic generation shows when its join phase ended, not when it began: members notice a rebalance with their next
-heartbeat, so that it began up to one interval before; earlier if the commits before each join show it.
+heartbeat, so that it began up to one interval before; earlier if the commits before each join show it. In a consumer
+group the record of each member has the time of its change.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from statistics import median
 from typing import Final
 
 from groupreplay.timeline.commit_times import CommitTimes, Place
+from groupreplay.timeline.whatif.changes import Generation, RecordedMember, Replacement
 from groupreplay.timeline.whatif.lineages import Lineages
-from groupreplay.timeline.whatif.recorded import Generation, Recorded, RecordedMember, Replacement
+from groupreplay.timeline.whatif.recorded import Recorded
 from groupreplay.timeline.whatif.rhythm import regular_commit_ms
 
 #: A silence up to so long is no wait for a member.
@@ -24,6 +26,9 @@ _HANG_OF_USUAL: Final = 3
 _SHORTEST_HANG_MS: Final = 15_000
 #: A member without a commit for so many usual times at the end of the history is silent then.
 _SILENT_OF_USUAL: Final = 2
+#: A member's last two commits are sought in so many usual times; a regular one is not earlier than this share of one.
+_SEEN_FOR: Final = 20
+_EARLY: Final = 0.95
 #: A group of which half of the rebalances follow a commit within this share of the usual time commits before joining.
 _BEFORE_JOINING: Final = 0.25
 
@@ -32,12 +37,13 @@ _BEFORE_JOINING: Final = 0.25
 class Departure:
     """A client that was a member, and is none of the next generation. ``reason``: as ``member.left`` has it.
 
-    ``last_ms``: the last commit of its partitions; None: it had none.
+    ``last_ms``: the last commit of its partitions; None: it had none. ``closed``: that was the one of its close.
     """
 
     client: int
     reason: str
     last_ms: int | None
+    closed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,11 +79,12 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StaticRestart:
-    """A static member that was away, and back before its session ended."""
+    """A static member that was away, and back before its session ended; ``closed`` as of ``Departure``."""
 
     client: int
     last_ms: int | None
     back_ms: int
+    closed: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +177,10 @@ class _Reader:
                 if (member := members.pop(change.old_member_id, None)) is not None:
                     client = self.lineages.client_of[change.new_member_id]
                     last_ms = self.recorded.commits.last_ms(member.places, change.at_ms)
-                    restarts.append(StaticRestart(client=client, last_ms=last_ms, back_ms=change.at_ms))
+                    closed = self._closed(member, change.at_ms)
+                    restarts.append(
+                        StaticRestart(client=client, last_ms=last_ms, back_ms=change.at_ms, closed=closed)
+                    )
                     members[change.new_member_id] = member
                 continue
             turn = self._turn(members, change, hanging)
@@ -225,11 +235,22 @@ class _Reader:
         reason = self.recorded.reasons.get(member.member_id, "unknown")
         if waited_ms and reason in ("unknown", "left"):
             reason = self._waited_for(member, after, waited_ms, last_ms) or reason
+        if reason == "unknown" and self.recorded.is_consumer:
+            reason = self._removed(member, after, last_ms)
         return Departure(
             client=self.lineages.client_of[member.member_id],
             reason="left" if reason == "unknown" else reason,
             last_ms=last_ms,
+            closed=reason in ("left", "unknown") and self._closed(member, after.joined_ms),
         )
+
+    def _closed(self, member: RecordedMember, until_ms: int) -> bool:
+        """Whether its last commit came before the usual time: clients that commit automatically do when they close."""
+        interval_ms = self.recorded.commits.interval_ms
+        lasts = self.recorded.commits.between(member.places, until_ms - _SEEN_FOR * interval_ms, until_ms)[
+            -2:
+        ]
+        return len(lasts) == 2 and lasts[1] - lasts[0] < interval_ms * _EARLY
 
     def _waited_for(
         self, member: RecordedMember, after: Generation, waited_ms: int, last_ms: int | None
@@ -250,6 +271,16 @@ class _Reader:
         client = self.lineages.client_of[member.member_id]
         is_back = any(self.lineages.client_of[each] == client for each in after.members)
         return "session_timeout" if is_back else "rebalance_timeout"
+
+    def _removed(self, member: RecordedMember, after: Generation, last_ms: int | None) -> str:
+        """Why a member of a consumer group is gone that may have been silent: by the timeout that its silence fits."""
+        interval_ms, timeout_ms = self.recorded.commits.interval_ms, member.rebalance_timeout_ms
+        silent_ms = 0 if last_ms is None else after.joined_ms - last_ms
+        if silent_ms <= _SILENT_OF_USUAL * interval_ms:
+            return "left"
+        over_ms = silent_ms - (timeout_ms or 0)
+        gave_up = timeout_ms is not None and -_NO_WAIT_MS <= over_ms <= interval_ms + _NO_WAIT_MS
+        return "poll_timeout" if gave_up else "session_timeout"
 
     def _assigned_ms(self, after: Generation) -> int:
         """The assignment of the generation before another one."""

@@ -1,58 +1,21 @@
-"""What the log has of a group: its generations, replaced static members, why members left, and its commits.
+"""What the log has of a group: the changes of its members, why members left, and its commits.
 
 Only what is recorded: times that no record has are bounds in ``moments``.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from groupreplay.state.snapshot.partitions import each
+from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.timeline.commit_times import CommitTimes, Place
-from groupreplay.timeline.event_reading import ReadEvent, whole
 from groupreplay.timeline.facts import GapFinder
 from groupreplay.timeline.group_history import GroupHistory
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordedMember:
-    """A member as a generation has it."""
-
-    member_id: str
-    client_id: str
-    client_host: str
-    instance_id: str | None
-    session_timeout_ms: int | None
-    rebalance_timeout_ms: int | None
-    topics: tuple[str, ...]
-    places: frozenset[Place]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Generation:
-    """A generation with its assignment, or (``members`` empty) the group without members.
-
-    ``at_ms``: its record; ``joined_ms``: the end of its join phase. ``silent_ms``: from the group's last commit to
-    that; None: not known.
-    """
-
-    at_ms: int
-    joined_ms: int
-    protocol: str
-    silent_ms: int | None
-    members: Mapping[str, RecordedMember]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Replacement:
-    """A static member whose process was started again without a rebalance."""
-
-    at_ms: int
-    old_member_id: str
-    new_member_id: str
+from groupreplay.timeline.whatif.changes import Change, ChangeReader, Generation, replaced
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +26,7 @@ class Recorded:
     """
 
     group_type: str
-    changes: Sequence[Generation | Replacement]
+    changes: Sequence[Change]
     reasons: Mapping[str, str]
     commits: CommitTimes
     end_ms: int
@@ -74,6 +37,11 @@ class Recorded:
     def begin_ms(self) -> int:
         """The first generation: its members are those that a play begins with."""
         return self.changes[0].at_ms
+
+    @property
+    def is_consumer(self) -> bool:
+        """Whether it is a consumer group (KIP-848)."""
+        return self.group_type == GroupType.CONSUMER.value
 
     @property
     def generations(self) -> list[Generation]:
@@ -91,23 +59,25 @@ class Recorded:
 
 #: A gap in the log that is shorter than so many usual times between commits hides nothing.
 _GAP_OF_USUAL: Final = 3
-_CHANGES: Final = frozenset({"rebalance.completed", "group.emptied", "static.replaced"})
 
 
 def recorded(history: GroupHistory, since_ms: int | None = None) -> Recorded | None:
     """What the log has from ``since_ms`` on (None: from its begin), after the last gap; None: no members."""
-    gaps, changes, reasons = GapFinder(), list[Generation | Replacement](), dict[str, str]()
-    group_type, left_out = "", 0
+    gaps, reader = GapFinder(), ChangeReader.of(history.events)
+    changes, reasons, rebalances_ms = list[Change](), dict[str, str](), list[int]()
+    group_type = ""
     for event in history.events:
         is_gap = gaps.before(event.name, event.data) is not None
         if event.name == "member.left":
             reasons[event.text("member_id")] = event.text("reason")
-        if is_gap:
-            left_out += _rebalances(changes)
+        if is_gap or event.name == "group.converted":
             changes.clear()
-        if event.name in _CHANGES:
-            changes.append(_change(event))
+            reader.forget()
+        if (change := reader.read(event)) is not None:
+            changes.append(change)
             group_type = event.text("group_type")
+        if event.name == "rebalance.completed":
+            rebalances_ms.append(event.time_ms)
     commits = CommitTimes.of(history.commits)
     whole = _from(changes, max(since_ms or 0, _gap_end_ms(history, commits.interval_ms)))
     if not whole:
@@ -118,12 +88,9 @@ def recorded(history: GroupHistory, since_ms: int | None = None) -> Recorded | N
         reasons=reasons,
         commits=commits,
         end_ms=history.end_ms,
-        left_out=left_out + max(0, _rebalances(changes) - _rebalances(whole)),
+        # The last one of them made the members that a play begins with.
+        left_out=max(0, bisect_right(rebalances_ms, whole[0].at_ms) - 1),
     )
-
-
-def _rebalances(changes: Sequence[Generation | Replacement]) -> int:
-    return sum(isinstance(change, Generation) and bool(change.members) for change in changes)
 
 
 def _gap_end_ms(history: GroupHistory, interval_ms: int) -> int:
@@ -132,16 +99,17 @@ def _gap_end_ms(history: GroupHistory, interval_ms: int) -> int:
     return max((end for begin, end in history.commits.gaps if end - begin >= least_ms), default=0)
 
 
-def _from(changes: Sequence[Generation | Replacement], begin_ms: int) -> list[Generation | Replacement]:
+def _from(changes: Sequence[Change], begin_ms: int) -> list[Change]:
     """The changes after a moment, with those of then as a generation that begins there; the first one has members."""
-    before, after = None, list[Generation | Replacement]()
+    before, after = None, list[Change]()
     for change in changes:
         if change.at_ms > begin_ms and (after or isinstance(change, Generation) or before is not None):
             after.append(change)
         elif isinstance(change, Generation):
             before = change
         elif before is not None:
-            before = _replaced(before, change)
+            members = replaced(before.members, change.old_member_id, change.new_member_id)
+            before = replace(before, members=members)
     if before is not None and before.members:
         at_ms = max(before.at_ms, begin_ms)
         return [replace(before, at_ms=at_ms, joined_ms=at_ms), *after]
@@ -151,47 +119,12 @@ def _from(changes: Sequence[Generation | Replacement], begin_ms: int) -> list[Ge
     return after[next(firsts, len(after)) :]
 
 
-def _replaced(generation: Generation, change: Replacement) -> Generation:
-    """The generation with another process of a static member."""
-    members = dict(generation.members)
-    if (member := members.pop(change.old_member_id, None)) is not None:
-        members[change.new_member_id] = replace(member, member_id=change.new_member_id)
-    return replace(generation, members=members)
-
-
-def _change(event: ReadEvent) -> Generation | Replacement:
-    if event.name == "static.replaced":
-        old, new = event.text("old_member_id"), event.text("new_member_id")
-        return Replacement(at_ms=event.time_ms, old_member_id=old, new_member_id=new)
-    members = {member.member_id: member for member in map(_member, event.mappings("members"))}
-    return Generation(
-        at_ms=event.time_ms,
-        joined_ms=event.time_ms - (event.number("sync_ms") or 0),
-        protocol=event.text("protocol"),
-        silent_ms=event.number("silent_ms"),
-        members=members if event.name == "rebalance.completed" else {},
-    )
-
-
-def _member(picture: Mapping[str, Any]) -> RecordedMember:
-    return RecordedMember(
-        member_id=picture["member_id"],
-        client_id=picture["client_id"],
-        client_host=picture["client_host"],
-        instance_id=picture["instance_id"],
-        session_timeout_ms=whole(picture.get("session_timeout_ms")),
-        rebalance_timeout_ms=whole(picture.get("rebalance_timeout_ms")),
-        topics=tuple(picture.get("topics") or ()),
-        places=frozenset(each(picture.get("partitions"))),
-    )
-
-
-def places_of(changes: Sequence[Generation | Replacement]) -> set[Place]:
+def places_of(changes: Sequence[Change]) -> set[Place]:
     """All partitions that were assigned."""
     return set(_assigned(changes))
 
 
-def _assigned(changes: Sequence[Generation | Replacement]) -> Iterator[Place]:
+def _assigned(changes: Sequence[Change]) -> Iterator[Place]:
     for change in changes:
         if isinstance(change, Generation):
             for member in change.members.values():

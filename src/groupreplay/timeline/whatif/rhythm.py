@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Final
 
-from groupreplay.timeline.whatif.recorded import Generation, Recorded, Replacement
+from groupreplay.timeline.whatif.changes import Generation, Replacement
+from groupreplay.timeline.whatif.recorded import Recorded
 
 #: So many generations of a member are looked at.
 _GENERATIONS: Final = 5

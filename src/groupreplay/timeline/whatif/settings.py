@@ -127,6 +127,21 @@ class PlaySettings:
             return self.values[name]
         return (CLIENT_SETTINGS if name in CLIENT_SETTINGS else BROKER_SETTINGS)[name].default
 
+    @property
+    def is_consumer(self) -> bool:
+        """Whether the clients have the protocol of KIP-848."""
+        return bool(self[PROTOCOL] == "consumer")
+
+    @property
+    def session_ms(self) -> int:
+        """How long a member may be silent."""
+        return int(self[CONSUMER_SESSION if self.is_consumer else SESSION])
+
+    @property
+    def notice_ms(self) -> int:
+        """How long the members of a rebalance need at most to notice it, before any of them has joined."""
+        return 0 if self.is_consumer else int(self[HEARTBEAT])
+
     def changed(self, values: Mapping[str, SettingValue]) -> PlaySettings:
         """With these in place of their own; a heartbeat interval that nobody named stays below its session."""
         whole = {**self.values, **values}
