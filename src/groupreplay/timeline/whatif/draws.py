@@ -63,12 +63,13 @@ class Draw:
             )
 
     def _aligned(self, arrival: Arrival, at_ms: int, bounds: tuple[int, int]) -> int:
-        """The time within the bounds from which on the regular commits come at the recorded times; else ``at_ms``."""
+        """A time within the bounds from which on the regular commits come at the recorded times; else ``at_ms``."""
         if arrival.commit_ms is None or arrival.resumes:
             return at_ms
         least_ms, most_ms = bounds
-        start_ms = arrival.commit_ms - (arrival.commit_ms - least_ms) // self.interval_ms * self.interval_ms
-        return start_ms if least_ms <= start_ms <= most_ms else at_ms
+        first_ms = arrival.commit_ms - (arrival.commit_ms - least_ms) // self.interval_ms * self.interval_ms
+        starts_ms = range(first_ms, most_ms + 1, self.interval_ms)
+        return self.numbers.choice(starts_ms) if starts_ms and first_ms >= least_ms else at_ms
 
     def _turns(self) -> Iterator[tuple[int, ClientAction, int]]:
         for turn in self.moments.turns:
