@@ -90,8 +90,12 @@ def _add_records(
             while (byte := data[position]) > 127:
                 length |= (byte & 127) << bits
                 bits, position = bits + 7, position + 1
+                if bits > _MOST_BITS:
+                    return False
             length |= byte << bits
             position += 1
+        if length & 1:
+            return False
         bodies.append(position)
         position += length >> 1
         tails.append(position)
@@ -99,7 +103,7 @@ def _add_records(
 
 
 class _Fields:
-    """The fields of all records behind their lengths (Kafka's ``DefaultRecord``); headers are not read."""
+    """The fields of all records behind their lengths (Kafka's ``DefaultRecord``); brokers write no headers here."""
 
     def __init__(self, data: bytes, bodies: _Numbers, tails: _Numbers) -> None:
         self._data = data
@@ -109,16 +113,19 @@ class _Fields:
         self._keys = self._values = (bodies, bodies)
 
     def read(self) -> bool:
-        """Whether every field ends inside its record."""
+        """Whether every record is its fields, with no headers behind them."""
         # The first byte has attributes, of which none is in use.
+        if self._bytes[self._bodies].any():
+            return False
         self.time_deltas, position = self._varints(self._bodies + 1)
         self.offset_deltas, position = self._varints(position)
         key = self._span(position)
         value = None if key is None else self._span(key[0] + np.maximum(key[1], 0))
         if key is None or value is None:
             return False
+        headers = value[0] + np.maximum(value[1], 0)
         self._keys, self._values = key, value
-        return True
+        return bool(((headers == self._tails - 1) & (self._bytes[headers] == 0)).all())
 
     def keys_and_values(self) -> tuple[pa.Array, pa.Array]:
         """Cut out of the batches; null where a record has none."""
