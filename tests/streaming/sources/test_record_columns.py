@@ -64,6 +64,19 @@ def test_the_records_that_aiokafka_reads(tmp_path: Path, seed: int) -> None:
         column.validate(full=True)
 
 
+def test_batches_without_records(tmp_path: Path) -> None:
+    """Of a producer's last batch, compaction keeps the head alone: first, between others, last, and nothing else."""
+    empty, whole = (batch(place * 4, *FEW, gaps=[] if place % 2 else range(4)) for place in range(2))
+    more = [batch(place * 4, *FEW, gaps=range(4)) for place in (2, 3)] + [
+        batch(16, *FEW),
+        batch(20, *FEW, gaps=range(4)),
+    ]
+    columns, expected = read(tmp_path, empty, whole, *more)
+    assert columns == expected
+    assert expected.offsets.to_pylist() == [4, 5, 6, 7, 16, 17, 18, 19]
+    assert read(tmp_path, empty) == (columns_of_records([]),) * 2
+
+
 def test_batches_that_are_not_what_their_head_says() -> None:
     """Whatever a record claims, nothing is read beyond it: another count, lengths beyond the record or the batch."""
     whole = batch(0, (b"key", b"value"), (b"k", None))
