@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -39,7 +40,7 @@ class Epochs:
                 self._pending = self._pending or self._waiting
             self._waiting = [line]
             if line.kind == "gone" and self._current is not None:
-                self._raise(self._current + 1, line.broker)
+                self._raise(self._current + 1)
         elif line.kind == "changed" and not self._belongs_to_a_departure(line):
             self._waiting = [*(one for one in self._waiting if one.kind != "scanned"), line]
 
@@ -58,19 +59,17 @@ class Epochs:
             self.logged[-1] = replace(last, reasons=(*last.reasons, *words))
             current = epoch
         if self._pending and epoch == _INITIAL + 1 and current != _INITIAL:
-            first = self._pending[0]
-            reasons = tuple(one.reason for one in self._pending)
-            step = LoggedEpoch(
-                _INITIAL, reasons, first.pattern.trigger, first.broker, first.values.get("member")
-            )
-            self.logged.append(step)
+            self._add(_INITIAL, self._pending, self._pending[0].values.get("member", ""))
         self._pending = []
         if self._waiting or (line.kind == "bumped" and (epoch != current or epoch == named)):
             self._waiting = self._waiting or [line]
-            self._raise(epoch, line.broker)
+            self._raise(epoch)
         self._current = self._named = epoch
 
-    def _raise(self, epoch: int, broker: str) -> None:
-        reasons = tuple(line.reason for line in self._waiting)
-        self.logged.append(LoggedEpoch(epoch, reasons, self._waiting[0].pattern.trigger, broker))
+    def _raise(self, epoch: int) -> None:
+        self._add(epoch, self._waiting)
         self._current, self._waiting = epoch, []
+
+    def _add(self, epoch: int, lines: Sequence[BrokerLine], member_id: str | None = None) -> None:
+        reasons, first = tuple(line.reason for line in lines), lines[0]
+        self.logged.append(LoggedEpoch(epoch, reasons, first.pattern.trigger, first.broker, member_id))
