@@ -37,13 +37,14 @@ def test_each_rebalance_has_the_reason_of_its_broker(recorded: tuple[Path, list[
 def test_the_same_in_the_dialect_of_redpanda(recorded: tuple[Path, list[Told]]) -> None:
     """Each generation of a real broker, rewritten by the rules of the dialect, gives the same events to the byte."""
     capture, _ = recorded
+    rows = read_captures([capture])
+    context = Context(cluster_id=rows.cluster_id, era=rows.era, member_events=True)
+    own = pa.Table.from_batches(rows.batches).to_pylist()
+    other = rewritten([{**row} for row in own])
+    assert own != other
     events = list[list[bytes]]()
-    for is_rewritten in (False, True):
-        rows = read_captures([capture])
-        found = pa.Table.from_batches(rows.batches).to_pylist()
-        content = rewritten(found) if is_rewritten else found
+    for content in (own, other):
         batches = [pa.RecordBatch.from_pylist(content, ROW_SCHEMA)]
-        context = Context(cluster_id=rows.cluster_id, era=rows.era, member_events=True)
         replay = Replay(context).feed(replace(rows, batches=iter(batches)))
         events.append([*events_in_order(replay, Filter())])
     assert events[0] == events[1]

@@ -42,7 +42,10 @@ _SLACK_MS: Final = 2_000
 
 @dataclass(frozen=True)
 class Told:
-    """A rebalance: what was done, the trigger and the reasons that are said, and whether the broker has logged them."""
+    """A rebalance: what was done, the trigger and the reasons that are said, and whether the broker has logged them.
+
+    ``is_first``: it is the one that the deed began, and not one that followed.
+    """
 
     release: str
     group: str
@@ -51,11 +54,13 @@ class Told:
     trigger: str
     logged: Sequence[str]
     is_in_log: bool
+    is_first: bool
 
     @property
     def is_right(self) -> bool:
         """Whether it has the reason that the broker logged, which is what was done."""
-        return self.is_in_log and self.trigger in self.deed.triggers
+        expected = self.deed.triggers[:1] if self.is_first else self.deed.triggers
+        return self.is_in_log and self.trigger in expected
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,10 @@ def told(release: str, folder: Path, turns: int, show: Callable[[str], None] = l
     if not deeds.exists():
         done = _record(release, folder, turns, show)
         deeds.write_text("".join(json.dumps(astuple(one)) + "\n" for one in done))
-    done = [Deed(*json.loads(line)) for line in deeds.read_text().splitlines()]
+    done = [
+        Deed(*fields, tuple(triggers))
+        for *fields, triggers in map(json.loads, deeds.read_text().splitlines())
+    ]
     log = folder / f"{release}.log"
     return [*_told(release, done, _events(folder / f"{release}.parquet", log), _log(log.read_text()))]
 
@@ -118,32 +126,24 @@ def _events(capture: Path, log_path: Path) -> list[dict[str, Any]]:
 
 
 def _log(text: str) -> _Log:
-    lines = [(timestamp_ms(found["time"]), found["message"]) for found in _LINE.finditer(text)]
+    lines = [(timestamp_ms(found["time"]) or 0, found["message"]) for found in _LINE.finditer(text)]
     found = (_PREPARED.search(message) for _, message in lines)
     prepared = {(one[1], int(one[2])): one[3].removesuffix(").") for one in found if one}
     return _Log(prepared, lines)
 
 
 def _told(release: str, deeds: Sequence[Deed], events: Sequence[Any], log: _Log) -> Iterator[Told]:
+    begun = set[Deed]()
     for event in events:
-        data, at_ms = event["data"], timestamp_ms(event["time"])
-        before = [deed for deed in deeds if deed.group == data["group_id"] and deed.at_ms <= at_ms]
-        is_in_log = data["evidence"] == "broker_log" and log.has(
-            data["group_id"],
-            data["generation"],
-            data["logged"],
-            before[-1].at_ms - _SLACK_MS,
-            at_ms + _SLACK_MS,
-        )
+        data, at_ms = event["data"], timestamp_ms(event["time"]) or 0
+        group, generation, reasons = data["group_id"], data["generation"], data["logged"]
+        deed = [one for one in deeds if one.group == group and one.at_ms <= at_ms][-1]
+        span = (deed.at_ms - _SLACK_MS, at_ms + _SLACK_MS)
+        is_in_log = data["evidence"] == "broker_log" and log.has(group, generation, reasons, *span)
         yield Told(
-            release,
-            data["group_id"],
-            data["generation"],
-            before[-1],
-            data["trigger"],
-            data["logged"],
-            is_in_log,
+            release, group, generation, deed, data["trigger"], reasons, is_in_log, is_first=deed not in begun
         )
+        begun.add(deed)
 
 
 def markdown(rebalances: Sequence[Told]) -> str:

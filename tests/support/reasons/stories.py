@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -22,12 +22,12 @@ _COOPERATIVE: Final = {**CLASSIC, "partition_assignment_strategy": "cooperative-
 
 @dataclass(frozen=True)
 class Deed:
-    """Something done to a group at a time; its rebalances have one of these triggers."""
+    """Something done to a group at a time: its rebalance has the first of these triggers, what follows any of them."""
 
     group: str
     at_ms: int
     what: str
-    triggers: Sequence[str]
+    triggers: tuple[str, ...]
 
 
 @dataclass
