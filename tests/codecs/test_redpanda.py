@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,25 +20,10 @@ from groupreplay.codecs import (
 from groupreplay.codecs.kafka_json import to_json
 from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from support.histories.builders import generation, member
-from support.histories.redpanda import dialect
+from support.histories.redpanda import dialect, rewritten
 from support.simulated.renderings import changed, simulated_log
 
 KEY = GroupMetadataKey(group="g")
-
-
-def rewritten(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """A log with its groups' records in the dialect, and tombstones with the length of their key in front."""
-    for row in rows:
-        value = (
-            decode_value(key, row["value"])
-            if isinstance(key := decode_key(row["key"]), GroupMetadataKey)
-            else None
-        )
-        if isinstance(value, GroupMetadataValue):
-            row["value"] = dialect(value)
-        if row["value"] is None:
-            row["key"] = struct.pack("<I", len(row["key"])) + row["key"]
-    return rows
 
 
 @pytest.mark.parametrize("scenario", ["mixed", "deployment"])

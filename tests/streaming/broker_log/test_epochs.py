@@ -96,6 +96,25 @@ def brief(reason: str) -> str:
                 (5, "member_joined", ("Member a joins the",)),
             ],
         ),
+        # The first member's regular expression is resolved after it joined (4.3): the group began with epoch 1. The
+        # group was deleted, and a member joins again in the same way.
+        (
+            [JOINS.format("a"), SCANNED, BUMPED.format(2), JOINS.format("b"), SCANNED, BUMPED.format(2)],
+            [
+                (1, "member_joined", ("Member a joins the",)),
+                (2, "subscription_changed", ("Scanned 5 topics to",)),
+                (1, "member_joined", ("Member b joins the",)),
+                (2, "subscription_changed", ("Scanned 5 topics to",)),
+            ],
+        ),
+        # Another member has raised that epoch (4.0).
+        (
+            [JOINS.format("a"), BUMPED.format(1), JOINS.format("b"), SCANNED, BUMPED.format(2)],
+            [
+                (1, "member_joined", ("Member a joins the",)),
+                (2, "subscription_changed", ("Scanned 5 topics to",)),
+            ],
+        ),
         # A member that joins again raises nothing.
         (
             [TARGET.format(2), JOINED_BY_CLASSIC.format("a"), LEFT.format("a"), BUMPED.format(3)],
@@ -129,3 +148,10 @@ def test_a_number_that_was_used_twice() -> None:
     assert (
         log.raised(2, 2, ["id-3"]) == log.raised(2, 2, ["id-1", "id-2"]) == log.raised(1, 3, ["id-1"]) == ()
     )
+
+
+def test_an_epoch_that_no_line_names() -> None:
+    """It counts if the member whose join it would be had it: the log may begin behind the epoch."""
+    step = LoggedEpoch(1, ("Member a joins",), "member_joined", "1", member_id="a")
+    log = GroupLog(epochs=(step,))
+    assert (log.raised(1, 1, ["a", "b"]), log.raised(1, 1, ["b"])) == ((step,), ())

@@ -10,7 +10,7 @@ import pytest
 
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.sources.log_segments import Damage, Replica, properties, records_of
-from support.histories.log_files import CODECS, batch, message_set, write_epochs, write_segment
+from support.histories.log_files import CODECS, batch, message_set, mutated, write_epochs, write_segment
 from support.remedies import read_remedy
 
 RECORDS = [(b"a", b"1"), (b"b", None), (None, b"3"), (b"d" * 300, b"4" * 3_000)]
@@ -101,25 +101,6 @@ def test_bytes_that_are_no_batch(
     assert (
         str(Damage(path, 1, 2, "why")) == f"{tmp_path.name}/{0:020}.log at byte 1: 2 bytes are not read: why"
     )
-
-
-def mutated(content: bytes, chance: random.Random) -> bytes:
-    """One to four changes: bits, bytes that are gone, that are new, that stand elsewhere, an end that is missing."""
-    changed = bytearray(content)
-    for _ in range(chance.randint(1, 4)):
-        place, other = (chance.randrange(len(changed) or 1) for _ in range(2))
-        match chance.randrange(5):
-            case 0 if changed:
-                changed[place] ^= 1 << chance.randrange(8)
-            case 1:
-                del changed[place : place + chance.randint(1, 80)]
-            case 2:
-                changed[place:place] = chance.randbytes(chance.randint(1, 80))
-            case 3:
-                changed[place:place] = changed[other : other + 100]
-            case _:
-                del changed[max(place, len(changed) // 2) :]
-    return bytes(changed)
 
 
 def read_mutated(folder: Path, seeds: range) -> None:

@@ -9,12 +9,16 @@ from typing import Any
 
 import pytest
 
+from groupreplay.streaming.sources.log_replicas import columns_of_partition
 from groupreplay.streaming.sources.log_segments import Replica, records_of
 from groupreplay.streaming.sources.record_columns import Columns, columns_of_batches, columns_of_records
-from support.histories.log_files import batch, with_checksum, write_segment
+from support.histories.log_files import CODECS, batch, mutated, with_checksum, write_segment
 
 #: Attributes of a batch: its times are the broker's.
 APPEND_TIME = 0x08
+#: Where the records of a batch begin.
+HEAD_BYTES = 61
+FEW = [(b"a", b"1"), (b"b", None), (None, b"3"), (b"d" * 300, b"4" * 3_000)]
 
 
 def records(chance: random.Random) -> list[tuple[bytes | None, bytes | None]]:
@@ -60,6 +64,19 @@ def test_the_records_that_aiokafka_reads(tmp_path: Path, seed: int) -> None:
         column.validate(full=True)
 
 
+def test_batches_without_records(tmp_path: Path) -> None:
+    """Of a producer's last batch, compaction keeps the head alone: first, between others, last, and nothing else."""
+    empty, whole = (batch(place * 4, *FEW, gaps=[] if place % 2 else range(4)) for place in range(2))
+    more = [batch(place * 4, *FEW, gaps=range(4)) for place in (2, 3)] + [
+        batch(16, *FEW),
+        batch(20, *FEW, gaps=range(4)),
+    ]
+    columns, expected = read(tmp_path, empty, whole, *more)
+    assert columns == expected
+    assert expected.offsets.to_pylist() == [4, 5, 6, 7, 16, 17, 18, 19]
+    assert read(tmp_path, empty) == (columns_of_records([]),) * 2
+
+
 def test_batches_that_are_not_what_their_head_says() -> None:
     """Whatever a record claims, nothing is read beyond it: another count, lengths beyond the record or the batch."""
     whole = batch(0, (b"key", b"value"), (b"k", None))
@@ -74,3 +91,64 @@ def test_batches_that_are_not_what_their_head_says() -> None:
                 assert columns.keys.to_pylist()[2:] == [b"key", b"k"], (place, value)
                 columns.values.validate(full=True)
     assert columns_of_batches([whole[:-1]]) is None
+
+
+def both_read_the_same(folder: Path) -> int:
+    """How many records the source reads of a segment, which are those of aiokafka; the rest both call unreadable."""
+    records, unreadable, notes, rows = list[Any](), list[str](), list[str](), list[Any]()
+    for each in Replica(folder, 0).batches(lambda _: None):
+        content = records_of(each)
+        if isinstance(content, str):
+            unreadable.append(f"partition 0: the batch at offset {each.base_offset} is not read: {content}")
+        else:
+            records += content
+    for columns in columns_of_partition([Replica(folder, 0)], uncommitted=True, note=notes.append):
+        for column in columns:
+            column.validate(full=True)
+        rows += zip(*(column.to_pylist() for column in columns), strict=True)
+    expected = columns_of_records(records)
+    assert rows == [*zip(*(column.to_pylist() for column in expected), strict=True)]
+    assert [note for note in notes if "its records" in note] == unreadable
+    return len(rows)
+
+
+def read_mutated(folder: Path, seeds: range) -> None:
+    """Segments of which bytes are changed, and such whose batches have the right checksum in spite of it."""
+    read = 0
+    for seed in seeds:
+        chance = random.Random(seed)
+        codecs = ["none", "none", chance.choice([*CODECS])]
+        blocks = [batch(4 * place, *FEW, codec=codec) for place, codec in enumerate(codecs)]
+        if seed % 2:
+            write_segment(folder, mutated(b"".join(blocks), chance))
+        else:
+            write_segment(folder, *(damaged(block, chance) for block in blocks))
+        read += both_read_the_same(folder)
+    assert read > len(seeds), "next to nothing was whole"
+
+
+def damaged(block: bytes, chance: random.Random) -> bytes:
+    """Two of three with other records than a broker writes; length and checksum are right."""
+    if chance.random() < 1 / 3:
+        return block
+    made = bytearray(block[:HEAD_BYTES] + mutated(block[HEAD_BYTES:], chance))
+    struct.pack_into(">i", made, 8, len(made) - 12)
+    return with_checksum(made)
+
+
+def test_mutated_segments(tmp_path: Path) -> None:
+    """Columns and aiokafka read the same whole records, and neither stops at what is none."""
+    read_mutated(tmp_path, range(200))
+
+
+@pytest.mark.long
+def test_very_many_mutated_segments(tmp_path: Path) -> None:
+    """The same of 10 000."""
+    read_mutated(tmp_path, range(200, 10_200))
+
+
+def test_a_length_that_does_not_end() -> None:
+    """A megabyte of bytes that each say there is more: that is no record, and no number of a million digits."""
+    made = bytearray(batch(0, (b"key", b"x" * (1 << 20))))
+    made[HEAD_BYTES:] = b"\xff" * (len(made) - HEAD_BYTES)
+    assert columns_of_batches([bytes(made)]) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -85,3 +86,22 @@ def write_epochs(folder: Path, epochs: Iterable[tuple[int, int]]) -> None:
     """The file with the leader epochs and their first offsets."""
     lines = [f"{epoch} {start}" for epoch, start in epochs]
     (folder / "leader-epoch-checkpoint").write_text("\n".join(["0", str(len(lines)), *lines, ""]))
+
+
+def mutated(content: bytes, chance: random.Random) -> bytes:
+    """One to four changes: bits, bytes that are gone, that are new, that stand elsewhere, an end that is missing."""
+    changed = bytearray(content)
+    for _ in range(chance.randint(1, 4)):
+        place, other = (chance.randrange(len(changed) or 1) for _ in range(2))
+        match chance.randrange(5):
+            case 0 if changed:
+                changed[place] ^= 1 << chance.randrange(8)
+            case 1:
+                del changed[place : place + chance.randint(1, 80)]
+            case 2:
+                changed[place:place] = chance.randbytes(chance.randint(1, 80))
+            case 3:
+                changed[place:place] = changed[other : other + 100]
+            case _:
+                del changed[max(place, len(changed) // 2) :]
+    return bytes(changed)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
-from groupreplay.codecs import GroupMetadataValue
+from groupreplay.codecs import GroupMetadataKey, GroupMetadataValue, decode_key, decode_value
 
 
 def text(value: str | None) -> bytes:
@@ -25,3 +26,18 @@ def dialect(value: GroupMetadataValue) -> bytes:
         for one in value.members
     )
     return head + struct.pack(">qi", value.current_state_timestamp_ms, len(value.members)) + members
+
+
+def rewritten(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A log with its groups' records in the dialect, and tombstones with the length of their key in front."""
+    for row in rows:
+        value = (
+            decode_value(key, row["value"])
+            if isinstance(key := decode_key(row["key"]), GroupMetadataKey)
+            else None
+        )
+        if isinstance(value, GroupMetadataValue):
+            row["value"] = dialect(value)
+        if row["value"] is None:
+            row["key"] = struct.pack("<I", len(row["key"])) + row["key"]
+    return rows

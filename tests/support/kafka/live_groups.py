@@ -171,8 +171,10 @@ class World:
         # Every step of a rebalance waits for a heartbeat. A client of Kafka Streams gives up when its source topic is
         # missing for two of them (StreamThread, 4.4): a story that creates it needs the time.
         quick = {"consumer": 1_000, "share": 1_000, "streams": 5_000}
-        settings = {f"{kind}.heartbeat.interval.ms": interval_ms for kind, interval_ms in quick.items()}
-        set_configs(self.servers, ConfigResource.Type.GROUP, stories, settings)
+        for group, (kind, _) in stories.items():
+            if kind in quick:
+                settings = {f"{kind}.heartbeat.interval.ms": quick[kind]}
+                set_configs(self.servers, ConfigResource.Type.GROUP, [group], settings)
         waiting: dict[str, Condition] = {group: lambda: True for group in stories}
         deadline = time.monotonic() + DEADLINE_SECONDS
         while waiting:

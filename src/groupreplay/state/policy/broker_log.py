@@ -38,12 +38,16 @@ class LoggedPhase:
 
 @dataclass(frozen=True, slots=True)
 class LoggedEpoch:
-    """An epoch of a group of a newer kind, and what raised it; ``trigger`` None: the lines do not show one."""
+    """An epoch of a group of a newer kind, and what raised it; ``trigger`` None: the lines do not show one.
+
+    ``member_id``: no line names the epoch; it is that of the lines if this member had it.
+    """
 
     epoch: int
     reasons: tuple[str, ...]
     trigger: Trigger | None
     broker: str
+    member_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +107,7 @@ class GroupLog:
         """
         steps = defaultdict[int, list[LoggedEpoch]](list)
         for step in self.epochs:
-            if first <= step.epoch <= last:
+            if first <= step.epoch <= last and (step.member_id is None or step.member_id in member_ids):
                 steps[step.epoch].append(step)
         clear = list[LoggedEpoch]()
         for epoch in sorted(steps):

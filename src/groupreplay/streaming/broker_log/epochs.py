@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from groupreplay.state.policy.broker_log import LoggedEpoch
 from groupreplay.streaming.broker_log.lines import BrokerLine
+
+#: Of a new group since Kafka 4.3, whose first member waits for what its regular expression stands for: no line has it.
+_INITIAL: Final = 1
 
 
 @dataclass
@@ -21,6 +26,8 @@ class Epochs:
     #: The last one that a line names.
     _named: int | None = None
     _waiting: list[BrokerLine] = field(default_factory=list)
+    #: The join of the first member whose regular expression was resolved since.
+    _pending: list[BrokerLine] = field(default_factory=list)
 
     def add(self, line: BrokerLine) -> None:
         """Take the next line; others than those of epochs change nothing."""
@@ -29,9 +36,11 @@ class Epochs:
         elif line.kind in ("joined", "scanned") or (line.kind == "gone" and line.is_of_epochs):
             # A step begins. What waits raised no epoch: a regular expression stands for the same topics as before, or
             # a member joined again.
+            if line.kind == "scanned" and self._waiting and self._waiting[0].kind == "joined":
+                self._pending = self._pending or self._waiting
             self._waiting = [line]
             if line.kind == "gone" and self._current is not None:
-                self._raise(self._current + 1, line.broker)
+                self._raise(self._current + 1)
         elif line.kind == "changed" and not self._belongs_to_a_departure(line):
             self._waiting = [*(one for one in self._waiting if one.kind != "scanned"), line]
 
@@ -49,12 +58,18 @@ class Epochs:
             last = self.logged[-1]
             self.logged[-1] = replace(last, reasons=(*last.reasons, *words))
             current = epoch
+        if self._pending and epoch == _INITIAL + 1 and current != _INITIAL:
+            self._add(_INITIAL, self._pending, self._pending[0].values.get("member", ""))
+        self._pending = []
         if self._waiting or (line.kind == "bumped" and (epoch != current or epoch == named)):
             self._waiting = self._waiting or [line]
-            self._raise(epoch, line.broker)
+            self._raise(epoch)
         self._current = self._named = epoch
 
-    def _raise(self, epoch: int, broker: str) -> None:
-        reasons = tuple(line.reason for line in self._waiting)
-        self.logged.append(LoggedEpoch(epoch, reasons, self._waiting[0].pattern.trigger, broker))
+    def _raise(self, epoch: int) -> None:
+        self._add(epoch, self._waiting)
         self._current, self._waiting = epoch, []
+
+    def _add(self, epoch: int, lines: Sequence[BrokerLine], member_id: str | None = None) -> None:
+        reasons, first = tuple(line.reason for line in lines), lines[0]
+        self.logged.append(LoggedEpoch(epoch, reasons, first.pattern.trigger, first.broker, member_id))

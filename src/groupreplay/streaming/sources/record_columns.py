@@ -8,6 +8,7 @@ takes several times as long as the broker itself takes to load the same log.
 from __future__ import annotations
 
 import struct
+from array import array
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
@@ -57,14 +58,14 @@ def columns_of_batches(blocks: Sequence[bytes]) -> Columns | None:
     data = b"".join([*blocks, _PADDING])
     heads = [_HEAD.unpack_from(block) for block in blocks]
     ends = list(accumulate(map(len, blocks)))
-    bodies, tails = list[int](), list[int]()
+    starts = array("q")
     for block, end, head in zip(blocks, ends, heads, strict=True):
-        if not _add_records(data, end - len(block) + HEAD_BYTES, end, head[-1], bodies, tails):
+        if not _add_records(data, end - len(block) + HEAD_BYTES, end, head[-1], starts):
             return None
-    fields = _Fields(data, np.array(bodies, np.int64), np.array(tails, np.int64))
+    counts = np.array([head[-1] for head in heads], np.int64)
+    fields = _Fields(data, np.frombuffer(starts, np.int64), _tails(starts, counts, ends))
     if not fields.read():
         return None
-    counts = [head[-1] for head in heads]
     base, attributes, first_ms, last_ms = (
         np.repeat(np.array([head[place] for head in heads], np.int64), counts) for place in range(4)
     )
@@ -77,52 +78,62 @@ def columns_of_batches(blocks: Sequence[bytes]) -> Columns | None:
     )
 
 
-def _add_records(
-    data: bytes, position: int, end: int, count: int, bodies: list[int], tails: list[int]
-) -> bool:
-    """Adds where the records of a batch begin, behind their lengths, and end; whether they are as many as it says."""
-    before = len(bodies)
+def _add_records(data: bytes, position: int, end: int, count: int, starts: array[int]) -> bool:
+    """Adds where the records of a batch begin, with their lengths; whether they are as many as it says."""
+    add, before = starts.append, len(starts)
     while position < end:
+        add(position)
         length = data[position]
-        position += 1
         if length > 127:
             length, bits = length & 127, 7
-            while (byte := data[position]) > 127:
+            while (byte := data[position := position + 1]) > 127:
                 length |= (byte & 127) << bits
-                bits, position = bits + 7, position + 1
+                bits += 7
+                if bits > _MOST_BITS:
+                    return False
             length |= byte << bits
-            position += 1
-        bodies.append(position)
-        position += length >> 1
-        tails.append(position)
-    return position == end and len(bodies) - before == count
+        position += 1 + (length >> 1)
+    return position == end and len(starts) - before == count
+
+
+def _tails(starts: array[int], counts: _Numbers, ends: Sequence[int]) -> _Numbers:
+    """Where each record ends: at the next one, the last one of a batch with it."""
+    tails = np.empty(len(starts), np.int64)
+    tails[:-1] = np.frombuffer(starts, np.int64)[1:]
+    has_records = counts > 0
+    tails[(np.cumsum(counts) - 1)[has_records]] = np.array(ends, np.int64)[has_records]
+    return tails
 
 
 class _Fields:
-    """The fields of all records behind their lengths (Kafka's ``DefaultRecord``); headers are not read."""
+    """The fields of all records (Kafka's ``DefaultRecord``); brokers write no headers into this topic."""
 
-    def __init__(self, data: bytes, bodies: _Numbers, tails: _Numbers) -> None:
+    def __init__(self, data: bytes, starts: _Numbers, tails: _Numbers) -> None:
         self._data = data
         self._bytes = np.frombuffer(data, np.uint8)
-        self._bodies, self._tails = bodies, tails
-        self.time_deltas = self.offset_deltas = bodies
-        self._keys = self._values = (bodies, bodies)
+        self._starts, self._tails = starts, tails
+        self.time_deltas = self.offset_deltas = starts
+        self._keys = self._values = (starts, starts)
 
     def read(self) -> bool:
-        """Whether every field ends inside its record."""
+        """Whether every record is its length and its fields, with no headers behind them."""
+        length, body = self._varints(self._starts)
         # The first byte has attributes, of which none is in use.
-        self.time_deltas, position = self._varints(self._bodies + 1)
+        if (body + length != self._tails).any() or self._bytes[body].any():
+            return False
+        self.time_deltas, position = self._varints(body + 1)
         self.offset_deltas, position = self._varints(position)
         key = self._span(position)
         value = None if key is None else self._span(key[0] + np.maximum(key[1], 0))
         if key is None or value is None:
             return False
+        headers = value[0] + np.maximum(value[1], 0)
         self._keys, self._values = key, value
-        return True
+        return bool(((headers == self._tails - 1) & (self._bytes[headers] == 0)).all())
 
     def keys_and_values(self) -> tuple[pa.Array, pa.Array]:
         """Cut out of the batches; null where a record has none."""
-        cuts = np.empty((len(self._bodies), 4), np.int32)
+        cuts = np.empty((len(self._starts), 4), np.int32)
         for place, (start, length) in enumerate((self._keys, self._values)):
             cuts[:, 2 * place] = start
             cuts[:, 2 * place + 1] = start + np.maximum(length, 0)
