@@ -11,12 +11,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, Final
 
 from playwright.sync_api import sync_playwright
 
 from served_capture import Capture, served_captures
+from support.diagnosed.pictured import PICTURED, pictured_page
 
 IMAGES: Final = Path(__file__).parent / "images"
 PROGRAMS: Final = ("chromium", "chromium-browser", "google-chrome")
@@ -42,6 +44,11 @@ SHOTS: Final[dict[str, tuple[str, list[str], str | None, dict[str, Any]]]] = {
         None,
         {"viewport": {"width": 1280, "height": 640}},
     ),
+}
+#: The endings of the images of ``PICTURED``, and settings of the browser.
+WIDTHS: Final[dict[str, dict[str, Any]]] = {
+    ".png": {"viewport": {"width": 1280, "height": 720}},
+    "-small.png": {"viewport": {"width": 390, "height": 844}},
 }
 #: A cluster in which most groups are healthy.
 USUAL: Final = ["--groups", "24", "--seconds", "14400", "--seed", "11"]
@@ -145,12 +152,27 @@ def shrink(image: Path) -> None:
         subprocess.run([program, *words], check=False)
 
 
+def shoot_incidents(chosen_names: Collection[str], scratch: Path) -> None:
+    """The pages of the incidents, those that are named."""
+    for stem in PICTURED:
+        wanted = {f"{stem}{ending}": settings for ending, settings in WIDTHS.items()}
+        if wanted.keys().isdisjoint(chosen_names):
+            continue
+        page = scratch / f"{stem}.html"
+        page.write_text(pictured_page(stem))
+        for name, settings in wanted.items():
+            if name in chosen_names:
+                shoot(page.as_uri(), IMAGES / name, settings)
+
+
 def main() -> None:
     """All screenshots, or those that are named."""
     IMAGES.mkdir(exist_ok=True)
-    chosen_names = sys.argv[1:] or [*SHOTS, *LIVE]
+    incidents = [f"{stem}{ending}" for stem in PICTURED for ending in WIDTHS]
+    chosen_names = sys.argv[1:] or [*SHOTS, *LIVE, *incidents]
     with tempfile.TemporaryDirectory() as scratch:
         captures: dict[tuple[str, ...], Path] = {}
+        shoot_incidents(chosen_names, Path(scratch))
 
         def simulated(scenario: str, flags: list[str]) -> Path:
             """The capture of a simulation, which is made once."""

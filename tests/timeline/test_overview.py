@@ -155,11 +155,11 @@ def test_a_row_says_what_is_wrong_and_what_the_group_is_now() -> None:
     )
     found.see("sick", GroupNow("PreparingRebalance", 3, ("orders", "host-1")))
     strips = found.strips(BEGIN, BEGIN + 30 * MINUTE)
-    rows = {strip.group_id: (strip.leading, strip.holds, strip.state, strip.members) for strip in strips}
+    rows = {strip.group_id: (strip.leading, strip.still, strip.state, strip.members) for strip in strips}
     assert rows == {
-        "sick": ("rebalance.stuck", True, "PreparingRebalance", 3),
-        "well": ("rebalance.stuck", False, None, None),
-        "calm": ("", False, None, None),
+        "sick": ("rebalance.stuck", "rebalance.stuck", "PreparingRebalance", 3),
+        "well": ("rebalance.stuck", "", None, None),
+        "calm": ("", "", None, None),
     }
     assert {strip.group_id: bool(strip.text) for strip in strips} == {
         "sick": True,

@@ -68,13 +68,10 @@ def milliseconds(value: int | None) -> str:
 
 def interval(least_ms: int | None, most_ms: int) -> str:
     """A duration of which the bounds are known: ``2.0 s .. 12.0 s``, ``at most 3.0 s``."""
-    if least_ms == most_ms:
-        return milliseconds(most_ms)
-    return (
-        f"{milliseconds(least_ms)} .. {milliseconds(most_ms)}"
-        if least_ms
-        else f"at most {milliseconds(most_ms)}"
-    )
+    least, most = milliseconds(least_ms), milliseconds(most_ms)
+    if least == most:
+        return most
+    return f"{least} .. {most}" if least_ms else f"at most {most}"
 
 
 def counted(count: int, noun: str) -> str:

@@ -264,14 +264,20 @@ def _cost(episode: Episode, members: Sequence[BlamedMember], facts: VerdictFacts
         parts.append(f"{counted(moved, 'partition')} moved")
     if episode.sign in ("rebalance.storm", "member.flapping", "static.crash_loop", "rebalance.timeouts"):
         completed = facts.named(COMPLETED, episode.began_ms, episode.end_ms(facts))
-        parts.append(f"{counted(len(completed), 'rebalance')} in {lasted}")
+        parts.append(f"{counted(len(completed), 'rebalance') if completed else 'no rebalance'} in {lasted}")
         event = completed[-1] if completed else episode.event
     if not parts:
         return None
+    text = ", ".join(parts)
     evidence = evidence_of([event or episode.event, episode.event])
     certainty: Certainty = "inferred" if is_behind else "proven"
     return link(
-        "cost", [f"{', '.join(parts)}."], facts.window, evidence, certainty, _ESTIMATE if is_behind else ""
+        "cost",
+        [f"{text[:1].upper()}{text[1:]}."],
+        facts.window,
+        evidence,
+        certainty,
+        _ESTIMATE if is_behind else "",
     )
 
 

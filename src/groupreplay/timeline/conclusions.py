@@ -275,7 +275,9 @@ def _of_members(
 
 def restarts(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
     """A slot whose process starts again and again."""
-    times = len(episode.event.data.get("returned_ms") or episode.event.data.get("restarted_ms") or ())
+    told = len(episode.event.data.get("returned_ms") or episode.event.data.get("restarted_ms") or ())
+    # The condition counts those that began it; the slot has had a member more for each one since.
+    times = max(told, *(_came_back(member, episode, facts) for member in episode.members), 0)
     came, how = f"{{}} came back {counted(times, 'time')} under a new member id", "the slot is the same"
     if facts.group_type == "classic" and any(member.instance_id is not None for member in episode.members):
         # ClassicGroup.replaceStaticMember keeps the client id and the host of the first process.
@@ -284,6 +286,17 @@ def restarts(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
         return _of_members(episode, f"{came}: {why}", how=how)
     how = f"the member id is new at each start of a client; {how}"
     return _of_members(episode, f"{came}: its process starts again and again", how=how)
+
+
+def _came_back(member: BlamedMember, episode: Episode, facts: VerdictFacts) -> int:
+    """How many members have followed each other in the slot of this one during the episode."""
+    tenures = [
+        tenure
+        for lane in facts.slots
+        if any(tenure.member_id == member.member_id for tenure in lane.tenures)
+        for tenure in lane.tenures
+    ]
+    return sum(episode.began_ms <= tenure.since_ms <= episode.end_ms(facts) for tenure in tenures)
 
 
 def one_slot_returns(episode: Episode, facts: VerdictFacts) -> Conclusion | None:

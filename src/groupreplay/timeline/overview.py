@@ -68,7 +68,9 @@ class GroupStrip:
     leading: Annotated[
         str, Meta(description="The name of the worst condition or event; empty: none tells of a problem.")
     ]
-    holds: Annotated[bool, Meta(description="Whether a condition still holds at the end.")]
+    still: Annotated[
+        str, Meta(description="The name of the worst condition that holds at the end; empty: none does.")
+    ]
     text: Annotated[str, Meta(description="What is wrong, and because of whom; empty where nothing is.")]
     state: Annotated[str | None, Meta(description="At the end; null: the group is gone, or not known.")]
     members: Annotated[int | None, Meta(description="Their number at the end.")]
@@ -210,7 +212,7 @@ class OverviewTally:
             tone=tone_of(worst([span.severity for span in spans])) if spans else "ok",
             score=sum(_WEIGHT[span.severity] * (span.until_ms - span.since_ms + 60_000) for span in spans),
             leading=leading,
-            holds=_holds(tally, since_ms, until_ms),
+            still=_leading([span for span in conditions if span.since_ms < span.until_ms == until_ms]),
             text=self._text_of(tally.troubles[leading].body) if leading in tally.troubles else "",
             state=None if tally.now is None else tally.now.state,
             members=None if tally.now is None else tally.now.members,
@@ -235,7 +237,7 @@ def count_text(leading: str, groups: int) -> str:
     elif leading in LOSSES:
         words = "lost offsets"
     elif leading == _COMPLETED:
-        words = "slow leader"
+        words = "with a slow leader"
     elif leading == "member.left":
         words = "lost a member"
     else:
@@ -271,14 +273,6 @@ def _marks(tally: _GroupTally, since_ms: int, until_ms: int) -> list[StripSpan]:
         for name, at_ms, severity in tally.marks
         if since_ms <= at_ms < until_ms
     ]
-
-
-def _holds(tally: _GroupTally, since_ms: int, until_ms: int) -> bool:
-    """Whether a condition holds at the end of this time."""
-    return any(
-        condition.since_ms < until_ms and (condition.until_ms is None or condition.until_ms >= until_ms)
-        for condition in tally.conditions.values()
-    )
 
 
 def _leading(spans: Sequence[StripSpan]) -> str:

@@ -38,10 +38,10 @@ def test_a_comparison_has_both_on_one_axis() -> None:
     """What is recorded, and the middle one of the plays, in the time of the history."""
     found = question({INSTANCE: AUTO}).comparison(history_of(restarted(), 180 * SECOND), CONTEXT)
     assert found.text == "group.instance.id=auto: the middle one of 10 plays"
-    assert found.costs[0] == "rebalances: recorded 2, with the others 0"
+    assert found.costs[0] == "rebalances: recorded 2, with the other settings 0"
     assert [(lane.name, lane.rebalances_ms) for lane in found.lanes] == [
         ("recorded", (BEGIN + 60 * SECOND, BEGIN + 70 * SECOND)),
-        ("with the others", ()),
+        ("with the other settings", ()),
     ]
 
 

@@ -1,4 +1,4 @@
-"""``run --adopt``: the job goes on where a watch was killed, while a group is stuck."""
+"""``run --adopt``: the job goes on where a watch was killed, while a group is stuck or an incident is open."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.job.jobs import running_job, topic_names
 from support.job.replays import Json, named
 from support.job.watch_process import watching_process
 from support.job.watched import producing
-from support.kafka.clients import make_topics
+from support.kafka.clients import make_topics, new_consumer
 from support.kafka.polled_members import PolledMembers
+from support.kafka.waiting import wait_until
 from support.receiver import receiving
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long]
@@ -75,3 +78,41 @@ def test_a_stuck_group_is_handed_over(
     ]
     later = [event["data"]["generation"] for event in named([*after.values()], "rebalance.completed", group)]
     assert sorted({*completed, *later}) == list(range(1, max(later) + 1))
+
+
+def incidents(events: Iterable[Json], what: str) -> dict[str, str]:
+    """The incidents that have opened, or are resolved, by the ids of these events."""
+    return {
+        event["id"]: event["data"]["incident_id"] for event in events if f"incident.{what}" in event["type"]
+    }
+
+
+def test_an_open_incident_is_handed_over(tmp_path: Path) -> None:
+    """The watch has told that it opened, and is killed; the job tells, under the same id, that it is over.
+
+    That it opened is told again, at most, by the event that the watch could not note as delivered.
+    """
+    groups, state = [f"reader-{number}" for number in range(12)], tmp_path / "state.db"
+    with EmbeddedBroker(offsets_partitions=2) as broker:
+        servers = broker.bootstrap_servers
+        make_topics(servers, {"orders": 1, "billing": 1})
+        for number, group in enumerate((*groups, *(f"other-{number}" for number in range(12)))):
+            with closing(new_consumer(servers, group)) as consumer:
+                topic = "orders" if number < len(groups) else "billing"
+                # Three commits: the loss of such a group is a warning.
+                for offset in (1, 2, 3):
+                    consumer.commit(offsets=[TopicPartition(topic, 0, offset)], asynchronous=False)
+        with watching_process(servers, tmp_path, "--state", str(state), "--probe-interval", "1") as watch:
+            admin = AdminClient({"bootstrap.servers": servers})
+            admin.delete_topics(["orders"])["orders"].result(30)
+            wait_until(lambda: incidents(watch.events(), "opened"), seconds=120)
+            watch.kill()
+            opened = incidents(watch.events(), "opened")
+            assert not incidents(watch.events(), "resolved")
+        with running_job(
+            servers, tmp_path / "checkpoint", topic_names("adopted"), "--adopt", str(state)
+        ) as job:
+            job.wait_until(lambda: bool(incidents(job.events().values(), "resolved")))
+            events = list(job.events().values())
+    assert list(incidents(events, "resolved").values()) == list(set(opened.values()))
+    assert incidents(events, "opened").keys() <= opened.keys()

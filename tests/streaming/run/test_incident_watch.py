@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from groupreplay.state import Context
+from groupreplay.state.phrases import timestamp_ms
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.log import IncidentState, Places
 from groupreplay.streaming.contract.messages import OutputRow
@@ -137,6 +138,29 @@ def test_killed_job_finds_the_same_under_the_same_id() -> None:
     job.watch().tick()
     first, second = job.ids()
     assert first == second
+
+
+def test_incident_of_a_watch_ends_under_its_id() -> None:
+    """The finder of a watch has read no topics: it goes on with all that the job has written."""
+    job, population = told()
+    opened_ms = AT + 5 * MINUTE
+    finder = IncidentFinder()
+    finder.take([item for item in population.items if item.at_ms <= opened_ms])
+    (opened,) = finder.advance(opened_ms)
+    job.store.state = IncidentState(finder=finder.snapshot(), read_to={})
+    job.topics.written[TOPICS.events] = [
+        (b"", json.dumps(body).encode())
+        for body in population.bodies
+        if (timestamp_ms(body["time"]) or 0) > opened_ms
+    ]
+    watch = job.watch()
+    for minutes in (10, 24, 40):
+        job.report.caught_up_ms = AT + minutes * MINUTE
+        watch.tick()
+    (row,) = job.published
+    body = json.loads(row.value or b"")
+    assert body["type"] == "groupreplay.incident.resolved.v1"
+    assert body["data"]["incident_id"] == getattr(opened.fact, "incident_id", None)
 
 
 def test_nothing_is_lost_while_the_topic_cannot_be_written() -> None:

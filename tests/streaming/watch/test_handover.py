@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,14 +12,18 @@ import pytest
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import TopicNames
+from groupreplay.streaming.contract.log import IncidentState
 from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.contract.probe_messages import GroupAnswer, decode_message, encode_message
 from groupreplay.streaming.delivery.result_topics import NAME, ResultTopics
 from groupreplay.streaming.kafka.clients import TopicIdentity
 from groupreplay.streaming.run.standby import FormerJob
 from groupreplay.streaming.watch.handover import handover
+from groupreplay.streaming.watch.incidents import PolledIncidents
 from groupreplay.streaming.watch.own_messages import OpenAnswers
 from groupreplay.streaming.watch.state_file import Change, Owner, StateFile
+from support.histories.builders import CONTEXT
+from support.populations import AT, MINUTE, Population
 from support.remedies import read_remedy
 
 OWNER = Owner(cluster_id="c", era="e", partitions=50, first_start_ms=1_000, job_id="watch-1")
@@ -43,7 +48,7 @@ def left_by_a_watch(path: Path, change: Change) -> Path:
 
 def event(time: str) -> bytes:
     """An event of that time."""
-    return msgspec.json.encode({"id": time, "time": time})
+    return msgspec.json.encode({"id": time, "time": time, "type": "groupreplay.group.created.v1"})
 
 
 @pytest.mark.parametrize(
@@ -91,15 +96,44 @@ def test_answers_are_handed_over(tmp_path: Path) -> None:
     ]
 
 
+def opened_by_a_watch() -> tuple[Change, OutputRow]:
+    """What a watch stores that has opened an incident which no reader has yet; the row of its event."""
+    population = Population.of(60)
+    for group in population.change(12, topic="orders"):
+        population.pauses(group, AT)
+    rows = [OutputRow(Output.STATES, b"g", msgspec.json.encode(body)) for body in population.documents]
+    rows += [OutputRow(Output.EVENTS, b"g", msgspec.json.encode(body)) for body in population.bodies]
+    incidents = PolledIncidents(CONTEXT, b"")
+    (row,) = incidents.found(rows, (), AT + 5 * MINUTE)
+    outgoing = {("webhook", 1): row.value or b"", ("jsonl", 2): row.value or b""}
+    return Change(passed_ms=AT, incidents=incidents.to_store(AT), outgoing=outgoing), row
+
+
+def test_open_incidents_are_handed_over(tmp_path: Path) -> None:
+    """The finder, and as a message of the job the event that waits for two readers; neither where names are hidden."""
+    change, row = opened_by_a_watch()
+    path = left_by_a_watch(tmp_path / "state.db", change)
+    found, publisher = handover(path), Publisher()
+    topic = TopicIdentity("c", "__consumer_offsets", "e", 50, {})
+    found.give(topic, publisher, TopicNames())  # type: ignore[arg-type]
+    assert publisher.written == [(TopicNames().events, (row.key, row.value, row.headers))]
+    assert found.incidents == msgspec.msgpack.decode(change.incidents, type=IncidentState)
+    hidden = handover(path, with_incidents=False)
+    assert (hidden.incidents, hidden.untold) == (None, ())
+    assert hidden.former == found.former
+
+
 @dataclass
 class Publisher:
     """What was written."""
 
     written: list[object] = field(default_factory=list)
 
-    def publish(self, *message: object) -> None:
-        """Notes it."""
-        self.written.append(message)
+    def publish(self, topic: str, messages: Iterable[object]) -> None:
+        """Notes them."""
+        self.written += [(topic, message) for message in messages]
+
+    publish_all = publish
 
 
 def test_another_log_is_refused(tmp_path: Path) -> None:
@@ -109,11 +143,11 @@ def test_another_log_is_refused(tmp_path: Path) -> None:
     for cluster_id, era in (("other", "e"), ("c", "created-again")):
         topic = TopicIdentity(cluster_id, "__consumer_offsets", era, 50, {})
         with pytest.raises(GroupReplayError) as refused:
-            found.give(topic, publisher, "probes")  # type: ignore[arg-type]
+            found.give(topic, publisher, TopicNames())  # type: ignore[arg-type]
         read_remedy("streaming.run.handover: leave out --adopt", str(refused.value))
         assert (refused.value.exit_code, publisher.written) == (ExitCode.USAGE, [])
     topic = TopicIdentity("c", "__consumer_offsets", "e", 50, {})
-    assert found.give(topic, publisher, "probes") == found.former  # type: ignore[arg-type]
+    assert found.give(topic, publisher, TopicNames()) == found.former  # type: ignore[arg-type]
 
 
 def test_files_that_are_refused(tmp_path: Path) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.watch.incidents import PolledIncidents
 from support.histories.builders import CONTEXT
+from support.populations import AT, MINUTE, Population
 
 EVENT = OutputRow(Output.EVENTS, b"g", b"{}")
 
@@ -17,3 +20,18 @@ def test_an_event_is_stored_with_its_poll() -> None:
     assert incidents.found([EVENT], (), None) == []
     assert incidents.to_store(100_002) != b""
     assert incidents.to_store(100_003) == b""
+
+
+def test_what_was_told_is_stored_with_it() -> None:
+    """Time alone opens the incident: a process that is killed then and goes on does not open it once more."""
+    population = Population.of(60)
+    for group in population.change(12, topic="orders"):
+        population.pauses(group, AT)
+    rows = [OutputRow(Output.STATES, b"g", msgspec.json.encode(body)) for body in population.documents]
+    rows += [OutputRow(Output.EVENTS, b"g", msgspec.json.encode(body)) for body in population.bodies]
+    incidents = PolledIncidents(CONTEXT, b"")
+    assert incidents.found(rows, (), None) == []
+    assert incidents.to_store(AT) != b""
+    assert len(incidents.found((), (), AT + 5 * MINUTE)) == 1
+    later = PolledIncidents(CONTEXT, incidents.to_store(AT + 1))
+    assert later.found((), (), AT + 6 * MINUTE) == []

@@ -13,7 +13,7 @@ from groupreplay.streaming.base.clock import TimeZone
 from groupreplay.timeline.whatif.answer import Answer, CostAnswer, Range
 from groupreplay.timeline.whatif.costs import Cost
 
-_HEADINGS: Final = ("COST", "RECORDED", "PLAYED AS RECORDED", "WITH THE OTHERS", "DIFFERENCE")
+_HEADINGS: Final = ("COST", "RECORDED", "PLAYED AS RECORDED", "WITH THE OTHER SETTINGS", "DIFFERENCE")
 #: Why nothing is.
 NOT_ANSWERED: Final = (
     "not answered: the recorded settings, played, do not come to the recorded number of rebalances"
@@ -74,7 +74,7 @@ def cost_sentences(answer: Answer) -> Iterator[str]:
     for cost in answer.costs:
         recorded = f"{cost.cost.words}: recorded {_amount(cost.cost, cost.recorded)}"
         if cost.other is not None:
-            yield f"{recorded}, with the others {_range(cost.cost, cost.other)}"
+            yield f"{recorded}, with the other settings {_range(cost.cost, cost.other)}"
         else:
             yield f"{recorded}, {'not answered' if cost.reproduced else 'not reproduced'}"
 

@@ -96,7 +96,9 @@ class Question:
         if answer.answered:
             number = middle_play(played.other)
             drawn = plays.history(played.settings, number)
-            lanes.append(lane("with the others", drawn, begin_ms, interval_ms, plays.quiet.recorded_ms))
+            lanes.append(
+                lane("with the other settings", drawn, begin_ms, interval_ms, plays.quiet.recorded_ms)
+            )
         return Comparison(
             text=comparison_text(answer), costs=tuple(cost_sentences(answer)), lanes=tuple(lanes)
         )
@@ -159,7 +161,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class _Played:
-    """The plays with the recorded settings and with the others, ``settings``, each with its costs."""
+    """The plays with the recorded settings and with the other ones, ``settings``, each with its costs."""
 
     plays: Plays
     settings: PlaySettings

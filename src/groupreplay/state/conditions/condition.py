@@ -57,7 +57,7 @@ class Condition(Fact):
     ``SEVERITY`` its usual severity, by which everything draws it, its fields are those of the event, and
     ``firing_text`` is how it reads on the terminal.
 
-    ``MEANING`` is what it was, in a verdict about a group, ``SHORT`` what is counted in a line about many: "4 stuck",
+    ``MEANING`` is what it was, in a verdict about a group, ``SHORT`` follows a number of groups: "4 stuck",
     ``GROUPS_DID`` what began, after the number of groups in an incident. A verdict leaves it out beside the condition
     ``IMPLIED_BY``, and counts partitions without commits meanwhile if it ``STOPS_COMMITS``.
     """

@@ -34,7 +34,7 @@ class LeaderFlapping(Condition):
         "a slot lost the leadership again while another member stayed, or for the third time. It ends ten minutes "
         "after the last change."
     )
-    SHORT = "flapping leader"
+    SHORT = "with a flapping leader"
     GROUPS_DID = "changed their leader again and again"
     MEANING = "the leader changed again and again, more often than a rolling restart explains"
     ALERTS = (

@@ -20,7 +20,7 @@ class MemberFlapping(MemberCondition):
 
     NAME = "member.flapping"
     DOC = "One slot returned under a new member id several times in a quarter of an hour."
-    SHORT = "flapping member"
+    SHORT = "with a flapping member"
     GROUPS_DID = "had a member that came back again and again"
     MEANING = "a member came back under a new id again and again"
     ALERTS = (

@@ -19,7 +19,7 @@ class MemberIdle(MemberCondition):
     NAME = "member.idle"
     DOC = "A member got no partition in several completed rebalances, for at least a quarter of an hour."
     SEVERITY = Severity.INFO
-    SHORT = "idle member"
+    SHORT = "with an idle member"
     MEANING = "a member had no partition for several rebalances"
     EXAMPLES = (
         Example(

@@ -39,7 +39,7 @@ class OffsetsExpiring(Condition):
 
     NAME = "offsets.expiring"
     DOC = "Committed offsets will reach the end of their retention soon: the group would lose its position."
-    SHORT = "offsets near expiry"
+    SHORT = "with offsets near expiry"
     MEANING = "committed offsets were near the end of their retention"
     ALERTS = (
         Alert(

@@ -34,7 +34,7 @@ class OwnerSilent(MemberCondition):
 
     NAME = "owner.silent"
     DOC = "The partitions of one member have no new commits while those of other members do."
-    SHORT = "silent member"
+    SHORT = "with a silent member"
     GROUPS_DID = "had a member that stopped committing"
     MEANING = "a member committed nothing while the others did"
     ALERTS = (

@@ -32,7 +32,7 @@ class PartitionPoison(Condition):
         "The committed offset of one partition stays the same over several generations while others advance. The log "
         "does not show whether the partition has new records."
     )
-    SHORT = "blocked partition"
+    SHORT = "with a blocked partition"
     GROUPS_DID = "had a partition whose offset stood still"
     MEANING = "the offset of one partition did not move while others did"
     ALERTS = (

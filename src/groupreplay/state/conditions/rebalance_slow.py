@@ -45,7 +45,7 @@ class RebalanceSlow(Condition):
         "and a half minute. INFO as long as it may only wait for the session of a member that has died, WARN after "
         "that."
     )
-    SHORT = "slow rebalance"
+    SHORT = "in a slow rebalance"
     GROUPS_DID = "had a slow rebalance"
     MEANING = "a rebalance was slow"
     IMPLIED_BY = "rebalance.stuck"

@@ -22,7 +22,7 @@ class RebalanceStorm(Condition):
 
     NAME = "rebalance.storm"
     DOC = "A group has more generations in ten minutes than the slots that changed can explain."
-    SHORT = "rebalance storm"
+    SHORT = "in a storm of rebalances"
     GROUPS_DID = "began to rebalance again and again"
     MEANING = "rebalance storm: more generations than joins and leaves explain"
     ALERTS = (

@@ -23,7 +23,7 @@ class RebalanceTimeouts(MemberCondition):
     NAME = "rebalance.timeouts"
     DOC = "One slot was removed after about its rebalance timeout several times in an hour."
     SEVERITY = Severity.ERROR
-    SHORT = "rejoin timeouts"
+    SHORT = "with rejoin timeouts"
     GROUPS_DID = "removed a member again and again"
     MEANING = "a member was removed again and again for not rejoining in time"
     ALERTS = (

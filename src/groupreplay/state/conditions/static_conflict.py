@@ -27,7 +27,7 @@ class StaticConflict(Condition):
         "back may be one process that was moved twice."
     )
     SEVERITY = Severity.ERROR
-    SHORT = "instance id used twice"
+    SHORT = "with an instance id used twice"
     GROUPS_DID = "had two processes with one instance id"
     MEANING = "two processes used one instance id"
     ALERTS = (

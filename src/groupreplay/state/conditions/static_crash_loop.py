@@ -24,7 +24,7 @@ class StaticCrashLoop(Condition):
         "of the first process of a classic group's static member, so two processes that fence each other look "
         "the same."
     )
-    SHORT = "crash loop"
+    SHORT = "in a crash loop"
     GROUPS_DID = "had a member that started again and again"
     MEANING = "a static member started again and again"
     ALERTS = (

@@ -209,7 +209,10 @@ Places: TypeAlias = dict[str, dict[int, int]]
 
 
 class IncidentState(msgspec.Struct, frozen=True, kw_only=True):
-    """What is stored: the finder, how far the topics were read, and when the last round of the prober was."""
+    """What is stored: the finder, how far the topics were read, and when the last round of the prober was.
+
+    ``read_to`` is empty where the finder is that of a ``watch``, which reads no topics.
+    """
 
     finder: bytes
     read_to: Places

@@ -15,10 +15,10 @@ from typing import Any, Final
 import msgspec
 
 from groupreplay.state import Deleted
-from groupreplay.state.events.event import Event
+from groupreplay.state.events.event import Event, Severity
 from groupreplay.state.job.bad_records import BadRecord
 from groupreplay.state.output.document import encode_document
-from groupreplay.state.output.envelope import cloud_event, fit_json
+from groupreplay.state.output.envelope import CloudEvent, cloud_event, fit_json
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context, redacted
 from groupreplay.state.snapshot.observations import Extent
 from groupreplay.streaming.contract.messages import (
@@ -52,6 +52,21 @@ def event_row(event: Event, context: Context, recorded_ms: int | None) -> Output
     return OutputRow(
         Output.EVENTS, _event_key(event), message.value, message.headers, message.type, int(message.severity)
     )
+
+
+def incident_row(value: bytes) -> OutputRow:
+    """The message of an event about an incident across groups, which another process has made."""
+    event = msgspec.json.decode(value, type=_Attributes)
+    headers = CloudEvent(**msgspec.structs.asdict(event), severity=Severity.INFO, value=value).headers
+    return OutputRow(Output.EVENTS, JOB_KEY, value, headers)
+
+
+class _Attributes(msgspec.Struct):
+    id: str
+    type: str
+    source: str
+    subject: str
+    time: str
 
 
 def state_row(group_id: str, document: dict[str, Any] | Deleted, context: Context) -> OutputRow:

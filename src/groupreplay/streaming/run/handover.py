@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.config.settings import TopicNames
+from groupreplay.streaming.contract.log import IncidentState
+from groupreplay.streaming.contract.messages import OutputRow
 from groupreplay.streaming.kafka.clients import TopicIdentity
 from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.run.identity import NEW_CHECKPOINT
@@ -16,15 +19,19 @@ class Handover:
     """``former``: the watch, as a job that wrote to the topics is known. ``where``: its file.
 
     ``answers`` are keys and values of the prober's answers about groups that are rebalancing: the log does not have
-    them, and a condition that they have begun has their time in its id.
+    them, and a condition that they have begun has their time in its id. ``incidents`` is the finder with the incidents
+    across groups that are open, None if it is not taken over; ``untold`` its events that have not reached all readers,
+    which the finder does not make again.
     """
 
     where: str
     former: FormerJob
     answers: tuple[tuple[bytes, bytes], ...] = ()
+    incidents: IncidentState | None = None
+    untold: tuple[OutputRow, ...] = ()
 
-    def give(self, topic: TopicIdentity, publisher: Publisher, probes: str) -> FormerJob:
-        """Writes the answers to the topic of probes; the watch, after which the state begins.
+    def give(self, topic: TopicIdentity, publisher: Publisher, topics: TopicNames) -> FormerJob:
+        """Writes the answers and the untold events to their topics; the watch, after which the state begins.
 
         Raises:
             GroupReplayError: the file is that of another log, or the topic cannot be written.
@@ -36,7 +43,8 @@ class Handover:
                 fix="leave out --adopt: the state is then built anew from the log",
                 exit_code=ExitCode.USAGE,
             )
-        publisher.publish(probes, self.answers)
+        publisher.publish(topics.probes, self.answers)
+        publisher.publish_all(topics.events, ((row.key, row.value, row.headers) for row in self.untold))
         return self.former
 
 

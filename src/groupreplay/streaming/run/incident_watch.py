@@ -149,12 +149,12 @@ class IncidentWatch:
     def _loaded(self) -> _Reading:
         stored = self.store.incidents()
         finder = None if stored is None else IncidentFinder.from_snapshot(stored.finder)
+        own_since_ms = self.context().own_since_ms
         if stored is not None and finder is not None:
-            return _Reading(
-                finder, {topic: dict(at) for topic, at in stored.read_to.items()}, stored.round_ms
-            )
-        since_ms = max(self.clock() - _BACK_MS, self.context().own_since_ms)
-        return _Reading(IncidentFinder(), self.messages.begin(since_ms))
+            # That of a watch has read none of the topics.
+            read_to = stored.read_to or self.messages.begin(own_since_ms)
+            return _Reading(finder, {topic: dict(at) for topic, at in read_to.items()}, stored.round_ms)
+        return _Reading(IncidentFinder(), self.messages.begin(max(self.clock() - _BACK_MS, own_since_ms)))
 
     def _items(self, state: _Reading) -> Iterator[Item]:
         cluster_id = self.context().cluster_id

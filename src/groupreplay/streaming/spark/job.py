@@ -18,7 +18,7 @@ from groupreplay.streaming.base.errors import GroupReplayError, PassingError
 from groupreplay.streaming.base.process import StopRequest, in_worker, stop_requests
 from groupreplay.streaming.config.logs import report_progress
 from groupreplay.streaming.config.rules_file import RulesWatch
-from groupreplay.streaming.config.settings import RunSettings
+from groupreplay.streaming.config.settings import RunSettings, TopicNames
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.publisher import Publisher
@@ -169,7 +169,7 @@ def _try(
         with checkpoint.locked():
             _require_free_topics(parts.owner, checkpoint, settings)
             if adopt is not None:
-                _begin_after_watch(adopt, checkpoint, ready, settings.topics.probes)
+                _begin_after_watch(adopt, checkpoint, ready, settings.topics)
             run_until_stopped(parts, checkpoint, ready.identity(), stop)
 
 
@@ -325,14 +325,17 @@ def _require_free_topics(owner: TopicOwner, checkpoint: Checkpoint, settings: Ru
 
 
 def _begin_after_watch(
-    adopt: Callable[[], Handover], checkpoint: Checkpoint, ready: _Ready, probes: str
+    adopt: Callable[[], Handover], checkpoint: Checkpoint, ready: _Ready, topics: TopicNames
 ) -> None:
     """The first start goes on where a watch has ended; later ones where the checkpoint has."""
     if checkpoint.latest().known() is not None:
         report_progress("--adopt has no effect: the checkpoint goes on")
         return
     # First: a run that is killed before the claim does both again, and answers that are repeated change nothing.
-    former = adopt().give(ready.topic, ready.publisher, probes)
+    handed_over = adopt()
+    former = handed_over.give(ready.topic, ready.publisher, topics)
+    if handed_over.incidents is not None:
+        checkpoint.note_incidents(handed_over.incidents)
     begin_after(former, checkpoint, ready.identity())
     report_progress(
         f"goes on after the watch, which has handed over all events until {timestamp(former.emitted_to_ms)}"

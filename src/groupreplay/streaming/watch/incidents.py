@@ -25,8 +25,9 @@ class PolledIncidents:
 
     def __init__(self, context: Context, stored: bytes) -> None:
         self._context = context
-        finder, self._round_ms = _restored(stored)
-        self._finder = finder or IncidentFinder()
+        state = stored_incidents(stored)
+        finder = None if state is None else IncidentFinder.from_snapshot(state.finder)
+        self._finder, self._round_ms = finder or IncidentFinder(), None if state is None else state.round_ms
         self._finder.runbook = context.policy.runbook
         self._stored_ms = 0
         self._has_news = False
@@ -39,8 +40,9 @@ class PolledIncidents:
         Without that time nothing is looked for.
         """
         self._finder.take(list(self._items(written, messages)))
-        self._has_news = self._has_news or any(row.output is Output.EVENTS for row in written)
         events = [] if passed_ms is None else self._finder.advance(passed_ms)
+        # What was told of an incident is stored with its event, or a later process tells it again.
+        self._has_news |= bool(events) or any(row.output is Output.EVENTS for row in written)
         return [event_row(event, self._context, None) for event in events]
 
     def to_store(self, now_ms: int) -> bytes:
@@ -62,10 +64,9 @@ class PolledIncidents:
                 yield from event_items(body) if row.output is Output.EVENTS else document_items(body)
 
 
-def _restored(stored: bytes) -> tuple[IncidentFinder | None, int | None]:
-    """The finder, and when the last round of the prober was; nothing of another release or of damaged bytes."""
+def stored_incidents(stored: bytes) -> IncidentState | None:
+    """What ``to_store`` has returned; None for nothing, or damaged bytes."""
     try:
-        state = msgspec.msgpack.decode(stored, type=IncidentState)
+        return msgspec.msgpack.decode(stored, type=IncidentState)
     except msgspec.DecodeError:
-        return None, None
-    return IncidentFinder.from_snapshot(state.finder), state.round_ms
+        return None

@@ -1,4 +1,4 @@
-"""The answer: the recorded costs, those of the plays with the recorded settings and with the others, as ranges."""
+"""The answer: the recorded costs, those of the plays with the recorded and with the other settings, as ranges."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def test_table_and_json_have_the_same_answer(capture: Path) -> None:
     table = invoke(*words, "--draws", "10")
     rows = [line.split("\t") for line in table.stdout.splitlines()[4:]]
     assert table.exit_code == 0, table.output
-    assert rows[0] == ["COST", "RECORDED", "PLAYED AS RECORDED", "WITH THE OTHERS", "DIFFERENCE"]
+    assert rows[0] == ["COST", "RECORDED", "PLAYED AS RECORDED", "WITH THE OTHER SETTINGS", "DIFFERENCE"]
     assert rows[1] == ["rebalances", "6", "6", "0", "-6"]
     (answer,) = json.loads(invoke(*words, "--draws", "10", "-o", "json").stdout)
     assert answer["costs"][0] == {

@@ -112,7 +112,9 @@ def run_command(settings: RunSettings) -> int:
     from groupreplay.streaming.spark.job import run
     from groupreplay.streaming.watch.handover import handover
 
-    return run(settings, None if settings.adopt is None else partial(handover, settings.adopt))
+    if settings.adopt is None:
+        return run(settings)
+    return run(settings, partial(handover, settings.adopt, with_incidents=settings.redaction is None))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

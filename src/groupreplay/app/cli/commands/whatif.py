@@ -77,8 +77,8 @@ def command(settings: WhatIfSettings) -> int:
     """Play the recorded history of a group with other settings, and print the differences.
 
     Who came, left, hung and committed is taken from the log, and played by a model of Kafka's coordinator with the
-    recorded settings and with the others. Only what the recorded settings reproduce is answered: rebalances, how long
-    partitions stood still, partitions moved, offsets lost. docs/whatif.md has the settings and the limits.
+    recorded settings and with the other settings. Only what the recorded settings reproduce is answered: rebalances,
+    how long partitions stood still, partitions moved, offsets lost. docs/whatif.md has the settings and the limits.
     """
     from groupreplay.app.cli.nothing_found import no_group, no_such
     from groupreplay.app.text.terminal import Progress

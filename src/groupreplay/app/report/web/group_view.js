@@ -46,7 +46,7 @@ const GroupView = (() => {
   // A text with its times in the zone of the page.
   const sentence = parts => Format.sentence(parts, state.doc, state.zone);
 
-  // The diagnosis of a sentence: the cause and what to do first are always visible, the gravest one is open.
+  // The diagnosis of a sentence: the cause, what it costs and what to do first are always visible, the gravest one is open.
   const closed = new Map();
   function chain(statement, isFirst) {
     const box = element("div", null, { class: "chain" }), key = `${statement.cause} ${statement.since_ms}`;
@@ -59,11 +59,11 @@ const GroupView = (() => {
       }
       return list;
     };
-    const isShown = link => link.kind === "cause" || link.kind === "do_first" || link.kind === "still_wrong";
+    const isShown = link => ["cause", "cost", "still_wrong", "do_first"].includes(link.kind);
     box.append(rows(statement.links.filter(isShown)));
     if (statement.first) {
       const step = element("p", null, { class: "step" });
-      step.append(element("span", safe(statement.first.about, 600)), element("code", safe(statement.first.command, 1000)), isLink(statement.first.runbook) ? element("a", "Runbook", { href: statement.first.runbook, rel: "noreferrer" }) : element("small", safe(statement.first.runbook, 300)));
+      step.append(element("span", safe(statement.first.about, 600)), command(safe(statement.first.command, 1000)), isLink(statement.first.runbook) ? element("a", "Runbook", { href: statement.first.runbook, rel: "noreferrer" }) : element("small", safe(statement.first.runbook, 300)));
       box.append(step);
     }
     const rest = statement.links.filter(link => !isShown(link));
@@ -75,6 +75,13 @@ const GroupView = (() => {
       box.append(more);
     }
     return box;
+  }
+
+  // Its lines are broken between words only: a flag that is cut after its dashes is hard to read.
+  function command(text) {
+    const made = element("code");
+    made.append(...text.split(" ").flatMap((word, at) => [...(at ? [" "] : []), word.length < 40 ? element("span", word, { class: "word" }) : word]));
+    return made;
   }
 
   // Whether the brokers were asked about classic groups: yes, from when to when; no; or it is not known.

@@ -15,7 +15,8 @@ const Overview = (() => {
     name.append(element("span", null, { class: `tone ${strip.tone}`, role: "img", "aria-label": strip.tone }));
     name.append(element(place ? "a" : "span", safe(strip.group_id) || "(empty)", place ? { href: Address.fragment({ group: strip.group_id }) } : {}));
     if (strip.spans.length || strip.rebalances.length) picture.append(Strips.picture(since_ms, until_ms, strip.spans, strip.rebalances.map((count, at) => [since_ms + at * bucket_ms, bucket_ms, count]), stripText(strip)));
-    if (strip.holds) what.append(element("span", "still going", { class: `badge ${strip.tone}` }), " ");
+    const held = strip.spans.find(span => span.name === strip.still);
+    if (strip.still) what.append(element("span", strip.still === strip.leading ? "still going" : `${strip.still} goes on`, { class: `badge ${held ? held.severity.toLowerCase() : strip.tone}` }), " ");
     what.append(safe(strip.text, 600) || stripText(strip));
     if (strip.text) what.append(element("div", stripText(strip), { class: "quiet" }));
     made.append(name, element("td", strip.group_type), element("td", strip.state === null ? "gone" : strip.state), element("td", strip.members === null ? "–" : String(strip.members), { class: "number" }), picture, what, element("td", String(strip.moved), { class: "number" }), element("td", strip.advice ? String(strip.advice) : "", { class: "number advised" }));

@@ -145,7 +145,9 @@
     }
     if (!group.conditions.length) nodes.push(element("span", Knowledge.doubt(cluster, state.zone) ? "no condition is known to hold" : "no condition holds", { class: "badge ok" }));
     byId("group-now").replaceChildren(...nodes, element("span", Knowledge.asOf(cluster, state.zone), { class: "quiet" }));
-    byId("group-why").replaceChildren(...group.conditions.filter(one => one.severity !== "INFO" && one.summary).slice(0, 3).map(one => element("li", `When it was reported: ${safe(one.summary, 600)}`, { class: one.severity })));
+    // The diagnosis below says more of what the document has: a line here would push it down.
+    const drawn = new Set(state.doc ? state.doc.conditions.filter(bar => bar.until_ms === null).map(bar => bar.name) : []);
+    byId("group-why").replaceChildren(...group.conditions.filter(one => one.severity !== "INFO" && one.summary && !drawn.has(one.name)).slice(0, 3).map(one => element("li", `When it was reported: ${safe(one.summary, 600)}`, { class: one.severity })));
   }
   // The newest commit in the log, with the time up to which the log was read: what came later is not known.
   function lastCommit() {
