@@ -150,6 +150,29 @@ def test_log_starts_and_open_transactions() -> None:
         assert [(s.start, s.end) for s in ends.spans("t", 1)] == [(5, 1_000_001), (900, 1_000_001)]
 
 
+def test_epochs() -> None:
+    """The epoch of a leader is written when it changes, alone or with ends, and takes few bytes."""
+    cluster = one_topic(2)
+    cluster.ends["t", 0] = PartitionEnds(5, 1_000_000, 1_000_000, epoch=7)
+    cluster.round()
+    cluster.ends["t", 0] = PartitionEnds(5, 1_000_000, 1_000_000, epoch=8)
+    changes = cluster.round()[0]
+    assert isinstance(changes, EndsChanges)
+    assert len(changes.packed) < 60
+    cluster.ends["t", 0] = PartitionEnds(5, 1_000_003, 1_000_003, epoch=10)
+    cluster.round()
+    cluster.ends["t", 0] = PartitionEnds(5, 900_000, 900_000, epoch=11)
+    assert kinds(cluster.round()) == ["TopicEnds", "EndsRound"]
+    recorded = read(cluster)[0]
+    assert [(span.end, span.epoch) for span in recorded.spans("t", 0)] == [
+        (1_000_000, 7),
+        (1_000_000, 8),
+        (1_000_003, 10),
+        (900_000, 11),
+    ]
+    assert [span.epoch for span in recorded.spans("t", 1)][:1] == [-1]
+
+
 @pytest.mark.parametrize(
     "change",
     [
