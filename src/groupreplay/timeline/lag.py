@@ -11,10 +11,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from groupreplay.state.phrases import counted, timestamp
+from groupreplay.state.phrases import counted, milliseconds, timestamp
 
 #: The clocks of brokers and of the prober may differ by so much.
 _CLOCKS_MS: Final = 1_000
+#: Ends that were recorded so long ago show no lag of now, whatever the interval of the prober.
+OLD_ENDS_MS: Final = 300_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +94,11 @@ def lag_at(spans: Sequence[EndSpan], committed: Committed | None, at_ms: int) ->
         return Lag(notes=silent or ("the ends of the partition are not known",))
     last = past[-1]
     loss = _loss(before, log[0])
-    why = _contradiction(log[0], past, committed, before)
+    seen_ms = max(max(span.first_ms, span.last_ms) for span in past)
+    is_old = seen_ms < at_ms - OLD_ENDS_MS and not any(span.last_ms >= at_ms for span in answers)
+    if is_old and not silent:
+        silent = (f"the end was last recorded at {timestamp(seen_ms)}",)
+    why = _contradiction(log[0], past, committed, before) or _after_all_ends(last, seen_ms, committed)
     if committed is None or why:
         return Lag(start=last.start, end=last.end, notes=(why, *loss, *silent))
     return Lag(
@@ -117,6 +123,18 @@ def _contradiction(
     if beyond:
         return f"the committed offset is {beyond:,} past the end of the log, which was cut or is another one"
     return ""
+
+
+def _after_all_ends(last: EndSpan, seen_ms: int, committed: Committed | None) -> str:
+    """That what was committed is of a time of which no end is known; empty: one is."""
+    if committed is None or committed.at_ms is None or committed.offset <= last.most:
+        return ""
+    late_ms = committed.at_ms - seen_ms
+    return (
+        f"the offset was committed {milliseconds(late_ms)} after the last recorded end"
+        if late_ms > OLD_ENDS_MS
+        else ""
+    )
 
 
 def _loss(before: EndSpan | None, after: EndSpan) -> tuple[str, ...]:
