@@ -1,7 +1,7 @@
 """The rounds of the recorder as they are written to the topic of probes: small, and bounded in bytes a day.
 
 A topic is stated as a whole at first, once in 240 rounds, and whenever it is another one; all else is the changes of a
-round. If those take more than 40 MB a day, ends are rounded: by at most the records that come to the partition in two
+round. If those take more than 36 MB a day, ends are rounded: by at most the records that come to the partition in two
 intervals, and not at all where none has come in the last one.
 """
 
@@ -29,8 +29,8 @@ _ALONE_ROUNDS: Final = 20
 #: Partitions in one statement, about 50 KB, and places in one message of changes, which takes 150 KB or so.
 _PARTITIONS_A_STATEMENT: Final = 5_000
 _PLACES_A_MESSAGE: Final = 100_000
-#: What the changes of a day may take: with the statements of 100 000 partitions, which take 10 MB, 50 MB.
-BYTES_A_DAY: Final = 40_000_000
+#: What the changes of a day may take: with the statements of 100 000 partitions, which take 13 MB, less than 50 MB.
+BYTES_A_DAY: Final = 36_000_000
 _DAY_MS: Final = 86_400_000
 #: To how many intervals of a partition's growth its end is rounded: to more and more, until it is enough.
 _ROUNDINGS: Final = (0.0, 1 / 8, 1 / 4, 1 / 2, 0.8, 1.3)
