@@ -56,6 +56,7 @@ CHANGES: Final = (
     (0.01, False),
     (0.1, True),
     (0.1, False),
+    (0.3, False),
     (1.0, True),
     (1.0, False),
 )

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from groupreplay.timeline.chain_gaps import gaps
+from groupreplay.timeline.stop_cost import Backlog
 from timeline.test_conclusions import SECOND, stuck
 from timeline.test_episodes import FACTS
+from timeline.test_stop_cost import T, ends, log_of
 
 
 def test_what_is_not_known() -> None:
@@ -19,3 +23,36 @@ def test_what_is_not_known() -> None:
         "It had begun when the records begin: what was before is not known.",
         "No prober asked the brokers: a rebalance is seen when it has ended, and not whom it waited for.",
     )
+
+
+@pytest.mark.parametrize(
+    ("answers", "committed", "told"),
+    [
+        (
+            None,
+            7,
+            "The cause is not known: the log does not show whether the topic had new records.",
+        ),
+        (
+            ((0, 7), (400, 90)),
+            7,
+            "The cause is not known: the log does not show whether the topic had new records.",
+        ),
+        (((0, 7), (150, 8), (290, 90), (400, 90)), 7, "The cause is not known: the topic had new records."),
+        (((0, 7), (100, 7), (290, 7), (400, 7)), 7, "No cause is stated: no record waited."),
+        (
+            ((0, 7), (100, 7), (290, 7), (400, 7)),
+            2,
+            "The cause is not known: the log does not show whether the topic had new records.",
+        ),
+    ],
+    ids=["no ends", "perhaps", "new records", "none", "a backlog"],
+)
+def test_a_time_without_commits(
+    answers: tuple[tuple[int, int], ...] | None, committed: int, told: str
+) -> None:
+    """Recorded ends show whether there was something to commit; without them nothing does."""
+    spans = ends(*((SECOND * at, end) for at, end in answers or ()))
+    backlog = Backlog(log_of([(T, 0, committed)]), lambda *_: spans) if answers else None
+    episode = replace(stuck(), sign="commits.paused")
+    assert gaps(episode, None, (), replace(FACTS, backlog=backlog)) == (told,)

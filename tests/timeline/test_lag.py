@@ -58,7 +58,11 @@ def test_without_bounds() -> None:
             (span(100, 1_000, 30_000), span(40, 60_000, 90_000)),
             Committed(70, 20_000),
             90_000,
-            ["the committed offset is 30 past the end of the log, which was cut or is another one"],
+            [
+                "the committed offset is 30 past the end of the log, which was cut or is another one",
+                "at least 60 records were lost between 1970-01-01T00:00:30.000Z and 1970-01-01T00:01:00.000Z: "
+                "the log was cut, or is another one",
+            ],
         ),
         (
             (span(100, 1_000, 30_000), span(400, 60_000, 90_000, topic="new")),
@@ -86,8 +90,54 @@ def test_a_log_that_was_cut_and_has_grown() -> None:
     """The end passes the offset twice: the later time counts, which is that of the record that is there."""
     spans = (span(100, 1_000, 30_000), span(40, 60_000, 60_000), span(80, 90_000, 95_000))
     assert lag_at(spans, Committed(50, 92_000), 95_000) == Lag(
-        records=Range(30, 30, 30), time_ms=Range(27_125, 5_000, 35_000), start=0, end=80
+        records=Range(30, 30, 30),
+        time_ms=Range(27_125, 5_000, 35_000),
+        start=0,
+        end=80,
+        notes=(
+            "at least 60 records were lost between 1970-01-01T00:00:30.000Z and 1970-01-01T00:01:00.000Z: "
+            "the log was cut, or is another one",
+        ),
     )
+
+
+LOST = (
+    "at least 60 records were lost between 1970-01-01T00:00:30.000Z and 1970-01-01T00:01:00.000Z"
+    ", when a leader was elected without them (epoch 4, then 6)"
+)
+AWAY = EndSpan(topic_id="id", first_ms=31_000, last_ms=59_000, unknown="no leader")
+
+
+@pytest.mark.parametrize("between", [(), (AWAY,)], ids=["at once", "after a time without a leader"])
+@pytest.mark.parametrize(
+    ("committed", "records", "notes"),
+    [
+        (Committed(30, 20_000), Range(20, 20, 20), (LOST,)),
+        (
+            Committed(70, 20_000),
+            None,
+            ("the committed offset is 20 past the end of the log, which was cut or is another one", LOST),
+        ),
+    ],
+)
+def test_an_unclean_election(
+    between: tuple[EndSpan, ...], committed: Committed, records: Range | None, notes: tuple[str, ...]
+) -> None:
+    """A new epoch with a lower end: how many records were lost at least, and when; the lag is that of the new log."""
+    before, after = span(100, 1_000, 30_000, epoch=4), span(40, 60_000, 70_000, epoch=6)
+    spans = (before, *between, after, span(50, 80_000, 90_000, epoch=6))
+    lag = lag_at(spans, committed, 90_000)
+    assert (lag.records, lag.notes) == (records, notes)
+    # What was before it is another log, of which nothing was lost then.
+    assert lag_at(spans, Committed(30, 20_000), 30_000) == Lag(
+        records=Range(70, 70, 70), time_ms=Range(29_000, 29_000, None), start=0, end=100
+    )
+
+
+def test_a_leader_that_lacks_nothing() -> None:
+    """A new epoch alone is no cut."""
+    spans = (span(100, 1_000, 30_000, epoch=4), span(100, 60_000, 70_000, epoch=6))
+    assert lag_at(spans, Committed(30, 20_000), 70_000).notes == ()
 
 
 def test_a_commit_of_the_new_topic() -> None:

@@ -92,6 +92,16 @@ def test_what_is_not_known_is_no_cost(spans: list[EndSpan], moves: Sequence[tupl
     assert Backlog(log_of(moves), lambda *_: spans).cost(31_000, 59_999) is None
 
 
+def test_a_leader_that_lacks_records_is_elected_in_a_stop() -> None:
+    """What came after the election waits, and not what was lost; also if there was no leader for a while."""
+    away = EndSpan(topic_id="id", first_ms=41_000, last_ms=44_000, unknown="no leader")
+    spans = [*STEADY[:4], away, *ends(*((10_000 * n, 200 + 100 * (n - 4)) for n in range(5, 13)))]
+    moves = [*STOPPED[:-11], (T, 29_000, 190)]
+    cost = Backlog(log_of(moves), lambda *_: spans).cost(50_000, 59_999)
+    assert cost is not None
+    assert (cost.added, cost.lag_begin, cost.lag_end) == (100, 110, 210)
+
+
 def test_a_group_that_has_not_caught_up() -> None:
     """It says so; a partition of unknown lag is counted."""
     other: Place = ("other", 0)

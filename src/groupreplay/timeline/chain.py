@@ -255,7 +255,7 @@ def _cost(episode: Episode, members: Sequence[BlamedMember], facts: VerdictFacts
         quiet_partitions(episode.since_ms, episode.end_ms(facts), facts),
     )
     lasted = milliseconds(episode.end_ms(facts) - episode.since_ms)
-    cost = facts.backlog.cost(episode.began_ms, episode.end_ms(facts)) if facts.backlog else None
+    cost = episode.cost(facts)
     is_behind = cost is not None and cost.added > 0
     parts = [cost.text] if cost is not None and is_behind else []
     if quiet is not None and quiet[0]:

@@ -52,8 +52,17 @@ def _no_cause(episode: Episode, facts: VerdictFacts) -> str:
     if episode.sign == "offsets.set" and pace_ms is not None:
         return f"No cause is stated: something sets the offsets every {milliseconds(pace_ms)}, as mirroring tools do."
     if episode.sign == "commits.paused":
-        return "The cause is not known: the log does not show whether the topic had new records."
+        return _nothing_committed(episode, facts)
     return "The cause is not known: no record and no answer of the brokers shows it."
+
+
+def _nothing_committed(episode: Episode, facts: VerdictFacts) -> str:
+    cost = episode.cost(facts)
+    if cost is not None and cost.added_least > 0:
+        return "The cause is not known: the topic had new records."
+    if cost is not None and cost.added_most == cost.lag_peak == cost.lag_unknown == 0:
+        return "No cause is stated: no record waited."
+    return "The cause is not known: the log does not show whether the topic had new records."
 
 
 def _assumptions(data: Mapping[str, Any]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from itertools import pairwise
 from typing import Any, Final, TypeAlias
 
 from groupreplay.state.conditions.registry import kind_named
+from groupreplay.state.events.lag_events import StopCost
 from groupreplay.state.policy.rules import Policy
 from groupreplay.timeline.commit_rates import CommitLog, usual_gap_ms
 from groupreplay.timeline.diagnosis import BlamedMember, blamed_member
@@ -128,6 +129,10 @@ class Episode:
     def began_ms(self) -> int:
         """Its begin at the earliest."""
         return self.since_ms if self.earliest_ms is None else self.earliest_ms
+
+    def cost(self, facts: VerdictFacts) -> StopCost | None:
+        """What it cost, if it is a stop; None: not known."""
+        return facts.backlog.cost(self.began_ms, self.end_ms(facts)) if facts.backlog else None
 
     def meets(self, other: Episode, facts: VerdictFacts, slack_ms: int) -> bool:
         """Whether they overlap, or are at most so far apart."""

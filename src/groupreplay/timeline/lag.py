@@ -6,14 +6,17 @@ known in bounds only, so a lag is an estimate in a range. What is not known is a
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from groupreplay.state.phrases import counted, timestamp
+from groupreplay.state.phrases import counted, milliseconds, timestamp
 
 #: The clocks of brokers and of the prober may differ by so much.
 _CLOCKS_MS: Final = 1_000
+#: Ends that were recorded so long ago show no lag of now, whatever the interval of the prober.
+OLD_ENDS_MS: Final = 300_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,8 +25,8 @@ class EndSpan:
 
     From ``first_ms`` on, when the first answer was there, the log had at least ``end`` records. Up to ``last_ms``, when
     the last request was made, it had no more: of a single answer ``last_ms`` is before ``first_ms``. An end that was
-    recorded rounded had up to ``more`` records more. ``stable`` is the last stable offset. ``unknown``: why there was
-    no answer; the offsets mean nothing then.
+    recorded rounded had up to ``more`` records more. ``stable`` is the last stable offset, ``epoch`` that of the leader
+    (-1: not known). ``unknown``: why there was no answer; the offsets mean nothing then.
     """
 
     topic_id: str
@@ -34,6 +37,7 @@ class EndSpan:
     stable: int = 0
     unknown: str = ""
     more: int = 0
+    epoch: int = -1
 
     @property
     def most(self) -> int:
@@ -80,39 +84,74 @@ class Lag:
 def lag_at(spans: Sequence[EndSpan], committed: Committed | None, at_ms: int) -> Lag:
     """The lag at a moment, from all spans of the partition in the order of ``first_ms``."""
     if not any(span.first_ms <= at_ms for span in spans):
-        before = f" before {timestamp(spans[0].first_ms)}" if spans else ""
-        return Lag(notes=(f"the ends of the partition were not recorded{before}",))
-    log, is_recreated = _log_of(spans, at_ms)
+        until = f" before {timestamp(spans[0].first_ms)}" if spans else ""
+        return Lag(notes=(f"the ends of the partition were not recorded{until}",))
+    log, before = _log_of(spans, at_ms)
     answers = [span for span in log if not span.unknown]
     past = [span for span in answers if span.first_ms <= at_ms]
     silent = _silence(log, at_ms)
     if not past:
         return Lag(notes=silent or ("the ends of the partition are not known",))
     last = past[-1]
-    why = _contradiction(log[0], past, committed, is_recreated=is_recreated)
+    loss = _loss(before, log[0])
+    seen_ms = max(max(span.first_ms, span.last_ms) for span in past)
+    is_old = seen_ms < at_ms - OLD_ENDS_MS and not any(span.last_ms >= at_ms for span in answers)
+    if is_old and not silent:
+        silent = (f"the end was last recorded at {timestamp(seen_ms)}",)
+    why = _contradiction(log[0], past, committed, before) or _after_all_ends(last, seen_ms, committed)
     if committed is None or why:
-        return Lag(start=last.start, end=last.end, notes=(why, *silent))
+        return Lag(start=last.start, end=last.end, notes=(why, *loss, *silent))
     return Lag(
         records=_records(answers, committed.offset, at_ms),
         time_ms=_time(answers, committed.offset, at_ms),
         start=last.start,
         end=last.end,
-        notes=(*_remarks(last, committed.offset), *silent),
+        notes=(*_remarks(last, committed.offset), *loss, *silent),
     )
 
 
 def _contradiction(
-    first: EndSpan, past: Sequence[EndSpan], committed: Committed | None, *, is_recreated: bool
+    first: EndSpan, past: Sequence[EndSpan], committed: Committed | None, before: EndSpan | None
 ) -> str:
-    """Why a known end gives no lag; empty: it does."""
+    """Why a known end gives no lag; empty: it does. ``before``: the last span of the log before."""
     if committed is None:
         return "the group has no committed offset here"
+    is_recreated = before is not None and before.topic_id != first.topic_id
     if is_recreated and (committed.at_ms is None or committed.at_ms < first.first_ms):
         return "the topic was deleted and created again; the commit may be of the one before"
     beyond = _beyond(past, committed)
     if beyond:
         return f"the committed offset is {beyond:,} past the end of the log, which was cut or is another one"
     return ""
+
+
+def _after_all_ends(last: EndSpan, seen_ms: int, committed: Committed | None) -> str:
+    """That what was committed is of a time of which no end is known; empty: one is."""
+    if committed is None or committed.at_ms is None or committed.offset <= last.most:
+        return ""
+    late_ms = committed.at_ms - seen_ms
+    return (
+        f"the offset was committed {milliseconds(late_ms)} after the last recorded end"
+        if late_ms > OLD_ENDS_MS
+        else ""
+    )
+
+
+def _loss(before: EndSpan | None, after: EndSpan) -> tuple[str, ...]:
+    """That records were lost, if the log begins where another one of the same topic was cut.
+
+    A new leader answers with no end before its high watermark is that of its own epoch (KIP-207): it lacks records if
+    its end is lower.
+    """
+    if before is None or before.topic_id != after.topic_id:
+        return ()
+    how = ": the log was cut, or is another one"
+    if -1 < before.epoch < after.epoch:
+        how = f", when a leader was elected without them (epoch {before.epoch}, then {after.epoch})"
+    return (
+        f"at least {counted(before.end - after.most, 'record')} were lost between {timestamp(before.last_ms)} "
+        f"and {timestamp(after.first_ms)}{how}",
+    )
 
 
 def total(lags: Iterable[Lag]) -> tuple[Range | None, Range | None, int]:
@@ -136,33 +175,38 @@ def _joined(ranges: Sequence[Range], join: Callable[[Sequence[int]], int]) -> Ra
     )
 
 
-def _log_of(spans: Sequence[EndSpan], at_ms: int) -> tuple[Sequence[EndSpan], bool]:
-    """The spans of the log that there is at that moment, and whether another topic of the name was before it.
-
-    A log that was cut is another log: its end passes an offset twice.
-    """
+def _log_of(spans: Sequence[EndSpan], at_ms: int) -> tuple[Sequence[EndSpan], EndSpan | None]:
+    """The spans of the log that there is at that moment, and the last one with an end of the log before it."""
     here = max(place for place, span in enumerate(spans) if span.first_ms <= at_ms)
-    first = last = here
-    while first > 0 and _goes_on(spans[first - 1], spans[first]):
-        first -= 1
-    while last + 1 < len(spans) and _goes_on(spans[last], spans[last + 1]):
-        last += 1
-    return spans[first : last + 1], first > 0 and spans[first - 1].topic_id != spans[first].topic_id
+    begins = log_begins(spans)
+    first, last = begins[here], bisect_right(begins, begins[here])
+    return spans[first:last], spans[last_end(spans, first)] if first else None
 
 
 def log_begins(spans: Sequence[EndSpan]) -> list[int]:
-    """For each span the index of the first one of the same log."""
-    begins = list[int]()
+    """For each span the index of the first one of the same log.
+
+    A log that was cut is another log: its end passes an offset twice. A leader that lacks records may be elected when
+    there was none for a while, so what counts is the last end before.
+    """
+    begins, known = list[int](), None
     for place, span in enumerate(spans):
-        begins.append(begins[-1] if place and _goes_on(spans[place - 1], span) else place)
+        is_first = not place or spans[place - 1].topic_id != span.topic_id
+        if is_first or (known is not None and not span.unknown and not _goes_on(known, span)):
+            begins.append(place)
+            known = None
+        else:
+            begins.append(begins[-1])
+        known = known if span.unknown else span
     return begins
 
 
+def last_end(spans: Sequence[EndSpan], place: int) -> int:
+    """The index of the last span before this one that has an end; of the first one, if none has."""
+    return next((at for at in range(place - 1, -1, -1) if not spans[at].unknown), 0)
+
+
 def _goes_on(before: EndSpan, after: EndSpan) -> bool:
-    if before.topic_id != after.topic_id:
-        return False
-    if before.unknown or after.unknown:
-        return True
     # Two probers may answer in another order than the brokers did: only what contradicts itself was cut.
     return before.end <= after.most or before.first_ms > after.last_ms
 

@@ -18,7 +18,7 @@ from groupreplay.state.events.event import Cause, Event, Evidence, History
 from groupreplay.state.events.lag_events import RebalanceCost, StopCost
 from groupreplay.state.phrases import Data, counted, milliseconds, rebalance_length
 from groupreplay.timeline.commit_rates import CommitLog, CommittedOffsets, Ints, committed_offsets, pauses
-from groupreplay.timeline.lag import EndSpan, Lag, lag_at, log_begins, total
+from groupreplay.timeline.lag import EndSpan, Lag, lag_at, last_end, log_begins, total
 
 #: A topic and the number of a partition.
 Place: TypeAlias = tuple[str, int]
@@ -61,7 +61,9 @@ class _Partition:
         here = bisect_right(self._firsts, at_ms)
         begin = self.begins[here - 1] if here else 0
         near = self.spans[max(begin + 1, here - _NEAR) : here + _NEAR]
-        return lag_at([*self.spans[max(begin - 1, 0) : begin + 1], *near], self.commits.at(at_ms), at_ms)
+        return lag_at(
+            [*self.spans[last_end(self.spans, begin) : begin + 1], *near], self.commits.at(at_ms), at_ms
+        )
 
     def backlog(self, moments: Ints) -> Ints:
         """The last recorded end minus the committed offset, at least, at these moments; 0 where one is not known."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,9 +12,10 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from groupreplay.app.exporter.lag_watch import EndsInTopic, LagWatch
+from groupreplay.state.phrases import timestamp_ms
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.partition_ends import EndsRound
@@ -25,7 +27,9 @@ from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.prober.ends import ends_recorder, ends_thread
 from groupreplay.streaming.prober.packed_ends import EndsPacker
 from support.job.captures import invoke
-from support.kafka.clients import commit_once, make_topics, new_consumer, produce
+from support.kafka.clients import commit_once, commit_surely, make_topics, new_consumer, produce
+from support.kafka.lost_records import elect_uncleanly
+from support.kafka.three_brokers import ThreeBrokers, three_brokers
 from support.kafka.waiting import wait_until
 
 pytestmark = pytest.mark.broker
@@ -79,7 +83,7 @@ class Recorded:
 
 
 @contextmanager
-def recording(broker: EmbeddedBroker, probes: str, folder: Path) -> Iterator[Recorded]:
+def recording(broker: EmbeddedBroker | ThreeBrokers, probes: str, folder: Path) -> Iterator[Recorded]:
     """A prober in a thread of its own."""
     recorded = Recorded(broker.bootstrap_servers, probes, folder)
     recorded.thread.start(at_once=True)
@@ -213,6 +217,51 @@ def test_a_topic_that_is_deleted_and_created_again(
         new = recorded.offset(recorded.captured(), group)
     assert recorded.offset(old, group, "--at", old_ms)["lag"] == 4
     assert (new["lag"], new["log_end_offset"], new["lag_notes"]) == (18, 20, [])
+
+
+def test_a_leader_that_lacks_records(unique: Callable[[str], str], tmp_path: Path) -> None:
+    """An unclean election: how many records it has cost at least, and when; a leader that lacks none is no loss."""
+    group, place = unique("g"), TopicPartition(unique("t"), 0)
+    with three_brokers(1, unclean_leader_election_enable="true") as cluster:
+        servers = cluster.bootstrap_servers
+        admin = AdminClient({"bootstrap.servers": servers, "log_level": 0})
+        admin.create_topics([NewTopic(place.topic, num_partitions=1, replication_factor=2)])[
+            place.topic
+        ].result(30)
+        produce(servers, place.topic, [(None, b"x")] * 60)
+        commit_surely(servers, group, TopicPartition(place.topic, 0, 50))
+        with recording(cluster, unique("probes"), tmp_path) as recorded:
+            recorded.settled()
+            lost_ms: list[int] = []
+
+            def write_lost() -> None:
+                produce(servers, place.topic, [(None, b"x")] * 40)
+                recorded.settled()
+                assert recorded.offset(recorded.captured(), group)["lag_notes"] == []
+                lost_ms.append(now_ms())
+
+            elect_uncleanly(cluster, place, write_lost=write_lost, write_more=lambda: None)
+            lost_ms.append(now_ms())
+            produce(servers, place.topic, [(None, b"x")] * 5)
+            recorded.settled()
+            offset = recorded.offset(recorded.captured(), group)
+    assert (offset["lag"], offset["log_end_offset"]) == (15, 65)
+    (note,) = offset["lag_notes"]
+    words = re.fullmatch(
+        r"at least (\d+) records were lost between (\S+) and (\S+), "
+        r"when a leader was elected without them \(epoch (\d+), then (\d+)\)",
+        note,
+    )
+    assert words is not None, note
+    records, since, until, before, after = words.groups()
+    assert 35 <= int(records) <= 40
+    since_ms, until_ms = timestamp_ms(since), timestamp_ms(until)
+    assert since_ms is not None
+    assert until_ms is not None
+    # The last answer of the leader of before may be older than the last moment at which it was there.
+    assert since_ms < lost_ms[1]
+    assert until_ms > lost_ms[0]
+    assert int(before) < int(after)
 
 
 def test_the_metrics_measure_what_the_brokers_return(broker: EmbeddedBroker, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ pytestmark = pytest.mark.broker
 
 
 def test_equal_to_the_admin_client(broker: EmbeddedBroker, unique: Callable[[str], str]) -> None:
-    """Both ends of a log with an open transaction, of one that grew, and the id of a topic that was created anew."""
+    """Both ends and the epoch, with an open transaction, of a log that grew, and the id of a topic created anew."""
     servers, topic = broker.bootstrap_servers, unique("ends")
     make_topics(servers, {topic: 3})
     connection = Connection(Cluster(bootstrap_servers=servers))
@@ -38,14 +38,16 @@ def test_equal_to_the_admin_client(broker: EmbeddedBroker, unique: Callable[[str
         asker.ends(places, {})
         == read_ends(connection, places)
         == {
-            (topic, 0): PartitionEnds(0, 0, 0),
-            (topic, 1): PartitionEnds(0, 1, 0),
-            (topic, 2): PartitionEnds(0, 0, 0),
+            (topic, 0): PartitionEnds(0, 0, 0, epoch=0),
+            (topic, 1): PartitionEnds(0, 1, 0, epoch=0),
+            (topic, 2): PartitionEnds(0, 0, 0, epoch=0),
         }
     )
     producer.commit_transaction(30)
     # The record and the marker behind it, which the coordinator writes after its answer.
-    wait_until(lambda: asker.ends([(topic, 1)], {(topic, 1): 0}) == {(topic, 1): PartitionEnds(0, 2, 2)})
+    wait_until(
+        lambda: asker.ends([(topic, 1)], {(topic, 1): 0}) == {(topic, 1): PartitionEnds(0, 2, 2, epoch=0)}
+    )
     first = asker.topics().layouts[topic].topic_id
     (deleted,) = connection.admin().delete_topics([topic]).values()
     deleted.result(30)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +10,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from groupreplay.app.report.timelines import TimelineQuery, group_timelines
+from groupreplay.streaming.engine.group_choice import GroupChoice
+from groupreplay.streaming.sources.capture import read_captures
 from groupreplay.timeline.document import TimelineDocument
 from support.histories.builders import generation, member
+from support.histories.probed import PROBING
+from support.histories.stopped import PARTITIONS, stopped_capture
+from support.job.captures import CLUSTER_ID, ERA
 from support.pictures.report_pages import DATA, SHAPES, OpenedPage, opened_report
-from support.pictures.timelines import BEGIN, MINUTE, SECOND, history, timeline_of
+from support.pictures.timelines import BEGIN, MINUTE, SECOND, SOURCE, history, timeline_of
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -324,6 +331,22 @@ def test_what_is_still_wrong_and_what_could_not_be_read(tmp_path: Path, browser:
                 if a[0] < b[1] and b[0] < a[1] and a[2] < b[3] and b[2] < a[3]
             ]
             assert on_another == []
+
+
+def test_what_a_stop_cost(tmp_path: Path, browser: Browser) -> None:
+    """The lanes say it: at the rebalance, and at the time without commits of each partition."""
+    capture = stopped_capture(tmp_path / "stopped.parquet")
+    context = replace(PROBING, cluster_id=CLUSTER_ID, era=ERA)
+    query = TimelineQuery(groups=GroupChoice(), source=SOURCE)
+    (stopped,), _ = group_timelines(read_captures([capture]), context, query)
+    (quiet,), flag = stopped.quiet_times, stopped.generations[-1]
+    assert flag.cost is not None
+    with opened_report(browser, tmp_path, stopped) as page:
+        for cost, first in ((quiet.cost, "t-"), (flag.cost, "Generation 2")):
+            says = f"item.tip.includes({json.dumps(cost.text)}) && item.tip[0].startsWith('{first}')"
+            count = page.value(f"{SHAPES}.filter(item => {says}).length")
+            assert count == (PARTITIONS if first == "t-" else 1)
+        assert page.problems == []
 
 
 def test_a_storm_stays_readable(tmp_path: Path, browser: Browser) -> None:

@@ -13,18 +13,23 @@ from groupreplay.streaming.contract.end_columns import (
     EndChanges,
     EndsTable,
     pack_columns,
+    signed,
     unpack_columns,
+    unsigned,
 )
 
-NUMBERS = st.lists(st.integers(0, 2**63 - 1), max_size=20)
+NUMBERS = st.lists(st.integers(-(2**63), 2**63 - 1), max_size=20)
 STEPS = st.dictionaries(st.integers(0, 30), st.integers(-(2**40), 2**40), max_size=20)
 
 
 @given(st.lists(NUMBERS, max_size=5))
 def test_both_ways(columns: list[list[int]]) -> None:
-    """All numbers that are not negative."""
-    packed = pack_columns([np.array(column, np.int64) for column in columns])
+    """All numbers; as unsigned ones, those near 0 are small."""
+    arrays = [np.array(column, np.int64) for column in columns]
+    packed = pack_columns(arrays)
     assert [column.tolist() for column in unpack_columns(packed, len(columns))] == columns
+    assert [signed(unsigned(column)).tolist() for column in arrays] == columns
+    assert unsigned(np.array([0, -1, 1, -2, 2])).tolist() == [0, 1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(
@@ -54,11 +59,14 @@ def test_changes_both_ways(rounds: list[dict[int, int]], alone: bool) -> None:
     for steps in rounds:
         places = np.array(sorted(steps), np.int64)
         values = np.array([steps[place] for place in sorted(steps)], np.int64)
-        changes = EndChanges(places, values, places, values, places, abs(values), places, abs(values) % 5)
+        shifts = abs(values) % 5
+        changes = EndChanges(
+            places, values, places, values, places, abs(values), places, shifts, places, values
+        )
         packed, _ = writer.packed(changes, alone=alone)
         writer.apply(changes)
         reader.apply(reader.unpacked(packed))
-        for name in ("end", "more", "start", "waiting", "shift", "places"):
+        for name in ("end", "more", "start", "waiting", "shift", "epoch", "places"):
             assert getattr(reader, name).tolist() == getattr(writer, name).tolist()
 
 
@@ -90,4 +98,4 @@ def test_changes_of_another_table() -> None:
         small.unpacked(packed)
     none = np.zeros(0, np.int64)
     with pytest.raises(ValueError, match="belong together"):
-        table.unpacked(pack_columns([np.zeros(2, np.int64), np.array([1]), *[none] * 7]))
+        table.unpacked(pack_columns([np.zeros(2, np.int64), np.array([1]), *[none] * 9]))

@@ -11,7 +11,7 @@ from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.log_ends import ReadableTopics, TopicLayout, read_ends, readable_topics
 from support.kafka.answered_ends import AnsweredEnds
 
-FIVE = PartitionEnds(1, 5, 4)
+FIVE = PartitionEnds(1, 5, 4, epoch=3)
 CLUSTER = AnsweredEnds(
     {("t", 0): FIVE, ("t", 1): FIVE, ("__internal", 0): FIVE},
     leaderless={("t", 2)},
@@ -50,7 +50,7 @@ def test_a_known_log_start_is_not_asked_for() -> None:
     """It is taken as it is."""
     cluster = AnsweredEnds({("t", 0): FIVE, ("t", 1): FIVE})
     ends = read_ends(cast(Connection, cluster), list(cluster.ends), {("t", 0): 3})
-    assert ends == {("t", 0): PartitionEnds(3, 5, 4), ("t", 1): FIVE}
+    assert ends == {("t", 0): PartitionEnds(3, 5, 4, epoch=3), ("t", 1): FIVE}
     assert cluster.asked == [[("t", 1)]]
 
 

@@ -10,7 +10,7 @@ from groupreplay.streaming.kafka.log_ends import ReadableTopics, TopicLayout
 from groupreplay.streaming.kafka.repeated_ends import RepeatedEnds
 from support.kafka.answered_ends import AnsweredEnds
 
-FIVE = PartitionEnds(1, 5, 4)
+FIVE = PartitionEnds(1, 5, 4, epoch=3)
 
 
 def cluster() -> AnsweredEnds:

@@ -3,87 +3,21 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 
 from groupreplay.streaming.contract.partition_ends import EndsChanges, EndsRound, PartitionEnds, TopicEnds
-from groupreplay.streaming.contract.probe_messages import ProbeMessage, decode_message, encode_message
-from groupreplay.streaming.kafka.log_ends import Place, ReadableTopics, TopicLayout
-from groupreplay.streaming.prober.ends import EndsRecorder, take_round
-from groupreplay.streaming.prober.packed_ends import WHOLE_ROUNDS, EndsPacker
+from groupreplay.streaming.contract.probe_messages import ProbeMessage, decode_message
+from groupreplay.streaming.kafka.log_ends import Place, TopicLayout
+from groupreplay.streaming.prober.packed_ends import WHOLE_ROUNDS
 from groupreplay.streaming.sources.latest_ends import LatestEnds
 from groupreplay.streaming.sources.recorded_ends import RecordedEnds
 from groupreplay.streaming.sources.unpacked_ends import UNREAD
 from groupreplay.timeline.lag import EndSpan
-
-CLUSTER_ID = "c"
-INTERVAL_MS = 30_000
-
-
-@dataclass
-class Cluster:
-    """A cluster whose ends a test sets, and its prober, which writes packed rounds; each takes 100 ms."""
-
-    layouts: dict[str, TopicLayout] = field(default_factory=dict)
-    ends: dict[Place, PartitionEnds] = field(default_factory=dict)
-    packer: EndsPacker = field(default_factory=EndsPacker)
-    fails: bool = False
-    written: list[tuple[bytes, bytes]] = field(default_factory=list)
-    #: Of each round that was written the time before and after it, and the ends as they were.
-    truth: list[tuple[int, int, Mapping[Place, PartitionEnds]]] = field(default_factory=list)
-    led: list[Mapping[str, tuple[int, ...]]] = field(default_factory=list)
-    _now_ms: int = 0
-    _recorder: EndsRecorder | None = None
-
-    def clock(self) -> int:
-        """100 ms later each time."""
-        self._now_ms += 100
-        return self._now_ms
-
-    def round(self) -> list[ProbeMessage]:
-        """Takes a round; returns its messages as they are read back."""
-        self._recorder = self._recorder or EndsRecorder(
-            topics=lambda _: ReadableTopics(self.layouts),
-            ends=lambda places, starts: {place: self.ends[place] for place in places if place in self.ends},
-            cluster_id=CLUSTER_ID,
-            clock=self.clock,
-            interval_ms=INTERVAL_MS,
-        )
-        messages = list[ProbeMessage]()
-        began_ms = self._now_ms + 100
-
-        def write(some: Sequence[TopicEnds | EndsChanges | EndsRound]) -> None:
-            # A round that fails fails behind its changes.
-            if self.fails and isinstance(some[0], EndsRound):
-                raise OSError("away")
-            self.written += (encoded := [encode_message(message) for message in some])
-            messages.extend(message for pair in encoded if (message := decode_message(*pair)) is not None)
-
-        try:
-            take_round(self._recorder, write, self.packer)
-        except OSError:
-            return messages
-        finally:
-            self.fails = False
-        self.truth.append((began_ms, self._now_ms, dict(self.ends)))
-        self.led.append({name: layout.led for name, layout in self.layouts.items()})
-        self._now_ms += INTERVAL_MS
-        return messages
-
-    def grow(self, place: Place, count: int) -> None:
-        """So many records come."""
-        ends = self.ends[place]
-        self.ends[place] = PartitionEnds(ends.start, ends.end + count, ends.stable + count)
-
-
-def one_topic(partitions: int, end: int = 1_000_000) -> Cluster:
-    """A cluster with one topic."""
-    ends = {("t", number): PartitionEnds(5, end + number, end + number) for number in range(partitions)}
-    return Cluster({"t": TopicLayout("id", tuple(range(partitions)))}, ends)
+from support.kafka.packed_rounds import CLUSTER_ID, Cluster, one_topic
 
 
 def kinds(messages: Sequence[ProbeMessage]) -> list[str]:
@@ -148,6 +82,29 @@ def test_log_starts_and_open_transactions() -> None:
             (5, 1_000_004, 1_000_004),
         ]
         assert [(s.start, s.end) for s in ends.spans("t", 1)] == [(5, 1_000_001), (900, 1_000_001)]
+
+
+def test_epochs() -> None:
+    """The epoch of a leader is written when it changes, alone or with ends, and takes few bytes."""
+    cluster = one_topic(2)
+    cluster.ends["t", 0] = PartitionEnds(5, 1_000_000, 1_000_000, epoch=7)
+    cluster.round()
+    cluster.ends["t", 0] = PartitionEnds(5, 1_000_000, 1_000_000, epoch=8)
+    changes = cluster.round()[0]
+    assert isinstance(changes, EndsChanges)
+    assert len(changes.packed) < 60
+    cluster.ends["t", 0] = PartitionEnds(5, 1_000_003, 1_000_003, epoch=10)
+    cluster.round()
+    cluster.ends["t", 0] = PartitionEnds(5, 900_000, 900_000, epoch=11)
+    assert kinds(cluster.round()) == ["TopicEnds", "EndsRound"]
+    recorded = read(cluster)[0]
+    assert [(span.end, span.epoch) for span in recorded.spans("t", 0)] == [
+        (1_000_000, 7),
+        (1_000_000, 8),
+        (1_000_003, 10),
+        (900_000, 11),
+    ]
+    assert [span.epoch for span in recorded.spans("t", 1)][:1] == [-1]
 
 
 @pytest.mark.parametrize(
@@ -345,13 +302,14 @@ def happen(cluster: Cluster, data: st.DataObject) -> None:
     elif kind == 3:
         for place, ends in cluster.ends.items():
             end = data.draw(st.integers(0, ends.end))
-            cluster.ends[place] = PartitionEnds(0, end, end)
+            cluster.ends[place] = PartitionEnds(0, end, end, ends.epoch + 1)
     else:
         for place, ends in cluster.ends.items():
             end = ends.end + data.draw(st.sampled_from([0, 1, 50, 900, 10**9]))
             stable = end - data.draw(st.sampled_from([0, 0, 0, min(3, end)]))
             start = data.draw(st.sampled_from([ends.start, ends.start, ends.end // 2]))
-            cluster.ends[place] = PartitionEnds(start, end, stable)
+            epoch = ends.epoch + data.draw(st.sampled_from([0, 0, 1]))
+            cluster.ends[place] = PartitionEnds(start, end, stable, epoch)
 
 
 @settings(max_examples=25, deadline=None, phases=[Phase.generate])
@@ -359,7 +317,7 @@ def happen(cluster: Cluster, data: st.DataObject) -> None:
 def test_any_history_is_read_as_it_was(data: st.DataObject) -> None:
     """Whatever changes, and wherever a reader begins: no end contradicts an answer of the brokers."""
     cluster = Cluster()
-    cluster.packer.bytes_a_day = data.draw(st.sampled_from([0, 60_000, 40_000_000]))
+    cluster.packer.bytes_a_day = data.draw(st.sampled_from([0, 60_000, 36_000_000]))
     for _ in range(data.draw(st.integers(3, 40))):
         happen(cluster, data)
         cluster.round()
@@ -375,6 +333,7 @@ def test_any_history_is_read_as_it_was(data: st.DataObject) -> None:
                 last = spans[-1]
                 assert last.end <= now.end <= last.most
                 assert last.start == now.start
+                assert not isinstance(reader, RecordedEnds) or last.epoch == now.epoch
     # Who has read all of it knows all of it.
     assert all(reader.spans(*place) for reader in read(cluster) for place in truth)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -77,6 +78,31 @@ def test_the_login_is_hidden() -> None:
     plan = LogPlan(cluster=cluster, partitions=50, max_offsets=7, tasks=2)
     assert LogPlan.from_option(plan.to_option()) == plan
     assert "password" not in repr(LogReader(plan).plan)
+
+
+def test_the_ends_are_asked_for_once_a_batch() -> None:
+    """Spark asks for the end of the log behind each batch's own; what is reported is what was planned with."""
+    asked: list[str] = []
+
+    def answer(name: str, offsets: dict[int, int]) -> Callable[[str, int], dict[int, int]]:
+        def offsets_of(topic: str, partitions: int) -> dict[int, int]:
+            asked.append(name)
+            return offsets
+
+        return offsets_of
+
+    reader = LogReader(
+        LogPlan(cluster=Cluster(bootstrap_servers="h:1"), partitions=1, max_offsets=7, tasks=2)
+    )
+    connection = SimpleNamespace(first_offsets=answer("first", {0: 5}), end_offsets=answer("end", {0: 90}))
+    reader.__dict__["_connection"] = connection
+    assert reader.reportLatestOffset() == {"__consumer_offsets": {"0": 90}}
+    asked.clear()
+    assert reader.latestOffset(reader.initialOffset(), reader.getDefaultReadLimit()) == {
+        "__consumer_offsets": {"0": 12}
+    }
+    assert reader.reportLatestOffset() == {"__consumer_offsets": {"0": 90}}
+    assert Counter(asked) == {"first": 2, "end": 1}
 
 
 @pytest.mark.broker

@@ -68,18 +68,21 @@ class AnsweredEnds:
         """High watermarks, or last stable offsets."""
         is_stable = level == IsolationLevel.READ_COMMITTED
         return {
-            place: EpochEnd(self.ends[place].stable if is_stable else self.ends[place].end, 3)
+            place: EpochEnd(ends.stable if is_stable else ends.end, None if ends.epoch < 0 else ends.epoch)
             for place in self._answering(places)
+            for ends in [self.ends[place]]
         }
 
     def _ends_of(self, wanted: list[TopicPartition], level: str) -> list[TopicPartition]:
         self.asked.append([(at.topic, at.partition) for at in wanted])
+        if any((at.topic, at.partition) in self.silent for at in wanted):
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        answers = []
         for at in wanted:
-            if (at.topic, at.partition) in self.silent:
-                raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
             ends = self.ends[at.topic, at.partition]
-            at.offset = ends.stable if level == "read_committed" else ends.end
-        return wanted
+            offset = ends.stable if level == "read_committed" else ends.end
+            answers.append(TopicPartition(at.topic, at.partition, offset, leader_epoch=ends.epoch))
+        return answers
 
     def _answering(self, places: Collection[Place]) -> Iterable[Place]:
         return [place for place in places if place in self.ends and place not in self.silent]

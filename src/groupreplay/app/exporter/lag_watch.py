@@ -18,15 +18,13 @@ from groupreplay.streaming.kafka.group_admin import committed_offsets, group_nam
 from groupreplay.streaming.kafka.topic_reader import read_messages, starts_since
 from groupreplay.streaming.sinks.known_groups import group_label
 from groupreplay.streaming.sources.latest_ends import LatestEnds
-from groupreplay.timeline.lag import Committed, EndSpan, Lag, lag_at
+from groupreplay.timeline.lag import OLD_ENDS_MS, Committed, EndSpan, Lag, lag_at
 
 log = logging.getLogger(__name__)
 
 _PAUSE_SECONDS: Final = 30.0
 #: At the start ends are read so far back; those of topics that do not change are written once in two hours.
 _BACK_MS: Final = 3 * 3_600_000
-#: Ends that are older show no lag of now.
-_STALE_MS: Final = 300_000
 
 #: A group, a topic and a partition.
 _Place = tuple[str, str, int]
@@ -52,7 +50,7 @@ class MeasuredLags:
 
     def is_fresh(self, now_ms: int) -> bool:
         """Whether they are those of now."""
-        return now_ms - min(self.at_ms, self.answered_ms) < _STALE_MS
+        return now_ms - min(self.at_ms, self.answered_ms) < OLD_ENDS_MS
 
 
 class FollowedEnds(Protocol):

@@ -23,18 +23,24 @@ _HEAD: Final = struct.Struct("<IB")
 #: A message has at most 1 MiB; this is what a column of zeros would make of it.
 _MOST_BYTES: Final = 256 << 20
 _NONE: Final = np.zeros(0, np.int64)
+#: Of a round: which way it is told, and the pairs of ``EndChanges``.
+_COLUMNS: Final = 11
+
+
+def column_bytes(columns: Sequence[Ints]) -> bytes:
+    """Columns of numbers: of each column first the lowest bytes of all numbers. Small numbers have only those."""
+    body = bytearray()
+    for column in columns:
+        numbers = column.astype("<i8")
+        width = (int(numbers.view("<u8").max()).bit_length() + 7) // 8 if len(numbers) else 0
+        body += _HEAD.pack(len(numbers), width)
+        body += np.ascontiguousarray(numbers.view(np.uint8).reshape(-1, 8)[:, :width].T).tobytes()
+    return bytes(body)
 
 
 def pack_columns(columns: Sequence[Ints]) -> bytes:
-    """Columns of numbers that are not negative: byte by byte of the numbers, compressed."""
-    body = bytearray()
-    for column in columns:
-        width = (int(column.max()).bit_length() + 7) // 8 if len(column) else 0
-        body += _HEAD.pack(len(column), width)
-        body += np.ascontiguousarray(
-            column.astype("<i8").view(np.uint8).reshape(-1, 8)[:, :width].T
-        ).tobytes()
-    return zlib.compress(bytes(body), 9)
+    """The same, compressed."""
+    return zlib.compress(column_bytes(columns), 9)
 
 
 def unpack_columns(packed: bytes, count: int) -> list[Ints]:
@@ -50,6 +56,15 @@ def unpack_columns(packed: bytes, count: int) -> list[Ints]:
         raise ValueError(str(error)) from None
     if not stream.eof:
         raise ValueError("the columns are cut off")
+    return columns_of(body, count)
+
+
+def columns_of(body: bytes, count: int) -> list[Ints]:
+    """The inverse of ``column_bytes``, of so many columns.
+
+    Raises:
+        ValueError: these are other bytes.
+    """
     columns, at = list[Ints](), 0
     for _ in range(count):
         if len(body) - at < _HEAD.size:
@@ -66,13 +81,14 @@ def unpack_columns(packed: bytes, count: int) -> list[Ints]:
     return columns
 
 
-def _unsigned(values: Ints) -> Ints:
+def unsigned(values: Ints) -> Ints:
     """Small numbers of either sign as small numbers."""
-    return np.where(values < 0, ~(values << 1), values << 1)
+    return (values << 1) ^ (values >> 63)
 
 
-def _signed(values: Ints) -> Ints:
-    return np.where(values & 1, ~(values >> 1), values >> 1)
+def signed(values: Ints) -> Ints:
+    """The inverse."""
+    return (values.view(np.uint64) >> np.uint64(1)).view(np.int64) ^ -(values & 1)
 
 
 def _gaps(places: Ints) -> Ints:
@@ -84,8 +100,8 @@ class EndChanges:
     """What a round changes, by place in ascending order.
 
     The end of ``places`` grows by ``steps`` times 2 to the power of the place's shift, which is set first: with a shift
-    the end is known to so many records. Log start offsets grow by ``start_steps``; ``waiting`` is the end minus the
-    last stable offset.
+    the end is known to so many records. Log start offsets grow by ``start_steps``, leader epochs by ``epoch_steps``;
+    ``waiting`` is the end minus the last stable offset.
     """
 
     places: Ints
@@ -96,20 +112,26 @@ class EndChanges:
     waiting: Ints = field(default_factory=lambda: _NONE)
     shift_places: Ints = field(default_factory=lambda: _NONE)
     shifts: Ints = field(default_factory=lambda: _NONE)
+    epoch_places: Ints = field(default_factory=lambda: _NONE)
+    epoch_steps: Ints = field(default_factory=lambda: _NONE)
 
     def __bool__(self) -> bool:
-        return any(map(len, (self.places, self.start_places, self.waiting_places, self.shift_places)))
+        return any(len(places) for places, _ in self.pairs())
 
-    def between(self, low: int, high: int) -> EndChanges:
-        """Those of the places from ``low`` on and below ``high``."""
-        pairs = (
+    def pairs(self) -> tuple[tuple[Ints, Ints], ...]:
+        """Places and what is written of each, in the order of the fields."""
+        return (
             (self.places, self.steps),
             (self.start_places, self.start_steps),
             (self.waiting_places, self.waiting),
             (self.shift_places, self.shifts),
+            (self.epoch_places, self.epoch_steps),
         )
+
+    def between(self, low: int, high: int) -> EndChanges:
+        """Those of the places from ``low`` on and below ``high``."""
         parts = list[Ints]()
-        for places, values in pairs:
+        for places, values in self.pairs():
             first, last = np.searchsorted(places, [low, high])
             parts += [places[first:last], values[first:last]]
         return EndChanges(*parts)
@@ -124,6 +146,7 @@ class EndsTable:
     start: Ints = field(default_factory=lambda: _NONE)
     waiting: Ints = field(default_factory=lambda: _NONE)
     shift: Ints = field(default_factory=lambda: _NONE)
+    epoch: Ints = field(default_factory=lambda: _NONE)
     #: The places of the last changes, of which most change again, and by place what was changed.
     step: Ints = field(default_factory=lambda: _NONE)
     places: Ints = field(default_factory=lambda: _NONE)
@@ -132,19 +155,20 @@ class EndsTable:
         """Make room for so many places."""
         missing = count - len(self.end)
         if missing > 0:
-            for name in ("end", "more", "start", "waiting", "shift", "step"):
+            for name in ("end", "more", "start", "waiting", "shift", "epoch", "step"):
                 setattr(self, name, np.concatenate([getattr(self, name), np.zeros(missing, np.int64)]))
 
-    def state(self, at: Ints, ends: Ints, starts: Ints, waiting: Ints, shifts: Ints) -> None:
+    def state(self, at: Ints, ends: Ints, starts: Ints, waiting: Ints, shifts: Ints, epochs: Ints) -> None:
         """Set these places to what was stated, which is never rounded."""
         self.end[at], self.start[at], self.waiting[at], self.shift[at] = ends, starts, waiting, shifts
-        self.more[at] = 0
+        self.epoch[at], self.more[at] = epochs, 0
 
     def apply(self, changes: EndChanges) -> None:
         """Change it."""
         self.shift[changes.shift_places] = changes.shifts
         self.start[changes.start_places] += changes.start_steps
         self.waiting[changes.waiting_places] = changes.waiting
+        self.epoch[changes.epoch_places] += changes.epoch_steps
         at = changes.places
         self.end[at] += changes.steps << self.shift[at]
         self.more[at] = (np.int64(1) << self.shift[at]) - 1
@@ -159,18 +183,13 @@ class EndsTable:
         """
         steps = changes.steps
         rest = [
-            _gaps(changes.start_places),
-            _unsigned(changes.start_steps),
-            _gaps(changes.waiting_places),
-            changes.waiting,
-            _gaps(changes.shift_places),
-            changes.shifts,
+            column for places, values in changes.pairs()[1:] for column in (_gaps(places), unsigned(values))
         ]
         place_ways = [changes.places] if alone else [changes.places, np.setxor1d(changes.places, self.places)]
         step_ways = [steps] if alone else [steps, steps - self.step[changes.places]]
         ways = [
             (
-                pack_columns([np.array([by_places, by_steps]), _gaps(places), _unsigned(values), *rest]),
+                pack_columns([np.array([by_places, by_steps]), _gaps(places), unsigned(values), *rest]),
                 not (by_places or by_steps),
             )
             for by_places, places in enumerate(place_ways)
@@ -184,26 +203,18 @@ class EndsTable:
         Raises:
             ValueError: these are other bytes, or those of another table.
         """
-        way, gaps, values, start_gaps, starts, waiting_gaps, waiting, shift_gaps, shifts = unpack_columns(
-            packed, 9
-        )
-        if len(way) != 2 or (len(shifts) and int(shifts.max()) > 62):
-            raise ValueError("the columns are not those of a round")
-        places = _places(gaps, len(self.end))
-        if way[0]:
+        way, *columns = unpack_columns(packed, _COLUMNS)
+        places, *parts = [
+            column
+            for gaps, values in zip(columns[::2], columns[1::2], strict=True)
+            for column in (_places(gaps, len(self.end)), signed(values))
+        ]
+        if len(way) == 2 and way[0]:
             places = np.setxor1d(places, self.places)
-        changes = EndChanges(
-            places,
-            _signed(values),
-            _places(start_gaps, len(self.end)),
-            _signed(starts),
-            _places(waiting_gaps, len(self.end)),
-            waiting,
-            _places(shift_gaps, len(self.end)),
-            shifts,
-        )
-        pairs = ((places, values), (start_gaps, starts), (waiting_gaps, waiting), (shift_gaps, shifts))
-        if any(len(left) != len(right) for left, right in pairs):
+        changes = EndChanges(places, *parts)
+        if len(way) != 2 or not 0 <= changes.shifts.min(initial=0) <= changes.shifts.max(initial=0) <= 62:
+            raise ValueError("the columns are not those of a round")
+        if any(len(left) != len(right) for left, right in changes.pairs()):
             raise ValueError("the columns do not belong together")
         if way[1]:
             changes.steps[:] += self.step[places]

@@ -18,6 +18,8 @@ from groupreplay.streaming.contract.messages import RESERVED
 from groupreplay.streaming.contract.probe_base import Count, Id, Message, Moment, Offset, Span
 
 RoundNumber: TypeAlias = Annotated[int, Meta(ge=0, le=10**12)]
+#: The epoch of a leader, -1 where it is not known.
+Epoch: TypeAlias = Annotated[int, Meta(ge=-1, lt=1 << 31)]
 Place: TypeAlias = Annotated[int, Meta(ge=0, lt=MOST_PLACES)]
 
 #: Key of ``EndsChanges``.
@@ -25,25 +27,16 @@ CHANGES_KEY: Final = RESERVED + b"\0ends"
 
 
 class PartitionEnds(msgspec.Struct, frozen=True, array_like=True):
-    """Log start offset, high watermark and last stable offset.
+    """Log start offset, high watermark, last stable offset and the epoch of the leader that answered (-1: not known).
 
-    The leader's epoch is not written: a new one alone is no cut, and a log that is cut below its last end shows it.
+    The end is between ``end`` and ``end + more``: it may be written rounded (docs/lag.md, "what it costs").
     """
 
     start: Offset
     end: Offset
     stable: Offset
-
-    @property
-    def most(self) -> int:
-        """The end at most."""
-        return self.end
-
-
-class RoundedEnds(PartitionEnds, frozen=True, array_like=True):
-    """The end is between ``end`` and ``end + more``: it was written rounded (docs/lag.md, "what it costs")."""
-
-    more: Offset
+    epoch: Epoch = -1
+    more: Offset = 0
 
     @property
     def most(self) -> int:

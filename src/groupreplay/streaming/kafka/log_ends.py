@@ -11,6 +11,7 @@ from typing import Final
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection
 from confluent_kafka.admin import TopicDescription
 
+from groupreplay.streaming.contract.log import EpochEnd
 from groupreplay.streaming.contract.partition_ends import PartitionEnds
 from groupreplay.streaming.kafka.clients import ANSWER_SECONDS, REQUEST_SECONDS, Connection, topic_id_of
 
@@ -22,7 +23,7 @@ _PARTITIONS_A_CALL: Final = 5_000
 #: A topic and the number of a partition.
 Place = tuple[str, int]
 #: The ends of partitions at an isolation level; those without an answer are left out.
-LatestOffsets = Callable[[Collection[Place], IsolationLevel], Mapping[Place, int]]
+AskLatest = Callable[[Collection[Place], IsolationLevel], Mapping[Place, EpochEnd]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,33 +88,32 @@ def read_ends(
     connection: Connection,
     places: Collection[Place],
     starts: Mapping[Place, int] | None = None,
-    latest: LatestOffsets | None = None,
+    latest: AskLatest | None = None,
 ) -> dict[Place, PartitionEnds]:
     """The ends of these partitions now; those without an answer are left out.
 
     The end is that of Kafka's tools: behind the records of open transactions. Log start offsets in ``starts`` are not
-    asked for. ``latest`` asks for the ends; by default ``latest_offsets``.
+    asked for. ``latest`` asks for the ends; by default ``latest_ends``.
     """
     ends: dict[Place, PartitionEnds] = {}
     rest = iter(sorted(places))
     while chunk := list(islice(rest, _PARTITIONS_A_CALL)):
-        ends |= _chunk_ends(connection, chunk, starts or {}, latest or partial(latest_offsets, connection))
+        ends |= _chunk_ends(connection, chunk, starts or {}, latest or partial(latest_ends, connection))
     if len(ends) < len(places):
         # For this call librdkafka caches partition leaders even after they have changed.
         connection.forget_admin()
     return ends
 
 
-def latest_offsets(
+def latest_ends(
     connection: Connection, places: Collection[Place], level: IsolationLevel
-) -> dict[Place, int]:
+) -> dict[Place, EpochEnd]:
     """The ends of partitions by the Admin client: each partition fails for itself."""
-    answers = connection.partition_ends(places, level, REQUEST_SECONDS)
-    return {place: end.offset for place, end in answers.items()}
+    return connection.partition_ends(places, level, REQUEST_SECONDS)
 
 
 def _chunk_ends(
-    connection: Connection, places: Collection[Place], earlier: Mapping[Place, int], latest: LatestOffsets
+    connection: Connection, places: Collection[Place], earlier: Mapping[Place, int], latest: AskLatest
 ) -> dict[Place, PartitionEnds]:
     unasked = [place for place in places if place not in earlier]
     starts = {**earlier, **(connection.partition_starts(unasked) if unasked else {})}
@@ -121,7 +121,12 @@ def _chunk_ends(
     # After the high watermarks: otherwise records written in between would look like an open transaction.
     stable = latest(places, IsolationLevel.READ_COMMITTED)
     return {
-        place: PartitionEnds(min(starts[place], end), end, min(stable[place], end))
+        place: PartitionEnds(
+            min(starts[place], end.offset),
+            end.offset,
+            min(stable[place].offset, end.offset),
+            -1 if end.epoch is None else end.epoch,
+        )
         for place, end in high.items()
         if place in starts and place in stable
     }

@@ -12,13 +12,14 @@ from typing import Any, Final
 
 from confluent_kafka import OFFSET_END, Consumer, IsolationLevel, KafkaException, TopicPartition
 
+from groupreplay.streaming.contract.log import EpochEnd
 from groupreplay.streaming.contract.partition_ends import PartitionEnds
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
 from groupreplay.streaming.kafka.log_ends import (
     Place,
     ReadableTopics,
     TopicLayout,
-    latest_offsets,
+    latest_ends,
     read_ends,
     readable_topics,
 )
@@ -75,7 +76,7 @@ class RepeatedEnds:
         """As ``read_ends``, for a third of its CPU time."""
         return read_ends(self._connection, places, starts, self._latest)
 
-    def _latest(self, places: Collection[Place], level: IsolationLevel) -> dict[Place, int]:
+    def _latest(self, places: Collection[Place], level: IsolationLevel) -> dict[Place, EpochEnd]:
         consumer = self._consumers.pop(level, None) or self._connection.consumer(_LEVEL_NAMES[level])
         wanted = [TopicPartition(topic, number, OFFSET_END) for topic, number in places]
         try:
@@ -84,10 +85,12 @@ class RepeatedEnds:
         except KafkaException:
             # One partition without an answer fails the call for all; and the leaders may be others since.
             consumer.close()
-            return latest_offsets(self._connection, places, level)
+            return latest_ends(self._connection, places, level)
         self._consumers[level] = consumer
         return {
-            (end.topic, end.partition): end.offset for end in answers if not end.error and end.offset >= 0
+            (end.topic, end.partition): EpochEnd(end.offset, end.leader_epoch)
+            for end in answers
+            if not end.error and end.offset >= 0
         }
 
 

@@ -1,7 +1,7 @@
 """The rounds of the recorder as they are written to the topic of probes: small, and bounded in bytes a day.
 
 A topic is stated as a whole at first, once in 240 rounds, and whenever it is another one; all else is the changes of a
-round. If those take more than 40 MB a day, ends are rounded: by at most the records that come to the partition in two
+round. If those take more than 36 MB a day, ends are rounded: by at most the records that come to the partition in two
 intervals, and not at all where none has come in the last one.
 """
 
@@ -29,8 +29,8 @@ _ALONE_ROUNDS: Final = 20
 #: Partitions in one statement, about 50 KB, and places in one message of changes, which takes 150 KB or so.
 _PARTITIONS_A_STATEMENT: Final = 5_000
 _PLACES_A_MESSAGE: Final = 100_000
-#: What the changes of a day may take: with the statements of 100 000 partitions, which take 10 MB, 50 MB.
-BYTES_A_DAY: Final = 40_000_000
+#: What the changes of a day may take: with the statements of 100 000 partitions, which take 13 MB, less than 50 MB.
+BYTES_A_DAY: Final = 36_000_000
 _DAY_MS: Final = 86_400_000
 #: To how many intervals of a partition's growth its end is rounded: to more and more, until it is enough.
 _ROUNDINGS: Final = (0.0, 1 / 8, 1 / 4, 1 / 2, 0.8, 1.3)
@@ -57,19 +57,20 @@ class _Stated:
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Partitions by place, with their end, log start offset, and the end minus the last stable offset."""
+    """Partitions by place: end, log start offset, the end minus the last stable offset, and the leader's epoch."""
 
     places: Ints
     ends: Ints
     starts: Ints
     waiting: Ints
+    epochs: Ints
 
     @classmethod
     def of(cls, first: int, partitions: Mapping[int, PartitionEnds]) -> _Rows:
         """Of partitions of one topic, in ascending order."""
-        rows = [(n, of.end, of.start, of.end - of.stable) for n, of in sorted(partitions.items())]
-        table = np.array(rows, np.int64).reshape(len(rows), 4)
-        return cls(first + table[:, 0], table[:, 1], table[:, 2], table[:, 3])
+        rows = [(n, of.end, of.start, of.end - of.stable, of.epoch) for n, of in sorted(partitions.items())]
+        table = np.array(rows, np.int64).reshape(len(rows), 5)
+        return cls(first + table[:, 0], *table.T[1:])
 
     @classmethod
     def joined(cls, rows: Sequence[_Rows]) -> _Rows:
@@ -78,7 +79,7 @@ class _Rows:
             return cls.of(0, {})
         places = np.concatenate([one.places for one in rows])
         order = np.argsort(places)
-        columns = ([getattr(one, name) for one in rows] for name in ("ends", "starts", "waiting"))
+        columns = ([getattr(one, name) for one in rows] for name in ("ends", "starts", "waiting", "epochs"))
         return cls(places[order], *(np.concatenate(column)[order] for column in columns))
 
 
@@ -207,16 +208,18 @@ class EndsPacker:
             known = {n: of for n in chunk if isinstance(of := topic.partitions[n], PartitionEnds)}
             rows = _Rows.of(place, known)
             shifts = self._table.shift[rows.places]
-            self._table.state(rows.places, rows.ends, rows.starts, rows.waiting, shifts)
+            self._table.state(rows.places, rows.ends, rows.starts, rows.waiting, shifts, rows.epochs)
             self._paces.state(rows)
             gaps = np.diff(rows.places - place, prepend=np.int64(0))
+            # The least epoch is -1.
+            columns = [gaps, rows.ends, rows.starts, rows.waiting, shifts, rows.epochs + 1]
             yield TopicEnds(
                 **_of_round(complete),
                 topic=name,
                 topic_id=topic.topic_id,
                 unknown={n: unknown[n] for n in chunk if n in unknown},
                 place=place,
-                packed=pack_columns([gaps, rows.ends, rows.starts, rows.waiting, shifts]),
+                packed=pack_columns(columns),
             )
 
     def _changes(self, rows: _Rows, complete: EndsRound) -> Iterator[EndsChanges]:
@@ -257,6 +260,7 @@ class EndsPacker:
         shifts[np.isin(places, exact)] = 0
         other_starts = rows.starts != table.start[rows.places]
         other_waiting = rows.waiting != table.waiting[rows.places]
+        other_epochs = rows.epochs != table.epoch[rows.places]
         return EndChanges(
             places=places,
             steps=(self._paces.ends[places] - table.end[places]) >> shifts,
@@ -266,6 +270,8 @@ class EndsPacker:
             waiting=rows.waiting[other_waiting],
             shift_places=places[shifts != before],
             shifts=shifts[shifts != before],
+            epoch_places=rows.places[other_epochs],
+            epoch_steps=(rows.epochs - table.epoch[rows.places])[other_epochs],
         )
 
     def _judge(self, size: int, interval_ms: int) -> None:

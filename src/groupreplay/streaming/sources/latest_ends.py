@@ -160,7 +160,7 @@ def _add(series: _Series, before_ms: int, message: TopicEnds, ends: PartitionEnd
         numbers[_LAST] = max(numbers[_LAST], before_ms)
     known = (0, 0, 0, 0)
     if isinstance(ends, PartitionEnds):
-        known = ends.start, ends.end, ends.stable, ends.most - ends.end
+        known = ends.start, ends.end, ends.stable, ends.more
     same = (message.topic_id, ends if isinstance(ends, str) else "")
     series.writer = message.writer
     if numbers and about[-1] == same and tuple(numbers[-4:]) == known:

@@ -15,6 +15,8 @@ from typing import Final, NamedTuple
 import msgspec
 import numpy as np
 
+from groupreplay.streaming.contract.end_columns import column_bytes, columns_of, signed, unsigned
+
 #: Numbers of a span.
 WIDTH: Final = 6
 #: Spans of one chunk: 3 MiB of memory while it is packed.
@@ -61,10 +63,9 @@ def packed_series(all_series: Iterable[Series]) -> Iterator[bytes]:
 def _packed(series: Sequence[Series]) -> bytes:
     numbers = np.frombuffer(b"".join(one.numbers.tobytes() for one in series), np.int64).reshape(-1, WIDTH)
     changes = np.diff(numbers, axis=0, prepend=np.zeros((1, WIDTH), np.int64))
-    # Column by column, and of all numbers of a column first the lowest bytes: the others are nearly all the same.
-    planes = np.ascontiguousarray(changes.T).view(np.uint8).reshape(WIDTH, -1, 8).transpose(0, 2, 1)
+    columns = column_bytes([unsigned(column) for column in changes.T])
     heads = tuple(_Head(one.topic, one.partition, one.writer, tuple(_runs(one.about))) for one in series)
-    return zlib.compress(msgspec.msgpack.encode(_Chunk(heads, planes.tobytes())), 1)
+    return zlib.compress(msgspec.msgpack.encode(_Chunk(heads, columns)), 1)
 
 
 def _runs(about: Iterable[tuple[str, str]]) -> Iterator[tuple[int, str, str]]:
@@ -79,8 +80,7 @@ def unpacked_series(chunk: bytes) -> Iterator[Series]:
         zlib.error, msgspec.MsgspecError, ValueError: it is damaged.
     """
     content = msgspec.msgpack.decode(zlib.decompress(chunk), type=_Chunk)
-    planes = np.frombuffer(content.numbers, np.uint8).reshape(WIDTH, 8, -1).transpose(0, 2, 1)
-    changes = np.ascontiguousarray(planes).view(np.int64).reshape(WIDTH, -1)
+    changes = [signed(column) for column in columns_of(content.numbers, WIDTH)]
     numbers = np.cumsum(changes, axis=1).T
     first = 0
     for head in content.heads:

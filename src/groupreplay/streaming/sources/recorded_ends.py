@@ -137,7 +137,8 @@ def _span(topic_id: str, ends: PartitionEnds | str, first_ms: int, last_ms: int)
         start=ends.start,
         end=ends.end,
         stable=ends.stable,
-        more=ends.most - ends.end,
+        more=ends.more,
+        epoch=ends.epoch,
     )
 
 

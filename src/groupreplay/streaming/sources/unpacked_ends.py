@@ -10,13 +10,7 @@ import msgspec
 import numpy as np
 
 from groupreplay.streaming.contract.end_columns import MOST_PLACES, EndsTable, Ints, unpack_columns
-from groupreplay.streaming.contract.partition_ends import (
-    EndsChanges,
-    EndsRound,
-    PartitionEnds,
-    RoundedEnds,
-    TopicEnds,
-)
+from groupreplay.streaming.contract.partition_ends import EndsChanges, EndsRound, PartitionEnds, TopicEnds
 
 #: The number of a round before which nothing was stated of a place.
 _NEVER: Final = -1
@@ -62,18 +56,18 @@ class _Writer:
         """The same with all partitions one by one; None: it is no message of a prober."""
         assert message.place is not None
         try:
-            gaps, ends, starts, waiting, shifts = unpack_columns(message.packed, 5)
+            gaps, ends, starts, waiting, shifts, epochs = unpack_columns(message.packed, 6)
         except ValueError:
             return None
         numbers = np.cumsum(gaps)
         count = int(max(numbers.max(initial=-1), max(message.unknown, default=-1))) + 1
-        columns = {len(column) for column in (numbers, ends, starts, waiting, shifts)}
+        columns = {len(column) for column in (numbers, ends, starts, waiting, shifts, epochs)}
         is_sound = len(columns) == 1 and 0 <= count <= MOST_PLACES - message.place
         if not is_sound or np.any(np.diff(numbers) <= 0) or int(shifts.max(initial=0)) > 62:
             return None
         self._grow(message.place + count)
         places = message.place + numbers
-        self.table.state(places, ends, starts, waiting, shifts)
+        self.table.state(places, ends, starts, waiting, shifts, epochs - 1)
         self.stated[places] = message.number
         self.stated[[message.place + number for number in message.unknown]] = _NEVER
         topic = _Topic(message.topic, message.topic_id, message.place)
@@ -102,7 +96,7 @@ class _Writer:
             yield from self._forgotten(message)
             return
         self.table.apply(changes)
-        moved = [changes.places, changes.start_places, changes.waiting_places]
+        moved = [changes.places, changes.start_places, changes.waiting_places, changes.epoch_places]
         places = np.unique(np.concatenate(moved))
         places = places[(self.stated[places] != _NEVER) & (self.table.end[places] >= 0)]
         for topic, at in self._by_topic(places):
@@ -125,10 +119,11 @@ class _Writer:
 
     def _ends(self, places: Ints) -> Iterator[PartitionEnds]:
         table = self.table
-        columns = (table.start, table.end, table.waiting, table.more)
-        for start, end, waiting, more in np.column_stack([column[places] for column in columns]).tolist():
-            stable = max(end - waiting, 0)
-            yield RoundedEnds(start, end, stable, more) if more else PartitionEnds(start, end, stable)
+        columns = (table.start, table.end, table.waiting, table.epoch, table.more)
+        for start, end, waiting, epoch, more in np.column_stack(
+            [column[places] for column in columns]
+        ).tolist():
+            yield PartitionEnds(start, end, max(end - waiting, 0), epoch, more)
 
     def _grow(self, count: int) -> None:
         missing = count - len(self.stated)

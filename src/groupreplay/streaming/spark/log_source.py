@@ -92,6 +92,7 @@ class LogReader(DataSourceStreamReader):
 
     def __init__(self, plan: LogPlan) -> None:
         self.plan = plan
+        self._newest: dict[int, int] | None = None
 
     @cached_property
     def _connection(self) -> Connection:
@@ -113,14 +114,15 @@ class LogReader(DataSourceStreamReader):
         Raises:
             ValueError: records that were not read yet are gone.
         """
-        starts, ends = _offsets(start), self._ends()
+        starts = _offsets(start)
+        self._newest = ends = self._ends()
         _require_whole(starts, self._connection.first_offsets(OFFSETS_TOPIC, self.plan.partitions), ends)
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         return _as_json(ends if most is None else bounded(starts, ends, most))
 
     def reportLatestOffset(self) -> dict[str, Any]:
-        """The end of the log, for the progress of the query."""
-        return _as_json(self._ends())
+        """The end of the log, for the progress of the query: Spark has just asked for that of the next batch."""
+        return _as_json(self._newest or self._ends())
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The tasks of a batch."""

@@ -10,6 +10,7 @@ import pytest
 from groupreplay.app.simulate.files import write_simulation
 from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.simulation import SimulationPlan
+from support.histories.stopped import ENDED_MS, INTERVAL_MS, PARTITIONS, RATE, SECOND, stopped_capture
 from support.job.captures import invoke
 
 AT = 1_767_225_600_000
@@ -85,3 +86,32 @@ def test_evidence(stuck: Path) -> None:
     """--verbose names the events and records of each sentence."""
     shown = invoke("explain", "--from-file", stuck, "stuck-000000", "--verbose").stdout
     assert "                   by event " in shown
+
+
+def test_what_a_stop_cost(tmp_path: Path) -> None:
+    """The sentence has the records that came in the stop, ± one interval, and when the group had caught up."""
+    path = stopped_capture(tmp_path / "stopped.parquet")
+    (told,) = json.loads(invoke("explain", "--from-file", path, "g", "-o", "json").stdout)
+    (stuck, paused) = (
+        one for one in told["diagnosis"] if any(link["kind"] == "cost" for link in one["links"])
+    )
+    began_ms = ENDED_MS - 310 * SECOND
+    truth, slack = (
+        PARTITIONS * RATE * (ENDED_MS - began_ms) // SECOND,
+        PARTITIONS * RATE * INTERVAL_MS // SECOND,
+    )
+    cost = told["rebalances"][-1]["cost"]
+    assert (cost["since_ms"], cost["until_ms"]) == (began_ms, ENDED_MS)
+    assert abs(cost["added"] - truth) <= slack
+    assert cost["added_least"] <= truth <= cost["added_most"] + slack
+    for statement, later in ((stuck, "35.0 s"), (paused, "30.0 s")):
+        (link,) = (link for link in statement["links"] if link["kind"] == "cost")
+        assert link["text"].startswith(f"+ 12 k records on 4 partitions, caught up {later} later, ")
+        assert link["certainty"] == "inferred"
+    assert paused["gaps"] == ["The cause is not known: the topic had new records."]
+    # Without recorded ends there is no such cost: only what the log shows.
+    bare = stopped_capture(tmp_path / "bare.parquet", with_ends=False)
+    (told,) = json.loads(invoke("explain", "--from-file", bare, "g", "-o", "json").stdout)
+    links = [link["text"] for one in told["diagnosis"] for link in one["links"] if link["kind"] == "cost"]
+    assert links[0] == "5 min 0 s without a commit on 4 partitions, 2 partitions moved."
+    assert told["rebalances"][-1]["cost"] is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -93,6 +94,76 @@ def test_without_recorded_ends(tmp_path: Path) -> None:
         assert "the lag is not known: no prober has recorded the ends of partitions" in result.stderr
         heading, first = (line.split("\t") for line in result.stdout.splitlines()[:2])
         assert dict(zip(heading, first, strict=True))["LAG"] == "-"
+
+
+GONE = "the topic was deleted, or may no longer be described, since 2026-01-31T00:02:00.010Z"
+NO_LEADER = "the partition has no leader, since 2026-01-31T00:02:00.010Z"
+
+
+@pytest.mark.parametrize(
+    ("later", "offset", "at_minutes", "lag", "notes"),
+    [
+        ([{"gone": True}], 100, 3, "60", GONE),
+        ([{"unknown": {0: "the partition has no leader"}}], 100, 3, "60", NO_LEADER),
+        # Before all ends; behind them; and committed when nobody had asked for a long time.
+        ([], 100, -1, "-", "the ends of the partition were not recorded before 2026-01-31T00:00:00.010Z"),
+        ([], 100, 8, "60", "the end was last recorded at 2026-01-31T00:01:00.010Z"),
+        (
+            [],
+            700,
+            8,
+            "-",
+            "the offset was committed 6 min 0 s after the last recorded end; "
+            "the end was last recorded at 2026-01-31T00:01:00.010Z",
+        ),
+    ],
+    ids=[
+        "may not be described",
+        "no leader",
+        "recorded later",
+        "not recorded since",
+        "older than the commit",
+    ],
+)
+def test_ends_that_are_not_known(
+    tmp_path: Path, later: list[dict[str, Any]], offset: int, at_minutes: int, lag: str, notes: str
+) -> None:
+    """A sentence in each place; a lag is that of the last answer, or absent, and never 0 or negative."""
+    messages: list[TopicEnds | EndsRound] = [ends(0, 100), complete(0), ends(1, 160), complete(1)]
+    for more in later:
+        answer = topic_ends(2, {}, taken_ms=AT + 2 * MINUTE, took_ms=10, topic="orders", **more)
+        messages += [answer, complete(2)]
+    committed_ms = AT + 7 * MINUTE + 10 if offset > 160 else AT - 2 * MINUTE
+    rows = raw([commit("orders", 0, offset, at=committed_ms)])
+    path = write_capture(tmp_path / "a.parquet", rows, probes=probes_batch(messages))
+    at = AT + at_minutes * MINUTE
+    row = cells("--from-file", path, "--at", at)[1]
+    assert (row[3], row[5], row[7]) == (str(offset), lag, notes)
+    described = json.loads(
+        invoke("describe", "--from-file", path, "--group", "g", "--at", at, "-o", "json").stdout
+    )
+    assert "; ".join(described[0]["offsets"][0]["lag_notes"]) == notes
+    assert described[0]["offsets"][0]["lag"] == (None if lag == "-" else int(lag))
+
+
+def test_a_partition_that_never_had_a_leader(tmp_path: Path) -> None:
+    """Its lag is empty, with the reason; that of the other one is known."""
+    answer = topic_ends(
+        0,
+        {0: PartitionEnds(0, 100, 100)},
+        unknown={1: "the partition has no leader"},
+        taken_ms=AT,
+        took_ms=10,
+        topic="orders",
+    )
+    rows = raw([commit("orders", number, 40, at=AT - MINUTE) for number in range(2)])
+    path = write_capture(tmp_path / "a.parquet", rows, probes=probes_batch([answer, complete(0)]))
+    led, leaderless = cells("--from-file", path, "--at", AT + 20)[1:]
+    assert (led[5], led[7]) == ("60", "-")
+    assert (leaderless[5:7], leaderless[7]) == (
+        ["-", "-"],
+        "the partition has no leader, since 2026-01-31T00:00:00.010Z",
+    )
 
 
 def test_list_and_describe_have_the_same_lag(capture: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from groupreplay.app.report import page as pages
 from groupreplay.codecs import GroupMetadataKey
 from groupreplay.timeline.document import timeline_schema
+from support.histories import stopped
 from support.histories.builders import commit, generation, member
 from support.job.captures import invoke, raw, write_capture
 from support.pictures.report_pages import PageParts
@@ -173,3 +174,19 @@ def test_what_other_settings_would_have_made_of_it(tmp_path: Path) -> None:
     assert "--whatif group.instance.id=auto" in document["source"]["command"]
     recorded, played = document["whatif"]["lanes"]
     assert (len(recorded["rebalances_ms"]) > 3, played["rebalances_ms"]) == (True, [])
+
+
+def test_what_a_stop_cost(tmp_path: Path) -> None:
+    """The lanes have the records that came in it, ± one interval: at the rebalance, and at the time without commits."""
+    document = document_of(stopped.stopped_capture(tmp_path / "stopped.parquet"))
+    ((quiet, topics),) = ((one["cost"], one["topics"]) for one in document["quiet_times"])
+    flag = document["generations"][-1]["cost"]
+    slack = stopped.PARTITIONS * stopped.RATE * stopped.INTERVAL_MS // 1_000
+    assert (topics, quiet["since_ms"], quiet["until_ms"]) == (["t"], stopped.LAST_MS, stopped.FIRST_MS - 1)
+    assert (flag["until_ms"], flag["caught_up_ms"]) == (stopped.ENDED_MS, stopped.CAUGHT_UP_MS)
+    for cost in (quiet, flag):
+        came = stopped.written(cost["until_ms"]) - stopped.written(cost["since_ms"])
+        assert abs(cost["added"] - stopped.PARTITIONS * came) <= slack
+        assert cost["partitions"] == stopped.PARTITIONS
+    bare = document_of(stopped.stopped_capture(tmp_path / "bare.parquet", with_ends=False))
+    assert (bare["quiet_times"], bare["generations"][-1]["cost"]) == ([], None)
