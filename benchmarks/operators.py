@@ -76,36 +76,37 @@ def applied(rows: DataFrame) -> DataFrame:
     )
 
 
+class _Stored:
+    """A state and a timer as ``rows_of_call`` knows them, written together: each update of a group sets a timer."""
+
+    hasTimedOut = False
+
+    def __init__(self, handle: Any, value: Any, times: Any) -> None:
+        self._handle, self._value, self._times = handle, value, times
+        self.get = value.get()
+        self.exists = self.get is not None
+
+    def getCurrentWatermarkMs(self) -> int:
+        return int(self._times.getCurrentWatermarkInMs())
+
+    def getCurrentProcessingTimeMs(self) -> int:
+        return int(self._times.getCurrentProcessingTimeInMs())
+
+    def update(self, state: tuple[bytes]) -> None:
+        self._blob = state[0]
+
+    def setTimeoutDuration(self, milliseconds: int) -> None:
+        at_ms = self.getCurrentProcessingTimeMs() + milliseconds
+        if self.exists:
+            self._handle.deleteTimer(self.get[1])
+        self._handle.registerTimer(at_ms)
+        self._value.update((self._blob, at_ms))
+
+
 def transformed(rows: DataFrame) -> DataFrame:
-    """The other one. Its classes are made here, because a PySpark before 4.1 has no base for them."""
+    """The other one. Its class is made here, because a PySpark before 4.1 has no base for it."""
     from pyspark.sql import Row
     from pyspark.sql.streaming import StatefulProcessor
-
-    class Stored:
-        """A state and a timer as ``rows_of_call`` knows them; the time of the timer is kept, to delete it."""
-
-        hasTimedOut = False
-
-        def __init__(self, handle: Any, value: Any, times: Any) -> None:
-            self._handle, self._value, self._times = handle, value, times
-            self.get = value.get()
-            self.exists = self.get is not None
-
-        def getCurrentWatermarkMs(self) -> int:
-            return int(self._times.getCurrentWatermarkInMs())
-
-        def getCurrentProcessingTimeMs(self) -> int:
-            return int(self._times.getCurrentProcessingTimeInMs())
-
-        def update(self, state: tuple[bytes]) -> None:
-            self._blob = state[0]
-
-        def setTimeoutDuration(self, milliseconds: int) -> None:
-            at_ms = self.getCurrentProcessingTimeMs() + milliseconds
-            if self.exists:
-                self._handle.deleteTimer(self.get[1])
-            self._handle.registerTimer(at_ms)
-            self._value.update((self._blob, at_ms))
 
     class Processor(StatefulProcessor):
         def init(self, handle: Any) -> None:
@@ -115,7 +116,7 @@ def transformed(rows: DataFrame) -> DataFrame:
         def handleInputRows(self, key: Any, rows: Iterable[Any], timerValues: Any) -> Iterator[Row]:
             given = [(bytes(row["packed"]), row["caught_up_ms"]) for row in rows]
             chunk = ([packed for packed, _ in given], [at_ms for _, at_ms in given])
-            stored: Any = Stored(self._handle, self._value, timerValues)
+            stored: Any = _Stored(self._handle, self._value, timerValues)
             for cells in rows_of_call(bytes(key[0]), [chunk], stored, _JOB):
                 yield Row(**dict(zip(OUTPUT_COLUMNS, cells, strict=True)))
 
