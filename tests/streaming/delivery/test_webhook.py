@@ -147,6 +147,30 @@ def test_an_outage_of_an_hour(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
+def test_an_outage_of_an_hour_is_one_incident_each(tmp_path: Path) -> None:
+    """Conditions that begin and end while PagerDuty is away: each opens once and is resolved once, in this order."""
+    secret, clock = tmp_path / "key", Clock()
+    secret.write_text("routing")
+    conditions = [f"condition-{number}" for number in range(30)]
+    with receiving() as receiver:
+        receiver.status = 503
+        outlet = webhook(receiver.url, "pagerduty", secret, clock)
+        for number, condition in enumerate(conditions):
+            for place, event in enumerate((FIRING, RESOLVED)):
+                data = {**event["data"], "condition_id": condition, "group_id": f"g{number}"}
+                told = {**event, "id": f"{condition}-{place}", "subject": f"g{number}", "data": data}
+                outlet.send({2 * number + place: json.dumps(told).encode()})
+            outlet.send_due()
+            clock.at_ms += HOUR_MS // 30
+        assert (receiver.taken, outlet.deliveries.waiting) == ([], 60)
+        receiver.status = 202
+        outlet.send_due()
+    made: dict[str, list[str]] = {}
+    for message in receiver.taken:
+        made.setdefault(message["dedup_key"], []).append(message["event_action"])
+    assert made == {condition: ["trigger", "resolve"] for condition in conditions}
+
+
 def refused(status: int, tmp_path: Path, **headers: str) -> tuple[Receiver, Webhook, Clock]:
     """A receiver that has answered with this status for an hour, and then with 202."""
     secret, clock = tmp_path / "token", Clock()
