@@ -24,7 +24,7 @@ from groupreplay.streaming.engine.json_messages import claim_row, event_row
 from groupreplay.streaming.engine.probe_rows import ProbeFilter
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.log_check import LogEnds, last_records
-from groupreplay.streaming.kafka.log_watch import LogLostError, LogWatch, lost_log
+from groupreplay.streaming.kafka.log_watch import LogLostError, LogWatch, is_same_topic, lost_log
 from groupreplay.streaming.kafka.output_topics import create_missing
 from groupreplay.streaming.kafka.publisher import MessageLimits, Publisher
 from groupreplay.streaming.prober.service import ProberProcess, ProberTask
@@ -257,6 +257,7 @@ class JobRun:
         source = Connection(self._settings.source)
         return LogWatch(
             era=self._identity.era,
+            is_same=lambda: is_same_topic(self._identity, source),
             lost=self._compare_log,
             last_records=lambda ends: last_records(source, OFFSETS_TOPIC, ends),
             load=self._store.log_marks,

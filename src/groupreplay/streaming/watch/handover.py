@@ -56,7 +56,7 @@ def handover(path: Path) -> Handover:
         former=FormerJob(
             job_id=owner.job_id,
             cluster_id=owner.cluster_id,
-            era=owner.era,
+            era=owner.era_of_events,
             first_start_ms=owner.first_start_ms,
             emitted_to_ms=emitted_to_ms,
             is_reported=True,
