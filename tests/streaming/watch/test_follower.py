@@ -6,21 +6,24 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from groupreplay.state import OFFSETS_TOPIC
+from groupreplay.state.events.event import JobGap, UnreadRange
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
+from groupreplay.streaming.kafka.log_watch import LogLostError
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from groupreplay.streaming.watch.beginning import WatchSettings
+from groupreplay.streaming.watch.beginning import LogGoneError, WatchSettings
 from groupreplay.streaming.watch.follower import Follower, opened
 from groupreplay.streaming.watch.log_reader import Arrived, NoLog
 from groupreplay.streaming.watch.polls import Outcome, Read
-from groupreplay.streaming.watch.state_file import Change, StateFile
+from groupreplay.streaming.watch.state_file import Change, Owner, StateFile
 from support.kafka.clients import new_consumer
 from support.remedies import read_remedy
 
@@ -67,7 +70,7 @@ def test_a_log_that_was_cut(
         assert (anew.polls.read_to, anew.polls.engine.context.era) == ({}, era)
     # After a process that was killed before its first poll.
     with opened(settings, ignore) as anew:
-        (event,) = anew.polls.take(Read(read_to={0: 1})).events.values()
+        (event,) = anew.polls.take(Read(read_to={0: 0})).events.values()
     assert "(truncated)" in capsys.readouterr().err
     gap = json.loads(event)
     assert (gap["data"]["reason"], gap["id"]) == ("truncated", f"job.gap-{anew.owner.first_start_ms}")
@@ -108,3 +111,24 @@ def test_no_right_to_read() -> None:
         Follower._read(cast(Any, None), Refused(), StopRequest())
     (right,) = read_remedy("streaming.watch.follower: …; groupreplay watch --admin-only", str(refused.value))
     assert (right, refused.value.exit_code) == ("no (t): grant Read", ExitCode.AUTHORISATION)
+
+
+@pytest.mark.parametrize(
+    ("is_anew", "read_to", "repeats"),
+    [(False, {}, False), (True, {0: 1}, False), (True, {}, True)],
+    ids=["first", "later", "at once"],
+)
+def test_a_log_that_is_lost_again(*, is_anew: bool, read_to: dict[int, int], repeats: bool) -> None:
+    """The state is built anew, but not once more before anything was read: that would repeat for ever."""
+    gap = JobGap(reason="removed", partitions=(UnreadRange(partition=0, read_to=1, log_start=2, log_end=3),))
+    lost = LogLostError(gap, TopicIdentity("c", OFFSETS_TOPIC, "e", 1, {}))
+    owner = Owner(
+        cluster_id="c", era="e", partitions=1, first_start_ms=1, job_id="w", gap=gap if is_anew else None
+    )
+    ended = SimpleNamespace(owner=owner, polls=SimpleNamespace(read_to=read_to))
+    error = Follower._gone(cast(Any, ended), lost)
+    if repeats:
+        assert error is lost
+    else:
+        assert isinstance(error, LogGoneError)
+        assert (error.lost, error.owner) == (lost, owner)

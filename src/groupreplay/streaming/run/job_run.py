@@ -249,8 +249,7 @@ class JobRun:
 
     def _compare_log(self) -> LogLostError | None:
         # A connection of its own, because two threads ask.
-        source, place = Connection(self._settings.source), self._store
-        marks = self._log_watch.marks()
+        source, place, marks = Connection(self._settings.source), self._store, self._log_watch.marks()
         return lost_log(place.read_to(), self._identity, source, planned=place.planned_to(), marks=marks)
 
     def _new_log_watch(self) -> LogWatch:
