@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import gc
 import resource
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -25,6 +26,7 @@ from page import PAGE, flag_parser, put
 from shapes import Shape
 
 from groupreplay.__main__ import _OBJECTS
+from groupreplay.app.cli.program import _WithoutPandas
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.settings import Cluster
@@ -148,8 +150,9 @@ def main() -> None:
     parser.add_argument("--page", action="store_true")
     flags = parser.parse_args()
     shape = Shape("watch", groups=flags.groups, partitions=flags.partitions, commits=flags.commits)
-    # As the program does.
+    # As the program does, which hides pandas: Arrow would import it.
     gc.set_threshold(_OBJECTS)
+    sys.meta_path.insert(0, _WithoutPandas)
     with EmbeddedBroker() as broker, tempfile.TemporaryDirectory() as folder:
         server = broker.bootstrap_servers
         traffic.write(server, shape)

@@ -19,7 +19,7 @@ from groupreplay.streaming.contract.log import LogMarks
 from groupreplay.streaming.kafka import log_watch as module
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.log_check import cut_partitions, last_records
-from groupreplay.streaming.kafka.log_watch import LogLostError, LogWatch, lost_log
+from groupreplay.streaming.kafka.log_watch import LogLostError, LogWatch, is_same_topic, lost_log
 from groupreplay.streaming.run.identity import Identity
 from support.job.jobs import read_topic
 from support.kafka.clients import commit_surely, make_topics, new_consumer, open_transaction, set_configs
@@ -52,6 +52,7 @@ class Follower:
         )
         self.watch = LogWatch(
             era=topic.era,
+            is_same=lambda: is_same_topic(self._identity, self._source),
             lost=self._lost,
             last_records=lambda ends: last_records(self._source, OFFSETS_TOPIC, ends),
             load=lambda: None,

@@ -123,8 +123,10 @@ class Stage:
         self.asked: list[LogMarks] = []
         self.looked: list[Mapping[int, int]] = []
         self.stored: list[LogMarks] = []
+        self.is_same = True
         self.watch = LogWatch(
             era="e",
+            is_same=lambda: self.is_same,
             lost=self._lost,
             last_records=self._last_records,
             load=lambda: known,
@@ -192,6 +194,19 @@ def test_a_clean_election() -> None:
     assert stage.stored[1:] == [marks((9, 2, 5), (7, 1, 6))]
     stage.see((9, 2), (7, 1), later=1)
     assert (len(stage.asked), stage.watch.found()) == (1, None)
+
+
+def test_a_topic_that_grows_beyond_the_former_one() -> None:
+    """Its id is looked at every ten seconds, as its ends prove nothing; an answer that finds no loss is believed."""
+    stage = Stage()
+    stage.see((5, 0), (6, 0))
+    stage.is_same, stage.answers = False, [None, CUT]
+    stage.see((7, 0), (8, 0), later=9)
+    assert stage.asked == []
+    stage.see((7, 0), (8, 0), later=1)
+    assert (len(stage.asked), stage.watch.found()) == (1, None)
+    stage.see((7, 0), (8, 0), later=10)
+    assert (len(stage.asked), stage.watch.found()) == (2, CUT)
 
 
 @pytest.mark.parametrize("end", [(9, 2), (4, 1), (9, 0), (9, None), (4, 2)])

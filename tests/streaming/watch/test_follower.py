@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from groupreplay.state import OFFSETS_TOPIC
+from groupreplay.state.events.event import JobGap, UnreadRange
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
+from groupreplay.streaming.kafka.log_watch import LogLostError
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from groupreplay.streaming.watch import follower
-from groupreplay.streaming.watch.beginning import WatchSettings
-from groupreplay.streaming.watch.follower import LogGoneError, opened
+from groupreplay.streaming.watch.beginning import LogGoneError, WatchSettings
+from groupreplay.streaming.watch.follower import Follower, opened
 from groupreplay.streaming.watch.log_reader import Arrived, NoLog
-from groupreplay.streaming.watch.polls import Outcome
-from groupreplay.streaming.watch.state_file import Change, StateFile
+from groupreplay.streaming.watch.polls import Outcome, Read
+from groupreplay.streaming.watch.state_file import Change, Owner, StateFile
 from support.kafka.clients import new_consumer
 from support.remedies import read_remedy
 
@@ -45,8 +50,10 @@ def test_a_topic_that_is_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.broker
-def test_a_log_that_was_cut(broker: EmbeddedBroker, tmp_path: Path) -> None:
-    """A file that has read more than the log has is refused; another one, which the message asks for, is not."""
+def test_a_log_that_was_cut(
+    broker: EmbeddedBroker, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A file that has read more than the log has: it says so, also as an event, and begins anew with other ids."""
     servers = broker.bootstrap_servers
     consumer = new_consumer(servers, "watch-log-cut")
     consumer.close()
@@ -57,11 +64,18 @@ def test_a_log_that_was_cut(broker: EmbeddedBroker, tmp_path: Path) -> None:
     file = StateFile(path)
     assert file.write(Change(read_to={number: end + 10 for number, end in ends.items()}))
     file.close()
-    with pytest.raises(LogGoneError) as refused, opened(WatchSettings(source=source, state=path), ignore):
-        pass
-    read_remedy("streaming.watch.follower: start again, with another file", str(refused.value))
-    with opened(WatchSettings(source=source, state=tmp_path / "other.db"), ignore) as opened_follower:
-        assert opened_follower.polls.read_to == {}
+    settings = WatchSettings(source=source, state=path)
+    with opened(settings, ignore) as anew:
+        era = f"{anew.identity.era}.1"
+        assert (anew.polls.read_to, anew.polls.engine.context.era) == ({}, era)
+    # After a process that was killed before its first poll.
+    with opened(settings, ignore) as anew:
+        (event,) = anew.polls.take(Read(read_to={0: 0})).events.values()
+    assert "(truncated)" in capsys.readouterr().err
+    gap = json.loads(event)
+    assert (gap["data"]["reason"], gap["id"]) == ("truncated", f"job.gap-{anew.owner.first_start_ms}")
+    with opened(settings, ignore) as later:
+        assert later.polls.take(Read()).events == {}
 
 
 def test_neither_spark_nor_a_jvm() -> None:
@@ -94,6 +108,27 @@ def test_no_right_to_read() -> None:
             raise GroupReplayError("no", where="t", fix="grant Read", exit_code=ExitCode.AUTHORISATION)
 
     with pytest.raises(GroupReplayError) as refused:
-        follower._read(Refused())
+        Follower._read(cast(Any, None), Refused(), StopRequest())
     (right,) = read_remedy("streaming.watch.follower: …; groupreplay watch --admin-only", str(refused.value))
     assert (right, refused.value.exit_code) == ("no (t): grant Read", ExitCode.AUTHORISATION)
+
+
+@pytest.mark.parametrize(
+    ("is_anew", "read_to", "repeats"),
+    [(False, {}, False), (True, {0: 1}, False), (True, {}, True)],
+    ids=["first", "later", "at once"],
+)
+def test_a_log_that_is_lost_again(*, is_anew: bool, read_to: dict[int, int], repeats: bool) -> None:
+    """The state is built anew, but not once more before anything was read: that would repeat for ever."""
+    gap = JobGap(reason="removed", partitions=(UnreadRange(partition=0, read_to=1, log_start=2, log_end=3),))
+    lost = LogLostError(gap, TopicIdentity("c", OFFSETS_TOPIC, "e", 1, {}))
+    owner = Owner(
+        cluster_id="c", era="e", partitions=1, first_start_ms=1, job_id="w", gap=gap if is_anew else None
+    )
+    ended = SimpleNamespace(owner=owner, polls=SimpleNamespace(read_to=read_to))
+    error = Follower._gone(cast(Any, ended), lost)
+    if repeats:
+        assert error is lost
+    else:
+        assert isinstance(error, LogGoneError)
+        assert (error.lost, error.owner) == (lost, owner)

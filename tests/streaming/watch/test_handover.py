@@ -166,3 +166,13 @@ def test_files_that_are_refused(tmp_path: Path) -> None:
         assert used.write(Change())
         with pytest.raises(GroupReplayError, match="another process uses the state"):
             handover(path)
+
+
+def test_a_log_that_has_lost_a_part(tmp_path: Path) -> None:
+    """It is the same topic, and ``run`` gives its events the ids that the watch has given them since then."""
+    path = left_by_a_watch(tmp_path / "state.db", Change())
+    with closing(StateFile(path)) as file:
+        file.begin_anew(msgspec.structs.replace(OWNER, event_era="e.1"))
+    found = handover(path)
+    topic = TopicIdentity("c", "__consumer_offsets", "e", 50, {})
+    assert found.give(topic, Publisher(), "probes").era == "e.1"  # type: ignore[arg-type]

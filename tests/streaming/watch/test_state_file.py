@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from groupreplay.state.events.event import JobGap, UnreadRange
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.engine.live import KeyState, WaitingAnswer
 from groupreplay.streaming.watch.kept_ends import Rounds
@@ -111,6 +112,21 @@ def test_an_event_that_is_delivered_before_it_is_written() -> None:
     change.forget(1)
     change.forget(7)
     assert (change.pending, change.delivered) == ({2: b"b"}, {7})
+
+
+def test_a_log_that_is_gone(tmp_path: Path) -> None:
+    """What came from it is forgotten; what has not been delivered, ends and incidents stay, for the next owner."""
+    path = tmp_path / "state.db"
+    file = StateFile(path)
+    file.claim(OWNER)
+    assert file.write(replace(WRITTEN, incidents=b"finder"))
+    before = file.load()
+    gap = JobGap(reason="removed", partitions=(UnreadRange(partition=3, read_to=4, log_start=8, log_end=9),))
+    next_owner = msgspec.structs.replace(OWNER, first_start_ms=8, event_era="e.1", gap=gap)
+    file.begin_anew(next_owner)
+    assert (file.owner(), next_owner.era_of_events, OWNER.era_of_events) == (next_owner, "e.1", "e")
+    file.close()
+    assert remembered(path) == replace(before, read_to={}, states=[], waiting=[], answers={})
 
 
 def another_cluster(path: Path) -> None:

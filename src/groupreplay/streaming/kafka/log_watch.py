@@ -125,8 +125,18 @@ def _gap(
     return None
 
 
+def is_same_topic(read: ReadLog, connection: Connection) -> bool:
+    """Whether the topic has the id and the number of partitions that it had.
+
+    Raises:
+        GroupReplayError: no broker answers, or the topic is not there now.
+    """
+    return connection.topic_id(OFFSETS_TOPIC) == (read.era, read.partitions)
+
+
 _WRITE_SECONDS: Final = 10.0
 _RECORD_SECONDS: Final = 60.0
+_ID_SECONDS: Final = 10.0
 _TICK_SECONDS: Final = 1.0
 _LONGEST_PAUSE_SECONDS: Final = 5.0
 
@@ -135,13 +145,15 @@ _LONGEST_PAUSE_SECONDS: Final = 5.0
 class LogWatch:
     """The marks of a running job. ``note`` is called by the heartbeat's thread, ``tick`` by one of its own.
 
-    ``era`` is the topic's id. ``lost`` compares the log with ``marks()`` and returns the error if a part is gone;
+    ``era`` is the topic's id, and ``is_same`` whether the topic has it still, and its partitions: one that was created
+    again grows, and its ends may be above the marks. ``lost`` compares the log with ``marks()`` and returns the error;
     ``last_records`` returns the last record below these ends; ``load`` and ``store`` are the checkpoint's.
     All of them raise if there is no answer now.
     """
 
     era: str
-    lost: Callable[[], GroupReplayError | None]
+    is_same: Callable[[], bool]
+    lost: Callable[[], LogLostError | None]
     last_records: Callable[[Mapping[int, int]], Mapping[int, RecordMark]]
     load: Callable[[], LogMarks | None]
     store: Callable[[LogMarks], None]
@@ -151,11 +163,12 @@ class LogWatch:
     _unproven: dict[int, EpochEnd] = field(default_factory=dict, init=False)
     #: The ends below which the records of the marks were looked for.
     _looked: dict[int, int] = field(default_factory=dict, init=False)
-    _found: GroupReplayError | None = field(default=None, init=False)
+    _found: LogLostError | None = field(default=None, init=False)
     _stored: LogMarks | None = field(default=None, init=False)
     _unwritten: bool = field(default=False, init=False)
     _next_write: float = field(default=-math.inf, init=False)
     _next_records: float = field(default=-math.inf, init=False)
+    _next_id: float = field(default=-math.inf, init=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
 
     def __post_init__(self) -> None:
@@ -188,7 +201,7 @@ class LogWatch:
         with self._lock:
             return LogMarks(self.era, dict(sorted(self._marks.items())))
 
-    def found(self) -> GroupReplayError | None:
+    def found(self) -> LogLostError | None:
         """Why the state must be built anew; None as long as the log is the one that was read."""
         return self._found
 
@@ -205,7 +218,7 @@ class LogWatch:
         return {number: end.offset for number, end in ends.items()}
 
     def tick(self) -> None:
-        """Compares the log if a leader has changed; looks for last records and writes the marks when that is due."""
+        """Compares the log if a leader or the topic has changed; takes last records and writes marks when due."""
         if self._found is not None:
             return
         with self._lock:
@@ -217,6 +230,9 @@ class LogWatch:
             self.look_for_records()
         if self.seconds() >= self._next_write:
             self.write()
+        if self._found is None and self.seconds() >= self._next_id:
+            self._next_id = self.seconds() + _ID_SECONDS
+            self._found = None if self.is_same() else self.lost()
 
     def _prove(self, ends: Mapping[int, EpochEnd]) -> None:
         self._found = self.lost()

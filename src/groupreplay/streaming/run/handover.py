@@ -36,7 +36,8 @@ class Handover:
         Raises:
             GroupReplayError: the file is that of another log, or the topic cannot be written.
         """
-        if (self.former.cluster_id, self.former.era) != (topic.cluster_id, topic.era):
+        # The topic is the same also where it has lost a part since.
+        if (self.former.cluster_id, self.former.era.split(".")[0]) != (topic.cluster_id, topic.era):
             raise GroupReplayError(
                 "the state is that of another cluster, or of an offsets topic that was created again",
                 where=self.where,

@@ -121,6 +121,19 @@ def refused(where: str, what: str, fix: str) -> GroupReplayError:
     return GroupReplayError(what, where=where, fix=fix, exit_code=ExitCode.USAGE)
 
 
+def next_event_era(era: str, event_era: str, new_era: str, *, least: int = 1) -> str:
+    """What is in the ids of events when the state is built anew, from what was in them before (``event_era``).
+
+    It is the id of the topic. If that is still the same (``era``), offsets may be used a second time: a number follows,
+    how often the log has lost a part, and not less than ``least``.
+    """
+    if new_era != era:
+        return new_era
+    _, _, number = event_era.rpartition(".")
+    known = int(number) if "." in event_era and number.isdigit() else 0
+    return f"{era}.{max(least, 1 + known)}"
+
+
 def first_identity(topic: TopicIdentity, probes: str, now_ms: int) -> Identity:
     """That of a checkpoint whose first start is now; ``probes`` are cluster and topic of the second source."""
     return Identity(

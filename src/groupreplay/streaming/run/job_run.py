@@ -24,7 +24,7 @@ from groupreplay.streaming.engine.json_messages import claim_row, event_row
 from groupreplay.streaming.engine.probe_rows import ProbeFilter
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.log_check import LogEnds, last_records
-from groupreplay.streaming.kafka.log_watch import LogLostError, LogWatch, lost_log
+from groupreplay.streaming.kafka.log_watch import LogLostError, LogWatch, is_same_topic, lost_log
 from groupreplay.streaming.kafka.output_topics import create_missing
 from groupreplay.streaming.kafka.publisher import MessageLimits, Publisher
 from groupreplay.streaming.prober.service import ProberProcess, ProberTask
@@ -249,14 +249,14 @@ class JobRun:
 
     def _compare_log(self) -> LogLostError | None:
         # A connection of its own, because two threads ask.
-        source, place = Connection(self._settings.source), self._store
-        marks = self._log_watch.marks()
+        source, place, marks = Connection(self._settings.source), self._store, self._log_watch.marks()
         return lost_log(place.read_to(), self._identity, source, planned=place.planned_to(), marks=marks)
 
     def _new_log_watch(self) -> LogWatch:
         source = Connection(self._settings.source)
         return LogWatch(
             era=self._identity.era,
+            is_same=lambda: is_same_topic(self._identity, source),
             lost=self._compare_log,
             last_records=lambda ends: last_records(source, OFFSETS_TOPIC, ends),
             load=self._store.log_marks,

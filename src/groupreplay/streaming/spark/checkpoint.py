@@ -26,6 +26,7 @@ from groupreplay.streaming.run.identity import (
     Identity,
     check_identity,
     decode_identity,
+    next_event_era,
     refused,
     unreadable_identity,
 )
@@ -240,8 +241,7 @@ class Checkpoint:
     def begin_anew(self, former: Identity, gap: JobGap, now: Identity) -> Checkpoint:
         """A new checkpoint inside, with what was lost in its identity; the former one is not changed."""
         # Not the number of this folder alone: a job with another checkpoint may have given that to its events.
-        number = max(1 + self._anew(), 1 + _era_number(former.event_era))
-        era = f"{now.era}.{number}" if now.era == former.era else now.era
+        era = next_event_era(former.era, former.event_era, now.era, least=1 + self._anew())
         return self._begin(msgspec.structs.replace(now, job_id=former.job_id, gap=gap, event_era=era))
 
     def begin_after_other(self, former: Identity, now: Identity) -> Checkpoint:
@@ -355,9 +355,3 @@ class Checkpoint:
 
 def _not_renamed(location: str) -> GroupReplayError:
     return refused(location, "the checkpoint cannot be written", "check its rights and its disk")
-
-
-def _era_number(event_era: str) -> int:
-    """How often a log of this name lost a part: the number behind the id of the topic."""
-    _, _, number = event_era.rpartition(".")
-    return int(number) if "." in event_era and number.isdigit() else 0

@@ -9,15 +9,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from msgspec.structs import replace
+
 from groupreplay.state import OFFSETS_TOPIC, Context
 from groupreplay.state.policy.context import Redaction
 from groupreplay.state.policy.rules import Policy
+from groupreplay.streaming.base.clock import BrokerClock
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.config.logs import report_progress
 from groupreplay.streaming.config.settings import Cluster, RetentionFlags
 from groupreplay.streaming.kafka.broker_config import RetentionWatch
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
+from groupreplay.streaming.kafka.log_watch import LogLostError, lost_log
+from groupreplay.streaming.run.identity import next_event_era
 from groupreplay.streaming.run.status import JobIdentity
-from groupreplay.streaming.watch.state_file import Owner
+from groupreplay.streaming.watch.state_file import Owner, StateFile
 from groupreplay.version import __version__
 
 #: Heartbeats at least this often; the ends of the log are asked for eight times in it.
@@ -66,11 +72,51 @@ def identified(connection: Connection) -> TopicIdentity:
         ) from None
 
 
+class LogGoneError(Exception):
+    """The log is not the one that was read: what ``owner`` owns must be built anew."""
+
+    def __init__(self, lost: LogLostError, owner: Owner) -> None:
+        super().__init__(str(lost))
+        self.lost, self.owner = lost, owner
+
+
+def owner_of(
+    settings: WatchSettings,
+    connection: Connection,
+    identity: TopicIdentity,
+    file: StateFile | None,
+    after: LogGoneError | None,
+) -> Owner:
+    """The owner of the state, which begins anew if the log is not the one that was read.
+
+    Raises:
+        GroupReplayError: the file is another cluster's, or damaged.
+    """
+    first = Owner(
+        cluster_id=identity.cluster_id,
+        era=identity.era,
+        partitions=identity.partitions,
+        first_start_ms=BrokerClock().now_ms(),
+        job_id=f"watch-{uuid.uuid4().hex[:12]}",
+    )
+    former, lost = (None, None) if after is None else (after.owner, after.lost)
+    if file is not None and (former := file.owner()) is not None and not settings.admin_only:
+        is_known = former.cluster_id == identity.cluster_id
+        lost = lost or (lost_log(file.read_to(), former, connection) if is_known else None)
+    if former is not None and lost is not None:
+        report_progress(f"{lost.what} ({lost.where}): the state is built anew")
+        event_era = next_event_era(former.era, former.era_of_events, identity.era)
+        first = replace(first, job_id=former.job_id, event_era=event_era, gap=lost.gap)
+        if file is not None:
+            file.begin_anew(first)
+    return first if file is None else file.claim(first)
+
+
 def job_identity(settings: WatchSettings, owner: Owner, now_ms: int) -> JobIdentity:
     """What this process is in its own heartbeats."""
     return JobIdentity(
         cluster_id=owner.cluster_id,
-        era=owner.era,
+        era=owner.era_of_events,
         job_id=owner.job_id,
         run_id=uuid.uuid4().hex,
         first_start_ms=owner.first_start_ms,
@@ -83,11 +129,14 @@ def job_identity(settings: WatchSettings, owner: Owner, now_ms: int) -> JobIdent
 
 
 def first_context(settings: WatchSettings, owner: Owner, connection: Connection) -> Context:
-    """As the first start of ``run`` has it: events from now on, or from ``since_ms`` on."""
-    since_ms = settings.since_ms
+    """As the first start of ``run`` has it: events from now on, or from ``since_ms`` on.
+
+    Those of before a gap were emitted, with other ids.
+    """
+    since_ms = settings.since_ms if owner.gap is None else None
     return Context(
         cluster_id=owner.cluster_id,
-        era=owner.era,
+        era=owner.era_of_events,
         emit_since_ms=owner.first_start_ms if since_ms is None else since_ms,
         complete_since_ms=owner.first_start_ms,
         topic_names=connection.topic_names(),

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import time
-import uuid
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -17,6 +16,7 @@ from typing import Final
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.conditions.job_blind import GRANT_DESCRIBE
+from groupreplay.state.events.event import gap_event
 from groupreplay.streaming.base.clock import BrokerClock
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.process import StopRequest
@@ -28,20 +28,22 @@ from groupreplay.streaming.contract.partition_ends import EndsRound
 from groupreplay.streaming.contract.partition_ends import TopicEnds as PartitionsOfTopic
 from groupreplay.streaming.contract.probe_messages import ProbeMessage, RoundSummary, encode_message
 from groupreplay.streaming.delivery.outlet import Outlet
+from groupreplay.streaming.engine.json_messages import event_row
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.kafka.log_check import LogEnds, last_records
-from groupreplay.streaming.kafka.log_watch import LogWatch, lost_log
+from groupreplay.streaming.kafka.log_watch import LogLostError, LogWatch, is_same_topic, lost_log
 from groupreplay.streaming.prober.service import ProberProcess, ProberTask
 from groupreplay.streaming.run.heartbeat import HeartbeatWriter
-from groupreplay.streaming.run.identity import Identity
 from groupreplay.streaming.run.interface import Batch
 from groupreplay.streaming.run.status import JobReport
 from groupreplay.streaming.watch.beginning import (
     TRIGGER_SECONDS,
+    LogGoneError,
     WatchSettings,
     first_context,
     identified,
     job_identity,
+    owner_of,
     without_log,
 )
 from groupreplay.streaming.watch.kept_ends import KeptEnds
@@ -63,10 +65,8 @@ _PAUSE_SECONDS: Final = 0.5
 _LONGEST_PAUSE_SECONDS: Final = 8.0
 #: After a poll it rests this many times as long: the polls take at most a third of a core while they keep up.
 _REST: Final = 2.0
-
-
-class LogGoneError(GroupReplayError):
-    """The log is not the one that was read."""
+#: Between two looks for a topic that is not there.
+_MISSING_SECONDS: Final = 2.0
 
 
 @dataclass(slots=True, kw_only=True)
@@ -78,6 +78,7 @@ class Follower:
 
     settings: WatchSettings
     identity: TopicIdentity
+    owner: Owner
     report: JobReport
     polls: Polls
     clock: BrokerClock
@@ -95,7 +96,8 @@ class Follower:
         """Reads until ``stop``.
 
         Raises:
-            LogGoneError: the topic was created again, or a part of it is gone.
+            LogGoneError: the topic was created again, or a part of it is gone: open another one after it.
+            LogLostError: the same, when nothing was read since the last time.
             GroupReplayError: the brokers refuse the reader.
         """
         if self.polls.pending:
@@ -115,9 +117,9 @@ class Follower:
             pause = 0.0
             while not stop.wait(pause):
                 self.polls.forget_left()
-                if (gone := log_watch.found()) is not None:
-                    raise _gone(gone)
-                pause = self._poll(reader)
+                if (lost := log_watch.found()) is not None:
+                    raise self._gone(lost)
+                pause = self._poll(reader, stop)
 
     def _reader(self) -> LogReader | NoLog:
         if self.settings.admin_only:
@@ -129,10 +131,15 @@ class Follower:
         """The documents of what an earlier process has left."""
         return self.polls.engine.documents()
 
-    def _poll(self, reader: LogReader | NoLog) -> float:
+    def _gone(self, lost: LogLostError) -> LogGoneError | LogLostError:
+        # A loss before the first poll would repeat for ever.
+        is_repeated = self.owner.gap is not None and not self.polls.read_to
+        return lost if is_repeated else LogGoneError(lost, self.owner)
+
+    def _poll(self, reader: LogReader | NoLog, stop: StopRequest) -> float:
         """Takes what is there; returns for how long to rest."""
         read_ms, began = self.clock.now_ms(), time.monotonic()
-        arrived = _read(reader)
+        arrived = self._read(reader, stop)
         taken = time.monotonic()
         messages = [self._messages.popleft() for _ in range(len(self._messages))]
         if arrived.read_to or messages:
@@ -151,6 +158,29 @@ class Follower:
         self._say_when_behind()
         rest = _REST * (time.monotonic() - taken)
         return 0.0 if arrived.is_full else min(max(_PAUSE_SECONDS, rest), _LONGEST_PAUSE_SECONDS)
+
+    def _read(self, reader: LogReader | NoLog, stop: StopRequest) -> Arrived:
+        """What arrives. Raises what the reader raises, or why: the log is gone, or the right to read it."""
+        try:
+            return reader.read(_PAUSE_SECONDS)
+        except GroupReplayError as error:
+            if error.exit_code is ExitCode.AUTHORISATION:
+                raise _without_right(error) from None
+            lost = self._loss(stop)
+            raise error if lost is None else self._gone(lost) from None
+
+    def _loss(self, stop: StopRequest) -> LogLostError | None:
+        """What of the log is gone when the reader has failed; waits while the topic is not there. None: nothing."""
+        while True:
+            try:
+                return self._compared(Connection(self.settings.source))
+            except GroupReplayError as error:
+                log.warning("cannot compare the log with what was read for now: %s", error)
+                if error.exit_code is not ExitCode.DATA or stop.wait(_MISSING_SECONDS):
+                    return None
+
+    def _compared(self, source: Connection) -> LogLostError | None:
+        return lost_log(dict(self.polls.read_to), self.owner, source)
 
     def _hand_on(self, outcome: Outcome) -> None:
         self.deliver(outcome)
@@ -216,11 +246,8 @@ class Follower:
         source = Connection(self.settings.source)
         return LogWatch(
             era=self.identity.era,
-            lost=lambda: (
-                None
-                if self.settings.admin_only
-                else lost_log(dict(self.polls.read_to), _identity(self.identity), source)
-            ),
+            is_same=lambda: self.settings.admin_only or is_same_topic(self.owner, source),
+            lost=lambda: None if self.settings.admin_only else self._compared(source),
             last_records=lambda ends: last_records(source, OFFSETS_TOPIC, ends),
             load=lambda: None,
             store=_forget,
@@ -264,27 +291,13 @@ class Follower:
         return ProberProcess(task, on_round=end_round, on_exit=end_process, stop=stop, on_answer=take_answer)
 
 
-def _read(reader: LogReader | NoLog) -> Arrived:
-    """What arrives. Raises what the reader raises, with what is left without the right to read."""
-    try:
-        return reader.read(_PAUSE_SECONDS)
-    except GroupReplayError as error:
-        if error.exit_code is not ExitCode.AUTHORISATION:
-            raise
-        raise GroupReplayError(
-            error.what,
-            where=error.where,
-            fix=f"{error.fix}; groupreplay watch --admin-only reports without it which classic groups are stuck",
-            exit_code=error.exit_code,
-        ) from None
-
-
-def _gone(gone: GroupReplayError) -> LogGoneError:
-    return LogGoneError(
-        gone.what,
-        where=gone.where,
-        fix="start again, with another file if you gave --state: the state is built anew from what the log holds",
-        exit_code=gone.exit_code,
+def _without_right(error: GroupReplayError) -> GroupReplayError:
+    """With what is left without the right to read."""
+    return GroupReplayError(
+        error.what,
+        where=error.where,
+        fix=f"{error.fix}; groupreplay watch --admin-only reports without it which classic groups are stuck",
+        exit_code=error.exit_code,
     )
 
 
@@ -292,21 +305,16 @@ def _forget(_: LogMarks) -> None:
     """Marks of the log are not kept."""
 
 
-def _identity(topic: TopicIdentity) -> Identity:
-    return Identity(
-        cluster_id=topic.cluster_id,
-        era=topic.era,
-        partitions=topic.partitions,
-        probes=OWN_TOPIC,
-        first_start_ms=0,
-    )
-
-
 @contextmanager
 def opened(
-    settings: WatchSettings, deliver: Callable[[Outcome], None], outlets: Sequence[Outlet] = ()
+    settings: WatchSettings,
+    deliver: Callable[[Outcome], None],
+    outlets: Sequence[Outlet] = (),
+    after: LogGoneError | None = None,
 ) -> Iterator[Follower]:
-    """A follower that goes on where the state file ends; closes the file.
+    """A follower that goes on where the state file ends; closes the file. ``after``: how the one before ended.
+
+    If the log is not the one that was read, it says so, and begins anew with what the log holds.
 
     Raises:
         GroupReplayError: the cluster cannot be reached, the topic cannot be seen, or the file cannot be used.
@@ -317,7 +325,8 @@ def opened(
         file = None if settings.state is None else StateFile(settings.state)
         if file is not None:
             parts.callback(file.close)
-        follower = _restored(settings, deliver, outlets, connection, identity, file)
+        owner = owner_of(settings, connection, identity, file, after)
+        follower = _restored(settings, deliver, outlets, connection, identity, owner, file)
         # The outlets are closed before.
         parts.callback(follower.polls.forget_left)
         yield follower
@@ -329,32 +338,26 @@ def _restored(
     outlets: Sequence[Outlet],
     connection: Connection,
     identity: TopicIdentity,
+    owner: Owner,
     file: StateFile | None,
 ) -> Follower:
     """A follower with the content of the file, which nobody else keeps in memory.
 
     Raises:
-        GroupReplayError: the file is another log's, or damaged.
+        GroupReplayError: the file is damaged.
     """
     clock = BrokerClock()
-    now_ms = clock.now_ms()
-    first = Owner(
-        cluster_id=identity.cluster_id,
-        era=identity.era,
-        partitions=identity.partitions,
-        first_start_ms=now_ms,
-        job_id=f"watch-{uuid.uuid4().hex[:12]}",
-    )
-    owner, memory = (first, Memory()) if file is None else (file.claim(first), file.load())
-    is_known = bool(memory.read_to) and not settings.admin_only
-    gone = lost_log(memory.read_to, _identity(identity), connection) if is_known else None
-    if gone is not None:
-        raise _gone(gone)
+    memory = Memory() if file is None else file.load()
+    context = first_context(settings, owner, connection)
+    # Once more after a process that was killed before its first poll.
+    gap = None if memory.read_to else owner.gap
+    first = [] if gap is None else [event_row(gap_event(gap, owner.first_start_ms), context, None)]
     return Follower(
         settings=settings,
         identity=identity,
-        report=JobReport(job_identity(settings, owner, now_ms)),
-        polls=Polls(first_context(settings, owner, connection), memory, file, outlets),
+        owner=owner,
+        report=JobReport(job_identity(settings, owner, clock.now_ms())),
+        polls=Polls(context, memory, file, outlets, first),
         clock=clock,
         deliver=deliver,
         ends=KeptEnds(identity.cluster_id, memory.ends, has_file=file is not None),

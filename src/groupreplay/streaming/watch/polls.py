@@ -58,7 +58,8 @@ def _every(_: EventHead) -> bool:
 class Polls:
     """The engine with its memory: ``take`` each poll, then say which events were ``delivered``.
 
-    ``file`` None: nothing outlives the process. ``outlets`` get what they choose after it was written there.
+    ``file`` None: nothing outlives the process. ``outlets`` get what they choose after it was written there. ``first``
+    is what is to be said before anything else.
     """
 
     def __init__(
@@ -67,8 +68,10 @@ class Polls:
         memory: Memory,
         file: StateFile | None = None,
         outlets: Sequence[Outlet] = (),
+        first: Sequence[OutputRow] = (),
     ) -> None:
         self.engine = Live(context)
+        self._first = first
         self.engine.restore(memory.states, memory.waiting)
         self.read_to = dict(memory.read_to)
         #: Events of an earlier process that may not have been delivered.
@@ -94,7 +97,8 @@ class Polls:
         heard = [message for pair in read.messages if (message := decode_message(*pair)) is not None]
         passed_ms = _caught_up_ms(heard)
         passed = () if passed_ms is None else self.engine.tick(passed_ms)
-        written = list(chain(self.engine.take(rows, read.read_ms), passed))
+        written = list(chain(self._first, self.engine.take(rows, read.read_ms), passed))
+        self._first = ()
         written += self._incidents.found(written, heard, passed_ms)
         events = dict(enumerate(events_in_order(written, _every), self._next_number))
         self._next_number += len(events)

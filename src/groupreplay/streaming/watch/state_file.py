@@ -17,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from groupreplay.state.events.event import JobGap
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, unusable
 from groupreplay.streaming.contract.messages import MessageDecoder
 from groupreplay.streaming.engine.live import KeyState, WaitingAnswer
@@ -26,7 +27,7 @@ from groupreplay.version import __version__
 log = logging.getLogger(__name__)
 
 #: Raised with every change of the tables or of their meaning.
-VERSION: Final = 3
+VERSION: Final = 4
 _APPLICATION_ID: Final = 0x67725761
 _ANEW: Final = "give another --state file: the state is then built anew from the log"
 
@@ -41,18 +42,32 @@ CREATE TABLE outgoing (
 ) WITHOUT ROWID;
 CREATE TABLE answers (group_id TEXT PRIMARY KEY, messages BLOB NOT NULL) WITHOUT ROWID;
 """
-#: Added by version 2; since version 3 a round may be the memory that takes the place of those before it.
+#: Added by version 2; since version 3 a round may be the memory that takes the place of those before it. Since version
+#: 4 the owner's events may have another era than its topic.
 _ROUNDS: Final = "CREATE TABLE IF NOT EXISTS ends (number INTEGER PRIMARY KEY, round BLOB NOT NULL)"
+
+#: What comes from the log.
+_FORGET: Final = tuple(f"DELETE FROM {table}" for table in ("read_to", "states", "waiting", "answers"))  # noqa: S608
 
 
 class Owner(msgspec.Struct, frozen=True, kw_only=True):
-    """The log that a file belongs to, by the id of its topic (``era``), and its first start: written once."""
+    """The log that a file belongs to, by the id of its topic (``era``), and the first start on it: written once.
+
+    ``gap`` is why the state was built anew then; ``event_era`` is part of the ids of events, if ``era`` is not.
+    """
 
     cluster_id: str
     era: str
     partitions: int
     first_start_ms: int
     job_id: str
+    event_era: str = ""
+    gap: JobGap | None = None
+
+    @property
+    def era_of_events(self) -> str:
+        """What is in the ids of events."""
+        return self.event_era or self.era
 
 
 _owner: Final = MessageDecoder[Owner](Owner)
@@ -180,6 +195,21 @@ class StateFile:
             raise _refusal(self.path, sqlite3.DatabaseError("it does not name its cluster"))
         return owner
 
+    def begin_anew(self, owner: Owner) -> None:
+        """Forgets what came from a log that is gone. What has not been delivered, ends and incidents stay.
+
+        Raises:
+            sqlite3.Error: nothing can be written.
+        """
+        with self._transaction() as db:
+            for statement in _FORGET:
+                db.execute(statement)
+            _note(db, "owner", msgspec.json.encode(owner))
+
+    def read_to(self) -> dict[int, int]:
+        """The next offset of each partition, as it was written last."""
+        return dict(self._db.execute("SELECT partition, next FROM read_to"))
+
     def load(self) -> Memory:
         """What was written last; ``states`` can be read once, before the next call.
 
@@ -189,7 +219,7 @@ class StateFile:
         try:
             db = self._db
             return Memory(
-                read_to=dict(db.execute("SELECT partition, next FROM read_to")),
+                read_to=self.read_to(),
                 next_message=int(self._about("next_message") or 0),
                 states=[KeyState(*row) for row in db.execute("SELECT key, state, deadline_ms FROM states")],
                 waiting=[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -49,10 +49,11 @@ if TYPE_CHECKING:
     from groupreplay.app.serve.local_feed import LocalFeed
     from groupreplay.app.serve.watched_cluster import TopicRecorder, WatchedCluster
     from groupreplay.state.policy.context import Redaction
+    from groupreplay.streaming.base.process import StopRequest
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags
     from groupreplay.streaming.sinks.event_topic import EventChoice
-    from groupreplay.streaming.watch.beginning import WatchSettings
+    from groupreplay.streaming.watch.beginning import LogGoneError, WatchSettings
     from groupreplay.streaming.watch.follower import Follower
     from groupreplay.streaming.watch.polls import Outcome
 
@@ -147,7 +148,7 @@ def command(settings: WatchFlags) -> int:
     events have the ids that run gives them. docs/watch.md has its limits, and when run is the better choice.
     """
     from groupreplay.streaming.base.process import stop_requests
-    from groupreplay.streaming.watch.follower import opened
+    from groupreplay.streaming.watch.beginning import LogGoneError
 
     if settings.admin_only and not settings.probe:
         raise click.UsageError("--admin-only is the prober alone: leave out --no-probe.")
@@ -155,28 +156,46 @@ def command(settings: WatchFlags) -> int:
         raise click.UsageError(f"{useless[0]} has no meaning without --listen.")
     token = None if settings.listen is None else _token(settings.listen[0], settings.auth_token_file)
     times = time_range(settings.since, None, settings.zone, live_end)
-    chosen = _chosen(settings, times)
-    with stop_requests() as stop, ExitStack() as parts:
-        lines = EventLines(times, settings.output, follows=True)
-        parts.callback(lines.close)
+    chosen, watched = _chosen(settings, times), settings.watch_settings(times)
+    gone: LogGoneError | None = None
+    with stop_requests() as stop, closing(EventLines(times, settings.output, follows=True)) as lines:
+        while not stop.made:
+            try:
+                _follow(settings, watched, chosen, lines, token, stop, gone)
+            except LogGoneError as error:
+                gone = error
+    return stop.exit_code
 
-        outlets = settings.outputs.outlets(chosen.shows, settings.source.need())
 
-        def deliver(outcome: Outcome) -> None:
-            for take in takers:
-                take(outcome)
-            for event in outcome.events.values():
-                if chosen.shows(event):
-                    lines.print(event)
+def _follow(
+    settings: WatchFlags,
+    watched: WatchSettings,
+    chosen: EventChoice,
+    lines: EventLines,
+    token: str | None,
+    stop: StopRequest,
+    after: LogGoneError | None,
+) -> None:
+    """Follows the log until ``stop``. Raises LogGoneError if it is another one then."""
+    from groupreplay.streaming.watch.follower import opened
 
+    outlets = settings.outputs.outlets(chosen.shows, watched.source)
+
+    def deliver(outcome: Outcome) -> None:
+        for take in takers:
+            take(outcome)
+        for event in outcome.events.values():
+            if chosen.shows(event):
+                lines.print(event)
+
+    with ExitStack() as parts:
         takers = list[Callable[["Outcome"], None]]()
-        follower = parts.enter_context(opened(settings.watch_settings(times), deliver, outlets))
+        follower = parts.enter_context(opened(watched, deliver, outlets, after))
         for outlet in outlets:
             outlet.start()
             parts.callback(outlet.close)
         takers += _pages(settings, follower, parts, token)
         follower.follow(stop)
-    return stop.exit_code
 
 
 def _token(host: str, file: Path | None) -> str | None:
