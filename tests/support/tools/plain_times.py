@@ -59,19 +59,14 @@ def dated_records(rows: Sequence[Raw], caught_up_ms: int = 0) -> tuple[list[Date
             at_ms = -1 if before_ms is None else before_ms
         if isinstance(value, OffsetCommitValue) and (bad_record or bad_inside or inside == -1):
             value = replace(value, commit_timestamp_ms=-2 if at_ms == -1 else at_ms)
-        cut = before_ms is not None and (
-            at_ms < before_ms - 60_000
-            or (before_ms == -1 and at_ms != -1)
-            or (before_ms >= 0 and at_ms - before_ms >= SILENCE_MS)
-        )
+        cut = before_ms is not None and _is_apart(before_ms, at_ms)
         begin = begins[key.group] = len(dated) if at_ms != before_ms else begins[key.group]
         if cut or not isinstance(value, OffsetCommitValue):
             stays = {place: stay for place, stay in stays.items() if place[0] != key.group}
         if isinstance(value, OffsetCommitValue):
             place = (key.group, key.topic, key.partition)
             rests = at_ms - committed_ms.get(place, at_ms) >= REST_MS and committed_ms[place] >= 0
-            if rests:
-                stays = _of_the_request(stays, key.group, committed_ms, at_ms)
+            stays = _of_the_request(stays, key.group, committed_ms, at_ms) if rests else stays
             offset, since_ms = stays.get(place, (value.offset, at_ms))
             if rests or (offset != value.offset and at_ms - since_ms >= STAY_MS):
                 # Before the first record of its request, which has the same time.
@@ -85,6 +80,12 @@ def dated_records(rows: Sequence[Raw], caught_up_ms: int = 0) -> tuple[list[Date
         if bad_record or bad_inside:
             wrong.append((one._replace(raw=raw), "timestamp" if bad_record else _kafka_name(key.KEY_TYPE)))
     return dated, list(_reported(wrong, caught_up_ms, limit_ms))
+
+
+def _is_apart(before_ms: int, at_ms: int) -> bool:
+    """Whether a run of commits ends between two records of a group."""
+    is_silent = before_ms >= 0 and at_ms - before_ms >= SILENCE_MS
+    return is_silent or at_ms < before_ms - 60_000 or (before_ms == -1 and at_ms != -1)
 
 
 def _of_the_request(
