@@ -51,10 +51,8 @@ def dated_records(rows: Sequence[Raw], caught_up_ms: int = 0) -> tuple[list[Date
             dated.append(Dated(raw, key, value, False))
             continue
         inside = inside_ms(value)
-        bad_record = raw.timestamp_ms < -1 or raw.timestamp_ms > limit_ms
-        bad_inside = inside < -1 or inside > limit_ms
-        before_ms = last_ms.get(key.group)
-        at_ms = raw.timestamp_ms
+        bad_record, bad_inside = (not -1 <= one <= limit_ms for one in (raw.timestamp_ms, inside))
+        before_ms, at_ms = last_ms.get(key.group), raw.timestamp_ms
         if bad_record or at_ms == -1:
             at_ms = -1 if before_ms is None else before_ms
         if isinstance(value, OffsetCommitValue) and (bad_record or bad_inside or inside == -1):
