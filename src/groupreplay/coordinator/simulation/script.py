@@ -202,6 +202,11 @@ class Script:
         """Whether members commit automatically, so before each join (``ConsumerCoordinator.onJoinPrepare``)."""
         return self.committer is Committer.CONSUMERS and not self.irregular
 
+    @property
+    def commits_on_close(self) -> bool:
+        """Whether clients commit when they close (``ConsumerCoordinator.close``)."""
+        return self.exact and self.commits_before_joining
+
     def instance_id_of(self, client: int, group_id: str) -> str | None:
         """The instance id of a client."""
         number = self.shared_instance_ids.get(client, client)

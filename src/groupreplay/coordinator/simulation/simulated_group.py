@@ -34,12 +34,11 @@ from groupreplay.coordinator.requests import (
 from groupreplay.coordinator.simulation import consumer
 from groupreplay.coordinator.simulation.commits import Commits
 from groupreplay.coordinator.simulation.consumer import ConsumerProtocolClients, SimulatedClient, topic_id
+from groupreplay.coordinator.simulation.pace import notice_delays_ms, sync_delay_ms
 from groupreplay.coordinator.simulation.script import DEFAULT_CLOSE, REMAIN_IN_GROUP, ClientAction, Script
 
 #: The delay before a client tries again.
 _RETRY_MS: Final = 1_000
-#: The heartbeats of members that were assigned partitions at the same time.
-_HEARTBEATS_APART_MS: Final = 20
 #: The longest time between irregular commits, in commit intervals.
 _LONGEST: Final = 240
 
@@ -173,12 +172,7 @@ class SimulatedGroup:
     def _stop(self, number: int, now_ms: int) -> None:
         client = self._clients[number]
         if client.running:
-            if (
-                self._script.exact
-                and self._script.commits_before_joining
-                and client.owned
-                and not client.hanging
-            ):
+            if client.owned and not client.hanging and self._script.commits_on_close:
                 self._commits.commit(client, client.owned, now_ms)
             self._leave(client, now_ms, self._script.close)
         self._crash(number, now_ms)
@@ -310,16 +304,10 @@ class SimulatedGroup:
 
     def _schedule_rejoins(self, now_ms: int) -> None:
         """Members notice the rebalance with their next heartbeat; members with an open request already take part."""
-        interval_ms, first_ms = self._script.heartbeat_interval_ms, 0
-        if self._script.exact:
-            first_ms, interval_ms = (
-                self._numbers.randrange(interval_ms),
-                min(_HEARTBEATS_APART_MS, interval_ms),
-            )
+        delays_ms = notice_delays_ms(self._script, self._numbers)
         for client in self._clients.values():
             if client.running and client.generation >= 0 and not client.waiting and not client.hanging:
-                delay_ms = first_ms + 1 + self._numbers.randrange(interval_ms)
-                self._schedule_client(client, now_ms + delay_ms, self._notice_rebalance)
+                self._schedule_client(client, now_ms + next(delays_ms), self._notice_rebalance)
 
     def _notice_rebalance(self, client: SimulatedClient, now_ms: int) -> None:
         """The answer to a heartbeat: rejoin, unless the coordinator has moved and lost the rebalance."""
@@ -343,11 +331,8 @@ class SimulatedGroup:
         client.member_id, client.generation = answer.member_id, answer.generation
         leads = answer.leader == answer.member_id and not answer.skip_assignment
         assignments = self._assigned(answer) if leads else ()
-        longest_ms = 300 if leads and not self._script.exact else 20
-        takes_ms = self._numbers.randrange(20 if longest_ms > 20 else 1, longest_ms)
-        self._schedule_client(
-            client, now_ms + takes_ms, lambda client_, at_ms: self._sync(client_, assignments, at_ms)
-        )
+        sync_ms = now_ms + sync_delay_ms(self._script, self._numbers, leads=leads)
+        self._schedule_client(client, sync_ms, lambda same, at_ms: self._sync(same, assignments, at_ms))
 
     def _assigned(self, answer: Answer) -> tuple[tuple[str, bytes], ...]:
         return consumer.assigned(answer.members, self._topic, self._script.partitions, answer.protocol)
