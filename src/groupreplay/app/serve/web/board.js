@@ -150,7 +150,7 @@
     if (warns.size) lines.push(["warn", `${counted(warns.size, "group")} with a warning: ${listed(warns)}`]);
     const infos = groups("INFO");
     if (!lines.length && infos.size) lines.push(["info", `No warning in ${counted(one.job.groups, "group")}, ${infos.size} with a condition of severity INFO; caught up to ${clock(one.caught_up_ms, state.zone)}`]);
-    else if (!lines.length) lines.push(["ok", `Nothing is wrong: ${counted(one.job.groups, "group")}, no warning, caught up to ${clock(one.caught_up_ms, state.zone)}`]);
+    else if (!lines.length) lines.push(["ok", `Nothing is wrong now: ${counted(one.job.groups, "group")}, no condition holds, caught up to ${clock(one.caught_up_ms, state.zone)}`]);
     else if (!errors.size && !warns.size && known(one)) lines.push(["info", `No warning holds, as far as is known, in ${counted(one.job.groups, "group")}.`]);
     byId("headline").className = `verdict ${lines[0][0]}`;
     keyed(byId("headline"), lines, line => line[0] + lines.indexOf(line), ([tone, text]) => { const made = element("p", null, { class: tone }); made.append(element("span", text)); return made; });
