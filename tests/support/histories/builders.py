@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -38,7 +36,7 @@ from groupreplay.state import (
 )
 from groupreplay.state.plausible_times import SETBACK_MS
 from groupreplay.state.snapshot.commit_intervals import BUCKETS, RHYTHM, SPAN_MS
-from groupreplay.state.snapshot.observations import LULL_MS, LULLS, REST_MS, SILENCE_MS, STAY_MS
+from groupreplay.state.snapshot.observations import REST_MS, SILENCE_MS
 
 GROUP = "g"
 PARTITION = 3
@@ -154,37 +152,25 @@ def observed(records: Sequence[Raw], *, seen_to: int | None = None) -> Observati
     """These records as the observations of one batch."""
     items: list[GroupRecord | CommitRun] = []
     run: list[Raw] = []
-    #: The run as if no offset had stayed for long.
-    whole: list[Raw] = []
     for raw in records:
         is_commit = isinstance(raw.value, OffsetCommitValue)
-        same = [one for one in whole if one.key == raw.key]
-        rests = bool(same) and raw.at - same[-1].at >= REST_MS
-        if is_commit and (rests or _stayed_ms(same, raw) >= STAY_MS):
+        earlier = next((one for one in reversed(run) if one.key == raw.key), raw)
+        if is_commit and raw.at - earlier.at >= REST_MS:
             # Commits of one request stay together.
             request = [one for one in run if one.at == raw.at]
             items += [_run(run[: len(run) - len(request)])] if len(run) > len(request) else []
-            run, whole = request, request[:] if rests else whole
+            run = request
         if run and (not is_commit or not -SETBACK_MS <= raw.at - run[-1].at < SILENCE_MS):
             items.append(_run(run))
-            run, whole = [], []
+            run = []
         if is_commit:
             run.append(raw)
-            whole.append(raw)
         else:
             items.append(group_record(raw))
     if run:
         items.append(_run(run))
     last = records[-1].offset if records else -1
     return Observations(items=items, seen_to=last if seen_to is None else seen_to)
-
-
-def _stayed_ms(same: Sequence[Raw], raw: Raw) -> int:
-    """For how long the offset that this commit moves had stayed, as far as these commits of its partition show."""
-    if not same or same[-1].value.offset == raw.value.offset:
-        return 0
-    stay = list(takewhile(lambda one: one.value.offset == same[-1].value.offset, reversed(same)))
-    return raw.at - stay[-1].at
 
 
 def group_record(raw: Raw) -> GroupRecord:
@@ -199,7 +185,6 @@ def _run(commits: Sequence[Raw]) -> CommitRun:
     rows: dict[tuple[str, int], dict[str, int]] = {}
     steps = []
     metadata: dict[tuple[str, int], str] = {}
-    lulls = []
     gaps: list[tuple[int, int]] = []
     repeats: list[bool] = []
     for raw in commits:
@@ -215,18 +200,14 @@ def _run(commits: Sequence[Raw]) -> CommitRun:
                 "first_timestamp_ms": raw.at,
                 "first_commit_timestamp_ms": raw.value.commit_timestamp_ms,
                 "changed_ms": -1,
-                "moved_ms": -1,
                 "first_leader_epoch": raw.value.leader_epoch,
             }
         else:
             before_ms, after_ms = row["commit_timestamp_ms"], raw.value.commit_timestamp_ms
             gaps.append((raw.at, max(0, after_ms) - max(0, before_ms)))
             repeats.append(raw.value.offset == row["offset"])
-            if gaps[-1][1] >= LULL_MS:
-                lulls.append((list(rows).index(place), before_ms, raw.at))
             if raw.value.offset != row["offset"]:
                 row["changed_ms"] = raw.value.commit_timestamp_ms
-                row["moved_ms"] = raw.at if row["moved_ms"] < 0 else row["moved_ms"]
             epochs = row["leader_epoch"], raw.value.leader_epoch
             if is_step(row["offset"], raw.value.offset, *epochs, gaps[-1][1]):
                 index = list(rows).index(place)
@@ -248,7 +229,6 @@ def _run(commits: Sequence[Raw]) -> CommitRun:
         rows=table,
         extent=Extent.of(table),
         steps=np.array(steps, STEPS),
-        lulls=np.array(sorted(lulls, key=itemgetter(0)), LULLS),
         metadata={index: metadata[place] for index, place in enumerate(rows) if metadata[place]},
         rhythm=rhythm_of(gaps, repeats),
     )

@@ -15,13 +15,9 @@ from groupreplay.state.replay.slot_history import session_settings
 from groupreplay.state.snapshot.group_snapshot import ConditionKey
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
     from groupreplay.state.job.job_state import JobState
     from groupreplay.state.job.observations import JobObservation
     from groupreplay.state.policy.context import Context, SessionSettings
-    from groupreplay.state.snapshot.commits_between import RunAhead
     from groupreplay.state.snapshot.group_snapshot import ActiveCondition, GroupSnapshot
     from groupreplay.state.snapshot.group_state import BeginBounds, GroupState
     from groupreplay.state.snapshot.members import Slot
@@ -211,7 +207,7 @@ class GroupDetector(Detector):
 
     It is evaluated after every change but commits, and at ``Evaluation.next_ms``; after commits only when it depends
     on them and a condition of its kind is active: after a run of them, or after the first if any commit ends it. What
-    a run changes is told when the moment of its last commit has passed; inside it, at the moments that ``turns`` names.
+    a run changes is told when the moment of its last commit has passed.
     """
 
     ENDED_BY_ANY_COMMIT: ClassVar[bool] = False
@@ -222,13 +218,6 @@ class GroupDetector(Detector):
         It is asked after each operation in the order of the log, whatever is evaluated, and keeps bounded memory. When
         a coordinator's clock is set back, what has a later ``at_ms`` is forgotten (``clock_setback``).
         """
-
-    def turns(self, view: GroupView, ahead: RunAhead) -> npt.NDArray[np.bool_] | None:
-        """Which of ``ahead.returns`` can begin or end its condition before the run ends; None for none.
-
-        ``view`` is the group before the run, at its first commit.
-        """
-        return None
 
     def evaluate(self, view: GroupView) -> Evaluation:
         """The conditions that hold at ``view.now_ms``."""

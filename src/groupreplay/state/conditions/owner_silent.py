@@ -6,12 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-import numpy as np
-import numpy.typing as npt
 from msgspec import Meta
 
 from groupreplay.state import phrases
-from groupreplay.state.conditions.commit_gaps import commits_expected, expected_gap_ms, usual_gap_ms
+from groupreplay.state.conditions.commit_gaps import commits_expected, usual_gap_ms
 from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Alert, Example, MemberCondition
 from groupreplay.state.conditions.detection import (
     QUIET,
@@ -23,11 +21,9 @@ from groupreplay.state.conditions.detection import (
 )
 from groupreplay.state.events.event import Evidence, Partitions
 from groupreplay.state.phrases import Data
-from groupreplay.state.replay.group_summary import has_members
 from groupreplay.state.replay.slot_history import timeouts
 from groupreplay.state.replay.topic_names import by_name, names
 from groupreplay.state.snapshot import modern
-from groupreplay.state.snapshot.commits_between import RunAhead
 from groupreplay.state.snapshot.members import client_fields
 from groupreplay.state.snapshot.partitions import each
 
@@ -108,31 +104,18 @@ class OwnerSilentDetector(GroupDetector):
     commits: int = 20
     repeats: float = 0.05
 
-    def turns(self, view: GroupView, ahead: RunAhead) -> npt.NDArray[np.bool_] | None:
-        """Commits after a lull: of the silent member itself, or of others who were too quiet to tell."""
-        if not (has_members(view.group) and ahead.has_lulls):
-            return None
-        gap_ms = expected_gap_ms(ahead.usual(), self.commits, self.repeats)
-        if gap_ms is None and not view.any_active(OwnerSilent):
-            return None
-        return ahead.returns.lull_ms > self._limit_ms(view, gap_ms) // 2
-
-    def _limit_ms(self, view: GroupView, gap_ms: int | None) -> int:
-        session_ms = timeouts(view.group)[1] or view.session.timeout_ms
-        return self.threshold_ms or max(session_ms, self.of_gap * (gap_ms or 0))
-
     def evaluate(self, view: GroupView) -> Evaluation:
         """See ``GroupDetector``."""
         if not commits_expected(view):
             return QUIET
         gap_ms = usual_gap_ms(view, self.commits, self.repeats)
-        limit_ms = self._limit_ms(view, gap_ms)
+        session_ms = timeouts(view.group)[1] or view.session.timeout_ms
+        limit_ms = self.threshold_ms or max(session_ms, self.of_gap * (gap_ms or 0))
         stable_ms = view.group.since_ms or 0
-        newest_ms = view.offsets.newest_commit_ms() or 0
-        at_work = newest_ms >= view.now_ms - limit_ms
+        at_work = (view.offsets.newest_commit_ms() or 0) >= view.now_ms - limit_ms
         if gap_ms is None:
             # The group may yet get a usual gap.
-            return Evaluation(next_ms=newest_ms + limit_ms + 1) if at_work else QUIET
+            return Evaluation(next_ms=view.now_ms + limit_ms) if at_work else QUIET
         if not at_work and not view.any_active(OwnerSilent):
             return QUIET
         oldest_ms = max(view.offsets.oldest_commit_ms(), stable_ms)

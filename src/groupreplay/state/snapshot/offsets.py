@@ -72,8 +72,7 @@ class Applied:
         return bool(self.new_rows) or self.dated_back
 
 
-def keys_of(topics: npt.NDArray[Any], partitions: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Places of topics and partitions, each pair in one number that sorts as they do."""
+def _keys(topics: npt.NDArray[Any], partitions: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     return (topics.astype(np.int64) << 32) | partitions.astype(np.int64)
 
 
@@ -113,7 +112,7 @@ class Offsets:
         recreated = self._recreated(run)
         self._oldest_ms = None
         places = self._topic_places(run)
-        keys = keys_of(places[run.rows["topic"]], run.rows["partition"])
+        keys = _keys(places[run.rows["topic"]], run.rows["partition"])
         order = keys.argsort()
         keys = keys[order]
         number = -1 if generation is None else generation
@@ -163,7 +162,7 @@ class Offsets:
         self, keys: npt.NDArray[np.int64], log_offset: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """(place of each key, whether it is in the table, whether its last commit is before ``log_offset``)."""
-        known = self.keys()
+        known = self._keys()
         at = known.searchsorted(keys)
         found = known.take(at, mode="clip") == keys
         newer = found & (log_offset > self.rows["log_offset"].take(at, mode="clip"))
@@ -216,12 +215,13 @@ class Offsets:
         inside = changed_ms >= 0
         moved["since_ms"] = np.where(inside, changed_ms, run.rows["first_commit_timestamp_ms"][source])
         moved["generation"] = np.where(inside, generation, -1)
-        if not len(self.rows):  # The keys are sorted already.
+        if not len(self.rows):
+            # The keys are sorted already.
             self.rows, self.moved = fresh, moved
             return
-        rows = np.concatenate([self.rows, fresh])
-        order = np.argsort(keys_of(rows["topic"], rows["partition"]))
-        self.rows, self.moved = rows[order], np.concatenate([self.moved, moved])[order]
+        rows, moves = np.concatenate([self.rows, fresh]), np.concatenate([self.moved, moved])
+        order = np.argsort(_keys(rows["topic"], rows["partition"]))
+        self.rows, self.moved = rows[order], moves[order]
 
     def _topic_places(self, run: CommitRun) -> npt.NDArray[np.int32]:
         index = {topic: place for place, topic in enumerate(self.topics)}
@@ -268,7 +268,7 @@ class Offsets:
         if not keys:
             return
         self._oldest_ms = None
-        keep = ~np.isin(self.keys(), np.array(keys, np.int64))
+        keep = ~np.isin(self._keys(), np.array(keys, np.int64))
         self._row_keys = None
         self.rows, self.moved = self.rows[keep], self.moved[keep]
         for key in keys:
@@ -288,20 +288,16 @@ class Offsets:
 
     def usual_gap_ms(self) -> int | None:
         """95 % of the times between two commits of a partition are shorter; None without any."""
-        return None if (known := self.usual()) is None else known.gap_ms
+        known = self.usual()
+        return None if known is None else known.gap_ms
 
     def usual(self, share: float = 0.95) -> commit_intervals.Usual | None:
         """The usual gap between commits."""
         return self._usual.of(self.rhythm, share)
 
-    def copy(self) -> Offsets:
-        """Topics, rows and moves, which are not changed with those of this table."""
-        return Offsets([*self.topics], self.rows.copy(), moved=self.moved.copy())
-
-    def keys(self) -> npt.NDArray[np.int64]:
-        """Of topic and partition of each row, in order (``keys_of``)."""
+    def _keys(self) -> npt.NDArray[np.int64]:
         if self._row_keys is None:
-            self._row_keys = keys_of(self.rows["topic"], self.rows["partition"])
+            self._row_keys = _keys(self.rows["topic"], self.rows["partition"])
         return self._row_keys
 
     def row_of(self) -> dict[tuple[str, int], int]:
@@ -337,12 +333,12 @@ class Offsets:
         if not self.expire_timestamps_ms:
             return [], []
         keys = np.array(list(self.expire_timestamps_ms), np.int64)
-        places: list[int] = np.searchsorted(self.keys(), keys).tolist()
+        places: list[int] = np.searchsorted(self._keys(), keys).tolist()
         return places, list(self.expire_timestamps_ms.values())
 
     def places(self, wanted: Iterable[tuple[str, int]]) -> npt.NDArray[np.intp]:
         """The rows of these topic partitions, in the table's order, without unknown ones."""
-        known, keys = self.keys(), np.array(self._known_keys(wanted), np.int64)
+        known, keys = self._keys(), np.array(self._known_keys(wanted), np.int64)
         if len(known) * len(keys) > _FEW:
             return np.flatnonzero(np.isin(known, keys))
         return np.flatnonzero((known[:, None] == keys).any(axis=1))
