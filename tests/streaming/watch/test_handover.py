@@ -175,4 +175,4 @@ def test_a_log_that_has_lost_a_part(tmp_path: Path) -> None:
         file.begin_anew(msgspec.structs.replace(OWNER, event_era="e.1"))
     found = handover(path)
     topic = TopicIdentity("c", "__consumer_offsets", "e", 50, {})
-    assert found.give(topic, Publisher(), "probes").era == "e.1"  # type: ignore[arg-type]
+    assert found.give(topic, Publisher(), TopicNames()).era == "e.1"  # type: ignore[arg-type]
