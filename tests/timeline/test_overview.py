@@ -186,3 +186,15 @@ def test_the_groups_are_counted_by_the_worst_of_each() -> None:
         GroupCount(leading="new.event", text="1 new.event", tone="warn", groups=1),
         GroupCount(leading="", text="1\u202f136 healthy", tone="ok", groups=1136),
     )
+
+
+def test_a_group_without_members_is_simple() -> None:
+    """As in every other list of groups; with its first member it is a classic one."""
+    committed = event("g", "group.created", 1, group_type="classic", simple=True)
+    joined = event("g", "member.joined", 2, group_type="classic", simple=False)
+    types = [
+        strip.group_type
+        for events in ((committed,), (committed, joined))
+        for strip in tally(*events).strips(BEGIN, BEGIN + 30 * MINUTE)
+    ]
+    assert types == ["simple", "classic"]
