@@ -66,6 +66,11 @@ class GroupType(str, Enum):
     STREAMS = "streams"
 
 
+def shown_type(group_type: str, *, simple: bool) -> str:
+    """The type of a group as lists show it: ``simple`` is a classic group that never had members."""
+    return "simple" if simple else group_type
+
+
 #: A group of the newer types whose topology or topics are missing (streams).
 NOT_READY: Final = "NotReady"
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
+from groupreplay.codecs.kafka_terms import shown_type
 from groupreplay.state.conditions.registry import kind_named
 from groupreplay.timeline.commit_rates import bucket_width_ms
 from groupreplay.timeline.diagnosis import Tone
@@ -62,7 +63,7 @@ class GroupStrip:
     """One group in the overview. ``rebalances`` are counts in buckets from the overview's begin on."""
 
     group_id: str
-    group_type: Annotated[str, Meta(description="`simple`: a classic group that had no members.")]
+    group_type: Annotated[str, Meta(description="`simple`: a classic group that never had members.")]
     tone: Tone
     score: int
     leading: Annotated[
@@ -168,8 +169,8 @@ class OverviewTally:
 
     def _note(self, tally: _GroupTally, event: ReadEvent) -> None:
         self.first_ms = event.time_ms if self.first_ms is None else min(self.first_ms, event.time_ms)
-        is_simple = event.data.get("simple") is True
-        tally.group_type = "simple" if is_simple else event.text("group_type") or tally.group_type
+        group_type = event.text("group_type") or tally.group_type
+        tally.group_type = shown_type(group_type, simple=event.data.get("simple") is True)
         tally.last_ms = max(tally.last_ms, event.time_ms)
         if event.name == _COMPLETED:
             tally.rebalances.append((event.time_ms, event.number("partitions_moved") or 0))

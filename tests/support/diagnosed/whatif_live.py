@@ -37,21 +37,12 @@ _CALM_SECONDS: Final = 20.0
 _DRAWS: Final = 50
 
 
-def _rolled(pause: float, away: float) -> tuple[Step, ...]:
-    """Each member is closed, one after the other, and started again after a while."""
-    return tuple(
-        step
-        for number, member in enumerate(_MEMBERS)
-        for step in ((number * pause, "close", member), (number * pause + away, "start", member))
-    )
-
-
-def _killed(away: float, *members: str) -> tuple[Step, ...]:
-    """Members are killed, 45 s apart, and started again after a while."""
+def _restarted(action: str, pause: float, away: float, members: str = _MEMBERS) -> tuple[Step, ...]:
+    """Members are closed or killed, so long apart, and each is started again after a while."""
     return tuple(
         step
         for number, member in enumerate(members)
-        for step in ((number * 45.0, "kill", member), (number * 45.0 + away, "start", member))
+        for step in ((number * pause, action, member), (number * pause + away, "start", member))
     )
 
 
@@ -74,19 +65,33 @@ class LiveQuestion:
         return f"{self.name}-a", f"{self.name}-b"
 
 
-_STATIC: Final = {"asked": {INSTANCE: AUTO}, "static": (False, True)}
-_DYNAMIC: Final = {"asked": {INSTANCE: NONE}, "static": (True, False)}
+_TO_STATIC: Final[Mapping[str, SettingValue]] = {INSTANCE: AUTO}
+_TO_COOPERATIVE: Final[Mapping[str, SettingValue]] = {
+    "partition.assignment.strategy": ("cooperative-sticky",)
+}
+#: Each member is away for six seconds, or for eleven.
+_QUICK, _SLOW = _restarted("close", 20, 6), _restarted("close", 25, 11)
 _SHORT, _LONG = {"session.timeout.ms": 8_000}, {"session.timeout.ms": 20_000}
 _COOPERATIVE: Final = {"partition.assignment.strategy": "cooperative-sticky"}
 _KIP_848: Final = {"group.protocol": "consumer"}
 LIVE_QUESTIONS: Final = (
-    LiveQuestion(name="roll-static", what="static members", steps=_rolled(20, 6), **_STATIC),  # type: ignore[arg-type]
-    LiveQuestion(name="roll-static-slow", what="static members", steps=_rolled(25, 11), **_STATIC),  # type: ignore[arg-type]
-    LiveQuestion(name="roll-dynamic", what="dynamic members", steps=_rolled(20, 6), **_DYNAMIC),  # type: ignore[arg-type]
+    LiveQuestion(
+        name="roll-static", what="static members", steps=_QUICK, asked=_TO_STATIC, static=(False, True)
+    ),
+    LiveQuestion(
+        name="roll-static-slow", what="static members", steps=_SLOW, asked=_TO_STATIC, static=(False, True)
+    ),
+    LiveQuestion(
+        name="roll-dynamic",
+        what="dynamic members",
+        steps=_QUICK,
+        asked={INSTANCE: NONE},
+        static=(True, False),
+    ),
     LiveQuestion(
         name="kill-longer",
         what="longer sessions",
-        steps=_killed(25, "b", "c"),
+        steps=_restarted("kill", 45, 25, "bc"),
         before=_SHORT,
         after=_LONG,
         asked={"session.timeout.ms": 20_000},
@@ -94,7 +99,7 @@ LIVE_QUESTIONS: Final = (
     LiveQuestion(
         name="kill-shorter",
         what="shorter sessions",
-        steps=_killed(28, "c", "a"),
+        steps=_restarted("kill", 45, 28, "ca"),
         before=_LONG,
         after=_SHORT,
         asked={"session.timeout.ms": 8_000},
@@ -102,36 +107,37 @@ LIVE_QUESTIONS: Final = (
     LiveQuestion(
         name="roll-cooperative",
         what="cooperative",
-        steps=_rolled(20, 6),
+        steps=_QUICK,
         after=_COOPERATIVE,
-        asked={"partition.assignment.strategy": ("cooperative-sticky",)},
+        asked=_TO_COOPERATIVE,
     ),
     LiveQuestion(
         name="roll-cooperative-slow",
         what="cooperative",
-        steps=_rolled(25, 11),
+        steps=_SLOW,
         after=_COOPERATIVE,
-        asked={"partition.assignment.strategy": ("cooperative-sticky",)},
+        asked=_TO_COOPERATIVE,
     ),
     LiveQuestion(
         name="roll-to-848",
         what="KIP-848",
-        steps=_rolled(25, 11),
+        steps=_SLOW,
         after=_KIP_848,
         asked={"group.protocol": "consumer"},
     ),
     LiveQuestion(
         name="roll-848-static",
         what="KIP-848: static members",
-        steps=_rolled(20, 6),
+        steps=_QUICK,
         before=_KIP_848,
         after=_KIP_848,
-        **_STATIC,  # type: ignore[arg-type]
+        asked=_TO_STATIC,
+        static=(False, True),
     ),
     LiveQuestion(
         name="roll-848-classic",
         what="KIP-848: classic",
-        steps=_rolled(25, 11),
+        steps=_SLOW,
         before=_KIP_848,
         asked={"group.protocol": "classic", "partition.assignment.strategy": ("range",)},
     ),

@@ -20,6 +20,7 @@ from urllib.request import urlopen
 
 import click
 
+from groupreplay.codecs.kafka_terms import shown_type
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.base.process import at_the_end
 from groupreplay.streaming.local.broker import HOST, free_ports
@@ -237,7 +238,7 @@ def _summary_row(document: Mapping[str, Any]) -> list[str | int | None]:
     names = [member.get("instance_id") or member.get("client_id") for member in document.get("members", ())]
     return [
         document.get("group_id"),
-        "simple" if document.get("simple") else document.get("type"),
+        shown_type(document["type"], simple=document["simple"]),
         document.get("state"),
         document.get("member_count"),
         document.get("generation") if document.get("generation") is not None else document.get("group_epoch"),

@@ -58,8 +58,8 @@ class GroupSettings:
     ``migrates_at_start``: from this start on, counted from 1, a client uses group.protocol=consumer,
     ``returns_at_start`` (0: never): from this one on classic again. ``mirrored_every_ms``: while the group has no
     members, a mirroring tool sets all of its offsets so often. ``changing_topics``: so many further topics of one
-    partition; a classic member subscribes to one of them, and at each start to the next one. ``exact``:
-    see ``Script``.
+    partition; a classic member subscribes to one of them, and at each start to the next one. ``exact`` as in
+    ``Script``.
     """
 
     members: Number = 3

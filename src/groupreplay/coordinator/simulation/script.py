@@ -167,9 +167,9 @@ class Script:
     ``shared_instance_ids``: client number to the number of the client whose instance id it has by mistake.
     ``changing_topics``: the number of further topics of one partition; a classic member subscribes to one of them, and
     at each start to the next one. ``consumer_starts``: the starts of a client, counted from 1, that use the consumer
-    protocol (KIP-848). ``exact``: as Kafka's clients with a quick application: all heartbeats, and
-    not only as many as keep sessions; those of classic members together, because their timers begin with the
-    assignment; assignments and revocations take milliseconds; and clients that commit automatically do when they close.
+    protocol (KIP-848). ``exact``: as Kafka's clients with a quick application. They send all heartbeats, and not only
+    as many as keep sessions, those of classic members together, because their timers begin with the assignment.
+    Assignments and revocations take milliseconds. Clients that commit automatically do so when they close, too.
 
     The other fields are settings of the clients (`settings_table`). ``instance_id`` None: members are dynamic.
     """

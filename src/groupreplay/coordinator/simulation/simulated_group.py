@@ -332,7 +332,7 @@ class SimulatedGroup:
         leads = answer.leader == answer.member_id and not answer.skip_assignment
         assignments = self._assigned(answer) if leads else ()
         sync_ms = now_ms + sync_delay_ms(self._script, self._numbers, leads=leads)
-        self._schedule_client(client, sync_ms, lambda same, at_ms: self._sync(same, assignments, at_ms))
+        self._schedule_client(client, sync_ms, lambda member, at_ms: self._sync(member, assignments, at_ms))
 
     def _assigned(self, answer: Answer) -> tuple[tuple[str, bytes], ...]:
         return consumer.assigned(answer.members, self._topic, self._script.partitions, answer.protocol)

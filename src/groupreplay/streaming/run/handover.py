@@ -10,7 +10,7 @@ from groupreplay.streaming.contract.log import IncidentState
 from groupreplay.streaming.contract.messages import OutputRow
 from groupreplay.streaming.kafka.clients import TopicIdentity
 from groupreplay.streaming.kafka.publisher import Publisher
-from groupreplay.streaming.run.identity import NEW_CHECKPOINT
+from groupreplay.streaming.run.identity import NEW_CHECKPOINT, topic_era
 from groupreplay.streaming.run.standby import FormerJob
 
 
@@ -37,7 +37,7 @@ class Handover:
             GroupReplayError: the file is that of another log, or the topic cannot be written.
         """
         # The topic is the same also where it has lost a part since.
-        if (self.former.cluster_id, self.former.era.split(".")[0]) != (topic.cluster_id, topic.era):
+        if (self.former.cluster_id, topic_era(self.former.era)) != (topic.cluster_id, topic.era):
             raise GroupReplayError(
                 "the state is that of another cluster, or of an offsets topic that was created again",
                 where=self.where,

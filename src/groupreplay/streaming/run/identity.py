@@ -121,6 +121,11 @@ def refused(where: str, what: str, fix: str) -> GroupReplayError:
     return GroupReplayError(what, where=where, fix=fix, exit_code=ExitCode.USAGE)
 
 
+def topic_era(event_era: str) -> str:
+    """The id of the topic, of what is in the ids of events (``next_event_era``)."""
+    return event_era.partition(".")[0]
+
+
 def next_event_era(era: str, event_era: str, new_era: str, *, least: int = 1) -> str:
     """What is in the ids of events when the state is built anew, from what was in them before (``event_era``).
 
@@ -129,8 +134,8 @@ def next_event_era(era: str, event_era: str, new_era: str, *, least: int = 1) ->
     """
     if new_era != era:
         return new_era
-    _, _, number = event_era.rpartition(".")
-    known = int(number) if "." in event_era and number.isdigit() else 0
+    number = event_era.partition(".")[2]
+    known = int(number) if number.isdigit() else 0
     return f"{era}.{max(least, 1 + known)}"
 
 

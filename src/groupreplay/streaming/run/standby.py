@@ -21,7 +21,7 @@ import msgspec
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.contract.messages import JobDocument, OwnerClaim
-from groupreplay.streaming.run.identity import Identity
+from groupreplay.streaming.run.identity import Identity, topic_era
 from groupreplay.streaming.run.interface import Store
 from groupreplay.streaming.run.topic_owner import OtherRunError, TopicOwner
 from groupreplay.streaming.sinks.job_topic import JobTopic, RunMessage
@@ -154,7 +154,7 @@ def continued(
             return None
     now_ms = wanted.first_start_ms
     # Events of both jobs have the same ids, unless the topic was created again meanwhile.
-    is_same_topic = former.era.split(".")[0] == wanted.era
+    is_same_topic = topic_era(former.era) == wanted.era
     return msgspec.structs.replace(
         wanted,
         # Neither is the clock of the other job believed beyond the brokers'.

@@ -56,8 +56,8 @@ class Replacement:
 
 Change: TypeAlias = Generation | Replacement
 
-#: The events that are changes, in a group of either protocol.
-_CHANGES: Final = frozenset({"rebalance.completed", "group.emptied", "static.replaced"})
+#: The events of a new assignment, in a group of either protocol.
+_ASSIGNED: Final = frozenset({"rebalance.completed", "group.emptied"})
 #: In a consumer group also these.
 _OF_MEMBERS: Final = frozenset({"member.joined", "member.left"})
 
@@ -89,7 +89,7 @@ class ChangeReader:
         """The change of an event; None: it is none."""
         if event.name == "static.replaced":
             return self._replacement(event)
-        if event.name in _CHANGES:
+        if event.name in _ASSIGNED:
             return self._generation(event)
         if event.name in _OF_MEMBERS and event.text("group_type") == GroupType.CONSUMER.value:
             return self._member_change(event)

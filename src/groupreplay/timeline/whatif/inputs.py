@@ -136,7 +136,7 @@ def _settings(
         INSTANCE: AUTO if is_static else NONE,
         PROTOCOL: known.group_type,
     }
-    if known.group_type == GroupType.CLASSIC.value:
+    if not known.is_consumer:
         values[STRATEGY] = _strategies(known)
     values |= {name: value for name, value in _timeouts(known).items() if value is not None}
     default = PlaySettings(values=values)

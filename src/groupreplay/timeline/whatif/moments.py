@@ -246,11 +246,10 @@ class _Reader:
 
     def _closed(self, member: RecordedMember, until_ms: int) -> bool:
         """Whether its last commit came before the usual time: clients that commit automatically do when they close."""
-        interval_ms = self.recorded.commits.interval_ms
-        lasts = self.recorded.commits.between(member.places, until_ms - _SEEN_FOR * interval_ms, until_ms)[
-            -2:
-        ]
-        return len(lasts) == 2 and lasts[1] - lasts[0] < interval_ms * _EARLY
+        commits = self.recorded.commits
+        since_ms = until_ms - _SEEN_FOR * commits.interval_ms
+        lasts = commits.between(member.places, since_ms, until_ms)[-2:]
+        return len(lasts) == 2 and lasts[1] - lasts[0] < commits.interval_ms * _EARLY
 
     def _waited_for(
         self, member: RecordedMember, after: Generation, waited_ms: int, last_ms: int | None

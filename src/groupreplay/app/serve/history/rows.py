@@ -11,6 +11,7 @@ import msgspec
 
 from groupreplay.app.serve.answers import Condition, Event
 from groupreplay.app.text.event_text import text_of
+from groupreplay.codecs.kafka_terms import shown_type
 from groupreplay.state.events.event import Severity, name_of
 from groupreplay.state.output.envelope import event_type
 from groupreplay.state.phrases import subject, timestamp_ms
@@ -173,7 +174,7 @@ def group_row(key: bytes, value: bytes) -> HistoryGroup | None:
     return HistoryGroup(
         label=label,
         group_id=document.group_id,
-        type="simple" if document.simple else document.type,
+        type=shown_type(document.type, simple=document.simple),
         state=document.state,
         generation=document.epoch,
         members=document.member_count,
