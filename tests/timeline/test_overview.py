@@ -198,3 +198,11 @@ def test_a_group_without_members_is_simple() -> None:
         for strip in tally(*events).strips(BEGIN, BEGIN + 30 * MINUTE)
     ]
     assert types == ["simple", "classic"]
+
+
+def test_a_simple_group_without_an_event() -> None:
+    """Its type is known from what it is at the end."""
+    known = tally()
+    known.see("s", GroupNow("Empty", 0, ("orders",), "simple"))
+    (strip,) = known.strips(BEGIN, BEGIN + 30 * MINUTE)
+    assert (strip.group_id, strip.group_type) == ("s", "simple")

@@ -31,11 +31,15 @@ _WEIGHT: Final = {"INFO": 1, "WARN": 10, "ERROR": 100}
 
 @dataclass(frozen=True, slots=True)
 class GroupNow:
-    """A group at the end: its state, its number of members, and the names that it is found by."""
+    """A group at the end: its state, its number of members, the names that it is found by, and its type.
+
+    ``group_type`` empty: that of its events. A simple group may have none.
+    """
 
     state: str
     members: int
     names: tuple[str, ...] = ()
+    group_type: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +214,7 @@ class OverviewTally:
         leading = _leading(spans)
         return GroupStrip(
             group_id=group_id,
-            group_type=tally.group_type,
+            group_type=(tally.now.group_type if tally.now else "") or tally.group_type,
             tone=tone_of(worst([span.severity for span in spans])) if spans else "ok",
             score=sum(_WEIGHT[span.severity] * (span.until_ms - span.since_ms + 60_000) for span in spans),
             leading=leading,

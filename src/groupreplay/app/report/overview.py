@@ -12,6 +12,7 @@ from groupreplay.app.inspection.incidents import IncidentLog
 from groupreplay.app.report.advice import Advice
 from groupreplay.app.report.page import island_bytes
 from groupreplay.app.text.event_text import text_of
+from groupreplay.codecs.kafka_terms import shown_type
 from groupreplay.state import Context
 from groupreplay.state.phrases import counted
 from groupreplay.streaming.contract.messages import Output
@@ -86,7 +87,12 @@ def _see(tally: OverviewTally, document: Mapping[str, Any]) -> None:
     found_by = [*sorted(topics), *sorted(filter(None, names))]
     tally.see(
         document["group_id"],
-        GroupNow(document["state"], document["member_count"], tuple(found_by[:_MOST_NAMES])),
+        GroupNow(
+            document["state"],
+            document["member_count"],
+            tuple(found_by[:_MOST_NAMES]),
+            shown_type(document["type"], simple=document["simple"]),
+        ),
     )
 
 
