@@ -4,21 +4,22 @@
     small: --partitions 200 --rounds 4 --made-up 1000
 
 The first row is of questions to a real broker with so many partitions, scaled to 100 000: the cost of the client
-grows with their number. The others are of 100 000 partitions in 1 000 topics with made-up answers, of which a share
-changes in each round, evenly or not: what is written is really written, and its size is that of the broker's log. CPU
-time is that of the whole process, with the threads of librdkafka. Fewer, of ``--made-up``, are scaled to as many, with
-the messages of rounds. ``--page`` writes the table to docs/lag.md.
+grows with their number. The others are of 100 000 partitions in 1 000 topics with made-up answers: what is written is
+really written, and its size is that of the broker's log. The second table has what the changes of a day take for each
+rounding, without the statements of topics. CPU time is that of the whole process, with the threads of librdkafka.
+Fewer, of ``--made-up``, are scaled to as many, with the messages of rounds. ``--page`` writes both to docs/lag.md.
 """
 
 from __future__ import annotations
 
-import random
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
+
+import numpy as np
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests")]
@@ -27,7 +28,12 @@ from page import flag_parser, put, show_progress  # noqa: E402
 
 from groupreplay.streaming.base.clock import now_ms  # noqa: E402
 from groupreplay.streaming.config.settings import Cluster, TopicNames  # noqa: E402
-from groupreplay.streaming.contract.partition_ends import PartitionEnds  # noqa: E402
+from groupreplay.streaming.contract.partition_ends import (  # noqa: E402
+    EndsChanges,
+    EndsRound,
+    PartitionEnds,
+)
+from groupreplay.streaming.contract.predicted_ends import ROUNDING_PARTS  # noqa: E402
 from groupreplay.streaming.contract.probe_messages import encode_message  # noqa: E402
 from groupreplay.streaming.kafka.clients import Connection  # noqa: E402
 from groupreplay.streaming.kafka.log_ends import (  # noqa: E402
@@ -41,7 +47,7 @@ from groupreplay.streaming.kafka.output_topics import ensure_topics  # noqa: E40
 from groupreplay.streaming.kafka.publisher import Publisher  # noqa: E402
 from groupreplay.streaming.local.broker import EmbeddedBroker  # noqa: E402
 from groupreplay.streaming.prober.ends import EndsRecorder, ends_recorder, take_round  # noqa: E402
-from groupreplay.streaming.prober.packed_ends import EndsPacker  # noqa: E402
+from groupreplay.streaming.prober.packed_ends import ROUNDINGS, EndsPacker, Message  # noqa: E402
 from support.kafka.clients import make_topics  # noqa: E402
 from support.kafka.waiting import wait_until  # noqa: E402
 
@@ -49,40 +55,50 @@ INTERVAL_SECONDS: Final = 30
 MANY: Final = 100_000
 PARTITIONS_A_TOPIC: Final = 100
 ROUNDS_A_DAY: Final = 86_400 // INTERVAL_SECONDS
-#: Shares of the partitions that change in a round, and whether they grow evenly.
-CHANGES: Final = (
-    (0.0, True),
-    (0.01, True),
-    (0.01, False),
-    (0.1, True),
-    (0.1, False),
-    (0.3, False),
-    (1.0, True),
-    (1.0, False),
+#: How records come, and the share of the partitions to which they do.
+TRAFFIC: Final = (
+    ("steady", 0.0),
+    ("steady", 0.01),
+    ("uneven", 0.01),
+    ("steady", 0.1),
+    ("uneven", 0.1),
+    ("uneven", 0.3),
+    ("steady", 1.0),
+    ("uneven", 1.0),
+    ("decades", 1.0),
+    ("bursts", 1.0),
 )
+KINDS: Final = ("steady", "uneven", "decades", "bursts")
 #: More than it takes until ends are rounded enough.
-_FIRST_ROUNDS: Final = 24
+_FIRST_ROUNDS: Final = 40
 
 
 class MadeUpEnds:
-    """Answers about so many partitions, of which a share changes in each round.
+    """Answers about so many partitions, to a share of which records come in each round.
 
-    Evenly: by the partition's own rate, as many producers would write; a round varies by the root of the rate.
-    Unevenly: by any number up to twice the rate.
+    ``steady``: by the partition's own rate, up to 3 000, as many producers would write; a round varies by the root of
+    the rate. ``uneven``: by any number up to twice the rate. ``decades``: the rates of topics are spread over decades
+    (log-normal, of two thirds from 6 to 600 in a round), those of a topic's partitions by half; records come each for
+    itself (Poisson), and the rate of all rises by a part of a day. ``bursts``: the same, and each round of a
+    partition varies by a third (gamma) beside that.
     """
 
-    def __init__(self, share: float, *, evenly: bool, count: int) -> None:
-        self._random = random.Random(7)
-        self._evenly = evenly
+    def __init__(self, kind: str, share: float, count: int) -> None:
+        self._random = np.random.default_rng(7)
+        self._kind = kind
         layout = TopicLayout("mTIbeXuOSmaqkUYwIp5cAA", tuple(range(PARTITIONS_A_TOPIC)))
-        numbers = range(count // PARTITIONS_A_TOPIC)
-        self._topics = ReadableTopics({f"events.orders-{number:04d}": layout for number in numbers})
+        topics = count // PARTITIONS_A_TOPIC
+        self._topics = ReadableTopics({f"events.orders-{number:04d}": layout for number in range(topics)})
         self._places = [(name, number) for name in self._topics.layouts for number in layout.led]
-        self._busy = self._random.sample(self._places, round(share * count))
-        self._rates = {place: self._random.randrange(1, 3_000) for place in self._busy}
-        self._ends = {place: self._random.randrange(10**9) for place in self._places}
+        self._rates = self._random.uniform(1, 3_000, count)
+        if kind in ("decades", "bursts"):
+            of_topics = self._random.lognormal(np.log(60), np.log(10), topics)
+            self._rates = of_topics.repeat(PARTITIONS_A_TOPIC) * self._random.lognormal(0, 0.4, count)
+        self._rates *= self._random.permutation(np.arange(count) < round(share * count))
+        self._ends = self._random.integers(0, 10**9, count)
         # Retention removes whole segments, now and then.
-        self._starts = {place: end // 2 for place, end in self._ends.items()}
+        self._starts = (self._ends // 2).tolist()
+        self._round = 0
 
     def recorder(self) -> EndsRecorder:
         """A recorder that gets these answers."""
@@ -95,23 +111,32 @@ class MadeUpEnds:
         )
 
     def _answers(self) -> dict[Place, PartitionEnds]:
-        for place in self._busy:
-            rate = self._rates[place]
-            grown = self._random.gauss(rate, rate**0.5) if self._evenly else self._random.random() * 2 * rate
-            self._ends[place] += max(1, round(grown))
-        return {place: PartitionEnds(self._starts[place], end, end) for place, end in self._ends.items()}
+        self._ends = self._ends + self._grown()
+        self._round += 1
+        answers = zip(self._places, self._starts, self._ends.tolist(), strict=True)
+        return {place: PartitionEnds(start, end, end) for place, start, end in answers}
+
+    def _grown(self) -> np.typing.NDArray[np.int64]:
+        rates, count = self._rates, len(self._rates)
+        if self._kind in ("steady", "uneven"):
+            even = self._kind == "steady"
+            drawn = self._random.normal(rates, rates**0.5) if even else self._random.uniform(0, 2 * rates)
+            return np.where(rates > 0, np.maximum(np.rint(drawn), 1), 0).astype(np.int64)
+        rates = rates * (1 + 0.4 * np.sin(2 * np.pi * self._round / ROUNDS_A_DAY))
+        if self._kind == "bursts":
+            rates = rates * self._random.gamma(9, 1 / 9, count)
+        return self._random.poisson(rates)
 
 
 @contextmanager
 def probes_topic(
-    broker: EmbeddedBroker, name: str
+    broker: EmbeddedBroker, name: str, roundings: tuple[int, ...] = ROUNDINGS
 ) -> Iterator[tuple[Callable[[EndsRecorder], None], Path, EndsPacker]]:
     """What takes and writes a round, the folder of the topic's log, and how rounds are packed."""
     cluster = Cluster(bootstrap_servers=broker.bootstrap_servers)
     ensure_topics(Connection(cluster), TopicNames(probes=name), only=("probes",))
     publisher = Publisher(cluster)
-
-    packer = EndsPacker()
+    packer = EndsPacker(roundings=roundings)
 
     def take(recorder: EndsRecorder) -> None:
         take_round(recorder, lambda messages: publisher.publish(name, map(encode_message, messages)), packer)
@@ -168,13 +193,12 @@ def asking(partitions: int, rounds: int) -> str:
     return f"| asking a broker for {partitions:,} partitions, scaled | {share:.1%} | | |"
 
 
-def writing(broker: EmbeddedBroker, changing: float, *, evenly: bool, count: int, rounds: int) -> str:
+def writing(broker: EmbeddedBroker, kind: str, changing: float, count: int, rounds: int) -> str:
     """The row of made-up ends."""
-    kind, scale = "evenly" if evenly else "unevenly", MANY / count
+    scale = MANY / count
     with probes_topic(broker, f"probes-{round(100 * changing)}-{kind}") as (take, folder, packer):
         packer.bytes_a_day = round(packer.bytes_a_day / scale)
-        ends = MadeUpEnds(changing, evenly=evenly, count=count)
-        seconds, size = measured(take, ends.recorder(), folder, rounds)
+        seconds, size = measured(take, MadeUpEnds(kind, changing, count).recorder(), folder, rounds)
     share, day = scale * seconds / INTERVAL_SECONDS, scale * size * ROUNDS_A_DAY / 1e6
     how = f", {kind}" if changing else ""
     rounding = f"{packer.rounding:g} intervals" if packer.rounding else "exact"
@@ -182,6 +206,22 @@ def writing(broker: EmbeddedBroker, changing: float, *, evenly: bool, count: int
         f"| comparing and writing, {changing:.0%} change in a round{how} "
         f"| {share:.1%} | {day:,.0f} MB | {rounding} |"
     )
+
+
+def curve(kind: str, count: int, rounds: int) -> str:
+    """What the changes of all partitions take for each rounding, as the messages have them."""
+    cells = []
+    for rounding in ROUNDINGS:
+        packer, recorder = EndsPacker(roundings=(rounding,)), MadeUpEnds(kind, 1.0, count).recorder()
+        sizes = list[int]()
+
+        def write(messages: Sequence[Message | EndsRound], sizes: list[int] = sizes) -> None:
+            sizes.extend(len(message.packed) for message in messages if isinstance(message, EndsChanges))
+
+        for _ in range(_FIRST_ROUNDS + rounds):
+            take_round(recorder, write, packer)
+        cells.append(f"{MANY / count * sum(sizes[-rounds:]) / rounds * ROUNDS_A_DAY / 1e6:,.0f} MB")
+    return f"| {kind} | {' | '.join(cells)} |"
 
 
 def main() -> None:
@@ -201,9 +241,18 @@ def main() -> None:
     ]
     show_progress(lines[-1])
     with EmbeddedBroker() as broker:
-        for changing, evenly in CHANGES:
-            lines.append(writing(broker, changing, evenly=evenly, count=asked.made_up, rounds=asked.rounds))
+        for kind, changing in TRAFFIC:
+            lines.append(writing(broker, kind, changing, asked.made_up, asked.rounds))
             show_progress(lines[-1])
+    seconds = [f"± {rounding / ROUNDING_PARTS * INTERVAL_SECONDS / 2:g} s" for rounding in ROUNDINGS[1:]]
+    lines += [
+        "",
+        f"| all 100 000 change in a round | exact | {' | '.join(seconds)} |",
+        "| --- | --- | " + " | ".join("---" for _ in seconds) + " |",
+    ]
+    for kind in KINDS:
+        lines.append(curve(kind, asked.made_up, asked.rounds))
+        show_progress(lines[-1])
     table = "\n".join(lines)
     print(table)
     if asked.page:

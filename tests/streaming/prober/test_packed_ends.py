@@ -245,19 +245,19 @@ def test_few_bytes_are_never_rounded() -> None:
 
 
 def test_above_the_limit_ends_are_rounded() -> None:
-    """By at most two intervals of the partition's growth, as it is known; the truth is within the bounds.
+    """By at most one interval of the partition's growth, as it is known; the truth is within the bounds.
 
     A partition that stands still is written as it is in the next round.
     """
     cluster = one_topic(20)
     cluster.packer.bytes_a_day = 60_000
     busy(cluster, 100, lambda numbers: numbers.randrange(3_000))
-    assert cluster.packer.rounding == 1.3
+    assert cluster.packer.rounding == 1.0
     for readers in read(cluster):
         for number in range(20):
             spans = readers.spans("t", number)
             assert list(errors(spans, ("t", number), cluster)) == []
-            assert 0 < max(span.more for span in spans) < 2 * 3_000
+            assert 0 < max(span.more for span in spans) < 3_000
     cluster.round()
     for number in range(20):
         last = read(cluster)[0].spans("t", number)[-1]
@@ -269,10 +269,22 @@ def test_it_is_less_when_the_limit_allows_it() -> None:
     cluster = one_topic(20)
     cluster.packer.bytes_a_day = 60_000
     busy(cluster, 30, lambda numbers: numbers.randrange(3_000))
-    assert cluster.packer.rounding == 1.3
+    assert cluster.packer.rounding == 1.0
     for _ in range(700):
         cluster.round()
     assert cluster.packer.rounding == 0
+
+
+def test_a_cluster_at_rest_writes_nothing() -> None:
+    """Also not behind the statement of a topic whose partitions were busy once."""
+    cluster = one_topic(20)
+    busy(cluster, 30, lambda numbers: numbers.randrange(3_000))
+    cluster.round()
+    written = [kind for _ in range(WHOLE_ROUNDS + 1) for kind in kinds(cluster.round())]
+    assert sorted(written) == ["EndsRound"] * (WHOLE_ROUNDS + 1) + ["TopicEnds"] * (
+        len(written) - WHOLE_ROUNDS - 1
+    )
+    assert "TopicEnds" in written
 
 
 def test_partitions_with_transactions_are_not_rounded() -> None:

@@ -67,8 +67,8 @@ class TopicEnds(_OfRound, frozen=True, kw_only=True, tag="topic_ends"):
 
     ``topic_id``: in Kafka's text form, ``0`` on brokers without ids. ``unknown``: partitions without an answer, with
     the reason. ``gone``: the topic was deleted, or this login may no longer describe it. ``packed`` has all partitions
-    as columns (``end_columns``) in place of ``partitions``; in the ``EndsChanges`` of the same writer that follow,
-    partition n of the topic is called ``place`` + n.
+    as columns in place of ``partitions``; in the ``EndsChanges`` of the same writer that follow, partition n of the
+    topic is called ``place`` + n. ``predicted``: the columns are those of ``predicted_ends``, else of ``stepped_ends``.
     """
 
     topic: str
@@ -78,6 +78,7 @@ class TopicEnds(_OfRound, frozen=True, kw_only=True, tag="topic_ends"):
     gone: bool = False
     place: Place | None = None
     packed: bytes = b""
+    predicted: bool = False
 
     @property
     def key(self) -> bytes:
@@ -86,11 +87,12 @@ class TopicEnds(_OfRound, frozen=True, kw_only=True, tag="topic_ends"):
 
 
 class EndsChanges(_OfRound, frozen=True, kw_only=True, tag="ends_changes"):
-    """What a round has changed in partitions that this writer has stated before, as columns (``end_columns``).
+    """What a round has changed in partitions that this writer has stated before, as columns.
 
     ``after``: the round of the writer's message of this kind before it, None: all partitions were stated since. They
     are told by those of that message, unless they stand ``alone``. ``places``: how many the table has. ``part``: the
-    messages of one round are numbered from 0.
+    messages of one round are numbered from 0. ``rounding``: to how many eighths of an interval of a partition's growth
+    its end is rounded; None: the columns are those of ``stepped_ends``, else of ``predicted_ends``.
     """
 
     after: RoundNumber | None
@@ -98,6 +100,7 @@ class EndsChanges(_OfRound, frozen=True, kw_only=True, tag="ends_changes"):
     places: Annotated[int, Meta(ge=0, le=MOST_PLACES)]
     packed: bytes
     part: Count = 0
+    rounding: Annotated[int, Meta(ge=0, le=64)] | None = None
 
     @property
     def key(self) -> bytes:

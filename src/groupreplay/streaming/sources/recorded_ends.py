@@ -73,7 +73,8 @@ class RecordedEnds:
         """Notes what was added: packed messages are told by those before them."""
         # Statements of a round are before its changes. A part that was written later is in its place, too.
         in_order = sorted(
-            self._unread, key=lambda message: (message.number, isinstance(message, EndsChanges))
+            self._unread,
+            key=lambda message: (message.number, message.part + 1 if isinstance(message, EndsChanges) else 0),
         )
         self._unread = []
         for message in in_order:

@@ -9,8 +9,10 @@ from typing import Final
 import msgspec
 import numpy as np
 
-from groupreplay.streaming.contract.end_columns import MOST_PLACES, EndsTable, Ints, unpack_columns
+from groupreplay.streaming.contract.end_columns import MOST_PLACES, Ints, unpack_columns
 from groupreplay.streaming.contract.partition_ends import EndsChanges, EndsRound, PartitionEnds, TopicEnds
+from groupreplay.streaming.contract.predicted_ends import PLACES_A_MESSAGE, PredictedEnds
+from groupreplay.streaming.contract.stepped_ends import SteppedEnds
 
 #: The number of a round before which nothing was stated of a place.
 _NEVER: Final = -1
@@ -43,65 +45,92 @@ class _Topic:
 class _Writer:
     """The table of one process of the prober, as far as it was read."""
 
-    table: EndsTable = field(default_factory=EndsTable)
+    table: PredictedEnds | SteppedEnds
     #: By place: the round in which it was stated, and the number of its topic.
     stated: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     topic: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     topics: list[_Topic] = field(default_factory=list)
-    #: The last changes, and whether the next ones can be told by them.
-    last: tuple[int, int] | None = None
+    _numbers: dict[str, int] = field(default_factory=dict)
+    #: The last changes, how many parts there are of them, and whether the next ones can be told by them.
+    last: tuple[int, int] = (-1, 0)
+    _parts: int = 1
     _is_told: bool = False
 
     def state(self, message: TopicEnds) -> TopicEnds | None:
         """The same with all partitions one by one; None: it is no message of a prober."""
         assert message.place is not None
         try:
-            gaps, ends, starts, waiting, shifts, epochs = unpack_columns(message.packed, 6)
+            gaps, ends, starts, waiting, paces, epochs = unpack_columns(message.packed, 6)
         except ValueError:
             return None
         numbers = np.cumsum(gaps)
         count = int(max(numbers.max(initial=-1), max(message.unknown, default=-1))) + 1
-        columns = {len(column) for column in (numbers, ends, starts, waiting, shifts, epochs)}
+        columns = {len(column) for column in (numbers, ends, starts, waiting, paces, epochs)}
         is_sound = len(columns) == 1 and 0 <= count <= MOST_PLACES - message.place
-        if not is_sound or np.any(np.diff(numbers) <= 0) or int(shifts.max(initial=0)) > 62:
+        if not is_sound or np.any(np.diff(numbers) <= 0):
             return None
         self._grow(message.place + count)
         places = message.place + numbers
-        self.table.state(places, ends, starts, waiting, shifts, epochs - 1)
+        try:
+            self.table.state(places, ends, starts, waiting, paces, epochs - 1)
+        except ValueError:
+            return None
         self.stated[places] = message.number
         self.stated[[message.place + number for number in message.unknown]] = _NEVER
         topic = _Topic(message.topic, message.topic_id, message.place)
-        if not self.topics or self.topics[-1] != topic:
+        before = self._numbers.get(message.topic)
+        if before is None or self.topics[before] != topic:
+            self._numbers[message.topic] = len(self.topics)
             self.topics.append(topic)
-        self.topic[message.place : message.place + count] = len(self.topics) - 1
+        self.topic[message.place : message.place + count] = self._numbers[message.topic]
+        if before not in (None, self._numbers[message.topic]):
+            # Places that it had before and has no more.
+            self.stated[self.topic == before] = _NEVER
         partitions = dict(zip(numbers.tolist(), self._ends(places), strict=True))
         return msgspec.structs.replace(message, place=None, packed=b"", partitions=partitions)
 
+    def leave(self, topic: str) -> None:
+        """The topic is gone: changes of its places mean nothing."""
+        if (number := self._numbers.pop(topic, None)) is not None:
+            self.stated[self.topic == number] = _NEVER
+
     def change(self, message: EndsChanges) -> Iterator[TopicEnds]:
         """What has changed, by topic; nothing of partitions that were not stated since a message is missing."""
-        if self.last is not None and (message.number, message.part) <= self.last:
+        if (message.number, message.part) <= self.last:
             return
         self._grow(message.places)
-        if message.after is not None and (self.last is None or self.last[0] != message.after):
+        if not self._follows(message):
             self._is_told = False
             yield from self._forgotten(message)
         self.last = message.number, message.part
-        self._is_told = self._is_told or message.alone
+        self._parts = -(-message.places // PLACES_A_MESSAGE)
         try:
-            if not self._is_told:
-                raise ValueError("the changes before are not known")
-            changes = self.table.unpacked(message.packed)
+            places = self._read(message)
         except ValueError:
             self._is_told = False
             yield from self._forgotten(message)
             return
-        self.table.apply(changes)
-        moved = [changes.places, changes.start_places, changes.waiting_places, changes.epoch_places]
-        places = np.unique(np.concatenate(moved))
         places = places[(self.stated[places] != _NEVER) & (self.table.end[places] >= 0)]
         for topic, at in self._by_topic(places):
             partitions = dict(zip((at - topic.first).tolist(), self._ends(at), strict=True))
             yield msgspec.structs.replace(topic.message(message), partitions=partitions)
+
+    def _follows(self, message: EndsChanges) -> bool:
+        """No message between the last one and this one is missing."""
+        if isinstance(self.table, SteppedEnds):
+            return message.after in (None, self.last[0])
+        if message.part:
+            return self.last == (message.number, message.part - 1)
+        return message.after is None or self.last == (message.after, self._parts - 1)
+
+    def _read(self, message: EndsChanges) -> Ints:
+        # What was told of the first places does not begin with a later part.
+        self._is_told = self._is_told or (message.alone and (not message.part or message.rounding is None))
+        if not self._is_told:
+            raise ValueError("the changes before are not known")
+        if isinstance(self.table, SteppedEnds):
+            return self.table.read(message.packed)
+        return self.table.read(message.packed, message.part, message.rounding or 0, alone=message.alone)
 
     def _by_topic(self, places: Ints) -> Iterator[tuple[_Topic, Ints]]:
         places = places[np.argsort(self.topic[places], kind="stable")]
@@ -142,10 +171,18 @@ class UnpackedEnds:
     def read(self, message: TopicEnds | EndsChanges | EndsRound) -> Iterator[TopicEnds | EndsRound]:
         """What a message says; one that is not packed says itself."""
         if isinstance(message, EndsChanges):
-            yield from self._writers.setdefault(message.writer, _Writer()).change(message)
-        elif isinstance(message, TopicEnds) and message.place is not None:
-            stated = self._writers.setdefault(message.writer, _Writer()).state(message)
+            yield from self._writer(message.writer, is_predicted=message.rounding is not None).change(message)
+            return
+        if isinstance(message, TopicEnds) and message.place is not None:
+            stated = self._writer(message.writer, is_predicted=message.predicted).state(message)
             if stated is not None:
                 yield stated
-        else:
-            yield message
+            return
+        if isinstance(message, TopicEnds) and message.gone and message.writer in self._writers:
+            self._writers[message.writer].leave(message.topic)
+        yield message
+
+    def _writer(self, name: str, *, is_predicted: bool) -> _Writer:
+        """A process writes rounds of one form only."""
+        table = PredictedEnds if is_predicted else SteppedEnds
+        return self._writers.setdefault(name, _Writer(table()))
