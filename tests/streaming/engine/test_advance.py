@@ -138,7 +138,9 @@ def test_a_first_start_sets_no_timer_for_a_group_at_rest() -> None:
     first_start = replace(JOB, context=context, started_ms=NOW_MS - 1_000)
     (blob,) = packed([generation("g"), commit("other")])[b"g:g"]
     state = group_state(caught_up_ms=-1)
-    rows = [row for out in step((b"g:g",), [frame(b"g:g", blob)], state, job=first_start) for row in out["topic"]]
+    rows = [
+        row for out in step((b"g:g",), [frame(b"g:g", blob)], state, job=first_start) for row in out["topic"]
+    ]
     assert rows == ["group-states"]
     assert changes(state) == {"updated": True, "removed": False, "wakes_in_ms": None}
 
