@@ -53,7 +53,6 @@ _LIVE: Final = "live-group"
 _LIVE_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 2.0
 _PSS_SECONDS: Final = 20.0
-_READY_SECONDS: Final = 600.0
 #: Hours, because the machine may have other work.
 _PATIENCE_SECONDS: Final = 4 * 3600.0
 _MIB: Final = 1 << 20
@@ -291,7 +290,6 @@ def measure(groups: int, batches: int, trigger: float, flags: Sequence[str]) -> 
             EmbeddedBroker(
                 offsets_partitions=LOG_PARTITIONS,
                 jvm_options=["-Xmx1g", FULL_SPEED],
-                ready_seconds=_READY_SECONDS,
             )
         )
         writer = GroupWriter(broker.bootstrap_servers)

@@ -49,7 +49,7 @@ RELEASES = ("3.9.1", pytest.param("4.3.1", marks=pytest.mark.long), "4.4.0")
 @pytest.fixture(scope="module", params=RELEASES)
 def broker(request: pytest.FixtureRequest) -> Iterator[EmbeddedBroker]:
     """A broker on which the client was killed: 41 is committed, 42 is pending, and so is what came behind it."""
-    with EmbeddedBroker(request.param, offsets_partitions=1, ready_seconds=180) as broker:
+    with EmbeddedBroker(request.param, offsets_partitions=1) as broker:
         make_topics(broker.bootstrap_servers, {"orders": 2})
         places = [TopicPartition("orders", 0, 41), TopicPartition("orders", 1, 7)]
         commit_surely(broker.bootstrap_servers, "payments", *places)
