@@ -41,11 +41,18 @@ def test_times_are_within_their_bounds() -> None:
         assert (first_a.at_ms - 1 * SECOND) % (5 * SECOND) == 0
 
 
-def drawn(settings: PlaySettings, seed: int, **made: object) -> tuple[ClientStep, ...]:
+def drawn(
+    settings: PlaySettings, seed: int, *turns: Turn, restarts: tuple[StaticRestart, ...] = ()
+) -> tuple[ClientStep, ...]:
     """The steps of a draw after those of the beginning, of clients 0 and 1, which commit each ten seconds."""
-    fields = dict.fromkeys(("turns", "restarts", "hangs", "silences"), ()) | made
     did = Moments(
-        first=(Arrival(client=0), Arrival(client=1)), before_joining=True, lineages=Lineages(), **fields
+        first=(Arrival(client=0), Arrival(client=1)),
+        turns=turns,
+        restarts=restarts,
+        hangs=(),
+        silences=(),
+        before_joining=True,
+        lineages=Lineages(),
     )
     draw = Draw(
         moments=did, settings=settings, interval_ms=10 * SECOND, begin_ms=BEGIN, numbers=random.Random(seed)
@@ -56,9 +63,7 @@ def drawn(settings: PlaySettings, seed: int, **made: object) -> tuple[ClientStep
 
 def turn(joined_ms: int, *departures: Departure, arrivals: tuple[Arrival, ...] = ()) -> Turn:
     """A rebalance that waited for nobody, and in which one member stayed."""
-    return Turn(
-        joined_ms=BEGIN + joined_ms, stays=1, waited_ms=0, departures=departures, arrivals=arrivals
-    )
+    return Turn(joined_ms=BEGIN + joined_ms, stays=1, waited_ms=0, departures=departures, arrivals=arrivals)
 
 
 def test_a_client_that_closes_stops_with_its_last_commit() -> None:
@@ -66,7 +71,7 @@ def test_a_client_that_closes_stops_with_its_last_commit() -> None:
     left = Departure(client=1, reason="left", last_ms=BEGIN + 58 * SECOND, closed=True)
     away = StaticRestart(client=0, last_ms=BEGIN + 90 * SECOND, back_ms=BEGIN + 99 * SECOND, closed=True)
     for seed in range(20):
-        steps = drawn(PlaySettings(values={}), seed, turns=(turn(60 * SECOND, left),), restarts=(away,))
+        steps = drawn(PlaySettings(values={}), seed, turn(60 * SECOND, left), restarts=(away,))
         assert steps == (
             ClientStep(58 * SECOND, STOP, 1),
             ClientStep(90 * SECOND, STOP, 0),
@@ -80,7 +85,7 @@ def test_a_start_may_come_just_before_the_end_of_its_rebalance() -> None:
     back = Arrival(client=1, commit_ms=BEGIN + 80 * SECOND)
     for seed in range(20):
         turns = turn(50 * SECOND, left), turn(60 * SECOND + 30, arrivals=(back,))
-        steps = drawn(PlaySettings(values={}), seed, turns=turns)
+        steps = drawn(PlaySettings(values={}), seed, *turns)
         assert steps[1:] == (ClientStep(60 * SECOND, START, 1),)
 
 
@@ -91,7 +96,7 @@ def test_a_crash_in_a_consumer_group_is_after_its_last_commit_and_its_last_heart
     times = [
         step.at_ms
         for seed in range(50)
-        for step in drawn(settings, seed, turns=(turn(100 * SECOND, gone),))
+        for step in drawn(settings, seed, turn(100 * SECOND, gone))
         if step.action is CRASH
     ]
     assert len(times) == 50

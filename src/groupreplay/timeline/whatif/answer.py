@@ -14,8 +14,8 @@ from groupreplay.timeline.whatif.costs import Cost, Costs
 
 #: The bounds of a range, and its middle.
 _PERCENTILES: Final = (5, 50, 95)
-#: The k-th of n draws is the percentile k / (n + 1): one more draw, as the truth is, is below it as often. NumPy's default,
-#: (k - 1) / (n - 1), makes ranges of 50 draws that hold 86 % of such a one.
+#: The k-th of n draws is the percentile k / (n + 1): one more draw, as the truth is, is below it as often. With NumPy's
+#: default, (k - 1) / (n - 1), a range of 50 draws would hold 86 % of such draws.
 _METHOD: Final = "weibull"
 #: Plays as close as this share of a recorded number reproduce it; so a time is answered no better than to this share.
 _CLOSE: Final = 0.02
