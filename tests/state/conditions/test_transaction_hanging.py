@@ -102,12 +102,13 @@ def test_one_that_ends_in_time_is_no_news() -> None:
 
 def test_a_committed_record_behind_it_proves_its_end() -> None:
     """Nobody who reads committed records gets one while the transaction is open."""
-    history = [*BEFORE, *([commit("orders", 0, 42, at=START + 2 * MINUTE)] * 6)]
+    history = [*BEFORE, *([commit("orders", 0, 42, at=START + 2 * MINUTE)] * 12)]
     assert placed(history)[-1].offset > OPEN.first_offset
     events = told([answer(START + 10_000, OPEN)], START + 30 * MINUTE, history)
     assert story(events) == [
         ("firing", Severity.WARN, START + MINUTE),
-        ("resolved", Severity.WARN, START + 2 * MINUTE),
+        # More commits of that moment may follow.
+        ("resolved", Severity.WARN, START + 2 * MINUTE + 1),
     ]
 
 
@@ -159,7 +160,7 @@ def test_whether_the_offsets_expire(release: tuple[int, int] | None, holds: bool
     data = {name: getattr(fact, name) for name in fact.__dataclass_fields__}
     kept = ", and these offsets do not expire" if holds else ""
     assert TransactionHanging.text(data) == (
-        "producer 4711 (epoch 3), open for 1 min: commits of 4 partitions wait: orders 0-2, sums 5; nothing in "
+        "producer 4711 (epoch 3), open for 1 min 0 s: commits of 4 partitions wait: orders 0-2, sums 5; nothing in "
         f"partition 7 of the offsets topic is read from offset 104 on{kept}; if producer 4711 is gone, "
         "kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic __consumer_offsets --partition 7 "
         "--start-offset 110 ends its transaction"
