@@ -108,6 +108,7 @@ FILLINGS: dict[type, Callable[[Any, str], Any]] = {
     inspect.Metadata: lambda kind, name: filled(kind.type, name),
     inspect.ListType: lambda kind, name: [filled(kind.item_type, name)],
     inspect.VarTupleType: lambda kind, name: [filled(kind.item_type, name)],
+    inspect.TupleType: lambda kind, name: [filled(each, name) for each in kind.item_types],
     inspect.DictType: lambda kind, name: {filled(kind.key_type): filled(kind.value_type, name)},
     # An array whose first item is the tag, if the struct is one of a union.
     inspect.StructType: lambda kind, name: [
