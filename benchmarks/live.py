@@ -54,7 +54,7 @@ class Job(RunningJob):
     def _start(self) -> GuardedProcess:
         command = [sys.executable, __file__, _AS_A_CHILD, str(self.progress), "run"]
         command += ["--bootstrap-server", self.server, "--checkpoint", str(self.checkpoint)]
-        return GuardedProcess([*command, *topic_flags(self.topics), *self._flags], self.log)
+        return GuardedProcess([*command, *topic_flags(self.topics), *self.flags], self.log)
 
     @property
     def progress(self) -> Path:

@@ -47,11 +47,12 @@ SCALING: Final = Path(__file__).parents[1] / "docs" / "scaling.md"
 _PARTITIONS: Final = 5
 _NAME: Final = "group-{:07}"
 _ACTIVE: Final = 100  # one group of so many
+#: How long ago the groups have committed: what can follow from a pause has been due before the job starts.
+_REST_MS: Final = 3_600_000
 _LIVE: Final = "live-group"
 _LIVE_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 2.0
 _PSS_SECONDS: Final = 20.0
-_READY_SECONDS: Final = 600.0
 #: Hours, because the machine may have other work.
 _PATIENCE_SECONDS: Final = 4 * 3600.0
 _MIB: Final = 1 << 20
@@ -74,23 +75,23 @@ class GroupWriter:
         self._failures: list[Any] = []
 
     def write(self, names: Iterable[str], records: Sequence[builders.Raw]) -> None:
-        """The records, once for each name."""
+        """The records, once for each name, with their own times."""
         template = builders.GROUP.encode()
-        pairs = [in_bytes(one) for one in records]
+        pairs = [(*in_bytes(one), one.at) for one in records]
         mark = len(template).to_bytes(2, "big") + template
         for name in names:
             own = len(name.encode()).to_bytes(2, "big") + name.encode()
             partition = partition_for(name, LOG_PARTITIONS)
-            for key, value in pairs:
-                self._produce(key.replace(mark, own, 1), value, partition)
+            for key, value, at_ms in pairs:
+                self._produce(key.replace(mark, own, 1), value, partition, at_ms)
         assert self._producer.flush(300) == 0
         assert self._failures == []
 
-    def _produce(self, key: bytes, value: bytes | None, partition: int) -> None:
+    def _produce(self, key: bytes, value: bytes | None, partition: int, at_ms: int) -> None:
         while True:
             try:
                 self._producer.produce(
-                    OFFSETS_TOPIC, key=key, value=value, partition=partition, on_delivery=self._note
+                    *(OFFSETS_TOPIC, value, key, partition), on_delivery=self._note, timestamp=at_ms
                 )
                 break
             except BufferError:
@@ -289,11 +290,10 @@ def measure(groups: int, batches: int, trigger: float, flags: Sequence[str]) -> 
             EmbeddedBroker(
                 offsets_partitions=LOG_PARTITIONS,
                 jvm_options=["-Xmx1g", FULL_SPEED],
-                ready_seconds=_READY_SECONDS,
             )
         )
         writer = GroupWriter(broker.bootstrap_servers)
-        at_ms, begin = now_ms() - 60_000, time.monotonic()
+        at_ms, begin = now_ms() - _REST_MS, time.monotonic()
         writer.write(map(_NAME.format, range(groups)), [*group_records(1, at_ms), *commits(0, at_ms)])
         show_progress(f"{groups:,} groups are written in {time.monotonic() - begin:.0f} s")
         flags = [*flags, "--trigger", str(trigger)]

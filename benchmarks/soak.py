@@ -255,8 +255,6 @@ def soak(asked: argparse.Namespace) -> tuple[list[Sample], int]:
             offsets_partitions=PARTITIONS,
             overrides={"log.cleaner.enable": "false"},
             jvm_options=[FULL_SPEED],
-            # After two hours its coordinator loads 36 million records.
-            ready_seconds=900,
         ) as broker,
     ):
         flags = ("--trigger", str(asked.trigger), "--member-events")

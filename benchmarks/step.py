@@ -4,7 +4,8 @@
     small: --groups 10 --calls 2
 
 Every group commits all its partitions before each call. Prints the median in microseconds for the first call of a
-group, for a later call, and for a call by its timer.
+group, for a later call, and for a call by its timer; then for the call of a first start, in which nothing is known of
+the end of the log, without the look ahead to that moment and with it, and for the calls that are due at it.
 """
 
 from __future__ import annotations
@@ -12,30 +13,36 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Iterable
+from contextlib import nullcontext
+from dataclasses import replace
+from unittest import mock
 
 from pack import commits
 from page import flag_parser
 
-from groupreplay.state import Context, Group
+from groupreplay.state import Context, Group, due_work
 from groupreplay.streaming.engine.advance import AdvanceResult, advance
 from groupreplay.streaming.engine.packing.pack import pack
 from groupreplay.streaming.engine.wire import GROUP_TAG
 
 _DAY_MS = 24 * 3_600_000
+#: How long groups have been at rest when a first start begins.
+_REST_MS = 3_600_000
 _CONTEXT = Context(cluster_id="benchmark", retention_ms=7 * _DAY_MS)
 
 
 class Groups:
     """The states of all groups; times are by the log's own clock."""
 
-    def __init__(self) -> None:
+    def __init__(self, context: Context = _CONTEXT) -> None:
+        self.context = context
         self.blobs: dict[bytes, bytes] = {}
         self.deadlines: dict[bytes, int] = {}
 
     def call(self, key: bytes, packed: list[bytes], now_ms: int) -> AdvanceResult:
         """One call as ``step`` makes it."""
         result = advance(
-            key, self.blobs.get(key), packed, now_ms=now_ms, recorded_ms=now_ms, context=_CONTEXT
+            key, self.blobs.get(key), packed, now_ms=now_ms, recorded_ms=now_ms, context=self.context
         )
         assert result.blob is not None
         self.blobs[key] = result.blob
@@ -55,6 +62,20 @@ class Groups:
         print(
             f"{what}: {median:.0f} us a call ({len(micros)} calls, {written} states and {rows} rows written)"
         )
+
+
+def report_first_start(packed: Iterable[tuple[bytes, list[bytes], int]], latest_ms: int) -> None:
+    """What the look ahead costs in the call that reads a group's past, and which calls it spares."""
+    since_ms = latest_ms + _REST_MS
+    past = [(key, blobs, -1) for key, blobs, _ in packed]
+    spared = mock.patch.object(due_work, "skip_end_of_past", return_value=False)
+    for what, way in (("without", spared), ("with", nullcontext())):
+        groups = Groups(replace(_CONTEXT, emit_since_ms=since_ms))
+        with way:
+            groups.report(f"first start, {what} the look ahead", past)
+        due = [(key, [], since_ms) for key, at_ms in groups.deadlines.items() if at_ms <= since_ms]
+        if due:
+            groups.report("its second call", due)
 
 
 def main() -> None:
@@ -79,6 +100,7 @@ def main() -> None:
         groups.report("later call" if number else "first call", packed)
     due = [(key, [], max(latest_ms, at_ms)) for key, at_ms in groups.deadlines.items()]
     groups.report("timer", due)
+    report_first_start(packed, latest_ms)
     key, blob = next(iter(groups.blobs.items()))
     group = Group.from_snapshot(key[len(GROUP_TAG) :].decode(), _CONTEXT, blob)
     print(f"snapshot: {len(blob)} bytes, {len(group.describe()['offsets'])} offsets")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
+from unittest import mock
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from groupreplay.state import Context, Event, Group, Observations
+from groupreplay.state import Context, Event, Group, Observations, due_work
 from groupreplay.state.conditions.condition import Condition
 from groupreplay.state.conditions.rebalance_stuck import RebalanceStuck
 from groupreplay.state.output.envelope import cloud_event
@@ -174,3 +175,35 @@ def test_detectors_that_are_not_due_in_newer_groups(log: WrittenLog) -> None:
     with all_always():
         expected: Any = at_once(log.records, [], PROBING)
     assert at_once(log.records, [], PROBING) == expected
+
+
+def always_evaluated(records: list[Raw], probes: list[Probe], context: Context) -> tuple[list[Event], Any]:
+    """The reference: in one call, with an evaluation of each group when events begin."""
+    with mock.patch.object(due_work, "skip_end_of_past", return_value=False):
+        return at_once(records, probes, context)
+
+
+def beginning(data: st.DataObject, records: list[Raw]) -> Context:
+    """Events begin at any moment of the history, or a little later."""
+    first, last = records[0].at, records[-1].at
+    since_ms = data.draw(st.integers(first, last + AFTER_MS // 2), label="since_ms")
+    return replace(PROBING, emit_since_ms=since_ms)
+
+
+@given(histories(), st.data())
+def test_events_that_begin_in_the_middle(records: list[Raw], data: st.DataObject) -> None:
+    """A group at rest is not evaluated at that moment: the events and the group are as if it were."""
+    context = beginning(data, records)
+    probes = data.draw(probes_of(records), label="probes")
+    expected = without_suspects(always_evaluated(records, probes, context))
+    assert without_suspects(at_once(records, probes, context)) == expected
+    assert without_suspects(in_pieces(records, probes, context, moments(data, records))) == expected
+
+
+@given(logs(), st.data())
+def test_events_that_begin_in_the_middle_of_newer_groups(log: WrittenLog, data: st.DataObject) -> None:
+    """Groups whose rebalances are in the log."""
+    context = beginning(data, log.records)
+    expected = always_evaluated(log.records, [], context)
+    assert at_once(log.records, [], context) == expected
+    assert in_pieces(log.records, [], context, moments(data, log.records)) == expected

@@ -72,6 +72,11 @@ STAYING = {
     "group.in_progress.phases.unseen_ms": "a length",
     "slot_history.slots.rebalance_timeout_ms": "a length",
     "slot_history.durations_ms": "lengths",
+    "transactions.interval_ms": "a length",
+    "transactions.taken_ms": "the prober's clock",
+    "transactions.written_ms": "the prober's clock",
+    "transactions.open_ms": "the prober's clock",
+    "transactions.transactions.since_ms": "a time behind everything that readers get of the partition",
     "offsets.expire_timestamps_ms": "what a client asked for",
     "log.pending.timestamp_ms": "the operation is completed before",
     "losses.changes.timestamp_ms": "the changes are reported before",
@@ -103,6 +108,7 @@ FILLINGS: dict[type, Callable[[Any, str], Any]] = {
     inspect.Metadata: lambda kind, name: filled(kind.type, name),
     inspect.ListType: lambda kind, name: [filled(kind.item_type, name)],
     inspect.VarTupleType: lambda kind, name: [filled(kind.item_type, name)],
+    inspect.TupleType: lambda kind, name: [filled(each, name) for each in kind.item_types],
     inspect.DictType: lambda kind, name: {filled(kind.key_type): filled(kind.value_type, name)},
     # An array whose first item is the tag, if the struct is one of a union.
     inspect.StructType: lambda kind, name: [

@@ -142,3 +142,41 @@ def test_losses_of_a_group_that_does_not_matter_are_forgotten_with_it() -> None:
     busy = [commit("t", partition, 5 + time, at=time) for time in range(3) for partition in (0, 1)]
     group, _ = lived([*busy, *REMOVED[2:]])
     assert (group.describe()["state"], group.gone) == ("Dead", False)
+
+
+#: Events begin here, an hour after the last record.
+SINCE_MS = 3_600_000
+BEGUN = replace(CONTEXT, emit_since_ms=SINCE_MS)
+AT_REST = [generation(1, member("a", [0]), at=1_000), commit("t", 0, 5, at=2_000)]
+
+
+def test_a_group_at_rest_has_nothing_due_when_events_begin() -> None:
+    """A first start calls each group once for its records, and for a deadline only if it has one."""
+    group = Group(GROUP, BEGUN)
+    assert group.apply(observed(placed(AT_REST)), -1) == []
+    assert group.next_deadline_ms() is None
+    told, events = read(placed([asked_for(at=1_000)]), replace(BEGUN, retention_ms=2 * SINCE_MS), SINCE_MS)
+    assert (told.next_deadline_ms(), events) == (None, [])
+
+
+def test_what_holds_when_events_begin_is_told_then() -> None:
+    """The deadline is that moment, and its work is left to it."""
+    context = replace(BEGUN, retention_ms=SINCE_MS + 10_000)
+    group = Group(GROUP, context)
+    assert group.apply(observed(placed([commit("t", 0, 5, at=2_000)])), -1) == []
+    assert group.next_deadline_ms() == SINCE_MS
+    (told,) = group.expire(SINCE_MS)
+    assert (told.fact.NAME, told.time_ms) == ("offsets.expiring", SINCE_MS)
+
+
+def test_records_of_the_past_that_are_read_later_count() -> None:
+    """A batch that ends before them has found nothing; the next one finds what its records have changed."""
+    context = replace(BEGUN, retention_ms=SINCE_MS + 10_000)
+    raws = placed([*AT_REST, emptied(2, at=3_000)])
+    group = Group(GROUP, context)
+    group.apply(observed(raws[:2]), -1)
+    assert group.next_deadline_ms() is None
+    restarted = Group.from_snapshot(GROUP, context, group.snapshot())
+    restarted.apply(observed(raws[2:], seen_to=999), -1)
+    assert restarted.next_deadline_ms() == SINCE_MS
+    assert names(restarted.expire(SINCE_MS)) == ["offsets.expiring"]

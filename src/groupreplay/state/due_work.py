@@ -6,6 +6,8 @@ from collections.abc import Collection
 from enum import IntEnum, auto
 from typing import Final
 
+from groupreplay.state.conditions.agenda import Agenda, GroupDetectors
+from groupreplay.state.conditions.detection import GroupView
 from groupreplay.state.policy.context import Context
 from groupreplay.state.replay import classic, offset_losses, offset_sets
 from groupreplay.state.snapshot.group_snapshot import Conditions, GroupSnapshot
@@ -73,3 +75,31 @@ def is_due_after_commits(
         or conditions.next_evaluation_ms is None
         or any(key.kind in ended for key in conditions.active)
     )
+
+
+def skip_end_of_past(
+    group_id: str, snapshot: GroupSnapshot, offsets: Offsets, context: Context, detectors: GroupDetectors
+) -> bool:
+    """Leave out the evaluation at the moment from which events are emitted, if it would find nothing.
+
+    Nothing is evaluated before that moment. So each group would need a call at it, although nearly all are at rest.
+    Returns whether it is left out.
+    """
+    conditions, past_ms = snapshot.conditions, context.emit_since_ms
+    if conditions.next_evaluation_ms != past_ms or conditions.active:
+        return False
+    other = next_besides_conditions(snapshot, offsets, context)
+    if other is not None and other[0] <= past_ms:
+        return False
+    agenda = Agenda(detectors)
+    detections, _ = agenda.evaluate(GroupView(group_id, snapshot, offsets, context, past_ms), None)
+    next_ms = agenda.next_ms()
+    if not detections:
+        conditions.next_evaluation_ms = None if next_ms is None else max(next_ms, past_ms + 1)
+    return not detections
+
+
+def expect_end_of_past(snapshot: GroupSnapshot, at_ms: int, past_ms: int) -> None:
+    """A record of this time comes next: if it is of the past, the evaluation at the end of the past is due again."""
+    if 0 <= snapshot.log.clock_ms < past_ms and at_ms < past_ms:
+        snapshot.conditions.next_evaluation_ms = past_ms

@@ -12,11 +12,11 @@ from dataclasses import replace
 from typing import Any
 
 from groupreplay.codecs.kafka_terms import GroupType, Phase
-from groupreplay.state import clock_setback
+from groupreplay.state import clock_setback, due_work
 from groupreplay.state.conditions.agenda import RECORD, Agenda, group_detectors
 from groupreplay.state.conditions.detection import Dependency, GroupView
 from groupreplay.state.conditions.tracker import ConditionTracker, ConditionUpdate
-from groupreplay.state.due_work import Due, is_due_after_commits, next_besides_conditions, next_due
+from groupreplay.state.due_work import Due, next_besides_conditions, next_due
 from groupreplay.state.events.event import Event, History
 from groupreplay.state.output.document import (
     DELETED,
@@ -116,6 +116,7 @@ class Group:
         # A run that was applied in part begins before the last record.
         if item.first_offset > log.last_offset and clock_setback.is_setback(log, item.first_ms):
             events += self._set_clock_back(item.first_ms)
+        due_work.expect_end_of_past(self._snapshot, item.first_ms, self._context.emit_since_ms)
         events += self._do_due(item.first_ms)
         return events + (self._apply_run(item) if isinstance(item, CommitRun) else self._apply_record(item))
 
@@ -135,6 +136,10 @@ class Group:
         caught_up = recorded_ms is not None and recorded_ms - now_ms <= self._context.catch_up_after_ms
         if caught_up and any(one.late for one in self._snapshot.conditions.active.values()):
             events += self._emit_updates(self._tracker(now_ms).repeat_late(), self._timer_report(now_ms))
+        if now_ms < self._context.emit_since_ms:
+            self.changed |= due_work.skip_end_of_past(
+                self.group_id, self._snapshot, self._offsets, self._context, self._detectors
+            )
         return events
 
     def next_deadline_ms(self) -> int | None:
@@ -236,7 +241,7 @@ class Group:
         self._note_position(run.partition, extent.last_offset, extent.last_ms)
         # Work that became due between these commits is done before their effect on conditions.
         events += self._do_due(extent.last_ms)
-        conditions.after_commits = is_due_after_commits(
+        conditions.after_commits = due_work.is_due_after_commits(
             conditions, extent, before_ms, self._detectors.on_commits, nearer=applied.nearer
         )
         if conditions.after_commits:

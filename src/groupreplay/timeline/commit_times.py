@@ -42,6 +42,15 @@ class CommitTimes:
                 lasts.append(times[number - 1])
         return max(lasts, default=None)
 
+    def last_two(self, places: Collection[Place], before_ms: int) -> tuple[int, ...]:
+        """The last two commits of these partitions, or fewer, at or before a moment, in order."""
+        lasts = set[int]()
+        for place in places:
+            times = self.of_place.get(place, ())
+            number = bisect_right(times, before_ms)
+            lasts.update(times[max(number - 2, 0) : number])
+        return tuple(sorted(lasts)[-2:])
+
     def next_ms(self, places: Collection[Place], after_ms: int) -> int | None:
         """The first commit of any of these partitions after a moment; None: there is none."""
         nexts = list[int]()

@@ -6,14 +6,17 @@ from collections.abc import Mapping
 
 import pytest
 
-from groupreplay.app.whatif.question import UNSEEN, Question, asked_settings
+from groupreplay.app.whatif.question import STORM, UNSEEN, Question, asked_settings
+from groupreplay.coordinator.simulation.script import MINUTE_MS, SECOND_MS, STATIC, Between
+from groupreplay.coordinator.simulation.script_steps import Restart, ScriptedEvent
 from groupreplay.coordinator.simulation.settings_table import SettingValue
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.timeline.whatif.answer import Range
 from groupreplay.timeline.whatif.costs import Cost
 from groupreplay.timeline.whatif.settings import AUTO, INSTANCE
-from support.histories.played import BEGIN, CONTEXT, SECOND, history_of, restarted
-from support.simulated.whatif_scores import KINDS, markdown, scores
+from support.histories.builders import generation, member
+from support.histories.played import BEGIN, CONTEXT, SECOND, commits, history_of, restarted
+from support.simulated.whatif_scores import KINDS, Kind, history, markdown, scores
 
 
 def question(changed: Mapping[str, SettingValue]) -> Question:
@@ -52,6 +55,34 @@ def test_a_match_by_client_id_is_noted() -> None:
         UNSEEN,
         "1 member that came back is matched by nothing but its client id",
     )
+
+
+def test_a_storm_without_a_reason_is_refused_with_a_sentence() -> None:
+    """The same two members rebalance each ten seconds: no step of a client explains that, so nothing is answered."""
+    members = member("a", (0,)), member("b", (1,))
+    records = [generation(number, *members, at=BEGIN + number * 10 * SECOND) for number in range(1, 40)]
+    for place in range(2):
+        records += commits(place, 11 * SECOND, 420 * SECOND)
+    answer = question({INSTANCE: AUTO}).answer(history_of(records, 420 * SECOND), CONTEXT)
+    assert (answer.answered, answer.notes) == (False, (STORM, UNSEEN))
+    assert [each.other for each in answer.costs] == [None] * 4
+
+
+def test_a_storm_of_restarts_is_refused_with_a_sentence_or_answered_rightly() -> None:
+    """A member is restarted each 10 to 20 s: static members would have saved all of its rebalances."""
+    event = ScriptedEvent(
+        every_ms=Between(10 * SECOND_MS, 20 * SECOND_MS),
+        steps=(Restart("random", Between(2 * SECOND_MS, 6 * SECOND_MS)),),
+    )
+    kind = Kind(name="storm", events=(event,), after={INSTANCE: STATIC}, asked={INSTANCE: AUTO}, hours=0.25)
+    recorded, context = history(kind, 1, after=False)
+    storms = [item for item in recorded.events if item.name == "rebalance.storm"]
+    assert [item.text("status") for item in storms] == ["firing"]
+    assert recorded.end_ms - recorded.events[0].time_ms > 10 * MINUTE_MS
+    answer = kind.question(10).answer(recorded, context)
+    if answer.answered:
+        assert answer.costs[0].other == Range(least=0.0, median=0.0, most=0.0)
+    assert answer.answered is (STORM not in answer.notes)
 
 
 @pytest.mark.parametrize(

@@ -34,6 +34,9 @@ RULES = """
 [job.blind]
 threshold_ms = 3000
 
+[transaction.hanging]
+threshold_ms = 1000
+
 [[group]]
 match = "storm-worse"
 rebalance.storm.window_ms = 5000
@@ -291,3 +294,11 @@ def test_a_hanging_transaction(ending: Heard) -> None:
     assert fired["condition_id"] == resolved["condition_id"]
     (transaction,) = fired["transactions"]
     assert (transaction["partition"], transaction["groups"]) == (fired["partitions"][0], ["hanging"])
+    # The group that waits is told of the same transaction.
+    alarms = [alarm for alarm in ending.alarms("hanging") if alarm[0] == "transaction.hanging"]
+    assert [status for *_, status in alarms] == ["firing", "resolved"]
+    begun, ended = ending.of("hanging", "transaction.hanging")
+    assert begun["condition_id"] == ended["condition_id"]
+    names = ("producer_id", "producer_epoch", "first_offset")
+    assert [begun[name] for name in names] == [transaction[name] for name in names]
+    assert (begun["partitions"], begun["log_partition"]) == ({TOPIC: "0"}, fired["partitions"][0])

@@ -172,7 +172,12 @@ def compare_members(kafka: KafkaClasses, records: Sequence[Record]) -> None:
     ("version", "overrides", "types"),
     [
         ("4.4.0", {"group.consumer.heartbeat.interval.ms": 500}, {1, 2, 3, 5, 6, 7, 8, 16}),
-        ("4.3.1", {"group.consumer.heartbeat.interval.ms": 500}, {1, 2, 3, 5, 6, 7, 8, 16}),
+        pytest.param(
+            "4.3.1",
+            {"group.consumer.heartbeat.interval.ms": 500},
+            {1, 2, 3, 5, 6, 7, 8, 16},
+            marks=pytest.mark.long,
+        ),
         ("3.9.1", {}, {1, 2}),
     ],
 )

@@ -203,7 +203,7 @@ def test_a_coordinator_that_moves(broker: EmbeddedBroker, tmp_path: Path) -> Non
 
     The job itself may report that the only broker was silent.
     """
-    with EmbeddedBroker(ready_seconds=240) as watched:
+    with EmbeddedBroker() as watched:
         servers, sink = watched.bootstrap_servers, broker.bootstrap_servers
         probes = "moved-probes"
         with World(servers, tmp_path) as world, watching(servers, tmp_path, sink=sink, topic=probes) as watch:

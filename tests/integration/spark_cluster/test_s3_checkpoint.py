@@ -27,7 +27,8 @@ from support.ordeals.comparison import compare
 from support.ordeals.ordeal import in_session
 from support.spark_cluster.s3_server import S3Server, s3_jars, s3_server
 
-pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(2_400)]
+#: More than all waits of a test together: each has a deadline of its own, and a start on S3 takes minutes under load.
+pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.long, pytest.mark.timeout(7_200)]
 
 #: Writes a file where it belongs and breaks off the upload if it must not appear. Without it Spark writes every file
 #: under another name and renames it, which on S3 is a copy and a deletion.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import shlex
 import subprocess
@@ -18,19 +19,32 @@ from support.pictures.report_pages import NO_BROWSER, browser_program
 FOLDER = ROOT / "benchmarks"
 #: A line of the docstring, below those of the usage: the flags of a form that takes seconds.
 SMALL = re.compile(r"^    small: (.*)$", re.MULTILINE)
-#: Those without a form that is cheap enough for `make test` -> why; `make test-long` runs them.
+#: Those that start a broker, Spark or a browser, or wait for real time -> what each takes; `make test-long` runs them.
 LONG = {
     "bench.py": "every form starts the job several times: more than a minute of CPU time",
+    "browser/board.py": "a broker, a server and a browser",
+    "browser/paint.py": "a broker, a server and a browser",
+    "browser/report.py": "a browser",
+    "ends.py": "a broker and its clients",
+    "folders.py": "a broker that writes a folder and loads it again",
     "growth.py": "it starts a broker for each topic and reads them with Spark: 18 s of CPU time",
     "live.py": "it starts the job for each figure",
+    "operators.py": "a session of Spark for each operator",
     "scale.py": "it starts the job twice with 20 000 groups",
+    "served/load.py": "a broker, a server and its streams",
     "soak.py": "it starts the job three times and lets groups live beside it",
+    "step.py": "a session of Spark",
+    "watch.py": "a broker that is read twice",
     "members/departures.py": "sessions of a broker with Kafka's defaults last for minutes",
     "members/incidents.py": "real sessions and rebalances last for minutes",
+    "members/reasons.py": "a broker and real rebalances",
+    "members/stops.py": "a broker and stops of real length",
     "members/whatif_live.py": "real restarts last for a minute and more",
     "memory/job.py": "a broker and a job with all its processes take half a minute for one figure",
     "spark_cluster.py": "three Spark applications and a cluster of three JVMs take a minute of CPU time",
 }
+#: Imports the scripts that its arguments name, without running them.
+IMPORTS = "import runpy, sys; [runpy.run_path(path, run_name='imported') for path in sys.argv[1:]]"
 
 
 def scripts(folder: Path) -> Iterator[tuple[str, list[str]]]:
@@ -66,9 +80,22 @@ def test_every_benchmark_has_a_small_form(tmp_path: Path) -> None:
     assert LONG.keys() <= {name for name, _ in FORMS}
 
 
-@pytest.mark.broker
-@pytest.mark.spark
-@pytest.mark.parametrize(("name", "form"), [one for one in FORMS if one[0] not in LONG])
+def test_what_the_long_ones_import() -> None:
+    """A name that the package no longer has is found by `make test`, without a broker."""
+    paths = [str(FOLDER / name) for name in LONG]
+    for folder in sorted({str(Path(path).parent) for path in paths}):
+        group = [path for path in paths if str(Path(path).parent) == folder]
+        done = subprocess.run(
+            [sys.executable, "-c", IMPORTS, *group],
+            env=os.environ | {"PYTHONPATH": os.pathsep.join((folder, str(FOLDER)))},
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(("name", "form"), [(name, form) for name, form in FORMS if name not in LONG])
 def test_a_benchmark_runs(name: str, form: str) -> None:
     """It ends without a failure and prints figures."""
     assert re.search(r"\d", run(name, form))
@@ -77,7 +104,7 @@ def test_a_benchmark_runs(name: str, form: str) -> None:
 @pytest.mark.broker
 @pytest.mark.spark
 @pytest.mark.long
-@pytest.mark.parametrize(("name", "form"), [one for one in FORMS if one[0] in LONG])
+@pytest.mark.parametrize(("name", "form"), [(name, form) for name, form in FORMS if name in LONG])
 def test_a_long_benchmark_runs(name: str, form: str) -> None:
-    """The same of those that no form makes cheap."""
+    """The same of those that need a broker, Spark, a browser or minutes."""
     assert re.search(r"\d", run(name, form))

@@ -10,12 +10,13 @@ import msgspec
 import pytest
 
 from groupreplay.state.job.observations import ObservationPlace, OpenTransaction
-from groupreplay.state.snapshot.observations import OwnSettingsAnswer
+from groupreplay.state.snapshot.observations import OwnSettingsAnswer, PendingTransaction, PendingTransactions
 from groupreplay.streaming.contract.probe_messages import (
     ClockReading,
     DocumentRequest,
     GroupAnswer,
     GroupSettingsAnswer,
+    GroupTransactionsAnswer,
     HeartbeatMessage,
     JobDocumentsRequest,
     MemberAnswer,
@@ -145,6 +146,23 @@ REQUEST = DocumentRequest(cluster_id="c", run_id="r", group_id="größe", in_top
                 "interval_ms": 10_000,
             },
         ),
+        (
+            GroupTransactionsAnswer(
+                cluster_id="c",
+                group_id="größe",
+                taken_ms=5,
+                transactions=(PendingTransaction(7, 5, 4, 9, 1, 3, (("t", "0-1"),), 2),),
+            ),
+            "größe".encode(),
+            {
+                "kind": "transactions",
+                "cluster_id": "c",
+                "group_id": "größe",
+                "taken_ms": 5,
+                "transactions": [[7, 5, 4, 9, 1, 3, [["t", "0-1"]], 2]],
+                "interval_ms": 10_000,
+            },
+        ),
         (CLOCK, b"\0", {"kind": "clock", "cluster_id": "c", "at_ms": 9}),
         (
             REQUEST,
@@ -157,7 +175,7 @@ REQUEST = DocumentRequest(cluster_id="c", run_id="r", group_id="größe", in_top
             {"kind": "job_documents", "cluster_id": "c", "run_id": "r", "partitions": 50},
         ),
     ],
-    ids=["group", "round", "heartbeat", "settings", "clock", "document", "job_documents"],
+    ids=["group", "round", "heartbeat", "settings", "transactions", "clock", "document", "job_documents"],
 )
 def test_the_wire_format(message: ProbeMessage, key: bytes, document: dict[str, object]) -> None:
     """Others read this topic, too: keys and fields are part of the contract."""
@@ -282,3 +300,20 @@ VALUE = encode_message(ANSWER)[1]
 def test_what_is_none_of_ours(key: bytes | None, value: bytes | None) -> None:
     """Anybody may write there: another key, no JSON, other fields, impossible times; never an exception."""
     assert decode_message(key, value) is None
+
+
+def test_transactions_as_their_group_applies_them() -> None:
+    """They were open when the round was taken, and are known once the answer is in the topic."""
+    transactions = (PendingTransaction(7, 5, 4, 9, 1, 3, (("t", "0-1"),), 2),)
+    answer = GroupTransactionsAnswer(cluster_id="c", group_id="g", taken_ms=5, transactions=transactions)
+    seen = answer.observation(ObservationPlace("p", 1, 2), 8)
+    assert seen == PendingTransactions(
+        taken_ms=5,
+        topic="p",
+        partition=1,
+        offset=2,
+        written_ms=8,
+        transactions=transactions,
+        open_ms=5,
+    )
+    assert seen.heard_ms == 8

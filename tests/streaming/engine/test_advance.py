@@ -132,6 +132,19 @@ def test_rows_in_several_frames_are_one_call() -> None:
     assert [one["offset"] for one in described(state)["offsets"]] == [2]
 
 
+def test_a_first_start_sets_no_timer_for_a_group_at_rest() -> None:
+    """Before the end of the log is known, and although nothing was evaluated: events begin a second before now."""
+    context = replace(CONTEXT, emit_since_ms=NOW_MS - 1_000)
+    first_start = replace(JOB, context=context, started_ms=NOW_MS - 1_000)
+    (blob,) = packed([generation("g"), commit("other")])[b"g:g"]
+    state = group_state(caught_up_ms=-1)
+    rows = [
+        row for out in step((b"g:g",), [frame(b"g:g", blob)], state, job=first_start) for row in out["topic"]
+    ]
+    assert rows == ["group-states"]
+    assert changes(state) == {"updated": True, "removed": False, "wakes_in_ms": None}
+
+
 def test_data_that_changes_nothing_leave_state_and_timer_alone() -> None:
     """Records that were applied before are no reason to write the state; Spark then keeps its timer."""
     blobs = packed([generation("g")])[b"g:g"]

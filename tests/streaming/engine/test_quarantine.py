@@ -16,6 +16,7 @@ from groupreplay.state.job_watch import JobWatch
 from groupreplay.state.snapshot import group_snapshot
 from groupreplay.state.stored_form import DamagedStateError, sealed
 from groupreplay.streaming.contract.messages import Output, OutputRow
+from groupreplay.streaming.engine import advance as advance_module
 from groupreplay.streaming.engine import quarantine
 from groupreplay.streaming.engine.advance import AdvanceResult, advance
 from groupreplay.streaming.engine.packing.pack import pack
@@ -291,6 +292,29 @@ def test_the_state_of_a_later_release_ends_the_job(blob: bytes) -> None:
     with pytest.raises(SnapshotError) as caught:
         call(b"g:g", blob, packed(LATER)[b"g:g"])
     assert not isinstance(caught.value, DamagedStateError)
+
+
+def test_a_state_that_is_too_large(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """The group is set aside before Spark gets it, its records are dead letters, and the log has the size.
+
+    One that is as large as it may be is stored.
+    """
+    whole = call(b"g:g", None, packed(ROWS)[b"g:g"])
+    assert whole.blob is not None
+    monkeypatch.setattr(advance_module, "_MOST_BLOB_BYTES", len(whole.blob))
+    assert call(b"g:g", None, packed(ROWS)[b"g:g"]) == whole
+    monkeypatch.setattr(advance_module, "_MOST_BLOB_BYTES", len(whole.blob) - 1)
+    result = call(b"g:g", None, packed(ROWS)[b"g:g"])
+    (event,) = bodies(result.rows, Output.EVENTS)
+    assert (event["type"], event["data"]["error"], event["data"]["records"]) == (
+        "groupreplay.group.quarantined.v1",
+        "StateTooLargeError",
+        2,
+    )
+    assert len(bodies(result.rows, Output.DEAD_LETTERS)) == 2
+    assert result.blob is not None
+    assert quarantine.read(result.blob) is not None
+    assert f"the state of group 'g' has {len(whole.blob)} bytes" in caplog.text
 
 
 def test_a_new_state_that_seems_damaged(monkeypatch: pytest.MonkeyPatch) -> None:

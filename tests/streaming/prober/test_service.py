@@ -30,16 +30,16 @@ from groupreplay.streaming.contract.probe_messages import GroupAnswer, RoundSumm
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.log_ends import ReadableTopics
 from groupreplay.streaming.kafka.publisher import MessageTooLargeError
+from groupreplay.streaming.prober import last_rounds as earlier
 from groupreplay.streaming.prober import service
 from groupreplay.streaming.prober.ends import EndsRecorder
+from groupreplay.streaming.prober.last_rounds import LastRounds, last_rounds
 from groupreplay.streaming.prober.prober import ProbeRound
 from groupreplay.streaming.prober.service import (
-    LastRounds,
     ProberProcess,
     ProberTask,
     ProbeTarget,
     keep_probing,
-    last_rounds,
 )
 from support.job.captures import CLUSTER_ID, invoke
 from support.job.probes import PROBES, asked, beat, summed_up
@@ -275,7 +275,7 @@ MESSAGES = [
 @pytest.fixture
 def topic(monkeypatch: pytest.MonkeyPatch) -> ProbesTopic:
     """The topic that the connection finds."""
-    return ProbesTopic(monkeypatch, MESSAGES, service)
+    return ProbesTopic(monkeypatch, MESSAGES, earlier)
 
 
 def test_the_last_rounds(topic: ProbesTopic) -> None:

@@ -57,6 +57,8 @@ def test_a_pending_commit(tmp_path: Path) -> None:
         producer_id=9,
         producer_epoch=0,
         newer_offset=None,
+        first_offset=5,
+        open_ms=1_006,
     )
     rows = source.open()
     context = context_of(rows, RetentionFlags())

@@ -33,7 +33,7 @@ def released_broker(version: str, offsets_partitions: int) -> Iterator[EmbeddedB
     jars = release_jars(version)
     if not needs_zookeeper(version):
         with EmbeddedBroker(
-            version, jars=jars, offsets_partitions=offsets_partitions, ready_seconds=180, overrides=_SETTINGS
+            version, jars=jars, offsets_partitions=offsets_partitions, overrides=_SETTINGS
         ) as broker:
             yield broker
         return
@@ -43,7 +43,6 @@ def released_broker(version: str, offsets_partitions: int) -> Iterator[EmbeddedB
         jars=jars,
         port=port,
         offsets_partitions=offsets_partitions,
-        ready_seconds=180,
         overrides=_SETTINGS | _with_zookeeper(port, zookeeper_port),
     )
     with closing(broker):

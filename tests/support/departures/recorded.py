@@ -74,7 +74,7 @@ def record(
     # It reports every JVM that is killed.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     capture, log = folder / f"{name}.parquet", folder / f"{name}.log"
-    with EmbeddedBroker(version, overrides=settings, ready_seconds=180) as broker:
+    with EmbeddedBroker(version, overrides=settings) as broker:
         words = [*_GROUPREPLAY, "probe", "--bootstrap-server", broker.bootstrap_servers]
         with GuardedProcess(words, folder / f"{name}-prober.log"):
             player = Player(broker.bootstrap_servers, cells, lambda line: show(f"{name}: {line}"), seconds)

@@ -16,7 +16,6 @@ from confluent_kafka.admin import AdminClient
 from groupreplay.streaming.local.broker import EmbeddedBroker, _coordinates
 from support.kafka.waiting import wait_until
 
-_READY_SECONDS: Final = 240.0
 _EMPTY: Final = {ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD}
 
 #: Those that tests use now; each is started again before a test if it ended under the one before.
@@ -37,9 +36,7 @@ def blank_broker(
     not used again.
     """
     settings = (offsets_partitions, tuple(sorted((overrides or {}).items())))
-    broker = _emptied(settings) or EmbeddedBroker(
-        offsets_partitions=offsets_partitions, overrides=overrides, ready_seconds=_READY_SECONDS
-    )
+    broker = _emptied(settings) or EmbeddedBroker(offsets_partitions=offsets_partitions, overrides=overrides)
     try:
         broker.start()
         IN_USE.append(broker)

@@ -51,7 +51,6 @@ class ThreeBrokers:
                     "listeners": f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}",
                     **settings,
                 },
-                ready_seconds=120,
                 wait_for_coordinator=False,
             )
             for node, (port, controller) in ports.items()

@@ -97,7 +97,7 @@ def told(release: str, folder: Path, turns: int, show: Callable[[str], None] = l
 
 def _record(release: str, folder: Path, turns: int, show: Callable[[str], None]) -> list[Deed]:
     with (
-        EmbeddedBroker(release, overrides=_settings(release), ready_seconds=180) as broker,
+        EmbeddedBroker(release, overrides=_settings(release)) as broker,
         World(broker.bootstrap_servers, folder) as world,
     ):
         teller = Teller(world, turns)

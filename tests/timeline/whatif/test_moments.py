@@ -44,6 +44,33 @@ def test_a_departure_and_a_return() -> None:
     assert (made.restarts, made.hangs, made.before_joining) == ((), (), False)
 
 
+def test_a_last_commit_at_the_usual_time_may_be_one_at_the_close() -> None:
+    """A and b left soon after a commit of their own; so the last one of c, after 4.9 of 5 s, is no regular one."""
+    members = {name: member(name, (place,)) for place, name in enumerate("abcd")}
+    a, b, c, d = members.values()
+    records = [
+        generation(1, a, b, c, d, at=BEGIN),
+        *(record for place in range(4) for record in commits(place, 1 * SECOND, 30 * SECOND)),
+        *commits(0, 28 * SECOND, 28 * SECOND + 1),
+        generation(2, b, c, d, at=BEGIN + 29 * SECOND),
+        *(record for place in (1, 2, 3) for record in commits(place, 31 * SECOND, 60 * SECOND)),
+        *commits(1, 58 * SECOND, 58 * SECOND + 1),
+        generation(3, c, d, at=BEGIN + 59 * SECOND),
+        *(record for place in (2, 3) for record in commits(place, 61 * SECOND, 90 * SECOND)),
+        *commits(2, 90_900, 90_901),
+        generation(4, d, at=BEGIN + 92 * SECOND),
+        *commits(3, 91 * SECOND, 180 * SECOND),
+    ]
+    known = recorded(history_of(records, 180 * SECOND))
+    assert known is not None
+    departures = [departure for turn in moments(known).turns for departure in turn.departures]
+    assert departures == [
+        Departure(client=0, reason="left", last_ms=BEGIN + 28 * SECOND, closed=True),
+        Departure(client=1, reason="left", last_ms=BEGIN + 58 * SECOND, closed=True),
+        Departure(client=2, reason="left", last_ms=BEGIN + 90_900, closed=True),
+    ]
+
+
 def test_a_member_that_did_not_poll() -> None:
     """Its partitions have no commit for long, and it stays."""
     a, b = member("a", (0,)), member("b", (1,))

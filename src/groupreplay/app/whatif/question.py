@@ -31,6 +31,11 @@ UNSEEN: Final = (
     "a member that is away for less than one commit interval counts as not standing still: the gain of static members "
     "is an upper bound"
 )
+#: Why the plays of a history with a storm do not come to its number of rebalances.
+STORM: Final = (
+    "it has a storm of rebalances, in which the commits do not show when each client came and left: --since and "
+    "--until leave it out"
+)
 
 
 def asked_settings(properties: Mapping[str, str], flag: str) -> dict[str, SettingValue]:
@@ -155,7 +160,7 @@ class Question:
             assumed=inputs.assumed,
             answered=answers[0].reproduced,
             costs=answers,
-            notes=tuple(_notes(inputs, self.changed)),
+            notes=tuple(_notes(inputs, self.changed, is_answered=answers[0].reproduced)),
         )
 
 
@@ -169,8 +174,10 @@ class _Played:
     other: list[Costs]
 
 
-def _notes(inputs: PlayInputs, changed: Mapping[str, SettingValue]) -> list[str]:
+def _notes(inputs: PlayInputs, changed: Mapping[str, SettingValue], *, is_answered: bool) -> list[str]:
     notes = []
+    if inputs.storms and not is_answered:
+        notes.append(STORM)
     if changed.get(INSTANCE) == AUTO:
         notes.append(UNSEEN)
     if count := inputs.left_out:

@@ -11,6 +11,7 @@ from msgspec import Meta, structs
 from groupreplay.state import phrases
 from groupreplay.state.conditions.condition import Alert, Condition, Example
 from groupreplay.state.conditions.detection import Dependency, Detection, JobDetector, JobView
+from groupreplay.state.conditions.transaction_hanging import ABORT
 from groupreplay.state.events.event import Evidence, Severity
 from groupreplay.state.job.job_state import JobState, Silence, add_quarantined, count_burst
 from groupreplay.state.job.observations import (
@@ -38,11 +39,6 @@ GRANT_DESCRIBE: Final = (
     "--operation Describe --group '*'"
 )
 #: The command that helps, where there is one.
-#: For one that is named: its partition, first offset and producer.
-_ABORT: Final = (
-    "if producer {producer_id} is gone, kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic "
-    "__consumer_offsets --partition {partition} --start-offset {first_offset} ends its transaction"
-)
 _FIXES: Final[dict[BlindReason, str]] = {
     "hanging_transaction": "kafka-transactions.sh --bootstrap-server HOST:PORT describe-producers "
     "--topic __consumer_offsets --partition N shows its producer and its first offset; if the producer is gone, "
@@ -349,10 +345,14 @@ class JobBlindDetector(JobDetector):
             what=what,
             partitions=where["partitions"],
             brokers=where["brokers"],
-            fix=_ABORT.format_map(structs.asdict(transactions[0])) if transactions else _FIXES.get(what),
+            fix=_abort(transactions[0]) if transactions else _FIXES.get(what),
             reason=reason,
             transactions=tuple(HeldBackBy(**structs.asdict(each)) for each in transactions),
         )
+
+
+def _abort(transaction: OpenTransaction) -> str:
+    return ABORT.format_map({**structs.asdict(transaction), "log_partition": transaction.partition})
 
 
 def _held_back(transactions: Sequence[Data]) -> str:

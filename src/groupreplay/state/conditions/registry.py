@@ -24,6 +24,7 @@ from groupreplay.state.conditions.rebalance_suspected import RebalanceSuspectedD
 from groupreplay.state.conditions.rebalance_timeouts import RebalanceTimeoutsDetector
 from groupreplay.state.conditions.static_conflict import StaticConflictDetector
 from groupreplay.state.conditions.static_crash_loop import StaticCrashLoopDetector
+from groupreplay.state.conditions.transaction_hanging import TransactionHangingDetector
 from groupreplay.state.policy.rules import Thresholds
 
 #: Every detector with its default thresholds, in the order of the docs and of events of one moment.
@@ -42,6 +43,7 @@ DETECTORS: Final[tuple[Detector, ...]] = (
     PartitionPoisonDetector(),
     CommitsPausedDetector(),
     OffsetsExpiringDetector(),
+    TransactionHangingDetector(),
     JobBlindDetector(),
     JobBehindDetector(),
 )

@@ -13,8 +13,9 @@ class PendingCommit:
     """An offset that counts when its transaction is committed, and then only if no commit has come behind it.
 
     ``log_partition`` and ``log_offset`` are its place in ``__consumer_offsets``; nothing from ``held_from`` on is read
-    there (the last stable offset). ``since_ms`` is the time of the first record of its transaction. ``newer_offset`` is
-    what was committed behind it, and wins (``CommitRecordMetadataAndOffset.olderThan``); None: nothing.
+    there (the last stable offset). ``first_offset`` and ``since_ms`` are those of the first record of its transaction,
+    which was still open at ``open_ms``, the time of the last record of the partition. ``newer_offset`` is what was
+    committed behind it, and wins (``CommitRecordMetadataAndOffset.olderThan``); None: nothing.
     """
 
     group: str
@@ -29,6 +30,8 @@ class PendingCommit:
     producer_id: int
     producer_epoch: int
     newer_offset: int | None
+    first_offset: int
+    open_ms: int
 
     def document(self) -> dict[str, Any]:
         """As ``describe`` prints it, beside the committed offsets."""

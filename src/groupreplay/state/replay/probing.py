@@ -24,7 +24,13 @@ from groupreplay.state.snapshot.group_state import (
     RebalanceInProgress,
     SeenPhase,
 )
-from groupreplay.state.snapshot.observations import DeletedTopics, OwnSettingsAnswer, Probe, ProbeAnswer
+from groupreplay.state.snapshot.observations import (
+    DeletedTopics,
+    OwnSettingsAnswer,
+    PendingTransactions,
+    Probe,
+    ProbeAnswer,
+)
 
 #: Waiting probes that are kept between two calls; a rebalance that is probed for an hour has fewer.
 _MOST_WAITING: Final = 400
@@ -86,12 +92,17 @@ def rebalance_begin(snapshot: GroupSnapshot) -> tuple[Phase, int | None]:
 
 
 def apply_notice(
-    snapshot: GroupSnapshot, answer: DeletedTopics | OwnSettingsAnswer, report_at: ReportAt
+    snapshot: GroupSnapshot,
+    answer: DeletedTopics | OwnSettingsAnswer | PendingTransactions,
+    report_at: ReportAt,
 ) -> list[Event]:
     """Apply an answer that says nothing about a rebalance."""
     if isinstance(answer, DeletedTopics):
         return offset_sets.apply_answer(snapshot, answer, report_at)
-    snapshot.own_settings = dict(answer.settings)
+    if isinstance(answer, PendingTransactions):
+        snapshot.transactions = answer if answer.transactions else None
+    else:
+        snapshot.own_settings = dict(answer.settings)
     return []
 
 

@@ -17,7 +17,7 @@ from groupreplay.state.events.event import Evidence
 from groupreplay.state.snapshot.group_state import GroupState
 from groupreplay.state.snapshot.losses import Losses, OffsetSets
 from groupreplay.state.snapshot.members import SlotHistory
-from groupreplay.state.snapshot.observations import GroupRecord, ProbeAnswer
+from groupreplay.state.snapshot.observations import GroupRecord, PendingTransactions, ProbeAnswer
 from groupreplay.state.snapshot.offsets import OffsetsSnapshot
 from groupreplay.state.stored_form import DamagedStateError, StoredForm
 
@@ -138,7 +138,7 @@ class GroupSnapshot(msgspec.Struct, array_like=True):
     ``log`` and ``probes`` belong to ``state.group``, ``group`` to the modules that apply records and probes,
     ``conditions`` to the condition tracker. ``slot_history`` is None for a group that does not exist;
     ``document_digest`` is that of the last document that was written, empty for none. ``own_settings`` are those of the
-    last answer about them (None: there was none).
+    last answer about them (None: there was none), and so are ``transactions`` (None: none is open).
     """
 
     log: LogPosition = msgspec.field(default_factory=LogPosition)
@@ -153,6 +153,7 @@ class GroupSnapshot(msgspec.Struct, array_like=True):
     repeats: Repetitions = msgspec.field(default_factory=Repetitions)
     sets: OffsetSets = msgspec.field(default_factory=OffsetSets)
     own_settings: dict[str, int] | None = None
+    transactions: PendingTransactions | None = None
 
     def is_over(self, partitions: int) -> bool:
         """Whether the group does not exist, and nothing that was read of it must be kept; it has so many offsets."""
@@ -166,6 +167,7 @@ class GroupSnapshot(msgspec.Struct, array_like=True):
             self.sets.waiting,
             self.losses.unclear,
             self.conditions.active,
+            self.transactions,
         )
         return not any(kept)
 

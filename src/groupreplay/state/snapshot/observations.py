@@ -333,8 +333,50 @@ class Probe(_Heard, frozen=True, array_like=True, tag=0):
         return self.taken_ms if self.written_ms is None else self.written_ms
 
 
+class PendingTransaction(msgspec.Struct, frozen=True, array_like=True):
+    """A transaction that is open, as far as it concerns one group.
+
+    ``first_offset`` is that of its first record in the partition of the offsets topic, written at ``since_ms``;
+    ``held_from`` the last stable offset. ``partitions``: topics with ranges of the ``count`` partitions whose commit is
+    pending, as many topics as ``MOST_PENDING_TOPICS``.
+    """
+
+    log_partition: int
+    first_offset: int
+    held_from: int
+    producer_id: int
+    producer_epoch: int
+    since_ms: int
+    partitions: tuple[tuple[str, str], ...]
+    count: int
+
+
+MOST_PENDING_TOPICS: Final = 50
+
+
+class PendingTransactions(_Heard, frozen=True, array_like=True, tag=3):
+    """All transactions with commits of a group that are known to be open; they still were at ``open_ms``.
+
+    A command that reads the batches behind the last stable offset knows of them from the log: ``topic`` is then that of
+    the offsets.
+    """
+
+    transactions: tuple[PendingTransaction, ...] = ()
+    open_ms: int = -1
+
+    @property
+    def answer(self) -> tuple[PendingTransaction, ...]:
+        """The transactions."""
+        return self.transactions
+
+    @property
+    def characters(self) -> int:
+        """Of the topics and ranges."""
+        return sum(len(name) + len(ranges) for each in self.transactions for name, ranges in each.partitions)
+
+
 #: What the prober has found out about a group; another kind is a struct here, and what applies it.
-ProbeAnswer: TypeAlias = Probe | DeletedTopics | OwnSettingsAnswer
+ProbeAnswer: TypeAlias = Probe | DeletedTopics | OwnSettingsAnswer | PendingTransactions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,14 @@ from groupreplay.state.job.observations import (
     RoundObservation,
 )
 from groupreplay.state.policy.context import OWN_SETTINGS
-from groupreplay.state.snapshot.observations import DeletedTopics, OwnSettingsAnswer, Probe, ProbedMember
+from groupreplay.state.snapshot.observations import (
+    DeletedTopics,
+    OwnSettingsAnswer,
+    PendingTransaction,
+    PendingTransactions,
+    Probe,
+    ProbedMember,
+)
 from groupreplay.streaming.contract.messages import MessageDecoder
 from groupreplay.streaming.contract.partition_ends import EndsChanges, EndsRound, TopicEnds
 from groupreplay.streaming.contract.probe_base import Count, Id, Message, Moment, Offset, Span
@@ -158,6 +165,29 @@ class GroupSettingsAnswer(_TakenAnswer, frozen=True, kw_only=True, tag="settings
             interval_ms=self.interval_ms,
             written_ms=append_ms,
             settings=tuple((name, value) for name, value in settings.items() if value > 0),
+        )
+
+
+class GroupTransactionsAnswer(_TakenAnswer, frozen=True, kw_only=True, tag="transactions"):
+    """The transactions with commits of a group that hold back a last stable offset; none: those before have ended.
+
+    They were still open at ``taken_ms``, by the prober's clock. Rounds are ``interval_ms`` apart.
+    """
+
+    transactions: tuple[PendingTransaction, ...]
+    interval_ms: Span = 10_000
+
+    def observation(self, place: ObservationPlace, append_ms: int | None) -> PendingTransactions:
+        """The answer as its group applies it."""
+        return PendingTransactions(
+            taken_ms=self.taken_ms,
+            topic=place.topic,
+            partition=place.partition,
+            offset=place.offset,
+            interval_ms=self.interval_ms,
+            written_ms=append_ms,
+            transactions=self.transactions,
+            open_ms=self.taken_ms,
         )
 
 
@@ -305,6 +335,7 @@ ProbeMessage: TypeAlias = (
     GroupAnswer
     | DeletedTopicsAnswer
     | GroupSettingsAnswer
+    | GroupTransactionsAnswer
     | RoundSummary
     | HeartbeatMessage
     | ClockReading

@@ -42,6 +42,12 @@ log = logging.getLogger(__name__)
 _JOB_STATE_MS: Final = 600_000
 #: A larger state is not written: a broker would refuse the message. It takes thousands of silent partitions.
 _MOST_STATE_BYTES: Final = 512 * 1024
+#: A row of Spark's state ends at 2 GiB, and the JVM holds several copies of it. It takes four million partitions.
+_MOST_BLOB_BYTES: Final = 256 << 20
+
+
+class StateTooLargeError(Exception):
+    """A state that may be more than Spark can store: the group is quarantined, as for any exception of its call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,12 +183,22 @@ def _advance_group(
         rows.append(state_row(group.group_id, document, context))
     # After take_document: the snapshot holds the digest of the last document that was taken.
     return AdvanceResult(
-        blob=group.snapshot() if group.changed else blob,
+        blob=_snapshot(group) if group.changed else blob,
         changed=group.changed,
         removable=group.gone,
         deadline_ms=group.next_deadline_ms(),
         rows=rows,
     )
+
+
+def _snapshot(group: Group) -> bytes:
+    blob = group.snapshot()
+    if len(blob) > _MOST_BLOB_BYTES:
+        log.error(
+            "the state of group %r has %d bytes, more than Spark is given", group.group_id[:100], len(blob)
+        )
+        raise StateTooLargeError
+    return blob
 
 
 def rebuilt(group_id: str, context: Context, records: Observations) -> Group:

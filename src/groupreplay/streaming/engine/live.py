@@ -5,6 +5,7 @@ Uses no clock: an event is recorded at the time it happened, so that the same re
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import deque
 from collections.abc import Container, Iterable, Iterator
 from itertools import chain
@@ -81,10 +82,13 @@ class Live:
         self._answers: dict[bytes, deque[WaitingAnswer]] = {}
         self._changed: set[bytes] = set()
 
-    def take(self, rows: Rows, read_ms: int | None = None) -> Iterator[OutputRow]:
+    def take(
+        self, rows: Rows, read_ms: int | None = None, *, pending: Iterable[WaitingAnswer] = ()
+    ) -> Iterator[OutputRow]:
         """The messages that the job would write for the next rows of the log; they must be read to their end.
 
-        ``read_ms``: they were all read at this time, which judges their times in place of heartbeats.
+        ``read_ms``: they were all read at this time, which judges their times in place of heartbeats. ``pending``:
+        what else is known of groups, as if a prober had said it.
         """
         probe_filter = ProbeFilter(topic=rows.probes_topic, cluster_id=rows.cluster_id)
         messages = iter(rows.probes)
@@ -101,6 +105,8 @@ class Live:
                 self._answers.setdefault(key, deque()).append(WaitingAnswer(key, probe.heard_ms, blob))
             else:
                 yield from self._advance(key, [blob], now_ms=0)
+        for answer in pending:
+            insort(self._answers.setdefault(answer.key, deque()), answer, key=_heard)
         records = packed_rows(map(self._columns, rows.batches), self._horizons)
         for key, blob in self._wanted((chunk.keys, chunk.packed) for chunk in records):
             yield from self._advance(key, [*self._answers_before(key, blob), blob], now_ms=0)
@@ -268,3 +274,7 @@ class WaitingAnswer(NamedTuple):
     key: bytes
     heard_ms: int
     packed: bytes
+
+
+def _heard(answer: WaitingAnswer) -> int:
+    return answer.heard_ms

@@ -16,11 +16,14 @@ from typing import IO, Any, Final
 
 import msgspec
 
-from groupreplay.state import Context
+from groupreplay.state import OFFSETS_TOPIC, Context
 from groupreplay.state.events.event import Severity, name_of
 from groupreplay.state.phrases import counted, timestamp
+from groupreplay.state.snapshot.observations import PendingTransactions
 from groupreplay.streaming.contract.messages import Integer, Output, OutputRow
-from groupreplay.streaming.engine.live import Live
+from groupreplay.streaming.engine.live import Live, WaitingAnswer
+from groupreplay.streaming.engine.wire import GROUP_TAG, PackedProbe, to_wire
+from groupreplay.streaming.sources.pending_transactions import pending_transactions
 from groupreplay.streaming.sources.source import Rows
 
 _SPILL_BYTES: Final = 64 * 1024 * 1024
@@ -54,8 +57,30 @@ class Replay(Live):
 
     def feed(self, rows: Rows) -> Iterator[OutputRow]:
         """All messages that the job would write for these rows. The end of the rows is the end of the log."""
-        yield from self.take(rows)
+        pending = list(self._pending())
+        yield from self.take(rows, pending=pending)
+        # Up to the first record of an open transaction its partition was read.
+        read_to_ms = min(
+            max((answer.heard_ms for answer in pending), default=0), self._horizons.last_limit_ms()
+        )
+        self.latest_ms = max(self.latest_ms, read_to_ms)
         yield from self._pass(self.latest_ms + 1, None)
+
+    def _pending(self) -> Iterator[WaitingAnswer]:
+        """What the batches behind the last stable offsets say about groups, known since their first records."""
+        for group_id, commits in self.context.pending.items():
+            since_ms = min(commit.since_ms for commit in commits)
+            if self.wants(group_id) and (self._until_ms is None or since_ms <= self._until_ms):
+                answer = PendingTransactions(
+                    taken_ms=since_ms,
+                    topic=OFFSETS_TOPIC,
+                    partition=commits[0].log_partition,
+                    offset=commits[0].log_offset,
+                    transactions=pending_transactions(commits),
+                    open_ms=min(commit.open_ms for commit in commits),
+                )
+                packed = to_wire(PackedProbe(answer))
+                yield WaitingAnswer(GROUP_TAG + group_id.encode(), answer.heard_ms, packed)
 
 
 class EventHead(msgspec.Struct):

@@ -80,6 +80,9 @@ _LOG_OPTIONS: Final = (
     "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSXXX",
 )
 _PORT_TRIES: Final = 5
+#: A broker that cannot start ends by itself. A start takes minutes on a machine that has other work, or when a
+#: coordinator loads tens of millions of records.
+_READY_SECONDS: Final = 900.0
 _POLL_SECONDS: Final = 0.1
 
 #: Settings of a small single broker with short delays; a caller's overrides win.
@@ -139,7 +142,6 @@ class EmbeddedBroker:
         offsets_partitions: int = 8,
         overrides: Mapping[str, object] | None = None,
         jvm_options: Sequence[str] = (),
-        ready_seconds: float = 60.0,
         wait_for_coordinator: bool = True,
         jars: Sequence[Path] = (),
     ) -> None:
@@ -151,7 +153,6 @@ class EmbeddedBroker:
             offsets_partitions: partitions of the offsets topic.
             overrides: settings of server.properties that override the defaults of this module.
             jvm_options: added after the other JVM options, so they override them.
-            ready_seconds: how long a start may take.
             wait_for_coordinator: also wait until the offsets topic exists and its coordinators are loaded; False
                 leaves the creation of the topic to the first consumer.
             jars: the class path of the version.
@@ -168,7 +169,6 @@ class EmbeddedBroker:
             **(overrides or {}),
         }
         self._jvm_options = jvm_options
-        self._ready_seconds = ready_seconds
         self._wait_for_coordinator, self._jars = wait_for_coordinator, jars
         self._process: GuardedProcess | None = None
 
@@ -308,7 +308,7 @@ class EmbeddedBroker:
             )
 
     def _wait_until_ready(self, log_start: int) -> None:
-        deadline = time.monotonic() + self._ready_seconds
+        deadline = time.monotonic() + _READY_SECONDS
         self._await(lambda: _accepts(self.port), deadline, log_start, "its port did not open")
         from confluent_kafka.admin import AdminClient
 
@@ -330,7 +330,7 @@ class EmbeddedBroker:
                 )
             if time.monotonic() > deadline:
                 raise BrokerError(
-                    f"Kafka {self.version}: {failure} within {self._ready_seconds:g} s; "
+                    f"Kafka {self.version}: {failure} within {_READY_SECONDS:g} s; "
                     f"its log ends:\n{self.tail()}"
                 )
             time.sleep(_POLL_SECONDS)

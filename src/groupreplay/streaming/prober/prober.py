@@ -26,12 +26,13 @@ from groupreplay.streaming.contract.probe_messages import (
     DeletedTopicsAnswer,
     GroupAnswer,
     GroupSettingsAnswer,
+    GroupTransactionsAnswer,
     ProbeMessage,
     Rights,
     RoundSummary,
 )
 from groupreplay.streaming.kafka.group_admin import GroupAdmin, GroupDescription, Refusal
-from groupreplay.streaming.prober.open_transactions import OpenTransactions
+from groupreplay.streaming.prober.open_transactions import ByGroup, OpenTransactions
 from groupreplay.streaming.prober.own_settings import OwnSettings
 
 log = logging.getLogger(__name__)
@@ -96,7 +97,7 @@ _LONGEST_PAUSE_SECONDS: Final = 20.0
 
 @dataclass(frozen=True, slots=True)
 class ProbeRound:
-    """The result of one round: the answers about groups, deleted topics and settings, and a summary.
+    """The result of one round: answers about groups, deleted topics, settings and transactions, and a summary.
 
     ``began`` is its begin in seconds of the prober's clock for lengths. ``complete``: all brokers have listed their
     groups. ``missed`` are groups that were listed and not described.
@@ -109,19 +110,21 @@ class ProbeRound:
     missed: frozenset[str] = frozenset()
     deletions: tuple[DeletedTopicsAnswer, ...] = ()
     settings: tuple[GroupSettingsAnswer, ...] = ()
+    transactions: tuple[GroupTransactionsAnswer, ...] = ()
 
     @property
     def messages(self) -> list[ProbeMessage]:
         """The messages to write; the summary follows the answers that it covers."""
-        return [*self.answers, *self.deletions, *self.settings, self.summary]
+        return [*self.answers, *self.deletions, *self.settings, *self.transactions, self.summary]
 
 
 class Prober:
     """Probes one cluster. ``in_progress``: groups that were rebalancing in the last round of an earlier process.
 
     ``clock`` is for the times that are written, ``seconds`` for the time between rounds: no one can set it.
-    ``listed_ms`` is when a round of an earlier process has listed all groups (None: not known). ``ahead_ms`` returns by
-    how much the clock is ahead of the brokers' at most (None: not measured).
+    ``listed_ms`` is when a round of an earlier process has listed all groups (None: not known), ``transactions`` are
+    those that it has told their groups of. ``ahead_ms`` returns by how much the clock is ahead of the brokers' at most
+    (None: not measured).
     """
 
     def __init__(
@@ -134,6 +137,7 @@ class Prober:
         job_id: str | None = None,
         in_progress: Collection[str] = (),
         listed_ms: int | None = None,
+        transactions: ByGroup | None = None,
         ahead_ms: Callable[[], int | None] = lambda: None,
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -146,7 +150,13 @@ class Prober:
         self._in_progress = frozenset(in_progress)
         self._deleted_topics = DeletedTopics(queries)
         self._own_settings = OwnSettings(queries, seconds)
-        self._open_transactions = OpenTransactions(queries.uncommitted)
+        self._open_transactions = OpenTransactions(
+            queries.uncommitted,
+            cluster_id=cluster_id,
+            interval_ms=interval_ms,
+            seconds=seconds,
+            written=transactions,
+        )
         self._brokers: frozenset[int] = frozenset()
         self._ahead_ms = ahead_ms
         #: When a round was begun that was written and has listed all groups.
@@ -195,6 +205,7 @@ class Prober:
             missed=listing.groups - {answer.group_id for answer in answers},
             deletions=self._deletions(ends),
             settings=self._settings(),
+            transactions=self._open_transactions.answers(ends, taken_ms),
         )
 
     def _silent_round(self, started_ms: int, error: GroupReplayError) -> ProbeRound:
@@ -256,6 +267,7 @@ class Prober:
             self._missed.pop(group, None)
         self._missed.update({group: self._missed.get(group, self._listed) for group in taken.missed})
         self._own_settings.remember(taken.settings)
+        self._open_transactions.remember(taken.transactions)
         if taken.complete:
             self._listed = taken.began
 

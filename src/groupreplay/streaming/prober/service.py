@@ -28,7 +28,6 @@ from groupreplay.streaming.config.logs import LogFormat, StatusReport, configure
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.probe_messages import (
     ClockReading,
-    GroupAnswer,
     ProbeMessage,
     RoundSummary,
     encode_message,
@@ -37,13 +36,11 @@ from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.group_admin import GroupAdmin
 from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.publisher import MessageTooLargeError, Publisher, publish_smaller
-from groupreplay.streaming.kafka.topic_reader import read_messages
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from groupreplay.streaming.prober.ends import ends_recorder, ends_thread
+from groupreplay.streaming.prober.last_rounds import LastRounds, last_rounds
 from groupreplay.streaming.prober.packed_ends import EndsPacker
-from groupreplay.streaming.prober.prober import IN_PROGRESS, Prober, ProbeRound, prober_thread, round_line
-from groupreplay.streaming.sources.source import probe_messages
-from groupreplay.streaming.sources.topic import partitions_of
+from groupreplay.streaming.prober.prober import Prober, ProbeRound, prober_thread, round_line
 
 log = logging.getLogger(__name__)
 
@@ -61,43 +58,6 @@ def read_clock(publisher: Publisher, topic: str, cluster_id: str, clock: BrokerC
     """
     reading = ClockReading(cluster_id=cluster_id, at_ms=clock.now_ms())
     clock.note(publisher.publish(topic, [encode_message(reading)]))
-
-
-@dataclass(frozen=True, slots=True)
-class LastRounds:
-    """The groups that were rebalancing in their last answer.
-
-    ``listed_ms`` is when a round has listed all groups (None: not known).
-    """
-
-    in_progress: frozenset[str] = frozenset()
-    listed_ms: int | None = None
-
-
-def last_rounds(connection: Connection, topic: str, cluster_id: str, since_ms: int) -> LastRounds:
-    """The rounds since then, of any prober of that cluster.
-
-    Raises:
-        GroupReplayError: the cluster does not answer, or this login may not read the topic.
-    """
-    partitions = partitions_of(connection, topic)
-    if not partitions:
-        return LastRounds()
-    ends = connection.end_offsets(topic, partitions)
-    starts = connection.offsets_since(topic, partitions, since_ms)
-    last: dict[str, GroupAnswer] = {}
-    listed_ms: int | None = None
-    for message in probe_messages(read_messages(connection, topic, starts, ends)):
-        if isinstance(message, GroupAnswer) and message.cluster_id == cluster_id:
-            last[message.group_id] = message
-        elif isinstance(message, RoundSummary) and _is_complete(message, cluster_id):
-            listed_ms = message.taken_ms
-    begun = frozenset(group for group, answer in last.items() if answer.state in IN_PROGRESS)
-    return LastRounds(begun, listed_ms)
-
-
-def _is_complete(summary: RoundSummary, cluster_id: str) -> bool:
-    return summary.cluster_id == cluster_id and not any(summary.brokers.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +95,7 @@ def open_prober(target: ProbeTarget, clock: BrokerClock) -> Prober:
         job_id=target.job_id,
         in_progress=memory.in_progress,
         listed_ms=memory.listed_ms,
+        transactions=memory.transactions,
         ahead_ms=lambda: clock.ahead_ms,
     )
 

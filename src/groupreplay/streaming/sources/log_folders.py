@@ -21,7 +21,7 @@ import pyarrow as pa
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.policy.pending import PendingCommit
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.contract.log import ROW_SCHEMA, ProgressCallback, no_progress
+from groupreplay.streaming.contract.log import ProgressCallback, no_progress
 from groupreplay.streaming.sources.log_replicas import (
     MergedLog,
     Transactions,
@@ -31,7 +31,6 @@ from groupreplay.streaming.sources.log_replicas import (
 )
 from groupreplay.streaming.sources.log_segments import Replica, properties, unreadable
 from groupreplay.streaming.sources.pending_commits import pending_commits
-from groupreplay.streaming.sources.record_columns import Columns
 from groupreplay.streaming.sources.source import (
     UNKNOWN_CLUSTER,
     DataEnd,
@@ -173,7 +172,7 @@ class LogFolderSource:
                 copies, uncommitted=self.uncommitted, note=notes.add, transactions=known
             ):
                 done += len(columns.offsets)
-                yield _row_batch(topic, partition, columns)
+                yield columns.rows(topic, partition)
                 progress(done, None)
         notes.close()
 
@@ -183,16 +182,6 @@ def _by_partition(replicas: Sequence[Replica]) -> list[tuple[int, list[Replica]]
     for replica in replicas:
         copies[replica.partition].append(replica)
     return sorted(copies.items())
-
-
-def _row_batch(topic: str, partition: int, columns: Columns) -> pa.RecordBatch:
-    """Records with the columns of ``ROW_SCHEMA``."""
-    count = len(columns.offsets)
-    same = [
-        pa.repeat(pa.scalar(topic, pa.string()), count),
-        pa.repeat(pa.scalar(partition, pa.int32()), count),
-    ]
-    return pa.RecordBatch.from_arrays([*same, *columns], schema=ROW_SCHEMA)
 
 
 class _Notes:

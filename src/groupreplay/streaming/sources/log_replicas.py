@@ -16,7 +16,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final
 
-from groupreplay.streaming.contract.log import BATCH_ROWS
+from groupreplay.streaming.contract.log import BATCH_ROWS, keep_freed_memory
 from groupreplay.streaming.sources.log_segments import (
     NO_EPOCH,
     Batch,
@@ -44,6 +44,7 @@ def columns_of_partition(
     Raises:
         GroupReplayError: a segment cannot be opened.
     """
+    keep_freed_memory()
     log = MergedLog(replicas)
     if uncommitted:
         transactions = Transactions()
@@ -76,6 +77,10 @@ def _pieces(
     for batches in overlapping:
         if batches[0].base_offset >= end:
             return
+        if len(batches) == 1:
+            if not batches[0].is_control and not transactions.has_aborted(batches[0]):
+                yield batches
+            continue
         counting = {
             (batch.base_offset, batch.checksum): batch
             for batch in batches
@@ -96,7 +101,8 @@ def _chunks(pieces: Iterable[Sequence[Batch]]) -> Iterator[list[Sequence[Batch]]
     for piece in pieces:
         chunk.append(piece)
         offsets += piece[-1].last_offset - piece[0].base_offset + 1
-        size += sum(batch.size for batch in piece)
+        for batch in piece:
+            size += batch.size
         if offsets >= BATCH_ROWS or size >= _CHUNK_BYTES:
             yield chunk
             chunk, offsets, size = [], 0, 0

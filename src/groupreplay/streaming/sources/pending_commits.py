@@ -26,11 +26,13 @@ class _Tail:
 
     partition: int
     transactions: Transactions
+    last_ms: int = -1
     since_ms: dict[int, int] = field(default_factory=dict)
     pending: dict[tuple[int, _Place], PendingCommit] = field(default_factory=dict)
     others: dict[_Place, tuple[int, int]] = field(default_factory=dict)
 
     def add(self, batch: Batch, record: Any) -> None:
+        self.last_ms = max(self.last_ms, -1 if record.timestamp is None else record.timestamp)
         key = decode_key(record.key)
         if not isinstance(key, OffsetCommitKey | LegacyOffsetCommitKey):
             return
@@ -67,13 +69,16 @@ class _Tail:
             producer_id=batch.producer_id,
             producer_epoch=batch.reader.producer_epoch,
             newer_offset=None,
+            first_offset=self.transactions.open[batch.producer_id],
+            open_ms=at_ms,
         )
 
     def commits(self) -> Iterator[PendingCommit]:
         """Those that are pending at the end, by place."""
         for (_, place), one in sorted(self.pending.items(), key=lambda item: (item[0][1], item[0][0])):
             log_offset, offset = self.others.get(place, (-1, 0))
-            yield one if log_offset < one.log_offset else replace(one, newer_offset=offset)
+            newer_offset = None if log_offset < one.log_offset else offset
+            yield replace(one, newer_offset=newer_offset, open_ms=self.last_ms)
 
 
 def pending_commits(

@@ -1,32 +1,42 @@
 """The records of batches as columns: of batches that are not compressed all at once, without an object for each record.
 
-Only the lengths of records are read one after the other, because each says where the next record begins; every other
-field is read of all of them in one step. aiokafka, which reads the rest, makes a Python object of each record: that
-takes several times as long as the broker itself takes to load the same log.
+Every field is read of all records in one step. Only in a batch with records of several lengths they are read one after
+the other, because each says where the next one begins. aiokafka, which reads the rest, makes a Python object of each
+record: that takes several times as long as the broker itself takes to load the same log.
 """
 
 from __future__ import annotations
 
-import struct
 from array import array
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from groupreplay.streaming.contract.log import ROW_SCHEMA
+
 _Numbers = npt.NDArray[np.int64]
 
-#: Head of a record batch (Kafka's ``DefaultRecordBatch``), and in it the base offset, the attributes, the first and the
-#: last time, and the number of records.
+_Bytes = npt.NDArray[np.uint8]
+
+#: Head of a record batch (Kafka's ``DefaultRecordBatch``), of which these fields are used.
 HEAD_BYTES: Final = 61
-_HEAD: Final = struct.Struct(">q13xh4xqq14xi")
+_HEAD: Final = np.dtype(
+    {
+        "names": ["base_offset", "attributes", "first_ms", "last_ms", "count"],
+        "formats": [">i8", ">i2", ">i8", ">i8", ">i4"],
+        "offsets": [0, 21, 27, 35, 57],
+        "itemsize": HEAD_BYTES,
+    }
+)
 _APPEND_TIME: Final = 0x08
 #: Behind the last batch: zeros end a number that goes on beyond it.
 _PADDING: Final = bytes(16)
 _MOST_BITS: Final = 63
+#: Length, attributes, two deltas, the lengths of key and value, the number of headers: a byte each.
+_LEAST_RECORD_BYTES: Final = 7
 
 
 class Columns(NamedTuple):
@@ -37,6 +47,16 @@ class Columns(NamedTuple):
     timestamp_types: pa.Array
     keys: pa.Array
     values: pa.Array
+
+    def rows(self, topic: str, partition: int) -> pa.RecordBatch:
+        """The records with the columns of ``ROW_SCHEMA``."""
+        count, name = len(self.offsets), topic.encode()
+        ends = np.arange(count + 1, dtype=np.int32) * len(name)
+        # ``pa.repeat`` imports pandas, as ``pa.array`` does.
+        buffers = [None, pa.py_buffer(ends), pa.py_buffer(name * count)]
+        topics = pa.Array.from_buffers(pa.string(), count, buffers)
+        partitions = _arrow(np.full(count, partition, np.int32), pa.int32())
+        return pa.RecordBatch.from_arrays([topics, partitions, *self], schema=ROW_SCHEMA)
 
 
 def columns_of_records(records: Sequence[Any]) -> Columns:
@@ -56,18 +76,15 @@ def columns_of_records(records: Sequence[Any]) -> Columns:
 def columns_of_batches(blocks: Sequence[bytes]) -> Columns | None:
     """Of record batches that are not compressed, less than 2 GiB of them; None: one is not what its head says."""
     data = b"".join([*blocks, _PADDING])
-    heads = [_HEAD.unpack_from(block) for block in blocks]
-    ends = list(accumulate(map(len, blocks)))
-    starts = array("q")
-    for block, end, head in zip(blocks, ends, heads, strict=True):
-        if not _add_records(data, end - len(block) + HEAD_BYTES, end, head[-1], starts):
-            return None
-    counts = np.array([head[-1] for head in heads], np.int64)
-    fields = _Fields(data, np.frombuffer(starts, np.int64), _tails(starts, counts, ends))
-    if not fields.read():
+    heads = np.frombuffer(b"".join([block[:HEAD_BYTES] for block in blocks]), _HEAD)
+    ends = np.cumsum(np.fromiter(map(len, blocks), np.int64, len(blocks)))
+    begins, counts = np.append(0, ends[:-1]) + HEAD_BYTES, heads["count"].astype(np.int64)
+    places = _record_places(data, begins, ends, counts)
+    if places is None or not (fields := _Fields(data, *places)).read():
         return None
     base, attributes, first_ms, last_ms = (
-        np.repeat(np.array([head[place] for head in heads], np.int64), counts) for place in range(4)
+        np.repeat(heads[name].astype(np.int64), counts)
+        for name in ("base_offset", "attributes", "first_ms", "last_ms")
     )
     is_appended = (attributes & _APPEND_TIME) != 0
     return Columns(
@@ -78,51 +95,66 @@ def columns_of_batches(blocks: Sequence[bytes]) -> Columns | None:
     )
 
 
-def _add_records(data: bytes, position: int, end: int, count: int, starts: array[int]) -> bool:
-    """Adds where the records of a batch begin, with their lengths; whether they are as many as it says."""
-    add, before = starts.append, len(starts)
+def _record_places(
+    data: bytes, begins: _Numbers, ends: _Numbers, counts: _Numbers
+) -> tuple[_Numbers, _Numbers] | None:
+    """Where each record begins behind its length, and where it ends; None: a batch has not as many as it says."""
+    if ((counts < 0) | (counts > (ends - begins) // _LEAST_RECORD_BYTES)).any():
+        return None
+    # The records of one request mostly have one length: then each is where it has to be.
+    sizes, firsts = (ends - begins) // np.maximum(counts, 1), np.cumsum(counts) - counts
+    numbers = np.arange(int(counts.sum())) - np.repeat(firsts, counts)
+    starts = np.repeat(begins, counts) + numbers * np.repeat(sizes, counts)
+    lengths, bodies = _varints(np.frombuffer(data, np.uint8), starts)
+    tails = bodies + lengths
+    is_even = sizes * counts == ends - begins
+    is_even[np.repeat(np.arange(len(counts)), counts)[tails - starts != np.repeat(sizes, counts)]] = False
+    for place in np.flatnonzero(~is_even).tolist():
+        found = _places_of_one(data, int(begins[place]), int(ends[place]))
+        first, count = int(firsts[place]), int(counts[place])
+        if found is None or len(found[0]) != count:
+            return None
+        bodies[first : first + count], tails[first : first + count] = found
+    return bodies, tails
+
+
+def _places_of_one(data: bytes, position: int, end: int) -> tuple[array[int], array[int]] | None:
+    """The same of one batch, whose records are read one after the other; None: the last one goes beyond its end."""
+    bodies, tails = array("q"), array("q")
     while position < end:
-        add(position)
-        length = data[position]
+        length, bits = data[position], 7
+        position += 1
         if length > 127:
-            length, bits = length & 127, 7
-            while (byte := data[position := position + 1]) > 127:
+            length &= 127
+            while (byte := data[position]) > 127 and bits < _MOST_BITS:
                 length |= (byte & 127) << bits
-                bits += 7
-                if bits > _MOST_BITS:
-                    return False
-            length |= byte << bits
-        position += 1 + (length >> 1)
-    return position == end and len(starts) - before == count
-
-
-def _tails(starts: array[int], counts: _Numbers, ends: Sequence[int]) -> _Numbers:
-    """Where each record ends: at the next one, the last one of a batch with it."""
-    tails = np.empty(len(starts), np.int64)
-    tails[:-1] = np.frombuffer(starts, np.int64)[1:]
-    has_records = counts > 0
-    tails[(np.cumsum(counts) - 1)[has_records]] = np.array(ends, np.int64)[has_records]
-    return tails
+                bits, position = bits + 7, position + 1
+            length, position = length | byte << bits, position + 1
+        if length & 1:
+            return None
+        bodies.append(position)
+        position += length >> 1
+        tails.append(position)
+    return (bodies, tails) if position == end else None
 
 
 class _Fields:
     """The fields of all records (Kafka's ``DefaultRecord``); brokers write no headers into this topic."""
 
-    def __init__(self, data: bytes, starts: _Numbers, tails: _Numbers) -> None:
+    def __init__(self, data: bytes, bodies: _Numbers, tails: _Numbers) -> None:
         self._data = data
         self._bytes = np.frombuffer(data, np.uint8)
-        self._starts, self._tails = starts, tails
-        self.time_deltas = self.offset_deltas = starts
-        self._keys = self._values = (starts, starts)
+        self._bodies, self._tails = bodies, tails
+        self.time_deltas = self.offset_deltas = bodies
+        self._keys = self._values = (bodies, bodies)
 
     def read(self) -> bool:
-        """Whether every record is its length and its fields, with no headers behind them."""
-        length, body = self._varints(self._starts)
+        """Whether every record is its fields, with no headers behind them."""
         # The first byte has attributes, of which none is in use.
-        if (body + length != self._tails).any() or self._bytes[body].any():
+        if self._bytes[self._bodies].any():
             return False
-        self.time_deltas, position = self._varints(body + 1)
-        self.offset_deltas, position = self._varints(position)
+        self.time_deltas, position = _varints(self._bytes, self._bodies + 1)
+        self.offset_deltas, position = _varints(self._bytes, position)
         key = self._span(position)
         value = None if key is None else self._span(key[0] + np.maximum(key[1], 0))
         if key is None or value is None:
@@ -133,7 +165,7 @@ class _Fields:
 
     def keys_and_values(self) -> tuple[pa.Array, pa.Array]:
         """Cut out of the batches; null where a record has none."""
-        cuts = np.empty((len(self._starts), 4), np.int32)
+        cuts = np.empty((len(self._bodies), 4), np.int32)
         for place, (start, length) in enumerate((self._keys, self._values)):
             cuts[:, 2 * place] = start
             cuts[:, 2 * place + 1] = start + np.maximum(length, 0)
@@ -151,23 +183,24 @@ class _Fields:
         """Where bytes begin, and how many they are (-1: null); None: one is beyond its record."""
         if (position >= self._tails).any():
             return None
-        length, start = self._varints(position)
+        length, start = _varints(self._bytes, position)
         is_whole = (length >= -1) & (length <= self._tails - start)
         return (start, length) if is_whole.all() else None
 
-    def _varints(self, position: _Numbers) -> tuple[_Numbers, _Numbers]:
-        """Signed numbers of one to ten bytes (zigzag), and where each ends."""
-        byte = self._bytes[position].astype(np.int64)
-        number, end = byte & 127, position + 1
-        more = np.flatnonzero(byte > 127)
-        for bits in range(7, _MOST_BITS + 1, 7):
-            if not more.size:
-                break
-            byte = self._bytes[end[more]].astype(np.int64)
-            number[more] |= (byte & 127) << bits
-            end[more] += 1
-            more = more[byte > 127]
-        return ((number >> 1) & ((1 << _MOST_BITS) - 1)) ^ -(number & 1), end
+
+def _varints(data: _Bytes, position: _Numbers) -> tuple[_Numbers, _Numbers]:
+    """Signed numbers of one to ten bytes (zigzag), and where each ends."""
+    byte = data[position].astype(np.int64)
+    number, end = byte & 127, position + 1
+    more = np.flatnonzero(byte > 127)
+    for bits in range(7, _MOST_BITS + 1, 7):
+        if not more.size:
+            break
+        byte = data[end[more]].astype(np.int64)
+        number[more] |= (byte & 127) << bits
+        end[more] += 1
+        more = more[byte > 127]
+    return ((number >> 1) & ((1 << _MOST_BITS) - 1)) ^ -(number & 1), end
 
 
 def _arrow(

@@ -200,8 +200,10 @@ class FirstBatches:
 def dialect_of(rows: Rows) -> str:
     """Whose records these are, by the first group with members (``codecs.redpanda``); empty for Kafka's.
 
-    Reads the first batches, which are read again.
+    Reads the first batches, which are read again; not of a broker's folders, because Redpanda's have other files.
     """
+    if rows.kind == "folder":
+        return ""
     batches = rows.batches.ahead() if isinstance(rows.batches, FirstBatches) else iter(())
     for raw_key, raw_value in chain.from_iterable(map(keys_and_values, map(_group_records, batches))):
         key = decode_key(raw_key)

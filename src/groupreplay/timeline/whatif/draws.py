@@ -28,8 +28,8 @@ _STARTS_MS: Final = 2_000
 _TRIES: Final = 50
 #: From the start of a process to its JoinGroup with a member id.
 _JOINS_MS: Final = 50
-#: From the commit of a client that closes to its LeaveGroup.
-_CLOSES_MS: Final = 20
+#: The least time from the start of a process to the end of a join phase.
+_SOONEST_MS: Final = 2
 
 
 @dataclass(slots=True)
@@ -111,8 +111,8 @@ class Draw:
         if not lasts:
             return 0, latest_ms
         if closes := [each.last_ms for each in turn.departures if each.closed and each.last_ms is not None]:
-            first_ms = min(min(closes) + 1, latest_ms)
-            return first_ms, min(first_ms + _CLOSES_MS, latest_ms)
+            closes_ms = min(*closes, latest_ms)
+            return closes_ms, closes_ms
         return min(max(lasts) + 1, latest_ms), max(
             min(min(lasts) + self.interval_ms, latest_ms), max(lasts) + 1
         )
@@ -121,10 +121,9 @@ class Draw:
         self, turn: Turn, departure: Departure, begins_ms: int, *, is_first: bool
     ) -> tuple[int, ClientAction]:
         reason, last_ms = departure.reason, departure.last_ms
-        ended_ms = turn.joined_ms if turn.waited_ms else begins_ms
+        ended_ms = turn.joined_ms if turn.waited_ms or self.settings.is_consumer else begins_ms
         if reason == "session_timeout":
-            at_ms = ended_ms - self.settings.session_ms + self._within(0, self._alive_ms())
-            return self._near(at_ms, last_ms, ended_ms), CRASH
+            return self._crashes_ms(last_ms, ended_ms), CRASH
         if reason == "poll_timeout":
             return ended_ms - self.settings[POLL], HANG
         if reason == "rebalance_timeout":
@@ -132,7 +131,20 @@ class Draw:
             return self._near(begins_ms - waited_ms, last_ms, begins_ms), HANG
         if is_first:
             return begins_ms, STOP
+        if departure.closed and last_ms is not None:
+            return max(last_ms, begins_ms), STOP
         return self._within(begins_ms, max(begins_ms, turn.joined_ms - _JOINS_MS)), STOP
+
+    def _crashes_ms(self, last_ms: int | None, ended_ms: int) -> int:
+        """A time after its last sign of life, which a session before its end was, and before the next one."""
+        alive_ms = ended_ms - self.settings.session_ms
+        least_ms, most_ms = alive_ms, alive_ms + self._alive_ms()
+        if last_ms is not None and self.settings.is_consumer:
+            # The end has a record of its own, and no commit keeps a session.
+            least_ms, most_ms = max(least_ms, last_ms + 1), min(most_ms, last_ms + self.interval_ms)
+            if least_ms <= most_ms:
+                return self._within(least_ms, most_ms)
+        return self._near(self._within(least_ms, most_ms), last_ms, ended_ms)
 
     def _alive_ms(self) -> int:
         """The time between two signs of life of a client of the model."""
@@ -156,7 +168,7 @@ class Draw:
             at_ms = begins_ms if begins else self._within(after_ms, latest_ms)
             if not turn.is_first:
                 least_ms = latest_ms - turn.waited_ms - self.settings.notice_ms if begins else after_ms
-                at_ms = self._aligned(arrival, at_ms, (least_ms, latest_ms))
+                at_ms = self._aligned(arrival, at_ms, (least_ms, turn.joined_ms - _SOONEST_MS))
             yield at_ms, RESUME if arrival.resumes else START, arrival.client
 
     def _restarts(self) -> Iterator[tuple[int, ClientAction, int]]:
@@ -168,7 +180,7 @@ class Draw:
     def _away_ms(self, restart: StaticRestart, back_ms: int) -> int:
         last_ms = restart.last_ms
         if restart.closed and last_ms is not None:
-            return min(last_ms + 1, back_ms - 1)
+            return min(last_ms, back_ms - 1)
         if last_ms is None or last_ms >= back_ms:
             return back_ms - self._within(1, self.interval_ms)
         return min(self._within(last_ms + 1, last_ms + self.interval_ms), back_ms - 1)

@@ -9,6 +9,7 @@ from typing import Any, Final
 from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.coordinator.simulation.consumer import STRATEGIES
 from groupreplay.coordinator.simulation.settings_table import SettingValue
+from groupreplay.state.conditions.rebalance_storm import RebalanceStorm
 from groupreplay.state.phrases import counted, milliseconds
 from groupreplay.state.policy.context import ASSUMED_SESSIONS, SessionSettings
 from groupreplay.timeline.group_history import GroupHistory
@@ -58,7 +59,10 @@ class RecordedBroker:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayInputs:
-    """What all draws have in common. ``assumed``: the settings that no record has, by name, as they are played."""
+    """What all draws have in common. ``assumed``: the settings that no record has, by name, as they are played.
+
+    ``storms``: how often the group began to rebalance more than its members explain.
+    """
 
     group_id: str
     begin_ms: int
@@ -69,6 +73,7 @@ class PlayInputs:
     settings: PlaySettings
     assumed: Mapping[str, SettingValue]
     left_out: int
+    storms: int
 
 
 def play_inputs(
@@ -97,6 +102,12 @@ def play_inputs(
         settings=settings,
         assumed=assumed,
         left_out=known.left_out,
+        storms=sum(
+            event.name == RebalanceStorm.NAME
+            and event.text("status") != "resolved"
+            and event.time_ms > known.begin_ms
+            for event in history.events
+        ),
     )
 
 

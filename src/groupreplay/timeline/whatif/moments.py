@@ -14,7 +14,7 @@ from statistics import median
 from typing import Final
 
 from groupreplay.timeline.commit_times import CommitTimes, Place
-from groupreplay.timeline.whatif.changes import Generation, RecordedMember, Replacement
+from groupreplay.timeline.whatif.changes import Generation, RecordedMember, Replacement, replaced
 from groupreplay.timeline.whatif.lineages import Lineages
 from groupreplay.timeline.whatif.recorded import Recorded
 from groupreplay.timeline.whatif.rhythm import regular_commit_ms
@@ -26,8 +26,7 @@ _HANG_OF_USUAL: Final = 3
 _SHORTEST_HANG_MS: Final = 15_000
 #: A member without a commit for so many usual times at the end of the history is silent then.
 _SILENT_OF_USUAL: Final = 2
-#: A member's last two commits are sought in so many usual times; a regular one is not earlier than this share of one.
-_SEEN_FOR: Final = 20
+#: A regular commit is not earlier than this share of the usual time.
 _EARLY: Final = 0.95
 #: A group of which half of the rebalances follow a commit within this share of the usual time commits before joining.
 _BEFORE_JOINING: Final = 0.25
@@ -37,7 +36,7 @@ _BEFORE_JOINING: Final = 0.25
 class Departure:
     """A client that was a member, and is none of the next generation. ``reason``: as ``member.left`` has it.
 
-    ``last_ms``: the last commit of its partitions; None: it had none. ``closed``: that was the one of its close.
+    ``last_ms``: the last commit of its partitions; None: it had none. ``closed``: it was made at its close.
     """
 
     client: int
@@ -129,7 +128,7 @@ def moments(recorded: Recorded) -> Moments:
     """What the clients did."""
     lineages = Lineages.of(recorded)
     before_joining = _commits_before_joining(recorded)
-    reader = _Reader(recorded, lineages, before_joining)
+    reader = _Reader(recorded, lineages, before_joining, _commits_at_close(recorded))
     turns, restarts, waiting = reader.read()
     return Moments(
         first=tuple(sorted(reader.first(), key=lambda arrival: arrival.client)),
@@ -162,11 +161,45 @@ def _may_have_waited(recorded: Recorded, before: Generation, after: Generation) 
     )
 
 
+def _commits_at_close(recorded: Recorded) -> bool:
+    """Whether they do: the last commits of half of the members that went came before the usual time.
+
+    One of them in twenty comes at the usual time by chance.
+    """
+    members, early = dict[str, RecordedMember](), list[bool]()
+    for change in recorded.changes:
+        if isinstance(change, Replacement):
+            gone = [members[change.old_member_id]] if change.old_member_id in members else []
+            members, at_ms = replaced(members, change.old_member_id, change.new_member_id), change.at_ms
+        else:
+            gone = [
+                member
+                for member_id, member in members.items()
+                if member_id not in change.members
+                and recorded.reasons.get(member_id, "unknown") in ("left", "unknown")
+            ]
+            members, at_ms = dict(change.members), change.joined_ms
+        lasts = (recorded.commits.last_two(member.places, at_ms) for member in gone)
+        early += [_is_early(recorded, each) for each in lasts if _is_usual(recorded, each, at_ms)]
+    return 2 * sum(early) > len(early)
+
+
+def _is_usual(recorded: Recorded, lasts: tuple[int, ...], until_ms: int) -> bool:
+    """Whether no regular commit is missing after the last one."""
+    return bool(lasts) and until_ms - lasts[-1] < recorded.commits.interval_ms
+
+
+def _is_early(recorded: Recorded, lasts: tuple[int, ...]) -> bool:
+    """Whether the last of two commits came before the usual time."""
+    return len(lasts) > 1 and lasts[1] - lasts[0] < recorded.commits.interval_ms * _EARLY
+
+
 @dataclass(slots=True)
 class _Reader:
     recorded: Recorded
     lineages: Lineages
     before_joining: bool
+    at_close: bool
 
     def read(self) -> tuple[list[Turn], list[StaticRestart], list[ClientHang]]:
         """The changes after the first generation, and the members that rebalances waited for."""
@@ -176,8 +209,7 @@ class _Reader:
             if isinstance(change, Replacement):
                 if (member := members.pop(change.old_member_id, None)) is not None:
                     client = self.lineages.client_of[change.new_member_id]
-                    last_ms = self.recorded.commits.last_ms(member.places, change.at_ms)
-                    closed = self._closed(member, change.at_ms)
+                    last_ms, closed = self._last(member, change.at_ms)
                     restarts.append(
                         StaticRestart(client=client, last_ms=last_ms, back_ms=change.at_ms, closed=closed)
                     )
@@ -231,7 +263,7 @@ class _Reader:
 
     def _departure(self, member: RecordedMember, after: Generation, waited_ms: int) -> Departure:
         """A member that left; one that was started again within a rebalance has no reason of its own."""
-        last_ms = self.recorded.commits.last_ms(member.places, after.joined_ms)
+        last_ms, closed = self._last(member, after.joined_ms)
         reason = self.recorded.reasons.get(member.member_id, "unknown")
         if waited_ms and reason in ("unknown", "left"):
             reason = self._waited_for(member, after, waited_ms, last_ms) or reason
@@ -241,15 +273,16 @@ class _Reader:
             client=self.lineages.client_of[member.member_id],
             reason="left" if reason == "unknown" else reason,
             last_ms=last_ms,
-            closed=reason in ("left", "unknown") and self._closed(member, after.joined_ms),
+            closed=closed and reason in ("left", "unknown"),
         )
 
-    def _closed(self, member: RecordedMember, until_ms: int) -> bool:
-        """Whether its last commit came before the usual time: clients that commit automatically do when they close."""
-        commits = self.recorded.commits
-        since_ms = until_ms - _SEEN_FOR * commits.interval_ms
-        lasts = commits.between(member.places, since_ms, until_ms)[-2:]
-        return len(lasts) == 2 and lasts[1] - lasts[0] < commits.interval_ms * _EARLY
+    def _last(self, member: RecordedMember, until_ms: int) -> tuple[int | None, bool]:
+        """Its last commit, and whether it was made at its close, as of clients that commit automatically."""
+        lasts = self.recorded.commits.last_two(member.places, until_ms)
+        if not lasts:
+            return None, False
+        is_usual = _is_usual(self.recorded, lasts, until_ms)
+        return lasts[-1], _is_early(self.recorded, lasts) or (self.at_close and is_usual)
 
     def _waited_for(
         self, member: RecordedMember, after: Generation, waited_ms: int, last_ms: int | None
