@@ -245,14 +245,14 @@ def test_few_bytes_are_never_rounded() -> None:
 
 
 def test_above_the_limit_ends_are_rounded() -> None:
-    """By at most one interval of the partition's growth, as it is known; the truth is within the bounds.
+    """By at most one and a quarter intervals of the partition's growth, as it is known; the truth is within the bounds.
 
     A partition that stands still is written as it is in the next round.
     """
     cluster = one_topic(20)
     cluster.packer.bytes_a_day = 60_000
     busy(cluster, 100, lambda numbers: numbers.randrange(3_000))
-    assert cluster.packer.rounding == 1.0
+    assert cluster.packer.rounding == 1.25
     for readers in read(cluster):
         for number in range(20):
             spans = readers.spans("t", number)
@@ -269,7 +269,7 @@ def test_it_is_less_when_the_limit_allows_it() -> None:
     cluster = one_topic(20)
     cluster.packer.bytes_a_day = 60_000
     busy(cluster, 30, lambda numbers: numbers.randrange(3_000))
-    assert cluster.packer.rounding == 1.0
+    assert cluster.packer.rounding == 1.25
     for _ in range(700):
         cluster.round()
     assert cluster.packer.rounding == 0

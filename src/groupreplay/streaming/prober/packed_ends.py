@@ -1,8 +1,8 @@
 """The rounds of the recorder as they are written to the topic of probes: small, and bounded in bytes a day.
 
 A topic is stated as a whole at first, once in 240 rounds, and whenever it is another one; all else is the changes of a
-round. If those take more than 36 MB a day, ends are rounded: by at most the records that come to the partition in one
-interval, and not at all where none has come in the last one.
+round. If those take more than 36 MB a day, ends are rounded: by at most the records that come to the partition in one and
+a quarter intervals, and not at all where none has come in the last one.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _PARTITIONS_A_STATEMENT: Final = 5_000
 BYTES_A_DAY: Final = 36_000_000
 _DAY_MS: Final = 86_400_000
 #: To how many eighths of an interval of a partition's growth its end is rounded: to more, until it is enough.
-ROUNDINGS: Final = (0, 1, 2, 4, 8)
+ROUNDINGS: Final = (0, 1, 2, 4, 8, 10)
 #: Rounds in a row over the limit until ends are rounded more; rounds below a third of it until they are rounded less.
 _PATIENCE: Final = 3
 _CALM_ROUNDS: Final = 120
