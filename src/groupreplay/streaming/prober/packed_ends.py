@@ -1,8 +1,8 @@
 """The rounds of the recorder as they are written to the topic of probes: small, and bounded in bytes a day.
 
 A topic is stated as a whole at first, once in 240 rounds, and whenever it is another one; all else is the changes of a
-round. If those take more than 36 MB a day, ends are rounded: by at most the records that come to the partition in one and
-a quarter intervals, and not at all where none has come in the last one.
+round. If those take more than 36 MB a day, ends are rounded: by at most the records that come to the partition in 1.25
+intervals, and not at all where none has come in the last one.
 """
 
 from __future__ import annotations
