@@ -10,7 +10,7 @@ from groupreplay.streaming.contract.partition_ends import PartitionEnds
 from groupreplay.streaming.contract.probe_messages import ProbeMessage, decode_message, encode_message
 from groupreplay.streaming.kafka.log_ends import ReadableTopics, TopicLayout
 from groupreplay.streaming.prober.ends import EndsRecorder
-from groupreplay.streaming.prober.packed_ends import BYTES_A_DAY, EndsPacker
+from groupreplay.streaming.prober.packed_ends import BYTES_A_DAY, ROUNDINGS, EndsPacker
 from groupreplay.streaming.sources.recorded_ends import RecordedEnds
 from groupreplay.timeline.lag import Committed, lag_at
 
@@ -47,7 +47,10 @@ class World:
 
     def new_packer(self) -> EndsPacker | None:
         """That of a new process."""
-        return None if self.bytes_a_day is None else EndsPacker(self.bytes_a_day)
+        if self.bytes_a_day is None:
+            return None
+        # A few rounds would not get to the coarsest one.
+        return EndsPacker(self.bytes_a_day, ROUNDINGS if self.bytes_a_day else ROUNDINGS[-1:])
 
     def clock(self) -> int:
         """Three milliseconds later each time."""
