@@ -50,6 +50,7 @@ def test_dependencies() -> None:
         "partition.poison",
         "commits.paused",
         "offsets.expiring",
+        "transaction.hanging",
     }
 
 

@@ -96,12 +96,10 @@ def described(state: Any) -> dict[str, Any]:
 
 def test_data_makes_a_state_and_rows_for_the_topics() -> None:
     """A new group: its event and its document go to their topics, its state is kept, no timer is needed."""
-    blobs = packed([generation("g"), commit("other")])
-    state = group_state()
+    blobs, state = packed([generation("g"), commit("other")]), group_state()
     rows = call(b"g:g", blobs[b"g:g"], state)
     assert [(row["topic"], row["key"]) for row in rows] == [("my-events", b"g"), ("group-states", b"g")]
-    headers = json.loads(rows[0]["headers"])
-    event = json.loads(rows[0]["value"])
+    headers, event = (json.loads(rows[0][part]) for part in ("headers", "value"))
     assert (headers["content-type"], headers["ce_id"]) == ("application/cloudevents+json", event["id"])
     assert event["type"] == "groupreplay.group.created.v1"
     assert rows[1]["headers"] is None
@@ -126,22 +124,19 @@ def test_what_is_written_hides_what_is_kept() -> None:
 def test_rows_in_several_frames_are_one_call() -> None:
     """Spark may cut the rows of one key into frames and hand them over in any order."""
     early = packed([commit("g", offset=1)])[b"g:g"]
-    late = packed([commit("g", offset=2)], first_offset=7)[b"g:g"]
-    state = group_state()
+    late, state = packed([commit("g", offset=2)], first_offset=7)[b"g:g"], group_state()
     call(b"g:g", [*late, *early], state)
     assert [one["offset"] for one in described(state)["offsets"]] == [2]
 
 
 def test_a_first_start_sets_no_timer_for_a_group_at_rest() -> None:
     """Before the end of the log is known, and although nothing was evaluated: events begin a second before now."""
-    context = replace(CONTEXT, emit_since_ms=NOW_MS - 1_000)
-    first_start = replace(JOB, context=context, started_ms=NOW_MS - 1_000)
-    (blob,) = packed([generation("g"), commit("other")])[b"g:g"]
-    state = group_state(caught_up_ms=-1)
-    rows = [
-        row for out in step((b"g:g",), [frame(b"g:g", blob)], state, job=first_start) for row in out["topic"]
+    begin_ms, state = NOW_MS - 1_000, group_state(caught_up_ms=-1)
+    job = replace(JOB, context=replace(CONTEXT, emit_since_ms=begin_ms), started_ms=begin_ms)
+    inputs = [frame(b"g:g", *packed([generation("g"), commit("other")])[b"g:g"])]
+    assert [row for out in step((b"g:g",), inputs, state, job=job) for row in out["topic"]] == [
+        "group-states"
     ]
-    assert rows == ["group-states"]
     assert changes(state) == {"updated": True, "removed": False, "wakes_in_ms": None}
 
 
@@ -251,8 +246,7 @@ def test_the_job_hears_of_itself() -> None:
 def test_a_probe_waits_for_the_caught_up_time() -> None:
     """Records of both sources in one call: the probe is held until the log is known to be read so far."""
     asked = Probe(taken_ms=NOW_MS + 60_000, state="PreparingRebalance", topic="p", partition=0, offset=3)
-    blobs = packed([generation("g")])[b"g:g"]
-    state = group_state()
+    blobs, state = packed([generation("g")])[b"g:g"], group_state()
     rows = call(b"g:g", [to_wire(PackedProbe(asked)), *blobs], state)
     assert [json.loads(row["value"]).get("type") for row in rows if row["topic"] == "my-events"] == [
         "groupreplay.group.created.v1"
