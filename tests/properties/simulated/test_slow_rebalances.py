@@ -47,7 +47,7 @@ def of_killed(kind: tuple[int, str, str], hours: float) -> list[Event]:
 
 def test_a_killed_process_in_a_roll_out_is_no_warning() -> None:
     """Its session ends the rebalance; that may be longer than usual, which is INFO."""
-    events = of_killed((10, "", "range"), 4)
+    events = of_killed((10, "", "range"), 1)
     assert [event for event in events if event.severity is not None and event.severity >= Severity.WARN] == []
 
 

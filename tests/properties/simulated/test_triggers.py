@@ -13,11 +13,11 @@ COOPERATIVE = "rolling-restart-3-dynamic-cooperative"
 
 def test_no_wrong_answer() -> None:
     """Every certain answer is the reason of the coordinator, and there is one wherever a member came or went."""
-    matrix = score((*QUICK, COOPERATIVE), 1)
+    matrix = score((*QUICK, COOPERATIVE), 0.5)
     assert wrong(matrix) == Matrix()
     assert unknown_share(matrix) < 0.05
-    assert matrix["cooperative_followup", "cooperative_followup"] > 10
-    assert matrix["member_joined", "member_joined"] > 100
+    assert matrix["cooperative_followup", "cooperative_followup"] > 5
+    assert matrix["member_joined", "member_joined"] > 50
 
 
 @pytest.mark.long
