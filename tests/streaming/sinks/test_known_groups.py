@@ -109,7 +109,7 @@ def test_every_condition_can_be_kept(kind: Any) -> None:
         found = held(**{"condition": kind.NAME, **fields})
         assert found.condition == kind.NAME
         members = fields.get("blockers") or fields.get("suspects")
-        about_one = {"member_id", "topic", "instance_id"} & {*fields} or members
+        about_one = {"member_id", "topic", "instance_id", "producer_id"} & {*fields} or members
         assert bool(found.who) == bool(about_one)
 
 

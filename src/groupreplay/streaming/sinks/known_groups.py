@@ -65,6 +65,8 @@ class HeldForm(msgspec.Struct):
     instance_id: Any = None
     topic: Any = None
     partition: Any = None
+    producer_id: Any = None
+    producer_epoch: Any = None
 
     def holding(self) -> Holding:
         """The condition, in bounded size."""
