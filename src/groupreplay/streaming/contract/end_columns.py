@@ -1,16 +1,18 @@
-"""Many numbers in few bytes: columns of integers."""
+"""Many numbers in few bytes: columns of integers, such as those of the ends of partitions."""
 
 from __future__ import annotations
 
 import struct
 import zlib
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 Ints: TypeAlias = NDArray[np.int64]
+Flags: TypeAlias = NDArray[np.bool_]
 
 #: Places that a table may have, which bounds the memory of a reader.
 MOST_PLACES: Final = 2_000_000
@@ -81,3 +83,21 @@ def unsigned(values: Ints) -> Ints:
 def signed(values: Ints) -> Ints:
     """The inverse."""
     return (values.view(np.uint64) >> np.uint64(1)).view(np.int64) ^ -(values & 1)
+
+
+@dataclass(slots=True)
+class EndColumns:
+    """By place: the end, the log start offset, the end minus the last stable offset, and the leader's epoch."""
+
+    end: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    start: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    waiting: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+    epoch: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def grow(self, count: int) -> None:
+        """Make room for so many places."""
+        missing = count - len(self.end)
+        if missing > 0:
+            for name in self.__dataclass_fields__:
+                column = getattr(self, name)
+                setattr(self, name, np.concatenate([column, np.zeros(missing, column.dtype)]))

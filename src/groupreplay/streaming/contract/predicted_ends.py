@@ -9,15 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from groupreplay.streaming.contract.end_columns import Ints, pack_columns, signed, unpack_columns, unsigned
+from groupreplay.streaming.contract.end_columns import (
+    EndColumns,
+    Flags,
+    Ints,
+    pack_columns,
+    signed,
+    unpack_columns,
+    unsigned,
+)
 from groupreplay.streaming.contract.symbol_codes import COLUMNS, coded, decoded, next_activity
-
-Flags: TypeAlias = NDArray[np.bool_]
 
 #: Roundings count such parts of an interval.
 ROUNDING_PARTS: Final = 8
@@ -34,24 +39,6 @@ _FARTHEST: Final = 1 << 52
 _EXPECTED: Final = 0
 _TOLD: Final = 1
 _OTHERS: Final = ("start", "waiting", "epoch")
-
-
-@dataclass(slots=True)
-class EndColumns:
-    """By place: the end, the log start offset, the end minus the last stable offset, and the leader's epoch."""
-
-    end: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    start: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    waiting: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    epoch: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-
-    def grow(self, count: int) -> None:
-        """Make room for so many places."""
-        missing = count - len(self.end)
-        if missing > 0:
-            for name in self.__dataclass_fields__:
-                column = getattr(self, name)
-                setattr(self, name, np.concatenate([column, np.zeros(missing, column.dtype)]))
 
 
 @dataclass(slots=True)

@@ -6,7 +6,7 @@ exception.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Final, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Meta
@@ -134,12 +134,7 @@ class DeletedTopicsAnswer(_TakenAnswer, frozen=True, kw_only=True, tag="deleted_
     def observation(self, place: ObservationPlace, append_ms: int | None) -> DeletedTopics:
         """The answer as its group applies it."""
         return DeletedTopics(
-            taken_ms=self.taken_ms,
-            topic=place.topic,
-            partition=place.partition,
-            offset=place.offset,
-            interval_ms=self.interval_ms,
-            written_ms=append_ms,
+            **_heard(self, place, append_ms),
             topics=self.topics,
         )
 
@@ -158,12 +153,7 @@ class GroupSettingsAnswer(_TakenAnswer, frozen=True, kw_only=True, tag="settings
         """The answer as its group applies it."""
         settings = {name: value for name, value in sorted(self.settings.items()) if name in OWN_SETTINGS}
         return OwnSettingsAnswer(
-            taken_ms=self.taken_ms,
-            topic=place.topic,
-            partition=place.partition,
-            offset=place.offset,
-            interval_ms=self.interval_ms,
-            written_ms=append_ms,
+            **_heard(self, place, append_ms),
             settings=tuple((name, value) for name, value in settings.items() if value > 0),
         )
 
@@ -180,15 +170,26 @@ class GroupTransactionsAnswer(_TakenAnswer, frozen=True, kw_only=True, tag="tran
     def observation(self, place: ObservationPlace, append_ms: int | None) -> PendingTransactions:
         """The answer as its group applies it."""
         return PendingTransactions(
-            taken_ms=self.taken_ms,
-            topic=place.topic,
-            partition=place.partition,
-            offset=place.offset,
-            interval_ms=self.interval_ms,
-            written_ms=append_ms,
+            **_heard(self, place, append_ms),
             transactions=self.transactions,
             open_ms=self.taken_ms,
         )
+
+
+def _heard(
+    answer: DeletedTopicsAnswer | GroupSettingsAnswer | GroupTransactionsAnswer,
+    place: ObservationPlace,
+    append_ms: int | None,
+) -> dict[str, Any]:
+    """Where an answer stands in the topic, and when it was taken and written."""
+    return {
+        "taken_ms": answer.taken_ms,
+        "topic": place.topic,
+        "partition": place.partition,
+        "offset": place.offset,
+        "interval_ms": answer.interval_ms,
+        "written_ms": append_ms,
+    }
 
 
 class RoundSummary(Message, frozen=True, kw_only=True, tag="round"):

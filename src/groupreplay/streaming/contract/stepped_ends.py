@@ -10,32 +10,21 @@ from typing import Final
 
 import numpy as np
 
-from groupreplay.streaming.contract.end_columns import Ints, signed, unpack_columns
+from groupreplay.streaming.contract.end_columns import EndColumns, Flags, Ints, signed, unpack_columns
 
 #: Of a round: which way it is told, and places and values of steps, log starts, what waits, shifts and epochs.
 _COLUMNS: Final = 11
 
 
 @dataclass(slots=True)
-class SteppedEnds:
+class SteppedEnds(EndColumns):
     """The ends as last written: of each place at least ``end``, and at most ``more`` beyond it."""
 
-    end: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     more: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    start: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    waiting: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    epoch: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
     _shift: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    #: The places of the last changes, of which most change again, and by place what was changed.
+    #: What was changed last, and of which places: most of them change again.
     _step: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-    _places: Ints = field(default_factory=lambda: np.zeros(0, np.int64))
-
-    def grow(self, count: int) -> None:
-        """Make room for so many places."""
-        missing = count - len(self.end)
-        if missing > 0:
-            for name in ("end", "more", "start", "waiting", "epoch", "_shift", "_step"):
-                setattr(self, name, np.concatenate([getattr(self, name), np.zeros(missing, np.int64)]))
+    _changed: Flags = field(default_factory=lambda: np.zeros(0, np.bool_))
 
     def state(self, at: Ints, ends: Ints, starts: Ints, waiting: Ints, shifts: Ints, epochs: Ints) -> None:
         """Set these places to what was stated, which is never rounded.
@@ -63,7 +52,7 @@ class SteppedEnds:
         if len(way) != 2 or not 0 <= shifts.min(initial=0) <= shifts.max(initial=0) <= 62:
             raise ValueError("the columns are not those of a round")
         if way[0]:
-            places = np.setxor1d(places, self._places)
+            places = np.setxor1d(places, np.flatnonzero(self._changed))
         if len(places) != len(steps) or any(len(left) != len(right) for left, right in pairs[1:]):
             raise ValueError("the columns do not belong together")
         if way[1]:
@@ -74,9 +63,10 @@ class SteppedEnds:
         self.epoch[led] += epochs
         self.end[places] += steps << self._shift[places]
         self.more[places] = (np.int64(1) << self._shift[places]) - 1
-        self._step[self._places] = 0
+        self._step[self._changed] = 0
         self._step[places] = steps
-        self._places = places
+        self._changed[:] = False
+        self._changed[places] = True
         return np.unique(np.concatenate([places, starts, waits, led]))
 
 

@@ -9,6 +9,7 @@ from bisect import insort
 from collections import deque
 from collections.abc import Container, Iterable, Iterator
 from itertools import chain
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -106,7 +107,7 @@ class Live:
             else:
                 yield from self._advance(key, [blob], now_ms=0)
         for answer in pending:
-            insort(self._answers.setdefault(answer.key, deque()), answer, key=_heard)
+            insort(self._answers.setdefault(answer.key, deque()), answer, key=attrgetter("heard_ms"))
         records = packed_rows(map(self._columns, rows.batches), self._horizons)
         for key, blob in self._wanted((chunk.keys, chunk.packed) for chunk in records):
             yield from self._advance(key, [*self._answers_before(key, blob), blob], now_ms=0)
@@ -274,7 +275,3 @@ class WaitingAnswer(NamedTuple):
     key: bytes
     heard_ms: int
     packed: bytes
-
-
-def _heard(answer: WaitingAnswer) -> int:
-    return answer.heard_ms

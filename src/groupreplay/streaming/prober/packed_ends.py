@@ -15,12 +15,11 @@ from zlib import crc32
 
 import numpy as np
 
-from groupreplay.streaming.contract.end_columns import Ints, pack_columns
+from groupreplay.streaming.contract.end_columns import EndColumns, Ints, pack_columns
 from groupreplay.streaming.contract.partition_ends import EndsChanges, EndsRound, PartitionEnds, TopicEnds
 from groupreplay.streaming.contract.predicted_ends import (
     PLACES_A_MESSAGE,
     ROUNDING_PARTS,
-    EndColumns,
     PredictedEnds,
 )
 from groupreplay.streaming.prober.ends import EndsTaken, WrittenTopic
