@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from groupreplay.timeline.chain_gaps import gaps
+from groupreplay.timeline.episodes import Episode
 from groupreplay.timeline.stop_cost import Backlog
 from timeline.test_conclusions import SECOND, stuck
-from timeline.test_episodes import FACTS
+from timeline.test_episodes import FACTS, told
 from timeline.test_stop_cost import T, ends, log_of
 
 
@@ -56,3 +57,12 @@ def test_a_time_without_commits(
     backlog = Backlog(log_of([(T, 0, committed)]), lambda *_: spans) if answers else None
     episode = replace(stuck(), sign="commits.paused")
     assert gaps(episode, None, (), replace(FACTS, backlog=backlog)) == (told,)
+
+
+def test_a_transaction_that_hangs() -> None:
+    """The producer is known; whether it lives is not."""
+    event = told("transaction.hanging", 150, "WARN", producer_id=4_711, producer_epoch=3)
+    episode = Episode(sign="transaction.hanging", since_ms=100, until_ms=None, severity="WARN", event=event)
+    assert gaps(episode, None, (), FACTS) == (
+        "No cause is stated: the log does not show whether producer 4711 (epoch 3) lives.",
+    )

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from groupreplay.state import phrases
+from groupreplay.state.conditions.transaction_hanging import TransactionHanging
 from groupreplay.state.phrases import milliseconds, safe_text
 from groupreplay.timeline.broker_conclusions import set_pace_ms
 from groupreplay.timeline.causes import Cause
@@ -53,6 +54,8 @@ def _no_cause(episode: Episode, facts: VerdictFacts) -> str:
         return f"No cause is stated: something sets the offsets every {milliseconds(pace_ms)}, as mirroring tools do."
     if episode.sign == "commits.paused":
         return _nothing_committed(episode, facts)
+    if episode.sign == TransactionHanging.NAME:
+        return f"No cause is stated: the log does not show whether {TransactionHanging.who(episode.event.data)} lives."
     return "The cause is not known: no record and no answer of the brokers shows it."
 
 
