@@ -13,10 +13,7 @@ from groupreplay.state.phrases import Data, safe_text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StopCost:
-    """What a stop cost. Records are summed over the partitions whose lag is known, each between its bounds.
-
-    ``lag_unknown`` partitions had commits and no known lag. A ``_most`` of null: no bound is known.
-    """
+    """What a stop cost. Records are summed over the partitions whose lag is known, each between its bounds."""
 
     since_ms: Annotated[int, Meta(description="The begin of the stop, at the earliest that is known.")]
     until_ms: int
@@ -25,7 +22,7 @@ class StopCost:
         int, Meta(description="Records by which their backlog grew from the begin to the end: an estimate.")
     ]
     added_least: int
-    added_most: int | None
+    added_most: Annotated[int | None, Meta(description="Null: no bound is known.")]
     lag_begin: Annotated[int, Meta(description="Backlog of all partitions at the begin: an estimate.")]
     lag_end: Annotated[int, Meta(description="The same at the end.")]
     lag_peak: Annotated[
@@ -39,7 +36,7 @@ class StopCost:
             "ends recorded before it show; null: not yet."
         ),
     ]
-    lag_unknown: int
+    lag_unknown: Annotated[int, Meta(description="Partitions with commits and no known lag.")]
     text: Annotated[str, Meta(description="The cost in words.")]
 
 
