@@ -21,6 +21,10 @@ OLD_PYTHON ?= $(shell for p in python3.12 python3.11 python3.10 python3 python; 
 SPARK := pyspark==4.2.*
 
 BIN := .venv/bin
+# The versions that the tests were last run with: a release of somebody else's library must not turn a checkout red.
+# `make dev CONSTRAINTS=` takes the newest ones; `python release/lock.py --upgrade` writes them down.
+CONSTRAINTS := tests/constraints.txt
+PIP_BOUNDS := $(addprefix --constraint ,$(CONSTRAINTS))
 # Without files of compiled code every process that a test starts would compile the tests' modules again.
 unexport PYTHONDONTWRITEBYTECODE
 # Asked when a target runs, of pip's own file: a mark of ours would know nothing of an install by hand.
@@ -154,12 +158,12 @@ wheel: .venv/.created
 	@! $(IS_EDITABLE) || { rm -f .venv/.wheel; echo 'the wheel replaces the editable install; make dev brings that back'; }
 	@$(MAKE) --no-print-directory .venv/.wheel
 
-# Also when pyproject.toml has changed, for the dependencies.
-.venv/.editable: .venv/.created pyproject.toml
+# Also when the dependencies have changed.
+.venv/.editable: .venv/.created pyproject.toml $(CONSTRAINTS)
 	@echo 'installing the checkout and its dependencies into .venv (the first time 1 to 3 minutes)'
-	@$(BIN)/pip install --quiet --no-build-isolation --editable '.[spark,dev]' '$(SPARK)'
+	@$(BIN)/pip install --quiet --no-build-isolation --editable '.[spark,dev]' '$(SPARK)' $(PIP_BOUNDS)
 	@rm -f .venv/.wheel
-	@cp pyproject.toml .venv/.installed
+	@cat pyproject.toml $(CONSTRAINTS) > .venv/.installed
 	@touch $@
 
 .venv/.created:
@@ -175,10 +179,11 @@ wheel: .venv/.created
 	@touch $@
 
 .venv/.wheel: .venv/.built
-	@# The wheel is installed each time, dependencies only when pyproject.toml has changed.
-	@cmp -s pyproject.toml .venv/.installed || { \
+	@# The wheel is installed each time, dependencies only when they have changed.
+	@cat pyproject.toml $(CONSTRAINTS) | cmp -s - .venv/.installed || { \
 		echo 'installing dependencies into .venv (once; 1 to 3 minutes)'; \
-		$(BIN)/pip install --quiet "$$(echo dist/*.whl)[spark,dev]" '$(SPARK)' && cp pyproject.toml .venv/.installed; }
+		$(BIN)/pip install --quiet "$$(echo dist/*.whl)[spark,dev]" '$(SPARK)' $(PIP_BOUNDS) && \
+		cat pyproject.toml $(CONSTRAINTS) > .venv/.installed; }
 	@$(BIN)/pip install --quiet --no-deps --force-reinstall dist/*.whl
 	@rm -f .venv/.editable
 	@touch $@
@@ -187,11 +192,11 @@ wheel: .venv/.created
 	@python='$(if $(filter 3.5,$*),$(OLD_PYTHON),$(PYTHON))'; \
 	[ -n "$$python" ] || { echo 'Spark $* needs Python 3.10 to 3.12, which was not found. Name it: make OLD_PYTHON=…'; exit 1; }; \
 	[ -d .lines/$* ] || $$python -m venv .lines/$* || { rm -rf .lines/$*; exit 1; }
-	@cmp -s pyproject.toml .lines/$*/.installed || { \
+	@cat pyproject.toml $(CONSTRAINTS) | cmp -s - .lines/$*/.installed || { \
 		echo 'installing Spark $* into .lines/$* (once; 1 to 2 minutes)'; \
 		.lines/$*/bin/pip install --quiet --upgrade pip 'setuptools>=77' wheel && \
-		.lines/$*/bin/pip install --quiet "$$(echo dist/*.whl)[spark,dev]" 'pyspark==$*.*' && \
-		cp pyproject.toml .lines/$*/.installed; }
+		.lines/$*/bin/pip install --quiet "$$(echo dist/*.whl)[spark,dev]" 'pyspark==$*.*' $(PIP_BOUNDS) && \
+		cat pyproject.toml $(CONSTRAINTS) > .lines/$*/.installed; }
 	@.lines/$*/bin/pip install --quiet --no-deps --force-reinstall dist/*.whl
 	@touch $@
 

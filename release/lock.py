@@ -6,7 +6,8 @@
 ``deploy/requirements.txt`` has what groupreplay with the extras ``kafka``, ``spark``, ``serve``, ``logs`` and ``msk``
 needs on every Python that it supports, ``deploy/requirements-watch.txt`` what it needs without Spark, and
 ``deploy/requirements-build.txt`` what builds a wheel. The images and the installation in
-docs/operations.md take them. Needs ``uv`` (``pip install uv``), which resolves for all Pythons at once;
+docs/operations.md take them. ``tests/constraints.txt`` has the versions with which a checkout is tested, on each line
+of Spark; it has no hashes, because ``make`` installs the wheel of the checkout beside them. Needs ``uv`` (``pip install uv``), which resolves for all Pythons at once;
 the index is uv's own setting.
 """
 
@@ -17,6 +18,7 @@ import importlib.util
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -31,12 +33,17 @@ ROOT: Final = Path(__file__).resolve().parents[1]
 RUN: Final = ROOT / "deploy" / "requirements.txt"
 WATCH: Final = ROOT / "deploy" / "requirements-watch.txt"
 BUILD: Final = ROOT / "deploy" / "requirements-build.txt"
+TESTS: Final = ROOT / "tests" / "constraints.txt"
 #: Of the package, for a machine that runs the job and serves its pages.
 EXTRAS: Final = ("kafka", "spark", "serve", "logs", "msk")
 WATCH_EXTRAS: Final = ("kafka", "serve", "logs", "msk")
+TEST_EXTRAS: Final = ("spark", "dev")
+#: Not in the constraints of the tests: each line of Spark has its own, and PySpark brings its py4j.
+OF_A_LINE: Final = ("pyspark", "py4j")
 _HEADER: Final = "# Written by release/lock.py from pyproject.toml. Do not edit.\n"
 _OLDEST_PYTHON: Final = "3.10"
-_OPTIONS: Final = ("--generate-hashes", "--no-header", "--no-annotate", "--quiet", "--no-emit-index-url")
+_OPTIONS: Final = ("--no-header", "--no-annotate", "--quiet", "--no-emit-index-url")
+_HASHES: Final = ("--generate-hashes",)
 
 
 def main(arguments: list[str]) -> int:
@@ -57,11 +64,16 @@ def main(arguments: list[str]) -> int:
         tuned = Path(folder, "constraints.txt")
         tuned.write_text(f"pyspark=={NEWEST.name}.*\n", encoding="utf-8")
         # The small image has the versions of the other one: one run of the tests holds for both.
-        for target, names, bounds in ((RUN, EXTRAS, tuned), (WATCH, WATCH_EXTRAS, RUN)):
-            extras = [part for extra in names for part in ("--extra", extra)]
-            _compile(target, ["pyproject.toml", *extras, "--constraints", str(bounds), *more])
-    _compile(BUILD, ["-", *more], "\n".join(build_requirements()))
+        _compile(RUN, [*_project(EXTRAS), "--constraints", str(tuned), *_HASHES, *more])
+        _compile(WATCH, [*_project(WATCH_EXTRAS), "--constraints", str(RUN), *_HASHES, *more])
+        unnamed = [part for name in OF_A_LINE for part in ("--no-emit-package", name)]
+        _compile(TESTS, [*_project(TEST_EXTRAS), "--constraints", str(tuned), *unnamed, *more])
+    _compile(BUILD, ["-", *_HASHES, *more], "\n".join(build_requirements()))
     return 0
+
+
+def _project(extras: Sequence[str]) -> list[str]:
+    return ["pyproject.toml", *(part for extra in extras for part in ("--extra", extra))]
 
 
 def build_requirements() -> list[str]:

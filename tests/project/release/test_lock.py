@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from groupreplay.streaming.local.platforms import find_line
-from lock import BUILD, EXTRAS, RUN, WATCH, WATCH_EXTRAS, build_requirements
+from lock import BUILD, EXTRAS, OF_A_LINE, RUN, TEST_EXTRAS, TESTS, WATCH, WATCH_EXTRAS, build_requirements
 from support.paths import ROOT
 from support.requirements import project_requirements
 
@@ -41,6 +41,27 @@ def versions(file: Path, python: str) -> dict[str, str]:
     return found
 
 
+def unlocked(file: Path, extras: tuple[str, ...], python: str) -> list[str]:
+    """The packages of these extras that the file does not have within the bounds of pyproject.toml."""
+    environment = {
+        **default_environment(),
+        "python_version": python,
+        "python_full_version": f"{python}.1",
+        "extra": "",
+    }
+    found = versions(file, python)
+    needed = [
+        one for one in project_requirements(*extras) if one.marker is None or one.marker.evaluate(environment)
+    ]
+    assert len(needed) >= 8
+    return [
+        one.name
+        for one in needed
+        if one.name != "groupreplay"
+        and not one.specifier.contains(found.get(str(canonicalize_name(one.name)), ""))
+    ]
+
+
 @pytest.mark.parametrize("file", [RUN, WATCH, BUILD], ids=lambda file: file.name)
 def test_every_package_has_hashes(file: Path) -> None:
     """And nothing names where it is from: that is the setting of whoever installs."""
@@ -55,23 +76,14 @@ def test_every_package_has_hashes(file: Path) -> None:
 @pytest.mark.parametrize("python", PYTHONS)
 def test_the_lock_has_what_the_project_needs(python: str, file: Path, extras: tuple[str, ...]) -> None:
     """Every requirement of pyproject.toml and of the extras of the lock, within its bounds, on every Python."""
-    environment = {
-        **default_environment(),
-        "python_version": python,
-        "python_full_version": f"{python}.1",
-        "extra": "",
-    }
-    found = versions(file, python)
-    needed = [
-        one for one in project_requirements(*extras) if one.marker is None or one.marker.evaluate(environment)
-    ]
-    assert len(needed) >= 8
-    missing = [
-        str(one)
-        for one in needed
-        if not one.specifier.contains(found.get(str(canonicalize_name(one.name)), ""))
-    ]
-    assert missing == []
+    assert unlocked(file, extras, python) == []
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_a_checkout_is_tested_with_named_versions(python: str) -> None:
+    """All but what belongs to a line of Spark: a new release of a library turns no checkout red."""
+    assert unlocked(TESTS, TEST_EXTRAS, python) == ["pyspark"]
+    assert versions(TESTS, python).keys() & set(OF_A_LINE) == set()
 
 
 def test_the_small_image_has_versions_that_the_other_one_has() -> None:

@@ -40,6 +40,7 @@ class Project:
         self.folder = copy_project(folder)
         shutil.copy(ROOT / "Makefile", folder)
         (folder / "tests").mkdir()
+        shutil.copy(ROOT / "tests" / "constraints.txt", folder / "tests")
         self.site = folder / ".venv" / "lib" / "python3.12" / "site-packages"
         self.site.mkdir(parents=True)
         for place in (".venv", *(f".lines/{line}" for line in ("3.5", "4.0", "4.1"))):
