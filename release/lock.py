@@ -5,10 +5,11 @@
 
 ``deploy/requirements.txt`` has what groupreplay with the extras ``kafka``, ``spark``, ``serve``, ``logs`` and ``msk``
 needs on every Python that it supports, ``deploy/requirements-watch.txt`` what it needs without Spark, and
-``deploy/requirements-build.txt`` what builds a wheel. The images and the installation in
-docs/operations.md take them. ``tests/constraints.txt`` has the versions with which a checkout is tested, on each line
-of Spark; it has no hashes, because ``make`` installs the wheel of the checkout beside them. Needs ``uv`` (``pip install uv``), which resolves for all Pythons at once;
-the index is uv's own setting.
+``deploy/requirements-build.txt`` what builds a wheel. The images and the installation in docs/operations.md take them.
+``tests/constraints.txt`` has the versions with which a checkout is tested, on each line of Spark. It has no hashes,
+because ``make`` installs the wheel of the checkout beside them.
+
+Needs ``uv`` (``pip install uv``), which resolves for all Pythons at once; the index is uv's own setting.
 """
 
 from __future__ import annotations
