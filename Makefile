@@ -1,6 +1,6 @@
 # Every target works in a fresh clone on a machine that has Python 3.10 to 3.14; the first one creates .venv.
-# `make test` and `make test-long` run on the built wheel, not on the checkout. All other targets take what is installed:
-# the wheel, which they keep up to date, or the editable install of `make dev`, which they leave alone.
+# `make test`, `make test-rest` and `make test-long` run on the built wheel, not on the checkout. All other targets take
+# what is installed: the wheel, which they keep up to date, or the editable install of `make dev`, which they leave alone.
 
 # PYTHON=… overrides the choice. Each candidate is executed, because version managers install names that cannot run.
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3.10 python3.14 python3 python; do \
@@ -32,12 +32,13 @@ IS_EDITABLE := ls .venv/lib/python*/site-packages/__editable__.groupreplay-* >/d
 PACKAGE := pyproject.toml README.md LICENSE \
 	$(shell find src -type f ! -path '*.egg-info/*' ! -name '*.pyc')
 
-.PHONY: demo test test-fast test-lines test-long lint types layers jars archives bench bench-page browser docs site release screenshots dev setup installed wheel clean help
+.PHONY: demo test test-rest test-fast test-lines test-long lint types layers jars archives bench bench-page browser docs site release screenshots dev setup installed wheel clean help
 .NOTPARALLEL:
 
 help:
 	@echo 'make demo        runs a broker, consumers and the job, prints the events, and writes demo.html (ARGS="--seconds 60")'
-	@echo 'make test        lint, and all tests except the long ones, on the built wheel'
+	@echo 'make test        lint, and the tests that fit into ten minutes, on the built wheel'
+	@echo 'make test-rest   the tests of tests/rest.txt, half an hour'
 	@echo 'make test-fast   tests that need neither a broker nor a JVM'
 	@echo 'make test-lines  a live run, a restart and a stored checkpoint on each other line of Spark (LINES="3.5 4.1")'
 	@echo 'make test-long   the long tests'
@@ -67,10 +68,14 @@ passes_alone = { $(1) -m '$(2)' $(WORKERS) $(ARGS); code=$$?; [ $$code -ne 1 ] |
 	$(1) -m '$(2)' --last-failed --last-failed-no-failures none --maxfail 3 $(ARGS); code=$$?; }; [ $$code -eq 0 ]; }
 
 test: wheel lint jars archives browser
-	$(call passes_alone,$(BIN)/pytest,not long)
+	$(call passes_alone,$(BIN)/pytest,not long and not rest)
+
+# What does not fit into the ten minutes of `make test`: other releases, kinds, pages and places of what that shows.
+test-rest: wheel jars archives browser
+	$(call passes_alone,$(BIN)/pytest,rest and not long)
 
 test-fast: installed
-	$(BIN)/pytest -m 'not broker and not spark and not long' $(ARGS)
+	$(BIN)/pytest -m 'not broker and not spark and not long and not rest' $(ARGS)
 
 # The files with that mark: each worker on each line would import the tests of all others as well.
 LINE_TESTS = tests/streaming/spark $(shell grep -rlwF 'mark.line' tests --include='test_*.py')

@@ -67,6 +67,18 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         )
 
 
+_REST = frozenset(
+    line for line in (ROOT / "tests/rest.txt").read_text("utf-8").splitlines() if not line.startswith("#")
+)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Marks what ``tests/rest.txt`` lists: a case of a test, a test, or a file."""
+    test, file = item.nodeid.partition("[")[0], item.nodeid.partition("::")[0]
+    if not _REST.isdisjoint({item.nodeid, test, file}):
+        item.add_marker("rest")
+
+
 @pytest.hookimpl(trylast=True)  # behind the choice of -m
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Gives xdist's workers the files of brokers, jobs and browsers first: the small ones behind leave none idle."""

@@ -19,7 +19,7 @@ from support.tools.project_copy import copy_project
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 TARGETS = next(re.finditer(r"^\.PHONY: (.*)$", MAKEFILE, re.MULTILINE))[1].split()
 #: These run on the built wheel.
-ON_THE_WHEEL = {"test", "test-long", "wheel"}
+ON_THE_WHEEL = {"test", "test-rest", "test-long", "wheel"}
 #: Keeps what pip installs, and the order of what the targets run; builds an empty wheel.
 PROGRAM = """#!/bin/sh
 echo "$(basename "$0") $*" >> "$PROJECT/calls"
@@ -189,3 +189,13 @@ def test_tests_of_other_code_do_not_begin(tmp_path: Path) -> None:
         in done.stderr
     )
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
+
+
+@pytest.mark.parametrize(
+    "line", [line for line in (ROOT / "tests/rest.txt").read_text("utf-8").splitlines() if line[0] != "#"]
+)
+def test_what_is_left_to_the_rest_exists(line: str) -> None:
+    """A test that is renamed does not stay in the list; of the cases of a test pytest alone knows the names."""
+    file, _, name = line.partition("::")
+    definition = f"\ndef {name.partition('[')[0]}(" if name else ""
+    assert definition in (ROOT / file).read_text("utf-8")
