@@ -75,7 +75,6 @@ STAYING = {
     "transactions.interval_ms": "a length",
     "transactions.taken_ms": "the prober's clock",
     "transactions.written_ms": "the prober's clock",
-    "transactions.open_ms": "the prober's clock",
     "transactions.transactions.since_ms": "a time behind everything that readers get of the partition",
     "offsets.expire_timestamps_ms": "what a client asked for",
     "log.pending.timestamp_ms": "the operation is completed before",

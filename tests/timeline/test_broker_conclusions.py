@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from groupreplay.state.conditions.transaction_hanging import TransactionHanging
 from groupreplay.timeline import broker_conclusions
 from groupreplay.timeline.commit_rates import CommitLog
+from groupreplay.timeline.episodes import Episode
 from groupreplay.timeline.states import CoordinatorSeen
 from timeline.test_conclusions import SECOND, commits, stuck
 from timeline.test_episodes import FACTS, told
@@ -59,3 +61,28 @@ def test_offsets_that_are_set_again_and_again() -> None:
     episode = replace(stuck(), sign="offsets.set", event=once)
     assert broker_conclusions.set_by_hand(episode, replace(FACTS, events=(once,))) is not None
     assert broker_conclusions.set_by_hand(episode, replace(FACTS, events=(once, steady))) is None
+
+
+def test_a_transaction_that_was_not_ended() -> None:
+    """Who, since when, and what waits for it; how long it was open if it has ended."""
+    data = TransactionHanging.EXAMPLES[0].fields
+    event = told(TransactionHanging.NAME, 160 * SECOND, "WARN", evidence="probe", **data)
+    episode = Episode(sign=event.name, since_ms=100 * SECOND, until_ms=None, severity="WARN", event=event)
+
+    def text(episode: Episode) -> str:
+        found = broker_conclusions.transaction_is_open(episode, FACTS)
+        assert found is not None
+        assert (found.certainty, found.members) == ("proven", ())
+        return "".join(map(str, found.parts))
+
+    held = (
+        "commits of 4 partitions wait: orders 0-3; nothing in partition 12 of the offsets topic is read from offset "
+        "902114 on, and these offsets do not expire"
+    )
+    assert text(episode) == (
+        f"Producer 4711 (epoch 0) began a transaction at {100 * SECOND} and has not ended it: {held}"
+    )
+    ended = replace(episode, until_ms=400 * SECOND)
+    assert text(ended) == (
+        f"Producer 4711 (epoch 0) began a transaction at {100 * SECOND} and did not end it for 5 min 0 s: {held}"
+    )

@@ -11,9 +11,12 @@ from groupreplay.app.cli.program import COMMANDS
 from groupreplay.state.conditions.registry import KINDS
 from groupreplay.timeline.causes import CAUSES, Cause, cause_of
 from groupreplay.timeline.episodes import OFFSET_CHANGES, Episode
+from support.kafka.runbook_commands import CLASSES
 from support.paths import ROOT
 from timeline.test_episodes import FACTS, MEMBER, told
 
+#: What ``chain.first_step`` fills in.
+PLACES = {"who", "group", "sign", "place", "topic", "partition", "offset", "log_partition", "fix"}
 #: Signs that are no condition.
 OTHER_SIGNS = {"member.left", "leader.slow", "generations.failed", *OFFSET_CHANGES}
 
@@ -25,11 +28,11 @@ def test_a_row(cause: Cause) -> None:
     headings = re.findall(r"^##+ (.*)$", (ROOT / "docs" / "runbook.md").read_text(), re.MULTILINE)
     assert cause.section in {heading.lower().replace(" ", "-") for heading in headings}
     program, *words = cause.command.split()
-    assert program in ("kafka-consumer-groups.sh", "kafka-console-consumer.sh") or words[0] in COMMANDS
+    assert program in CLASSES or (program == "groupreplay" and words[0] in COMMANDS)
     places = {
         name for text in (cause.first, cause.command) for _, name, _, _ in string.Formatter().parse(text)
     }
-    assert places - {None} <= {"who", "group", "sign", "place", "topic", "partition", "offset"}
+    assert places - {None} <= PLACES
 
 
 def test_the_first_row_whose_sum_holds() -> None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from groupreplay.timeline.causes import CAUSES
 from groupreplay.timeline.chain_gaps import gaps
 from groupreplay.timeline.episodes import Episode
 from groupreplay.timeline.stop_cost import Backlog
@@ -60,9 +61,21 @@ def test_a_time_without_commits(
 
 
 def test_a_transaction_that_hangs() -> None:
-    """The producer is known; whether it lives is not."""
-    event = told("transaction.hanging", 150, "WARN", producer_id=4_711, producer_epoch=3)
-    episode = Episode(sign="transaction.hanging", since_ms=100, until_ms=None, severity="WARN", event=event)
-    assert gaps(episode, None, (), FACTS) == (
-        "No cause is stated: the log does not show whether producer 4711 (epoch 3) lives.",
+    """The producer is known; whether it lives is not, nor does a prober see what is behind it."""
+    (cause,) = (cause for cause in CAUSES if cause.name == "hanging_transaction")
+    producer = {"producer_id": 4_711, "producer_epoch": 3}
+    event = told("transaction.hanging", 150, "WARN", evidence="log", **producer)
+    episode = Episode(sign=event.name, since_ms=100, until_ms=None, severity="WARN", event=event)
+    why = (
+        "Why producer 4711 (epoch 3) has not ended its transaction is not known: the log does not show whether it "
+        "lives."
+    )
+    assert gaps(episode, cause, (), FACTS) == (why,)
+    probed = replace(episode, event=told(event.name, 150, "WARN", evidence="probe", **producer))
+    assert gaps(probed, cause, (), FACTS) == (
+        why,
+        "The prober sees later transactions of the same partition only when this one has ended.",
+    )
+    assert gaps(replace(probed, until_ms=900), cause, (), FACTS) == (
+        "Why producer 4711 (epoch 3) did not end its transaction is not known.",
     )

@@ -6,7 +6,8 @@ from itertools import pairwise
 from typing import Final
 
 from groupreplay.state import phrases
-from groupreplay.state.phrases import counted, safe_text
+from groupreplay.state.conditions.transaction_hanging import TransactionHanging
+from groupreplay.state.phrases import counted, milliseconds, safe_text
 from groupreplay.timeline.conclusions import Conclusion, Sum, who
 from groupreplay.timeline.diagnosis import Certainty, certainty_of, evidence_of
 from groupreplay.timeline.episodes import Episode, VerdictFacts
@@ -59,6 +60,23 @@ def coordinator_is_away(episode: Episode, facts: VerdictFacts) -> Conclusion | N
                 evidence=evidence_of([episode.event], [seen.since_ms]),
             )
     return None
+
+
+def transaction_is_open(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
+    """A producer committed offsets of the group in a transaction and did not end it, or not for long."""
+    event = episode.event
+    is_over = episode.until_ms is not None
+    lasted = milliseconds(episode.end_ms(facts) - episode.since_ms)
+    left = f" and did not end it for {lasted}" if is_over else " and has not ended it"
+    return Conclusion(
+        parts=(
+            f"{TransactionHanging.who(event.data).capitalize()} began a transaction at ",
+            episode.since_ms,
+            f"{left}: {TransactionHanging.held(event.data)}",
+        ),
+        certainty=certainty_of(event),
+        evidence=evidence_of([event]),
+    )
 
 
 def nobody_commits(episode: Episode, facts: VerdictFacts) -> Conclusion | None:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from groupreplay.state.conditions.transaction_hanging import TransactionHanging
 from groupreplay.state.events.event import Severity
+from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.timeline.broker_conclusions import (
     coordinator_is_away,
     coordinator_moved,
@@ -17,6 +19,7 @@ from groupreplay.timeline.broker_conclusions import (
     nobody_commits,
     says,
     set_by_hand,
+    transaction_is_open,
 )
 from groupreplay.timeline.conclusions import (
     Conclusion,
@@ -63,6 +66,10 @@ _MEMBERS: Final = "groupreplay describe --bootstrap-server B --group {group} --m
 _HISTORY: Final = "groupreplay describe --bootstrap-server B --group {group} --history"
 _COORDINATOR: Final = "groupreplay coordinator {group} --bootstrap-server B"
 _OFFSETS: Final = "kafka-consumer-groups.sh --bootstrap-server B --describe --group {group}"
+_PRODUCERS: Final = (
+    f"kafka-transactions.sh --bootstrap-server B describe-producers --topic {OFFSETS_TOPIC} "
+    "--partition {log_partition}"
+)
 _LOST: Final = "groupreplay events --bootstrap-server B --group {group} --type {sign}"
 _DUMP: Final = "Take a thread dump of {who} (jstack); restart it if it does not go on"
 _IS_THERE: Final = (
@@ -216,6 +223,16 @@ CAUSES: Final[tuple[Cause, ...]] = (
         command=_HISTORY,
         section="rebalance-storm",
         explains=_UNREST,
+    ),
+    Cause(
+        name="hanging_transaction",
+        signs=frozenset({TransactionHanging.NAME}),
+        concludes=transaction_is_open,
+        first="See whether the producer lives, and when it wrote last; {fix}",
+        command=_PRODUCERS,
+        section="transaction-hanging",
+        # Readers of committed records get no commit of the group meanwhile, whoever makes it.
+        explains=frozenset({"commits.paused", "owner.silent"}),
     ),
     Cause(
         name="coordinator_moved",

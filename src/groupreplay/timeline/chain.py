@@ -11,6 +11,7 @@ from typing import Final
 
 from groupreplay.state import phrases
 from groupreplay.state.conditions.registry import kind_named
+from groupreplay.state.conditions.transaction_hanging import TransactionHanging
 from groupreplay.state.phrases import NAMES_SHOWN, counted, first_of, milliseconds, safe_text
 from groupreplay.timeline.causes import Cause
 from groupreplay.timeline.conclusions import Conclusion, who
@@ -100,6 +101,8 @@ def first_step(cause: Cause, conclusion: Conclusion, episode: Episode, facts: Ve
         "topic": shlex.quote(safe_text(words(data.get("topic")))),
         "partition": data.get("partition"),
         "offset": data.get("offset"),
+        "log_partition": data.get("log_partition"),
+        "fix": TransactionHanging.remedy(data),
     }
     return FirstStep(
         text=cause.first.format(**words_of),
@@ -259,7 +262,9 @@ def _cost(episode: Episode, members: Sequence[BlamedMember], facts: VerdictFacts
     is_behind = cost is not None and cost.added > 0
     parts = [cost.text] if cost is not None and is_behind else []
     if quiet is not None and quiet[0]:
-        parts.append(f"{lasted} without a commit on {counted(quiet[0], 'partition')}")
+        # Behind an open transaction there may be others.
+        kind = "readable commit" if episode.sign == TransactionHanging.NAME else "commit"
+        parts.append(f"{lasted} without a {kind} on {counted(quiet[0], 'partition')}")
     if event is not None and (moved := event.number("partitions_moved")):
         parts.append(f"{counted(moved, 'partition')} moved")
     if episode.sign in ("rebalance.storm", "member.flapping", "static.crash_loop", "rebalance.timeouts"):

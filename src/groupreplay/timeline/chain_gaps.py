@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from groupreplay.state import phrases
 from groupreplay.state.conditions.transaction_hanging import TransactionHanging
+from groupreplay.state.events.event import Evidence
 from groupreplay.state.phrases import milliseconds, safe_text
 from groupreplay.timeline.broker_conclusions import set_pace_ms
 from groupreplay.timeline.causes import Cause
@@ -35,11 +36,21 @@ def _gaps(episode: Episode, cause: Cause | None, kinds: set[str], facts: Verdict
         yield "What began the rebalance is not known."
     if cause is not None and cause.name == "crash_loop" and episode.sign == "static.crash_loop":
         yield "The log does not show whether one process restarts, or several share the instance id."
+    if cause is not None and cause.name == "hanging_transaction":
+        yield from _of_transaction(episode)
     if facts.begins_inside and episode.began_ms <= facts.since_ms + _AT_THE_BEGIN_MS:
         yield "It had begun when the records begin: what was before is not known."
     if facts.group_type == "classic" and not facts.probed and episode.sign in _UNSEEN:
         yield "No prober asked the brokers: a rebalance is seen when it has ended, and not whom it waited for."
     yield from _assumptions(episode.event.data)
+
+
+def _of_transaction(episode: Episode) -> Iterator[str]:
+    who, is_open = TransactionHanging.who(episode.event.data), episode.until_ms is None
+    lives = ": the log does not show whether it lives" if is_open else ""
+    yield f"Why {who} {'has not ended' if is_open else 'did not end'} its transaction is not known{lives}."
+    if is_open and episode.event.text("evidence") == Evidence.PROBE.value:
+        yield "The prober sees later transactions of the same partition only when this one has ended."
 
 
 def _no_cause(episode: Episode, facts: VerdictFacts) -> str:
@@ -54,8 +65,6 @@ def _no_cause(episode: Episode, facts: VerdictFacts) -> str:
         return f"No cause is stated: something sets the offsets every {milliseconds(pace_ms)}, as mirroring tools do."
     if episode.sign == "commits.paused":
         return _nothing_committed(episode, facts)
-    if episode.sign == TransactionHanging.NAME:
-        return f"No cause is stated: the log does not show whether {TransactionHanging.who(episode.event.data)} lives."
     return "The cause is not known: no record and no answer of the brokers shows it."
 
 

@@ -32,6 +32,7 @@ from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.prober.prober import Prober
 from support.histories.builders import CONTEXT
 from support.kafka.clients import commit_surely, make_topics
+from support.kafka.runbook_commands import run_printed
 from support.kafka.waiting import wait_until
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
@@ -110,11 +111,25 @@ def test_a_killed_transactional_client(broker: EmbeddedBroker, tmp_path: Path) -
         assert "it becomes the committed offset if the transaction is committed" in text
 
 
-def test_explain_says_so(broker: EmbeddedBroker) -> None:
-    """Among what is not in the log."""
-    command = [sys.executable, "-m", "groupreplay", "explain", "payments", "--bootstrap-server"]
-    run = subprocess.run([*command, broker.bootstrap_servers], check=True, capture_output=True, text=True)
+def test_explain_says_so(broker: EmbeddedBroker, tmp_path: Path) -> None:
+    """Among what is not in the log, and as a cause, whose command shows whether the producer lives."""
+    rules = tmp_path / "rules.toml"
+    rules.write_text("[transaction.hanging]\nthreshold_ms = 1000\n")
+    command = [sys.executable, "-m", "groupreplay", "explain", "payments", "--rules", str(rules)]
+    command += ["--bootstrap-server", broker.bootstrap_servers]
+    run = subprocess.run(command, check=True, capture_output=True, text=True)
     assert "offset 42 is pending in a transaction of producer" in " ".join(run.stdout.split())
+    run = subprocess.run([*command, "-o", "json"], check=True, capture_output=True, text=True)
+    told = json.loads(run.stdout)
+    (explanation,) = told if isinstance(told, list) else [told]
+    (statement,) = [each for each in explanation["diagnosis"] if each["cause"] is not None]
+    (pending,) = described("--bootstrap-server", broker.bootstrap_servers)[0]["pending_offsets"]
+    assert statement["cause"] == "hanging_transaction"
+    assert f"Producer {pending['producer_id']} (epoch 0)" in statement["links"][0]["text"]
+    (header, producer) = run_printed(statement["first"]["command"], B=broker.bootstrap_servers).splitlines()
+    shown = dict(zip(header.split(), producer.split(), strict=True))
+    assert (shown["ProducerId"], shown["ProducerEpoch"]) == (str(pending["producer_id"]), "0")
+    assert int(shown["CurrentTransactionStartOffset"]) == pending["first_offset"]
 
 
 def test_the_prober_names_the_transaction(broker: EmbeddedBroker) -> None:

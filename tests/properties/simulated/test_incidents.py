@@ -137,6 +137,24 @@ def test_a_capture_that_begins_inside_an_incident() -> None:
     ]
 
 
+def test_a_hanging_transaction() -> None:
+    """One statement names each producer's; it explains that readers get no commit, and says what to do first."""
+    found = histories.open_transaction(None, behind=2)(0)
+    statement = _main(found)
+    texts = {link.kind: link.text for link in statement.links}
+    assert statement.text.endswith("There were 2 more, the longest one since 00:10:01 (19 min 59 s).")
+    assert texts["cause"].startswith(
+        "Producer 4711 (epoch 0) began a transaction at 00:10:00 and has not ended it: "
+    )
+    assert texts["cost"] == "20 min 0 s without a readable commit on 4 partitions."
+    assert statement.first is not None
+    assert statement.first.command == (
+        "kafka-transactions.sh --bootstrap-server B describe-producers --topic __consumer_offsets --partition 0"
+    )
+    assert "commits.paused" in {row.name for row in found.events}
+    assert "commits_stopped" not in stated(found)
+
+
 def test_numbers_that_nobody_has_given() -> None:
     """What rests on the assumed retention says so, as the certainty of the link and as a gap."""
     found = histories.expired(retention_ms=None)(0)

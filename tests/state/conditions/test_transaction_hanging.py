@@ -29,18 +29,9 @@ OPEN = PendingTransaction(
 BEFORE = [commit("orders", 0, 41, at=START - MINUTE)]
 
 
-def answer(
-    at: int, *transactions: PendingTransaction, topic: str = "group-probes", open_ms: int | None = None
-) -> PendingTransactions:
+def answer(at: int, *transactions: PendingTransaction, topic: str = "group-probes") -> PendingTransactions:
     """What was known at a time."""
-    return PendingTransactions(
-        taken_ms=at,
-        topic=topic,
-        partition=0,
-        offset=at,
-        transactions=transactions,
-        open_ms=at if open_ms is None else open_ms,
-    )
+    return PendingTransactions(taken_ms=at, topic=topic, partition=0, offset=at, transactions=transactions)
 
 
 def told(
@@ -113,13 +104,16 @@ def test_a_committed_record_behind_it_proves_its_end() -> None:
 
 
 def test_the_log_alone_has_the_same_condition() -> None:
-    """A command that reads behind the last stable offset: same id, and what stands there shows how long it was open."""
-    (read,) = told([answer(START, OPEN, topic=OFFSETS_TOPIC, open_ms=START + 3 * MINUTE)], START)
-    (probed,) = told([answer(START + 10_000, OPEN)], START + MINUTE)
-    ids: list[Any] = [read.fact, probed.fact]
-    assert ids[0].condition_id == ids[1].condition_id
-    assert (read.evidence, read.time_ms, ids[0].elapsed_ms) == (Evidence.LOG, START, 3 * MINUTE)
-    assert told([answer(START, OPEN, topic=OFFSETS_TOPIC, open_ms=START + 59_999)], START) == []
+    """A command that reads behind the last stable offset: the same events, at the same times."""
+    read = told([answer(START, OPEN, topic=OFFSETS_TOPIC)], START + 20 * MINUTE)
+    probed = told([answer(START + 10_000, OPEN)], START + 20 * MINUTE)
+    assert story(read) == [
+        ("firing", Severity.WARN, START + MINUTE),
+        ("firing", Severity.ERROR, START + 15 * MINUTE),
+    ]
+    assert [event.fact for event in read] == [event.fact for event in probed]
+    assert [event.evidence for event in read] == [Evidence.LOG] * 2
+    assert told([answer(START, OPEN, topic=OFFSETS_TOPIC)], START + MINUTE - 1) == []
 
 
 def test_several_producers() -> None:
@@ -160,10 +154,10 @@ def test_whether_the_offsets_expire(release: tuple[int, int] | None, holds: bool
     data = {name: getattr(fact, name) for name in fact.__dataclass_fields__}
     kept = ", and these offsets do not expire" if holds else ""
     assert TransactionHanging.text(data) == (
-        "producer 4711 (epoch 3), open for 1 min 0 s: commits of 4 partitions wait: orders 0-2, sums 5; nothing in "
-        f"partition 7 of the offsets topic is read from offset 104 on{kept}; if producer 4711 is gone, "
-        "kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic __consumer_offsets --partition 7 "
-        "--start-offset 110 ends its transaction"
+        "producer 4711 (epoch 3), open for 1 min 0 s, since 1970-01-01T01:40:00.000Z: commits of 4 partitions wait: "
+        f"orders 0-2, sums 5; nothing in partition 7 of the offsets topic is read from offset 104 on{kept}; "
+        "if producer 4711 is gone, kafka-transactions.sh --bootstrap-server HOST:PORT abort --topic __consumer_offsets "
+        "--partition 7 --start-offset 110 ends its transaction"
     )
 
 

@@ -314,6 +314,5 @@ def test_transactions_as_their_group_applies_them() -> None:
         offset=2,
         written_ms=8,
         transactions=transactions,
-        open_ms=5,
     )
     assert seen.heard_ms == 8

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 from groupreplay.codecs import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue, encode_key, encode_value
 from groupreplay.state import OFFSETS_TOPIC
+from groupreplay.state.conditions.transaction_hanging import TransactionHanging
+from groupreplay.state.output.envelope import event_type
 from groupreplay.state.policy.pending import PendingCommit
 from groupreplay.streaming.config.settings import RetentionFlags
-from groupreplay.streaming.engine.replay import Replay
+from groupreplay.streaming.engine.replay import Filter, Replay, events_in_order
 from groupreplay.streaming.sources.log_folders import LogFolderSource
 from groupreplay.streaming.sources.source import context_of
 from support.histories.log_files import ABORT, COMMIT, batch, marker, write_segment
@@ -69,6 +72,28 @@ def test_a_pending_commit(tmp_path: Path) -> None:
     described = group.describe()
     assert [(one["partition"], one["offset"]) for one in described["offsets"]] == [(0, 40)]
     assert described["pending_offsets"] == [expected.document()]
+
+
+def test_events_are_at_the_times_of_their_thresholds(tmp_path: Path) -> None:
+    """As a prober's: a minute and a quarter of an hour after the begin, as far as records show that it is open."""
+    warning = ("1970-01-01T00:01:01.005Z", "WARN", 60_000)
+    error = ("1970-01-01T00:15:01.005Z", "ERROR", 900_000)
+    for last, until_ms, expected in (
+        (60_003, None, []),
+        (60_005, None, [warning]),
+        (2_000_000, None, [warning, error]),
+        (2_000_000, 800_000, [warning]),
+    ):
+        folder = tmp_path / f"{last}-{until_ms}" / f"{OFFSETS_TOPIC}-7"
+        # The time of a record is its offset and a second.
+        write_segment(folder, batch(5, commit(0, 42), producer=9), batch(last, commit(1, 1)))
+        rows = LogFolderSource([folder]).open()
+        replay = Replay(context_of(rows, RetentionFlags()), until_ms=until_ms)
+        wanted = Filter(types={event_type(TransactionHanging.NAME)})
+        events = [json.loads(event) for event in events_in_order(replay.feed(rows), wanted)]
+        told = [(one["time"], one["severitytext"], one["data"]["elapsed_ms"]) for one in events]
+        assert told == expected
+        assert {one["data"]["since_ms"] for one in events} <= {1_005}
 
 
 def test_ended_transactions_leave_nothing(tmp_path: Path) -> None:

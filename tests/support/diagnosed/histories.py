@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from groupreplay.codecs import MemberMetadata
-from groupreplay.state.snapshot.observations import Probe
+from groupreplay.state import OFFSETS_TOPIC
+from groupreplay.state.snapshot.observations import PendingTransaction, PendingTransactions, Probe
 from groupreplay.timeline.states import CoordinatorSeen
 from support.diagnosed.worlds import HOUR, MINUTE, SECOND, World, history
 from support.histories import modern_builders
@@ -150,6 +151,44 @@ def changing_subscription() -> World:
             )
         )
     return history(records, context=COMPLETE)
+
+
+def _known(at: int, *transactions: PendingTransaction, topic: str = "group-probes") -> PendingTransactions:
+    """What the prober has found out of the group's transactions, or who read the log behind its stable offset."""
+    return PendingTransactions(
+        taken_ms=BEGIN + at, topic=topic, partition=0, offset=at, transactions=transactions
+    )
+
+
+def open_transaction(open_ms: int | None, behind: int = 0) -> World:
+    """A producer leaves a transaction with commits of all partitions open; None: when the log ends it still is.
+
+    Meanwhile readers get no commit of the group. Producers ``behind`` it leave one open as well, which only the log
+    shows.
+    """
+    began, ends = 10 * MINUTE, (20 if open_ms is None else 5) * MINUTE + (open_ms or 0)
+    producers = [
+        PendingTransaction(
+            log_partition=0,
+            first_offset=1_000_000 + number,
+            held_from=1_000_000,
+            producer_id=4_711 + number,
+            producer_epoch=0,
+            since_ms=BEGIN + began + number * SECOND,
+            partitions=(("t", "0-3"),),
+            count=4,
+        )
+        for number in range(behind + 1)
+    ]
+    records, answers = (
+        [*_new_group(), *_commits(5 * SECOND, began)],
+        [],
+    )
+    answers = [_known(began, *producers, topic=OFFSETS_TOPIC)]
+    if open_ms is not None:
+        answers = [_known(began + 15 * SECOND, *producers), _known(began + open_ms)]
+        records += _commits(began + open_ms + SECOND, began + ends, first=900)
+    return history(records, probes=answers, until=BEGIN + began + ends, context=COMPLETE)
 
 
 def _quiet_for_five_minutes(*seen: CoordinatorSeen) -> World:

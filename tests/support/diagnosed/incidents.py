@@ -228,6 +228,16 @@ _OF_BROKERS: Final = (
         world=histories.unreachable(),
         causes={"broker_unreachable": _NOBODY},
     ),
+    Incident(
+        name="a producer leaves a transaction with commits open, until it is aborted after twelve minutes",
+        world=histories.open_transaction(12 * MINUTE),
+        causes={"hanging_transaction": _NOBODY},
+    ),
+    Incident(
+        name="three producers leave transactions with commits open, and the log ends before they do",
+        world=histories.open_transaction(None, behind=2),
+        causes={"hanging_transaction": _NOBODY},
+    ),
 )
 _OF_OFFSETS: Final = (
     Incident(
@@ -320,6 +330,10 @@ _HEALTHY: Final = (
     Incident(name="the brokers restart one after another", world=scenario("cluster-restart", 3)),
     Incident(name="a simple client", world=scenario("simple")),
     Incident(name="a mirroring tool sets the offsets every minute", world=scenario("mirrored", 4)),
+    Incident(
+        name="a transaction with commits is open for 25 seconds",
+        world=histories.open_transaction(25 * SECOND),
+    ),
     Incident(name="transactions", world=scenario("transactions", 1, 2)),
 )
 INCIDENTS: Final = (*_OF_REBALANCES, *_OF_PROCESSES, *_OF_BROKERS, *_OF_OFFSETS, *_SEVERAL, *_HEALTHY)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import ConfigResource
 
 from groupreplay.state import OFFSETS_TOPIC
@@ -15,6 +16,7 @@ from support.diagnosed.stage import (
     DOOMED_TOPIC,
     LIFE_SECONDS,
     QUIET_TOPIC,
+    TOPIC,
     Play,
     PlayedGroup,
     Stage,
@@ -265,6 +267,29 @@ def unwritable(stage: Stage, group: str) -> None:
         members.start(f"{group}-c")
         time.sleep(180)
     members.lives(3)
+
+
+def left_open(seconds: float) -> Play:
+    """A producer commits in transactions; it leaves one of them open for so long, and aborts it."""
+
+    def play(stage: Stage, group: str) -> None:
+        settings = {"bootstrap.servers": stage.servers, "log_level": 0}
+        consumer = Consumer({**settings, "group.id": group})
+        producer = Producer({**settings, "transactional.id": group, "transaction.timeout.ms": 600_000})
+        producer.init_transactions(60)
+        for offset in range(20):
+            producer.begin_transaction()
+            places = [TopicPartition(TOPIC, 0, offset)]
+            producer.send_offsets_to_transaction(places, consumer.consumer_group_metadata(), 60)
+            if offset == 10:
+                time.sleep(seconds)
+                producer.abort_transaction(60)
+            else:
+                producer.commit_transaction(60)
+            time.sleep(2)
+        consumer.close()
+
+    return play
 
 
 @contextmanager

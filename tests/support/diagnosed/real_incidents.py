@@ -17,6 +17,7 @@ from support.diagnosed.plays import (
     deployed,
     expired,
     group_deleted,
+    left_open,
     lost,
     nobody_commits,
     not_revoked,
@@ -211,6 +212,20 @@ REAL_INCIDENTS: Final = (
         play=unwritable,
         causes={"sync_fails": _NOBODY},
         broker="small records",
+    ),
+    # No other group has its partition of the offsets topic: readers would not get the commits of that one, either.
+    RealIncident(
+        group="hanging",
+        name="a producer leaves a transaction with commits open for 100 seconds",
+        clients="librdkafka",
+        play=left_open(100),
+        causes={"hanging_transaction": _NOBODY},
+    ),
+    RealIncident(
+        group="orders-tx",
+        name="a producer leaves a transaction with commits open for 20 seconds",
+        clients="librdkafka",
+        play=left_open(20),
     ),
     RealIncident(
         group="refused",

@@ -18,7 +18,7 @@ from groupreplay.coordinator.simulation.script_steps import ScriptedEvent, Scrip
 from groupreplay.state import Context
 from groupreplay.state.output.envelope import cloud_event
 from groupreplay.state.policy.rules import Policy
-from groupreplay.state.snapshot.observations import Probe
+from groupreplay.state.snapshot.observations import PendingTransactions, Probe
 from groupreplay.streaming.engine.group_choice import GroupChoice
 from groupreplay.streaming.sources.capture import read_captures
 from groupreplay.timeline.document import TimelineDocument
@@ -84,7 +84,7 @@ def _simulated(chosen: Scenario, duration_ms: int, seed: int, **settings: Any) -
 
 def history(
     *records: Raw | Sequence[Raw],
-    probes: Sequence[Probe] = (),
+    probes: Sequence[Probe | PendingTransactions] = (),
     until: int | None = None,
     context: Context = PROBING,
     **given: Any,
@@ -106,7 +106,9 @@ def history(
             "records": [group_record(raw) for raw in log],
             "commits": commit_log(log),
             "answers": [
-                ProbedState(one.taken_ms, one.taken_ms, one.state, broker=one.broker) for one in probes
+                ProbedState(one.taken_ms, one.taken_ms, one.state, broker=one.broker)
+                for one in probes
+                if isinstance(one, Probe)
             ],
         }
         return timeline_document(TimelineInput(**{**defaults, **given}), text_of)

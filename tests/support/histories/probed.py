@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from groupreplay.state import Context, Event, Group, Observations
 from groupreplay.state.conditions.condition import Condition
-from groupreplay.state.snapshot.observations import Probe, ProbedMember
+from groupreplay.state.snapshot.observations import Probe, ProbeAnswer, ProbedMember
 from support.histories.builders import CONTEXT, GROUP, Raw, generation, member, observed, placed
 
 #: In these histories there is a prober.
@@ -27,7 +28,7 @@ def probe(at: int, state: str, *members: str, offset: int | None = None) -> Prob
 
 
 def told(
-    history: list[Raw], probes: list[Probe], until: int, context: Context = PROBING
+    history: list[Raw], probes: Sequence[ProbeAnswer], until: int, context: Context = PROBING
 ) -> tuple[Group, list[Event]]:
     """The group and its events after everything up to a time has been read."""
     group = Group(GROUP, context)

@@ -18,7 +18,7 @@ from groupreplay.state.conditions.detection import (
     GroupView,
 )
 from groupreplay.state.events.event import Evidence, Partitions, Severity
-from groupreplay.state.phrases import Data, counted, milliseconds
+from groupreplay.state.phrases import Data, counted, milliseconds, timestamp
 from groupreplay.state.policy.context import OFFSETS_TOPIC, BrokerRelease
 from groupreplay.state.snapshot.observations import PendingTransaction
 
@@ -100,17 +100,29 @@ class TransactionHanging(Condition):
     @staticmethod
     def firing_text(data: Data) -> str:
         """See ``Condition``."""
-        held = f"commits of {counted(data.get('partition_count', 0), 'partition')} wait"
+        since_ms = data.get("since_ms")
+        since = f", since {timestamp(since_ms)}" if isinstance(since_ms, int) else ""
+        return (
+            f"{TransactionHanging.who(data)}, open for {milliseconds(data.get('elapsed_ms'))}{since}: "
+            f"{TransactionHanging.held(data)}; {TransactionHanging.remedy(data)}"
+        )
+
+    @staticmethod
+    def held(data: Data) -> str:
+        """What waits for its end."""
+        waiting = f"commits of {counted(data.get('partition_count', 0), 'partition')} wait"
         places = phrases.partitions(data.get("partitions"))
         unread = (
             f"nothing in partition {data.get('log_partition')} of the offsets topic is read from offset "
             f"{data.get('held_from')} on"
         )
         keeps = ", and these offsets do not expire" if data.get("holds_expiry") else ""
-        return (
-            f"{TransactionHanging.who(data)}, open for {milliseconds(data.get('elapsed_ms'))}: {held}: {places}; "
-            f"{unread}{keeps}; {phrases.safe_text(str(data.get('fix') or ''), 300)}"
-        )
+        return f"{waiting}: {places}; {unread}{keeps}"
+
+    @staticmethod
+    def remedy(data: Data) -> str:
+        """The command that ends it, and when."""
+        return phrases.safe_text(str(data.get("fix") or ""), 300)
 
     @staticmethod
     def who(data: Data) -> str:
@@ -136,9 +148,7 @@ class TransactionHangingDetector(GroupDetector):
         answer = view.snapshot.transactions
         if answer is None:
             return QUIET
-        evidence = Evidence.LOG if answer.topic == OFFSETS_TOPIC else Evidence.PROBE
-        # What was read behind the last stable offset may be later than the last record that readers get.
-        now_ms = max(view.now_ms, answer.open_ms)
+        evidence, now_ms = Evidence.LOG if answer.topic == OFFSETS_TOPIC else Evidence.PROBE, view.now_ms
         detections, times = list[Detection](), list[int]()
         for transaction in answer.transactions:
             if view.snapshot.log.last_offset >= transaction.first_offset:

@@ -355,14 +355,13 @@ MOST_PENDING_TOPICS: Final = 50
 
 
 class PendingTransactions(_Heard, frozen=True, array_like=True, tag=3):
-    """All transactions with commits of a group that are known to be open; they still were at ``open_ms``.
+    """All transactions with commits of a group that are known to be open, until another answer.
 
     A command that reads the batches behind the last stable offset knows of them from the log: ``topic`` is then that of
     the offsets.
     """
 
     transactions: tuple[PendingTransaction, ...] = ()
-    open_ms: int = -1
 
     @property
     def answer(self) -> tuple[PendingTransaction, ...]:

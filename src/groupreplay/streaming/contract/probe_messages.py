@@ -169,11 +169,7 @@ class GroupTransactionsAnswer(_TakenAnswer, frozen=True, kw_only=True, tag="tran
 
     def observation(self, place: ObservationPlace, append_ms: int | None) -> PendingTransactions:
         """The answer as its group applies it."""
-        return PendingTransactions(
-            **_heard(self, place, append_ms),
-            transactions=self.transactions,
-            open_ms=self.taken_ms,
-        )
+        return PendingTransactions(**_heard(self, place, append_ms), transactions=self.transactions)
 
 
 def _heard(

@@ -9,7 +9,7 @@ import heapq
 import json
 import tempfile
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Container, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import IO, Any, Final
@@ -19,6 +19,7 @@ import msgspec
 from groupreplay.state import OFFSETS_TOPIC, Context
 from groupreplay.state.events.event import Severity, name_of
 from groupreplay.state.phrases import counted, timestamp
+from groupreplay.state.policy.pending import PendingCommit
 from groupreplay.state.snapshot.observations import PendingTransactions
 from groupreplay.streaming.contract.messages import Integer, Output, OutputRow
 from groupreplay.streaming.engine.live import Live, WaitingAnswer
@@ -57,30 +58,38 @@ class Replay(Live):
 
     def feed(self, rows: Rows) -> Iterator[OutputRow]:
         """All messages that the job would write for these rows. The end of the rows is the end of the log."""
-        pending = list(self._pending())
-        yield from self.take(rows, pending=pending)
-        # Up to the first record of an open transaction its partition was read.
-        read_to_ms = min(
-            max((answer.heard_ms for answer in pending), default=0), self._horizons.last_limit_ms()
-        )
-        self.latest_ms = max(self.latest_ms, read_to_ms)
+        pending = dict(self._pending())
+        answers = (_answer(group_id, commits) for group_id, commits in pending.items())
+        yield from self.take(rows, pending=answers)
+        # Records behind a last stable offset show that its transactions were open until then: their thresholds pass.
+        open_ms = max((commit.open_ms for commits in pending.values() for commit in commits), default=0)
+        if self._until_ms is not None:
+            open_ms = min(open_ms, self._until_ms)
+        self.latest_ms = max(self.latest_ms, min(open_ms, self._horizons.last_limit_ms()))
         yield from self._pass(self.latest_ms + 1, None)
 
-    def _pending(self) -> Iterator[WaitingAnswer]:
-        """What the batches behind the last stable offsets say about groups, known since their first records."""
+    def _pending(self) -> Iterator[tuple[str, Sequence[PendingCommit]]]:
+        """The pending commits of each selected group, of which one was written before the end of the time."""
         for group_id, commits in self.context.pending.items():
-            since_ms = min(commit.since_ms for commit in commits)
-            if self.wants(group_id) and (self._until_ms is None or since_ms <= self._until_ms):
-                answer = PendingTransactions(
-                    taken_ms=since_ms,
-                    topic=OFFSETS_TOPIC,
-                    partition=commits[0].log_partition,
-                    offset=commits[0].log_offset,
-                    transactions=pending_transactions(commits),
-                    open_ms=min(commit.open_ms for commit in commits),
-                )
-                packed = to_wire(PackedProbe(answer))
-                yield WaitingAnswer(GROUP_TAG + group_id.encode(), answer.heard_ms, packed)
+            is_begun = self._until_ms is None or _since_ms(commits) <= self._until_ms
+            if self.wants(group_id) and is_begun:
+                yield group_id, commits
+
+
+def _since_ms(commits: Sequence[PendingCommit]) -> int:
+    return min(commit.since_ms for commit in commits)
+
+
+def _answer(group_id: str, commits: Sequence[PendingCommit]) -> WaitingAnswer:
+    """What the batches behind the last stable offsets say about a group, known since the first of them."""
+    answer = PendingTransactions(
+        taken_ms=_since_ms(commits),
+        topic=OFFSETS_TOPIC,
+        partition=commits[0].log_partition,
+        offset=commits[0].log_offset,
+        transactions=pending_transactions(commits),
+    )
+    return WaitingAnswer(GROUP_TAG + group_id.encode(), answer.heard_ms, to_wire(PackedProbe(answer)))
 
 
 class EventHead(msgspec.Struct):
