@@ -27,7 +27,11 @@ PROGRESS: Final[Mapping[str, Any]] = {
     "eventTime": {"watermark": "1970-01-01T00:00:00.000Z", "max": "2027-01-15T08:00:00.000Z"},
     "sources": [
         {"endOffset": {"group-probes": {"0": 3}}, "numInputRows": 1},
-        {"endOffset": {"__consumer_offsets": {"0": 7, "1": 0}}, "numInputRows": 4},
+        {
+            "endOffset": {"__consumer_offsets": {"0": 7, "1": 0}},
+            "latestOffset": {"__consumer_offsets": {"0": 9, "1": 0}},
+            "numInputRows": 4,
+        },
     ],
     "stateOperators": [
         {
@@ -73,6 +77,7 @@ BATCH = Batch(
         load_seconds=1.5,
         loaded=2,
     ),
+    is_bounded=True,
 )
 
 
@@ -99,6 +104,7 @@ def test_a_report_of_little(event_time: dict[str, str] | None) -> None:
         "record_types": {},
         "phases": {},
         "state": StateCost(),
+        "is_bounded": None,
     }
     expected = replace(BATCH, seconds=1.5, evaluated_to_ms=-1, caught_up_ms=-1, **fields)
     assert finished_batch(bare) == expected

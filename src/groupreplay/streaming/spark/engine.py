@@ -18,6 +18,7 @@ from groupreplay.streaming.config.settings import RunSettings
 from groupreplay.streaming.run.interface import Batch
 from groupreplay.streaming.run.outage import Outage
 from groupreplay.streaming.run.status import JobReport
+from groupreplay.streaming.spark.batch_size import BatchSize
 from groupreplay.streaming.spark.faults import (
     MOST_FAILURES,
     WAITING,
@@ -302,16 +303,21 @@ class SparkEngine:
     probes: TopicPlan
     batches: BatchProgress
     read_tasks: ReadTasks = field(init=False)
+    batch_size: BatchSize = field(init=False)
     _query: StreamingQuery | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         self.read_tasks = ReadTasks(self.spark, self.settings.shuffle_partitions, self.log.partitions)
+        self.batch_size = BatchSize(self.settings.max_offsets_per_trigger, self.settings.once)
 
     def progress(self, after: int | None) -> Sequence[Batch]:
         """See ``Engine.progress``."""
         if self._query is None:
             return []
-        return [finished_batch(progress) for progress in self.batches.after(self._query, after)]
+        finished = [finished_batch(progress) for progress in self.batches.after(self._query, after)]
+        for batch in finished:
+            self.batch_size.learn(batch)
+        return finished
 
     def tasks_ended(self) -> tuple[int, int] | None:
         """See ``Engine.tasks_ended``."""
@@ -352,7 +358,7 @@ class SparkEngine:
                 retry_ms=0 if settings.once else round(settings.trigger_seconds * 1000),
                 limits=run.limits.read(),
             ),
-            max_offsets_per_trigger=settings.max_offsets_per_trigger,
+            max_offsets_per_trigger=self.batch_size.plan(),
             read_tasks=self.read_tasks.plan(),
         )
         counted = rows.observe(OBSERVED, *counters(settings.topics))
@@ -365,7 +371,7 @@ class SparkEngine:
         """Why the query must be planned again: a plan has the settings and the cluster of its start."""
         if run.has_changed():
             return "the settings have changed, continuing with the new ones"
-        return self.read_tasks.growth()
+        return self.read_tasks.growth() or self.batch_size.change()
 
 
 def _repair(run: JobRun, helps: Remedy) -> str | None:

@@ -51,6 +51,7 @@ def batch_progress(spark: SparkSession, *, plain: bool) -> BatchProgress:
 def finished_batch(progress: Mapping[str, Any]) -> Batch:
     """What a run needs of Spark's report of a batch."""
     event_time, sources = progress.get("eventTime") or {}, progress["sources"]
+    of_log = [one for one in sources if OFFSETS_TOPIC in (one["endOffset"] or ())]
     # Spark 3.5 has no ``batchDuration``.
     took_ms = progress["durationMs"].get(_WHOLE, progress.get("batchDuration", 0))
     observed = progress.get("observedMetrics", {})
@@ -61,7 +62,7 @@ def finished_batch(progress: Mapping[str, Any]) -> Batch:
         started_ms=_milliseconds(progress["timestamp"]),
         seconds=took_ms / 1_000,
         rows=progress["numInputRows"],
-        records=sum(one["numInputRows"] for one in sources if OFFSETS_TOPIC in (one["endOffset"] or ())),
+        records=sum(one["numInputRows"] for one in of_log),
         read_to={topic: read for one in sources for topic, read in _read_to(one["endOffset"]).items()},
         counts=counts,
         record_types=as_counts(observed.get(OBSERVED_READ, {})),
@@ -70,6 +71,10 @@ def finished_batch(progress: Mapping[str, Any]) -> Batch:
         caught_up_ms=_milliseconds(event_time.get("max")),
         phases={name: took / 1_000 for name, took in progress["durationMs"].items() if name != _WHOLE},
         state=_state_cost(progress["stateOperators"]),
+        # What a source of Python's has not reported is null.
+        is_bounded=next(
+            (one["latestOffset"] != one["endOffset"] for one in of_log if one.get("latestOffset")), None
+        ),
     )
 
 
