@@ -77,6 +77,7 @@ STAYING = {
     "transactions.written_ms": "the prober's clock",
     "transactions.transactions.since_ms": "a time behind everything that readers get of the partition",
     "offsets.expire_timestamps_ms": "what a client asked for",
+    "offsets.resumed_ms": "cut in the table that is made of the snapshot",
     "log.pending.timestamp_ms": "the operation is completed before",
     "losses.changes.timestamp_ms": "the changes are reported before",
     "losses.changes.lost.at_ms": "the changes are reported before",
@@ -199,7 +200,9 @@ def test_offsets_are_cut() -> None:
     rhythm["gaps"][:, 2] = [30, 40]
     offsets = Offsets(["t"], rows, moved=moved, rhythm=rhythm)
     assert offsets.oldest_commit_ms() == 5
+    offsets.resumed_ms = (AHEAD_MS, 7)
     offsets.set_back(BACK_MS)
+    assert offsets.resumed_ms == (BACK_MS, 7)
     assert offsets.rows["commit_timestamp_ms"].tolist() == [BACK_MS, 5]
     assert offsets.moved["since_ms"].tolist() == [BACK_MS, 6]
     (total,) = offsets.rhythm

@@ -9,9 +9,9 @@ from groupreplay.state.events.event import Cause, Event, Evidence, History, Seve
 from groupreplay.state.group import Group
 from groupreplay.state.output.document import DELETED, Deleted
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
+from groupreplay.state.snapshot.commit_steps import STEPS
 from groupreplay.state.snapshot.observations import (
     COMMITS,
-    STEPS,
     CommitRun,
     Extent,
     GroupRecord,

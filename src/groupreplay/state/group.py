@@ -11,27 +11,21 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from groupreplay.codecs.kafka_terms import GroupType, Phase
+from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state import clock_setback, due_work
-from groupreplay.state.conditions.agenda import RECORD, Agenda, group_detectors
+from groupreplay.state.conditions.agenda import RECORD, Agenda, group_detectors, turns
 from groupreplay.state.conditions.detection import Dependency, GroupView
 from groupreplay.state.conditions.tracker import ConditionTracker, ConditionUpdate
 from groupreplay.state.due_work import Due, next_besides_conditions, next_due
 from groupreplay.state.events.event import Event, History
-from groupreplay.state.output.document import (
-    DELETED,
-    UNKNOWN_DIGEST,
-    Deleted,
-    describe,
-    digest,
-    group_document,
-)
+from groupreplay.state.output.document import UNKNOWN_DIGEST, Deleted, describe, next_document
 from groupreplay.state.policy.context import Context
 from groupreplay.state.replay import classic, group_summary, offset_losses, offset_sets, probing
 from groupreplay.state.replay.operation import apply_operation
 from groupreplay.state.replay.report import Report
 from groupreplay.state.replay.slot_history import learn_probe
 from groupreplay.state.snapshot import group_snapshot
+from groupreplay.state.snapshot.commits_between import CommitsBetween
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot, LogPosition
 from groupreplay.state.snapshot.observations import CommitRun, GroupRecord, Observations, Probe
 from groupreplay.state.snapshot.offsets import Offsets
@@ -52,6 +46,8 @@ class Group:
         #: What is being applied, for whoever catches an exception; None before the first item.
         self.applying: CommitRun | GroupRecord | None = None
         self._recorded_ms: int | None = None
+        #: The run of commits whose moments are passed.
+        self._between: CommitsBetween | None = None
         #: The pending records that this call has read.
         self._read: list[GroupRecord] = []
         # Each call makes a group: an empty snapshot and table are not made when there is a stored one.
@@ -173,7 +169,8 @@ class Group:
             case Due.PROBE:
                 return self._apply_probe()
             case Due.OFFSET_CHANGES:
-                return self._report_offset_changes(at_ms)
+                self.changed = True
+                return offset_sets.report_over(self._snapshot, at_ms, self._report_here)
             case Due.OLD_LOSSES:
                 offset_losses.forget_before(self._snapshot, at_ms)
                 self._agenda.note((Dependency.OFFSETS,))
@@ -183,10 +180,6 @@ class Group:
                 return self._delete_without_tombstone(at_ms)
             case Due.CONDITIONS:
                 return self._evaluate(self._timer_report(at_ms))
-
-    def _report_offset_changes(self, at_ms: int) -> list[Event]:
-        self.changed = True
-        return offset_sets.report_over(self._snapshot, at_ms, self._report_here)
 
     def _report_here(self, offset: int, timestamp_ms: int) -> Report:
         return self._report(self._snapshot.log.partition, offset, timestamp_ms)
@@ -234,28 +227,51 @@ class Group:
             classic.apply_commit(self._snapshot.group, report)
         self._agenda.note(RECORD if report.events else (Dependency.COMMITS,))
         group_summary.note_record(self._snapshot.activity, report.timestamp_ms)
+        moments = turns(self._detectors.turning, self._view(extent.first_ms), run)
+        before = self._offsets.copy() if extent.last_ms > extent.first_ms else None
         applied = offset_sets.apply_commits(self._snapshot, self._offsets, run, self._context)
         group_summary.note_commits(self._snapshot.activity, extent.commits, len(self._offsets))
         events += report.events + self._resume(run)
         before_ms, conditions = self._snapshot.log.last_timestamp_ms, self._snapshot.conditions
         self._note_position(run.partition, extent.last_offset, extent.last_ms)
         # Work that became due between these commits is done before their effect on conditions.
-        events += self._do_due(extent.last_ms)
+        events += self._do_due_inside(run, before, moments)
         conditions.after_commits = due_work.is_due_after_commits(
             conditions, extent, before_ms, self._detectors.on_commits, nearer=applied.nearer
         )
         if conditions.after_commits:
             self._evaluate(self._report(run.partition, extent.last_offset, extent.last_ms), is_open=True)
+        if moments and moments[-1] == extent.last_ms:
+            self._evaluate_at(extent.last_ms + 1)
         return events
+
+    def _do_due_inside(self, run: CommitRun, before: Offsets | None, moments: Sequence[int]) -> list[Event]:
+        """Do what is due up to the end of a run; what commits of these moments change is due when they have passed."""
+        events, last_ms = list[Event](), run.extent.last_ms
+        self._between = None if before is None else CommitsBetween(run, before, self._offsets)
+        for at_ms in (one for one in moments if one < last_ms):
+            events += self._do_due(at_ms)
+            self._evaluate_at(at_ms + 1)
+        events += self._do_due(last_ms)
+        self._between = None
+        return events
+
+    def _evaluate_at(self, at_ms: int) -> None:
+        """Conditions are evaluated then at the latest, as after commits."""
+        conditions = self._snapshot.conditions
+        conditions.next_evaluation_ms = min(conditions.next_evaluation_ms or at_ms, at_ms)
+        self._agenda.note((Dependency.COMMITS,))
+        self.changed = True
+
+    def _view(self, now_ms: int) -> GroupView:
+        offsets = self._offsets if self._between is None else self._between.at(now_ms)
+        return GroupView(self.group_id, self._snapshot, offsets, self._context, now_ms)
 
     def _resume(self, run: CommitRun) -> list[Event]:
         """Resolve the conditions that any commit ends: at the first one, wherever the run ends."""
         ended = {key.kind for key in self._snapshot.conditions.active} & self._detectors.on_any_commit
-        return (
-            self._evaluate(self._report(run.partition, run.first_offset, run.first_ms), ended)
-            if ended
-            else []
-        )
+        report = self._report(run.partition, run.first_offset, run.first_ms)
+        return self._evaluate(report, ended) if ended else []
 
     def _apply_record(self, record: GroupRecord) -> list[Event]:
         pending = self._snapshot.log.pending
@@ -324,8 +340,7 @@ class Group:
             # Nothing is emitted before that time; conditions that hold then are emitted then.
             conditions.next_evaluation_ms = self._context.emit_since_ms
             return []
-        view = GroupView(self.group_id, self._snapshot, self._offsets, self._context, now_ms)
-        detections, names = self._agenda.evaluate(view, only)
+        detections, names = self._agenda.evaluate(self._view(now_ms), only)
         times = [self._agenda.next_ms(), None if only is None else conditions.next_evaluation_ms]
         planned = self._rules.open_windows(now_ms) if detections or conditions.active else None
         if planned is not None:
@@ -353,10 +368,7 @@ class Group:
     def _emit_updates(self, updates: Sequence[ConditionUpdate], report: Report) -> list[Event]:
         group, active, before = self._snapshot.group, self._snapshot.conditions.active, len(report.events)
         self.changed |= bool(updates)
-        late = (
-            self._recorded_ms is not None
-            and self._recorded_ms - report.timestamp_ms > self._context.catch_up_after_ms
-        )
+        behind_ms = 0 if self._recorded_ms is None else self._recorded_ms - report.timestamp_ms
         for update in updates:
             report.emit(
                 update.condition,
@@ -368,7 +380,7 @@ class Group:
                 capped=True,
             )
             if update.key in active:
-                active[update.key].late = late
+                active[update.key].late = behind_ms > self._context.catch_up_after_ms
         return report.events[before:]
 
     def describe(self) -> dict[str, Any]:
@@ -382,18 +394,7 @@ class Group:
 
     def take_document(self) -> dict[str, Any] | Deleted | None:
         """The document for ``group-states``, if it differs from the one that was taken last; else None."""
-        snapshot = self._snapshot
-        if snapshot.group.phase is Phase.DEAD or self._rules.ignore:
-            if snapshot.document_digest == UNKNOWN_DIGEST and snapshot.log.pending:
-                # The open operation may create the group: a tombstone would announce a deletion that never was.
-                return None
-            known, snapshot.document_digest = snapshot.document_digest, b""
-            self.changed |= bool(known)
-            return DELETED if known else None
-        document = group_document(self.group_id, snapshot, self._offsets, self._context, self._rules.labels)
-        taken = digest(document)
-        if taken == snapshot.document_digest:
-            return None
-        snapshot.document_digest = taken
-        self.changed = True
-        return document
+        before = self._snapshot.document_digest
+        taken = next_document(self.group_id, self._snapshot, self._offsets, self._context, self._rules)
+        self.changed |= self._snapshot.document_digest != before
+        return taken

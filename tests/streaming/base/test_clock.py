@@ -21,7 +21,6 @@ from support.paths import PACKAGE
 READERS = {
     "app/check/cluster_checks.py": "compares it with the brokers'",
     "app/cli/commands/serve.py": "compares it with append times; scrapes and a board have no other time",
-    "app/cli/commands/watch.py": "compares it with append times; scrapes and a board have no other time",
     "app/cli/printing_flags.py": "ages in flags of a live topic; times of this year are written without it",
     "app/inspection/capture.py": "the time up to which a topic was read",
     "streaming/run/single_run.py": "Spark dates its batches and timers by it",

@@ -7,7 +7,8 @@ import pytest
 
 from groupreplay.codecs import GroupMetadataKey, OffsetCommitKey, decode_value
 from groupreplay.state.job.bad_records import BadRecord
-from groupreplay.state.snapshot.observations import COMMITS, STEPS, CommitRun, Extent, GroupRecord
+from groupreplay.state.snapshot.commit_steps import STEPS
+from groupreplay.state.snapshot.observations import COMMITS, CommitRun, Extent, GroupRecord
 from groupreplay.streaming.engine.wire import (
     BadRecordBytes,
     PackedGroup,

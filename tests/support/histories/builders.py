@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,7 +37,7 @@ from groupreplay.state import (
 )
 from groupreplay.state.plausible_times import SETBACK_MS
 from groupreplay.state.snapshot.commit_intervals import BUCKETS, RHYTHM, SPAN_MS
-from groupreplay.state.snapshot.observations import REST_MS, SILENCE_MS
+from groupreplay.state.snapshot.observations import LULL_MS, LULLS, REST_MS, SILENCE_MS, STAY_MS
 
 GROUP = "g"
 PARTITION = 3
@@ -152,25 +153,47 @@ def observed(records: Sequence[Raw], *, seen_to: int | None = None) -> Observati
     """These records as the observations of one batch."""
     items: list[GroupRecord | CommitRun] = []
     run: list[Raw] = []
+    stays: dict[Any, _Stay] = {}
     for raw in records:
         is_commit = isinstance(raw.value, OffsetCommitValue)
-        earlier = next((one for one in reversed(run) if one.key == raw.key), raw)
-        if is_commit and raw.at - earlier.at >= REST_MS:
+        before = stays.get(raw.key) if is_commit else None
+        rests = before is not None and raw.at - before.committed_ms >= REST_MS
+        if before is not None and (rests or before.moved_ms(raw) >= STAY_MS):
             # Commits of one request stay together.
             request = [one for one in run if one.at == raw.at]
             items += [_run(run[: len(run) - len(request)])] if len(run) > len(request) else []
             run = request
+            if rests:
+                stays = {one.key: _Stay(one.at, one.value.offset, one.at) for one in request}
         if run and (not is_commit or not -SETBACK_MS <= raw.at - run[-1].at < SILENCE_MS):
             items.append(_run(run))
-            run = []
+            run, stays = [], {}
         if is_commit:
             run.append(raw)
+            stays[raw.key] = _stay(stays.get(raw.key), raw)
         else:
             items.append(group_record(raw))
     if run:
         items.append(_run(run))
     last = records[-1].offset if records else -1
     return Observations(items=items, seen_to=last if seen_to is None else seen_to)
+
+
+class _Stay(NamedTuple):
+    """Of one partition in a run, as if no offset had stayed for long: its last commit, and since when it has stayed."""
+
+    committed_ms: int
+    offset: int
+    since_ms: int
+
+    def moved_ms(self, raw: Raw) -> int:
+        """For how long the offset that this commit moves had stayed; 0: it does not move it."""
+        return 0 if self.offset == raw.value.offset else raw.at - self.since_ms
+
+
+def _stay(before: _Stay | None, raw: Raw) -> _Stay:
+    is_same = before is not None and before.offset == raw.value.offset
+    return _Stay(raw.at, raw.value.offset, before.since_ms if is_same and before is not None else raw.at)
 
 
 def group_record(raw: Raw) -> GroupRecord:
@@ -183,14 +206,17 @@ def group_record(raw: Raw) -> GroupRecord:
 def _run(commits: Sequence[Raw]) -> CommitRun:
     topics = sorted({raw.key.topic for raw in commits})
     rows: dict[tuple[str, int], dict[str, int]] = {}
+    places: dict[tuple[str, int], int] = {}
     steps = []
     metadata: dict[tuple[str, int], str] = {}
+    lulls = []
     gaps: list[tuple[int, int]] = []
     repeats: list[bool] = []
     for raw in commits:
         place = (raw.key.topic, raw.key.partition)
         row = rows.get(place)
         if row is None:
+            places[place] = len(rows)
             row = rows[place] = {
                 "topic": topics.index(raw.key.topic),
                 "partition": raw.key.partition,
@@ -200,18 +226,21 @@ def _run(commits: Sequence[Raw]) -> CommitRun:
                 "first_timestamp_ms": raw.at,
                 "first_commit_timestamp_ms": raw.value.commit_timestamp_ms,
                 "changed_ms": -1,
+                "moved_ms": -1,
                 "first_leader_epoch": raw.value.leader_epoch,
             }
         else:
             before_ms, after_ms = row["commit_timestamp_ms"], raw.value.commit_timestamp_ms
             gaps.append((raw.at, max(0, after_ms) - max(0, before_ms)))
             repeats.append(raw.value.offset == row["offset"])
+            if gaps[-1][1] >= LULL_MS:
+                lulls.append((places[place], before_ms, raw.at))
             if raw.value.offset != row["offset"]:
                 row["changed_ms"] = raw.value.commit_timestamp_ms
+                row["moved_ms"] = raw.at if row["moved_ms"] < 0 else row["moved_ms"]
             epochs = row["leader_epoch"], raw.value.leader_epoch
             if is_step(row["offset"], raw.value.offset, *epochs, gaps[-1][1]):
-                index = list(rows).index(place)
-                steps.append((index, row["offset"], raw.value.offset, raw.offset, raw.at, *epochs))
+                steps.append((places[place], row["offset"], raw.value.offset, raw.offset, raw.at, *epochs))
         row.update(
             offset=raw.value.offset,
             leader_epoch=raw.value.leader_epoch,
@@ -229,6 +258,7 @@ def _run(commits: Sequence[Raw]) -> CommitRun:
         rows=table,
         extent=Extent.of(table),
         steps=np.array(steps, STEPS),
+        lulls=np.array(sorted(lulls, key=itemgetter(0)), LULLS),
         metadata={index: metadata[place] for index, place in enumerate(rows) if metadata[place]},
         rhythm=rhythm_of(gaps, repeats),
     )

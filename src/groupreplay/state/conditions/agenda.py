@@ -7,11 +7,15 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
+import numpy as np
+
 from groupreplay.state.conditions.detection import Dependency, Detection, Evaluation, GroupDetector, GroupView
 from groupreplay.state.conditions.registry import GROUP_DETECTORS, with_thresholds
 from groupreplay.state.conditions.tracker import MOST_CONDITIONS
 from groupreplay.state.policy.rules import Rules
+from groupreplay.state.snapshot.commits_between import RunAhead
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
+from groupreplay.state.snapshot.observations import CommitRun
 
 #: What a record of the group can change: all but answers of brokers.
 RECORD: Final = frozenset({Dependency.MEMBERS, Dependency.REBALANCE, Dependency.COMMITS, Dependency.OFFSETS})
@@ -29,8 +33,8 @@ class GroupDetectors:
     """The detectors of a group with the thresholds of its rules.
 
     ``on_commits``: names of conditions that commits can end, ``on_any_commit`` of those that each commit ends.
-    ``learning``: those that remember something. ``changes``: what any of them depends on. ``in_windows``: the group has
-    planned windows.
+    ``learning``: those that remember something. ``turning``: those that a commit inside a run can begin or end.
+    ``changes``: what any of them depends on. ``in_windows``: the group has planned windows.
     """
 
     detectors: tuple[GroupDetector, ...]
@@ -38,6 +42,7 @@ class GroupDetectors:
     on_commits: frozenset[str]
     on_any_commit: frozenset[str]
     learning: tuple[GroupDetector, ...]
+    turning: tuple[GroupDetector, ...]
     changes: frozenset[Dependency]
     in_windows: bool
     _after: dict[frozenset[Dependency], tuple[GroupDetector, ...]] = field(
@@ -67,9 +72,17 @@ def group_detectors(rules: Rules) -> GroupDetectors:
         ),
         on_any_commit=frozenset(detector.name for detector in detectors if detector.ENDED_BY_ANY_COMMIT),
         learning=tuple(detector for detector in detectors if type(detector).learn is not GroupDetector.learn),
+        turning=tuple(detector for detector in detectors if type(detector).turns is not GroupDetector.turns),
         changes=frozenset().union(*(detector.DEPENDS_ON for detector in detectors)),
         in_windows=bool(rules.windows),
     )
+
+
+def turns(detectors: Iterable[GroupDetector], view: GroupView, run: CommitRun) -> list[int]:
+    """The moments of a run, which is not applied yet, whose commits can begin or end a condition; in order."""
+    ahead = RunAhead(view.offsets, run)
+    flags = [flags for detector in detectors if (flags := detector.turns(view, ahead)) is not None]
+    return sorted({*ahead.returns.at_ms[np.logical_or.reduce(flags)].tolist()}) if flags else []
 
 
 class Agenda:

@@ -15,9 +15,13 @@ from groupreplay.state.replay.slot_history import session_settings
 from groupreplay.state.snapshot.group_snapshot import ConditionKey
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from groupreplay.state.job.job_state import JobState
     from groupreplay.state.job.observations import JobObservation
     from groupreplay.state.policy.context import Context, SessionSettings
+    from groupreplay.state.snapshot.commits_between import RunAhead
     from groupreplay.state.snapshot.group_snapshot import ActiveCondition, GroupSnapshot
     from groupreplay.state.snapshot.group_state import BeginBounds, GroupState
     from groupreplay.state.snapshot.members import Slot
@@ -128,6 +132,10 @@ class GroupView(msgspec.Struct, frozen=True):
         """Whether this condition was reported before and is not resolved."""
         return detection.key in self.snapshot.conditions.active
 
+    def is_about(self, kind: type[Condition], subject: str) -> bool:
+        """Whether the condition of a kind about this subject was reported and is not resolved."""
+        return ConditionKey(kind.NAME, subject) in self.snapshot.conditions.active
+
     def any_active(self, kind: type[Condition]) -> bool:
         """Whether a condition of this kind, of any subject, was reported and is not resolved."""
         return any(key.kind == kind.NAME for key in self.snapshot.conditions.active)
@@ -207,7 +215,7 @@ class GroupDetector(Detector):
 
     It is evaluated after every change but commits, and at ``Evaluation.next_ms``; after commits only when it depends
     on them and a condition of its kind is active: after a run of them, or after the first if any commit ends it. What
-    a run changes is told when the moment of its last commit has passed.
+    a run changes is told when the moment of its last commit has passed; inside it, at the moments that ``turns`` names.
     """
 
     ENDED_BY_ANY_COMMIT: ClassVar[bool] = False
@@ -218,6 +226,13 @@ class GroupDetector(Detector):
         It is asked after each operation in the order of the log, whatever is evaluated, and keeps bounded memory. When
         a coordinator's clock is set back, what has a later ``at_ms`` is forgotten (``clock_setback``).
         """
+
+    def turns(self, view: GroupView, ahead: RunAhead) -> npt.NDArray[np.bool_] | None:
+        """Which of ``ahead.returns`` can begin or end its condition before the run ends; None for none.
+
+        ``view`` is the group before the run, at its first commit.
+        """
+        return None
 
     def evaluate(self, view: GroupView) -> Evaluation:
         """The conditions that hold at ``view.now_ms``."""

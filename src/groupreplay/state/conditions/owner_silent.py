@@ -6,10 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+import numpy as np
+import numpy.typing as npt
 from msgspec import Meta
 
 from groupreplay.state import phrases
-from groupreplay.state.conditions.commit_gaps import commits_expected, usual_gap_ms
+from groupreplay.state.conditions.commit_gaps import commits_expected, expected_gap_ms, usual_gap_ms
 from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Alert, Example, MemberCondition
 from groupreplay.state.conditions.detection import (
     QUIET,
@@ -21,9 +23,12 @@ from groupreplay.state.conditions.detection import (
 )
 from groupreplay.state.events.event import Evidence, Partitions
 from groupreplay.state.phrases import Data
+from groupreplay.state.replay.group_summary import has_members
 from groupreplay.state.replay.slot_history import timeouts
 from groupreplay.state.replay.topic_names import by_name, names
 from groupreplay.state.snapshot import modern
+from groupreplay.state.snapshot.commits_between import RunAhead
+from groupreplay.state.snapshot.common_pauses import working_since_ms
 from groupreplay.state.snapshot.members import client_fields
 from groupreplay.state.snapshot.partitions import each
 
@@ -83,8 +88,10 @@ class _Owner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnerSilentDetector(GroupDetector):
-    """A member's partitions had no commit for max(session timeout, ``of_gap`` · usual gap); those of others had.
+    """A member's partitions had no commit for max(session timeout, ``of_gap`` · usual gap), while others went on.
 
+    Others have worked all that time: without a pause of the whole group of about half of it. After such a pause the
+    time counts from the first commit: whoever commits a little later than the others was not silent.
     The group must repeat offsets in its commits as for ``rebalance.suspected``: else a member whose partitions have no
     new records would look like a member that is stuck.
     """
@@ -104,18 +111,31 @@ class OwnerSilentDetector(GroupDetector):
     commits: int = 20
     repeats: float = 0.05
 
+    def turns(self, view: GroupView, ahead: RunAhead) -> npt.NDArray[np.bool_] | None:
+        """Commits after a lull: of the silent member itself, or of others who were too quiet to tell."""
+        if not (has_members(view.group) and ahead.has_lulls):
+            return None
+        gap_ms = expected_gap_ms(ahead.usual(), self.commits, self.repeats)
+        if gap_ms is None and not view.any_active(OwnerSilent):
+            return None
+        return ahead.returns.lull_ms > self._limit_ms(view, gap_ms) // 2
+
+    def _limit_ms(self, view: GroupView, gap_ms: int | None) -> int:
+        session_ms = timeouts(view.group)[1] or view.session.timeout_ms
+        return self.threshold_ms or max(session_ms, self.of_gap * (gap_ms or 0))
+
     def evaluate(self, view: GroupView) -> Evaluation:
         """See ``GroupDetector``."""
         if not commits_expected(view):
             return QUIET
         gap_ms = usual_gap_ms(view, self.commits, self.repeats)
-        session_ms = timeouts(view.group)[1] or view.session.timeout_ms
-        limit_ms = self.threshold_ms or max(session_ms, self.of_gap * (gap_ms or 0))
+        limit_ms = self._limit_ms(view, gap_ms)
         stable_ms = view.group.since_ms or 0
-        at_work = (view.offsets.newest_commit_ms() or 0) >= view.now_ms - limit_ms
+        newest_ms = view.offsets.newest_commit_ms() or 0
+        at_work = newest_ms >= view.now_ms - limit_ms
         if gap_ms is None:
             # The group may yet get a usual gap.
-            return Evaluation(next_ms=view.now_ms + limit_ms) if at_work else QUIET
+            return Evaluation(next_ms=newest_ms + limit_ms + 1) if at_work else QUIET
         if not at_work and not view.any_active(OwnerSilent):
             return QUIET
         oldest_ms = max(view.offsets.oldest_commit_ms(), stable_ms)
@@ -126,14 +146,15 @@ class OwnerSilentDetector(GroupDetector):
     def _evaluate_owners(self, view: GroupView, gap_ms: int, limit_ms: int, stable_ms: int) -> Evaluation:
         """Each owner on its own: some partition has had no commit for long, but perhaps it has no owner."""
         detections, later = [], []
+        working_ms = working_since_ms(view.offsets.resumed_ms, limit_ms)
         for owner in _owners(view):
-            since_ms = max(owner.commit_ms, stable_ms)
-            silent = self._silent(view, owner, since_ms, gap_ms, limit_ms)
+            is_active = view.is_about(OwnerSilent, owner.member_id)
+            # A silence that began while others committed goes on when they stop as well.
+            since_ms = max(owner.commit_ms, stable_ms, -1 if is_active else working_ms)
             if view.now_ms <= since_ms + limit_ms:
                 later.append(since_ms + limit_ms + 1)
-            # A silence that began while others committed goes on when they stop as well.
-            elif view.is_active(silent) or owner.others_ms > view.now_ms - limit_ms // 2:
-                detections.append(silent)
+            elif is_active or owner.others_ms > view.now_ms - limit_ms // 2:
+                detections.append(self._silent(view, owner, since_ms, gap_ms, limit_ms))
         # While all commit, one may stop; of several that stop, one may be detected only later.
         return Evaluation(detections, min(later, default=view.now_ms + limit_ms))
 

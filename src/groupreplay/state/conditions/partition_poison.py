@@ -21,6 +21,7 @@ from groupreplay.state.conditions.windows import MINUTE_MS
 from groupreplay.state.events.event import Evidence
 from groupreplay.state.phrases import Data
 from groupreplay.state.replay.group_summary import has_members
+from groupreplay.state.snapshot.commits_between import RunAhead
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,13 +92,21 @@ class PartitionPoisonDetector(GroupDetector):
     generations: int = 3
     least_ms: int = 15 * MINUTE_MS
 
+    def turns(self, view: GroupView, ahead: RunAhead) -> npt.NDArray[np.bool_] | None:
+        """The moves of what has stayed for long: of the partition itself, and of others beside it."""
+        return ahead.returns.stay_ms >= self.least_ms if self._old(view).any() else None
+
+    def _old(self, view: GroupView) -> npt.NDArray[np.bool_]:
+        """For each partition, whether its offset has stayed over so many generations; of no group without members."""
+        number, moved = view.group.epoch, view.offsets.moved
+        if number is None or number < self.generations or view.group.simple or not has_members(view.group):
+            return np.zeros(len(moved), bool)
+        old: npt.NDArray[np.bool_] = number - moved["generation"] >= self.generations
+        return old & (moved["generation"] >= 0)
+
     def evaluate(self, view: GroupView) -> Evaluation:
         """See ``GroupDetector``."""
-        number = view.group.epoch
-        if number is None or view.group.simple or not len(view.offsets) or not has_members(view.group):
-            return QUIET
-        moved = view.offsets.moved
-        old = (moved["generation"] >= 0) & (number - moved["generation"] >= self.generations)
+        moved, old = view.offsets.moved, self._old(view)
         if not old.any():
             return QUIET
         due_ms = moved["since_ms"] + self.least_ms
@@ -106,7 +115,7 @@ class PartitionPoisonDetector(GroupDetector):
         is_active = view.any_active(PartitionPoison)
         detections = []
         for row in np.flatnonzero(old & ~rest & (going | is_active)).tolist():
-            poison = self._poison(view, row, number)
+            poison = self._poison(view, row)
             # What began while the other partitions moved goes on when they stop as well.
             if going[row] or view.is_active(poison):
                 detections.append(poison)
@@ -121,7 +130,7 @@ class PartitionPoisonDetector(GroupDetector):
         going: npt.NDArray[np.bool_] = enough[topics]
         return going
 
-    def _poison(self, view: GroupView, row: int, number: int) -> Detection:
+    def _poison(self, view: GroupView, row: int) -> Detection:
         committed, moved = view.offsets.rows[row], view.offsets.moved[row]
         topic, partition = view.offsets.topics[int(committed["topic"])], int(committed["partition"])
         return self.detection(
@@ -132,7 +141,7 @@ class PartitionPoisonDetector(GroupDetector):
             topic=topic,
             partition=partition,
             offset=int(committed["offset"]),
-            generations=number - int(moved["generation"]),
+            generations=(view.group.epoch or 0) - int(moved["generation"]),
             unchanged_ms=view.now_ms - int(moved["since_ms"]),
             lag=None,
         )

@@ -14,6 +14,7 @@ from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType, Ph
 from groupreplay.state.conditions.tracker import active_conditions
 from groupreplay.state.output.envelope import fit_json
 from groupreplay.state.policy.context import Context
+from groupreplay.state.policy.rules import Rules
 from groupreplay.state.replay import retention
 from groupreplay.state.replay.group_summary import GroupSummary, summarize
 from groupreplay.state.replay.topic_names import names
@@ -238,6 +239,22 @@ def group_document(
             "timestamp_ms": snapshot.log.last_timestamp_ms,
         },
     }
+
+
+def next_document(
+    group_id: str, snapshot: GroupSnapshot, offsets: Offsets, context: Context, rules: Rules
+) -> dict[str, Any] | Deleted | None:
+    """The group's document, if it differs from the last one, whose digest the snapshot has; else None."""
+    known = snapshot.document_digest
+    if snapshot.group.phase is Phase.DEAD or rules.ignore:
+        if known == UNKNOWN_DIGEST and snapshot.log.pending:
+            # The open operation may create the group: a tombstone would announce a deletion that never was.
+            return None
+        snapshot.document_digest = b""
+        return DELETED if known else None
+    document = group_document(group_id, snapshot, offsets, context, rules.labels)
+    snapshot.document_digest = digest(document)
+    return None if snapshot.document_digest == known else document
 
 
 def digest(document: dict[str, Any]) -> bytes:

@@ -1,8 +1,9 @@
 """The input of a group's state: records of the log in log order, runs of folded offset commits, and probes.
 
 A run keeps what the state needs: the first and the last value of each topic partition, the number of commits, every
-step (``STEPS``), and the gaps between commits. A run ends before every other record of its group, so that the order is
-kept, and before a commit that comes ``SILENCE_MS`` after the one before it, or ``REST_MS`` after that of its partition.
+step (``STEPS``), every lull (``LULLS``), and how many gaps between commits are how long. A run ends before every other
+record of its group, so that the order is kept, and before a commit that comes ``SILENCE_MS`` after the one before it,
+``REST_MS`` after that of its partition, or moves an offset that had stayed for ``STAY_MS``.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ import numpy.typing as npt
 from groupreplay.codecs import GroupMetadataKey, Key, Value
 from groupreplay.state.plausible_times import UNDATED_COMMIT_MS
 from groupreplay.state.snapshot.commit_intervals import SPAN_MS, nothing
+from groupreplay.state.snapshot.commit_steps import STEPS
 
 #: Kafka's number for an offset without an expiry of its own. A broker expires one with a lower number at once.
 NO_EXPIRY = -1
 #: One row = all commits of one topic partition inside one run. ``topic`` is an index into the run's topics.
-#: ``expire_timestamp_ms`` and ``leader_epoch`` are -1 where the record has none; ``changed_ms`` is the commit
-#: time of the last commit with another offset than the one before it in the run, -1 where there is none.
+#: ``expire_timestamp_ms`` and ``leader_epoch`` are -1 where the record has none. ``changed_ms`` is the commit time of
+#: the last commit with another offset than the one before it in the run, ``moved_ms`` the time of the record of the
+#: first such commit; -1 where there is none.
 COMMITS = np.dtype(
     [
         ("topic", "<i4"),
@@ -40,47 +43,22 @@ COMMITS = np.dtype(
         ("first_timestamp_ms", "<i8"),
         ("first_commit_timestamp_ms", "<i8"),
         ("changed_ms", "<i8"),
+        ("moved_ms", "<i8"),
         ("first_leader_epoch", "<i4"),
     ]
 )
-
-#: One row = one commit that may be more than progress (``is_step``): ``row`` indexes the run's commits; ``old_*`` are
-#: those of the commit before it.
-STEPS = np.dtype(
-    [
-        ("row", "<i4"),
-        ("old_offset", "<i8"),
-        ("new_offset", "<i8"),
-        ("log_offset", "<i8"),
-        ("timestamp_ms", "<i8"),
-        ("old_leader_epoch", "<i4"),
-        ("leader_epoch", "<i4"),
-    ]
-)
+#: One row = a time of ``LULL_MS`` or more in which ``row`` of the run's commits had none: from the commit with the
+#: commit time ``before_ms`` to the record with the time ``after_ms``. Those of one row are in log order.
+LULLS = np.dtype([("row", "<i4"), ("before_ms", "<i8"), ("after_ms", "<i8")])
+#: Where commits are closer together, nothing is known of the time between the first and the last of a row: half of what
+#: a member may be silent.
+LULL_MS: Final = 20_000
 #: The commits of a group before and after so long a silence are two runs.
 SILENCE_MS: Final = 100_000
 #: So are those before and after a commit of a partition that had none for so long: a deadline of it may have been near.
 REST_MS: Final = 3_600_000
-#: A change of the offset so long after the commit before it is a step.
-_SLOW_STEP_MS: Final = 10_000
-#: The same for a commit without a leader epoch. Tools write such commits, and seldom two of them within a second.
-_STEP_MS: Final = 1_000
-
-
-def is_step(
-    offsets: tuple[npt.NDArray[Any], npt.NDArray[Any]],
-    epochs: tuple[npt.NDArray[Any], npt.NDArray[Any]],
-    gap_ms: npt.NDArray[Any],
-) -> npt.NDArray[np.bool_]:
-    """Which commits may be more than progress: (before, after) of each, and the time between the two.
-
-    Every decrease, and every increase that is too slow, or looks too different, for a consumer at work. Consumers
-    write the leader epoch of what they have read; Kafka's tools and the Admin API write none.
-    """
-    (old, new), (old_epoch, epoch) = offsets, epochs
-    by_tool = (epoch < 0) & ((old_epoch >= 0) | (gap_ms >= _STEP_MS))
-    steps: npt.NDArray[np.bool_] = (new < old) | ((new > old) & (by_tool | (gap_ms >= _SLOW_STEP_MS)))
-    return steps
+#: So are those before and after a commit that moves an offset that had stayed so long: the run has its last move alone.
+STAY_MS: Final = 900_000
 
 
 class Extent(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -174,6 +152,7 @@ class CommitRun:
     rows: npt.NDArray[np.void]
     extent: Extent
     steps: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, STEPS))
+    lulls: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, LULLS))
     metadata: Mapping[int, str] = field(default_factory=dict)
     topic_ids: Mapping[int, bytes] = field(default_factory=dict)
     rhythm: npt.NDArray[np.void] = field(default_factory=nothing)
@@ -205,6 +184,7 @@ class CommitRun:
             rows[name] = at_ms
         for name in ("commit_timestamp_ms", "first_commit_timestamp_ms", "changed_ms"):
             rows[name][rows[name] == UNDATED_COMMIT_MS] = at_ms
+        rows["moved_ms"] = np.where(rows["changed_ms"] == -1, -1, at_ms)
         steps["timestamp_ms"] = at_ms
         rhythm["span"] = at_ms // SPAN_MS
         extent = msgspec.structs.replace(self.extent, first_ms=at_ms, last_ms=at_ms)

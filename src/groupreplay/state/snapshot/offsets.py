@@ -14,8 +14,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from groupreplay.state.snapshot import commit_intervals
-from groupreplay.state.snapshot.observations import NO_EXPIRY, STEPS, CommitRun, is_step
+from groupreplay.state.snapshot import commit_intervals, common_pauses
+from groupreplay.state.snapshot.commit_steps import STEPS, first_steps
+from groupreplay.state.snapshot.observations import NO_EXPIRY, CommitRun
 from groupreplay.state.stored_form import DamagedStateError
 
 #: ``topic`` indexes the table's topics; the rows are sorted by (topic, partition).
@@ -47,6 +48,7 @@ class OffsetsSnapshot(msgspec.Struct, frozen=True, array_like=True):
     topic_ids: dict[int, bytes]
     moved: bytes = b""
     rhythm: bytes = b""
+    resumed_ms: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,8 @@ class Applied:
         return bool(self.new_rows) or self.dated_back
 
 
-def _keys(topics: npt.NDArray[Any], partitions: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+def keys_of(topics: npt.NDArray[Any], partitions: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Places of topics and partitions, each pair in one number that sorts as they do."""
     return (topics.astype(np.int64) << 32) | partitions.astype(np.int64)
 
 
@@ -80,7 +83,8 @@ def _keys(topics: npt.NDArray[Any], partitions: npt.NDArray[Any]) -> npt.NDArray
 class Offsets:
     """The table; ``metadata`` and ``expire_timestamps_ms`` hold only partitions that have such a value.
 
-    ``moved`` has one row for each of ``rows``; ``rhythm`` counts the gaps of all partitions together.
+    ``moved`` has one row for each of ``rows``; ``rhythm`` counts the gaps of all partitions together;
+    ``resumed_ms`` has the last pauses of the whole group.
     """
 
     topics: list[str] = field(default_factory=list)
@@ -90,6 +94,7 @@ class Offsets:
     topic_ids: dict[int, bytes] = field(default_factory=dict)
     moved: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, MOVED))
     rhythm: npt.NDArray[np.void] = field(default_factory=commit_intervals.nothing)
+    resumed_ms: common_pauses.Resumed = ()
     #: A cache, because every call needs it several times; None when the rows have changed since.
     _oldest_ms: int | None = field(default=None, init=False, repr=False, compare=False)
     #: Of the rows, in their order; None when rows were added or removed since.
@@ -110,9 +115,11 @@ class Offsets:
         ``Applied.steps``: every change of an offset whose record lies before that place in the log is one.
         """
         recreated = self._recreated(run)
+        paused = common_pauses.pauses(run, self.newest_commit_ms())
+        self.resumed_ms = common_pauses.noted(self.resumed_ms, paused)
         self._oldest_ms = None
         places = self._topic_places(run)
-        keys = _keys(places[run.rows["topic"]], run.rows["partition"])
+        keys = keys_of(places[run.rows["topic"]], run.rows["partition"])
         order = keys.argsort()
         keys = keys[order]
         number = -1 if generation is None else generation
@@ -126,7 +133,7 @@ class Offsets:
         old_offsets: list[int] = []
         steps, dated_back = np.zeros(0, STEPS), False
         if steps_from is not None:
-            steps = self._steps(run, at[newer], order[newer], steps_from)
+            steps = first_steps(self.rows[at[newer]], run, order[newer], steps_from)
         if newer.any():
             committed_ms = run.rows["commit_timestamp_ms"][order[newer]]
             dated_back = bool((committed_ms < self.rows["commit_timestamp_ms"][at[newer]]).any())
@@ -139,30 +146,11 @@ class Offsets:
         self._take_sparse(run, keys[taken], order[taken])
         return Applied(fallen, old_offsets, recreated, new_rows, steps, dated_back)
 
-    def _steps(
-        self, run: CommitRun, at: npt.NDArray[np.intp], source: npt.NDArray[np.intp], place: int
-    ) -> npt.NDArray[np.void]:
-        """The rows of the run whose first commit is a step from the row of the table ``at`` the same place."""
-        known, rows = self.rows[at], run.rows[source]
-        found = is_step(
-            (known["offset"], rows["first_offset"]),
-            (known["leader_epoch"], rows["first_leader_epoch"]),
-            commit_intervals.gaps_ms(known["commit_timestamp_ms"], rows["first_commit_timestamp_ms"]),
-        )
-        found |= (known["offset"] != rows["first_offset"]) & (known["log_offset"] < place)
-        known, rows = known[found], rows[found]
-        steps = np.zeros(len(rows), STEPS)
-        steps["row"] = source[found]
-        steps["old_offset"], steps["new_offset"] = known["offset"], rows["first_offset"]
-        steps["old_leader_epoch"], steps["leader_epoch"] = known["leader_epoch"], rows["first_leader_epoch"]
-        steps["log_offset"], steps["timestamp_ms"] = rows["first_log_offset"], rows["first_timestamp_ms"]
-        return steps
-
     def _find(
         self, keys: npt.NDArray[np.int64], log_offset: npt.NDArray[np.int64]
     ) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """(place of each key, whether it is in the table, whether its last commit is before ``log_offset``)."""
-        known = self._keys()
+        known = self.keys()
         at = known.searchsorted(keys)
         found = known.take(at, mode="clip") == keys
         newer = found & (log_offset > self.rows["log_offset"].take(at, mode="clip"))
@@ -215,13 +203,12 @@ class Offsets:
         inside = changed_ms >= 0
         moved["since_ms"] = np.where(inside, changed_ms, run.rows["first_commit_timestamp_ms"][source])
         moved["generation"] = np.where(inside, generation, -1)
-        if not len(self.rows):
-            # The keys are sorted already.
+        if not len(self.rows):  # The keys are sorted already.
             self.rows, self.moved = fresh, moved
             return
-        rows, moves = np.concatenate([self.rows, fresh]), np.concatenate([self.moved, moved])
-        order = np.argsort(_keys(rows["topic"], rows["partition"]))
-        self.rows, self.moved = rows[order], moves[order]
+        rows = np.concatenate([self.rows, fresh])
+        order = np.argsort(keys_of(rows["topic"], rows["partition"]))
+        self.rows, self.moved = rows[order], np.concatenate([self.moved, moved])[order]
 
     def _topic_places(self, run: CommitRun) -> npt.NDArray[np.int32]:
         index = {topic: place for place, topic in enumerate(self.topics)}
@@ -261,6 +248,7 @@ class Offsets:
         for times_ms in (self.rows["commit_timestamp_ms"], self.moved["since_ms"]):
             np.minimum(times_ms, at_ms, out=times_ms)
         self.rhythm = commit_intervals.ended_by(self.rhythm, at_ms)
+        self.resumed_ms = common_pauses.ended_by(self.resumed_ms, at_ms)
 
     def remove(self, removed: Iterable[tuple[str, int]]) -> None:
         """Remove topic partitions; unknown ones are ignored (compaction may have removed the value of a tombstone)."""
@@ -268,7 +256,7 @@ class Offsets:
         if not keys:
             return
         self._oldest_ms = None
-        keep = ~np.isin(self._keys(), np.array(keys, np.int64))
+        keep = ~np.isin(self.keys(), np.array(keys, np.int64))
         self._row_keys = None
         self.rows, self.moved = self.rows[keep], self.moved[keep]
         for key in keys:
@@ -276,6 +264,7 @@ class Offsets:
             self.expire_timestamps_ms.pop(key, None)
         if not len(self.rows):
             self.topics, self.topic_ids, self.rhythm = [], {}, commit_intervals.nothing()
+            self.resumed_ms = ()
 
     def last_commit_ms(self, owned: Iterable[tuple[str, int]]) -> int | None:
         """Time of the newest commit of these topic partitions; None when there is none."""
@@ -288,16 +277,21 @@ class Offsets:
 
     def usual_gap_ms(self) -> int | None:
         """95 % of the times between two commits of a partition are shorter; None without any."""
-        known = self.usual()
-        return None if known is None else known.gap_ms
+        return None if (known := self.usual()) is None else known.gap_ms
 
     def usual(self, share: float = 0.95) -> commit_intervals.Usual | None:
         """The usual gap between commits."""
         return self._usual.of(self.rhythm, share)
 
-    def _keys(self) -> npt.NDArray[np.int64]:
+    def copy(self) -> Offsets:
+        """Topics, rows, moves and pauses, which are not changed with those of this table."""
+        rows, moved = self.rows.copy(), self.moved.copy()
+        return Offsets([*self.topics], rows, moved=moved, resumed_ms=self.resumed_ms)
+
+    def keys(self) -> npt.NDArray[np.int64]:
+        """Of topic and partition of each row, in order (``keys_of``)."""
         if self._row_keys is None:
-            self._row_keys = _keys(self.rows["topic"], self.rows["partition"])
+            self._row_keys = keys_of(self.rows["topic"], self.rows["partition"])
         return self._row_keys
 
     def row_of(self) -> dict[tuple[str, int], int]:
@@ -333,12 +327,12 @@ class Offsets:
         if not self.expire_timestamps_ms:
             return [], []
         keys = np.array(list(self.expire_timestamps_ms), np.int64)
-        places: list[int] = np.searchsorted(self._keys(), keys).tolist()
+        places: list[int] = np.searchsorted(self.keys(), keys).tolist()
         return places, list(self.expire_timestamps_ms.values())
 
     def places(self, wanted: Iterable[tuple[str, int]]) -> npt.NDArray[np.intp]:
         """The rows of these topic partitions, in the table's order, without unknown ones."""
-        known, keys = self._keys(), np.array(self._known_keys(wanted), np.int64)
+        known, keys = self.keys(), np.array(self._known_keys(wanted), np.int64)
         if len(known) * len(keys) > _FEW:
             return np.flatnonzero(np.isin(known, keys))
         return np.flatnonzero((known[:, None] == keys).any(axis=1))
@@ -373,6 +367,7 @@ class Offsets:
             self.topic_ids,
             self.moved.tobytes(),
             self.rhythm.tobytes(),
+            self.resumed_ms,
         )
 
     @classmethod
@@ -393,4 +388,4 @@ class Offsets:
                 f"snapshot with a damaged table of offsets: {len(moved)} moves, {len(rows)} rows"
             )
         sparse = (snapshot.metadata, snapshot.expire_timestamps_ms, snapshot.topic_ids)
-        return cls(snapshot.topics, rows, *sparse, moved, rhythm)
+        return cls(snapshot.topics, rows, *sparse, moved, rhythm, snapshot.resumed_ms)

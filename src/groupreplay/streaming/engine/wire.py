@@ -19,9 +19,10 @@ from groupreplay.codecs import Malformed, Skipped, decode_key, decode_value
 from groupreplay.state.job.bad_records import CORRECTED, BadRecord
 from groupreplay.state.job.observations import JobObservation, LogObservation
 from groupreplay.state.snapshot.commit_intervals import RHYTHM
+from groupreplay.state.snapshot.commit_steps import STEPS
 from groupreplay.state.snapshot.observations import (
     COMMITS,
-    STEPS,
+    LULLS,
     CommitRun,
     Extent,
     GroupRecord,
@@ -39,7 +40,7 @@ DOCUMENT_WANTED: Final = b""
 
 
 class PackedRun(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=0):
-    """A ``CommitRun``: ``rows``, ``steps`` and ``rhythm`` are the bytes of their arrays."""
+    """A ``CommitRun``: ``rows``, ``steps``, ``rhythm`` and ``lulls`` are the bytes of their arrays."""
 
     topics: list[str]
     rows: bytes
@@ -48,6 +49,7 @@ class PackedRun(msgspec.Struct, array_like=True, frozen=True, gc=False, tag=0):
     metadata: dict[int, str]
     topic_ids: dict[int, bytes]
     rhythm: bytes = b""
+    lulls: bytes = b""
 
     @property
     def first_ms(self) -> int:
@@ -256,6 +258,7 @@ def _observation(item: PackedItem, partition: int) -> GroupRecord | CommitRun:
             metadata=item.metadata,
             topic_ids=item.topic_ids,
             rhythm=np.frombuffer(item.rhythm, RHYTHM),
+            lulls=np.frombuffer(item.lulls, LULLS),
         )
     key = decode_key(item.key)
     if isinstance(key, Skipped | Malformed):

@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import socket
+import time
 import uuid
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from confluent_kafka import TopicPartition
 from msgspec.structs import replace
 
 from groupreplay.state import OFFSETS_TOPIC, Context
 from groupreplay.state.policy.context import Redaction
 from groupreplay.state.policy.rules import Policy
-from groupreplay.streaming.base.clock import BrokerClock
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.logs import report_progress
 from groupreplay.streaming.config.settings import Cluster, RetentionFlags
 from groupreplay.streaming.kafka.broker_config import RetentionWatch
 from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 from groupreplay.streaming.kafka.log_watch import LogLostError, lost_log
+from groupreplay.streaming.kafka.topic_reader import batch_of, consume
 from groupreplay.streaming.run.identity import next_event_era
 from groupreplay.streaming.run.status import JobIdentity
+from groupreplay.streaming.watch.log_clock import REPLICATION_MS, LogClock
 from groupreplay.streaming.watch.state_file import Owner, StateFile
 from groupreplay.version import __version__
 
+#: So long it waits for a record that shows the brokers' time.
+_CLOCK_SECONDS: Final = 10.0
 #: Heartbeats at least this often; the ends of the log are asked for eight times in it.
 TRIGGER_SECONDS: Final = 4.0
 
@@ -86,6 +92,7 @@ def owner_of(
     identity: TopicIdentity,
     file: StateFile | None,
     after: LogGoneError | None,
+    now_ms: int,
 ) -> Owner:
     """The owner of the state, which begins anew if the log is not the one that was read.
 
@@ -96,7 +103,7 @@ def owner_of(
         cluster_id=identity.cluster_id,
         era=identity.era,
         partitions=identity.partitions,
-        first_start_ms=BrokerClock().now_ms(),
+        first_start_ms=now_ms,
         job_id=f"watch-{uuid.uuid4().hex[:12]}",
     )
     former, lost = (None, None) if after is None else (after.owner, after.lost)
@@ -110,6 +117,30 @@ def owner_of(
         if file is not None:
             file.begin_anew(first)
     return first if file is None else file.claim(first)
+
+
+def start_ms(clock: LogClock, connection: Connection, partitions: int) -> int:
+    """The time of the start, by the brokers' time if this machine's clock may be ahead and somebody commits now.
+
+    Events begin with that time: one that is ahead would hide them. If nobody commits, the clock is believed.
+
+    Raises:
+        GroupReplayError: a partition does not answer, or the reader is refused.
+    """
+    ends = clock.ask(lambda: connection.high_watermarks(OFFSETS_TOPIC, partitions))
+    newest_ms = connection.newest_ms(OFFSETS_TOPIC, partitions) or 0
+    deadline = time.monotonic() + _CLOCK_SECONDS
+    if clock.now_ms() - newest_ms <= REPLICATION_MS:
+        return clock.now_ms()
+    with closing(connection.consumer()) as consumer:
+        consumer.assign([TopicPartition(OFFSETS_TOPIC, number, end) for number, end in ends.items()])
+        while (left := deadline - time.monotonic()) > 0:
+            messages = [one for one in consume(consumer, connection, left) if one.error() is None]
+            clock.learn(batch_of([message]) for message in messages)
+            if messages:
+                dated_ms = max(message.timestamp()[1] for message in messages)
+                return min(clock.now_ms(), dated_ms) if clock.correction_ms < 0 else clock.now_ms()
+    return clock.now_ms()
 
 
 def job_identity(settings: WatchSettings, owner: Owner, now_ms: int) -> JobIdentity:

@@ -17,7 +17,6 @@ from typing import Final
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.state.conditions.job_blind import GRANT_DESCRIBE
 from groupreplay.state.events.event import gap_event
-from groupreplay.streaming.base.clock import BrokerClock
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.config.logs import log_settings
@@ -44,9 +43,11 @@ from groupreplay.streaming.watch.beginning import (
     identified,
     job_identity,
     owner_of,
+    start_ms,
     without_log,
 )
 from groupreplay.streaming.watch.kept_ends import KeptEnds
+from groupreplay.streaming.watch.log_clock import LogClock
 from groupreplay.streaming.watch.log_reader import Arrived, LogReader, NoLog
 from groupreplay.streaming.watch.own_messages import OWN_TOPIC
 from groupreplay.streaming.watch.polls import Outcome, Polls, Read
@@ -81,7 +82,7 @@ class Follower:
     owner: Owner
     report: JobReport
     polls: Polls
-    clock: BrokerClock
+    clock: LogClock
     deliver: Callable[[Outcome], None]
     ends: KeptEnds
     _messages: deque[tuple[bytes, bytes]] = field(default_factory=deque, init=False)
@@ -140,6 +141,7 @@ class Follower:
         """Takes what is there; returns for how long to rest."""
         read_ms, began = self.clock.now_ms(), time.monotonic()
         arrived = self._read(reader, stop)
+        self.clock.learn(arrived.batches)
         taken = time.monotonic()
         messages = [self._messages.popleft() for _ in range(len(self._messages))]
         if arrived.read_to or messages:
@@ -230,7 +232,7 @@ class Follower:
             topics=TopicNames(probes=OWN_TOPIC),
             partitions=self.identity.partitions,
             ends=lambda: self._answering() if self.settings.admin_only else log_watch.note(ends.stable()),
-            high_watermarks=ends.high_watermarks,
+            high_watermarks=lambda: self.clock.ask(ends.high_watermarks),
             progress=lambda: [self._batches.popleft() for _ in range(len(self._batches))],
             publish=self._publish,
             clock=self.clock,
@@ -270,12 +272,13 @@ class Follower:
 
         def take_answer(message: ProbeMessage) -> None:
             if isinstance(message, PartitionsOfTopic | EndsRound):
-                self.ends.add(message)
+                self.ends.add(self.clock.dated(message))
             else:
-                answers.append(message)
+                answers.append(self.clock.dated(message))
 
         def end_round(summary: RoundSummary) -> None:
             # A round is applied as a whole: the summary follows the answers that it covers.
+            summary = self.clock.dated(summary)
             messages = [encode_message(message) for message in (*answers, summary)]
             answers.clear()
             self._messages.extend(messages)
@@ -325,8 +328,10 @@ def opened(
         file = None if settings.state is None else StateFile(settings.state)
         if file is not None:
             parts.callback(file.close)
-        owner = owner_of(settings, connection, identity, file, after)
-        follower = _restored(settings, deliver, outlets, connection, identity, owner, file)
+        clock = LogClock()
+        now_ms = clock.now_ms() if settings.admin_only else start_ms(clock, connection, identity.partitions)
+        owner = owner_of(settings, connection, identity, file, after, now_ms)
+        follower = _restored(settings, deliver, outlets, connection, identity, owner, file, clock)
         # The outlets are closed before.
         parts.callback(follower.polls.forget_left)
         yield follower
@@ -340,13 +345,13 @@ def _restored(
     identity: TopicIdentity,
     owner: Owner,
     file: StateFile | None,
+    clock: LogClock,
 ) -> Follower:
     """A follower with the content of the file, which nobody else keeps in memory.
 
     Raises:
         GroupReplayError: the file is damaged.
     """
-    clock = BrokerClock()
     memory = Memory() if file is None else file.load()
     context = first_context(settings, owner, connection)
     # Once more after a process that was killed before its first poll.

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from groupreplay.state.snapshot.observations import COMMITS, STEPS, Extent
+from groupreplay.state.snapshot.commit_steps import STEPS
+from groupreplay.state.snapshot.observations import COMMITS, Extent
 from groupreplay.streaming.engine.packing.commit_columns import decode_regular
 from groupreplay.streaming.engine.packing.fold import ChunkRows, Run, fold
 from groupreplay.streaming.engine.packing.key_columns import BinaryColumn, decode_keys

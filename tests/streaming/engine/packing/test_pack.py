@@ -22,7 +22,15 @@ from groupreplay.codecs import (
 )
 from groupreplay.state.job.bad_records import BadRecord, left_out
 from groupreplay.state.job.observations import LogObservation, LogRecord
-from groupreplay.state.snapshot.observations import COMMITS, SILENCE_MS, STEPS, CommitRun, GroupRecord
+from groupreplay.state.snapshot.commit_steps import STEPS
+from groupreplay.state.snapshot.observations import (
+    COMMITS,
+    LULL_MS,
+    LULLS,
+    SILENCE_MS,
+    CommitRun,
+    GroupRecord,
+)
 from groupreplay.state.stored_form import bounded_text
 from groupreplay.streaming.engine.packing import pack as pack_module
 from groupreplay.streaming.engine.packing.pack import pack
@@ -42,13 +50,15 @@ def plain(item: GroupRecord | CommitRun) -> Any:
         row["topic"] = item.topics[row["topic"]]
         row["metadata"] = item.metadata.get(place, "")
     steps = [dict(zip(STEPS.names, row, strict=True)) for row in item.steps.tolist()]
-    for step in steps:
-        row = rows[step["row"]]
-        step["row"] = (row["topic"], row["partition"])
+    lulls = [dict(zip(LULLS.names, row, strict=True)) for row in item.lulls.tolist()]
+    for one in (*steps, *lulls):
+        row = rows[one["row"]]
+        one["row"] = (row["topic"], row["partition"])
     return {
         "partition": item.partition,
         "rows": sorted(rows, key=lambda row: row["first_log_offset"]),
         "steps": sorted(steps, key=lambda step: step["log_offset"]),
+        "lulls": sorted(lulls, key=lambda lull: lull["row"]),
         "topic_ids": {item.topics[place]: topic_id for place, topic_id in item.topic_ids.items()},
         "rhythm": item.rhythm.tobytes(),
     }
@@ -106,13 +116,21 @@ def folded_slowly(rows: list[Raw], caught_up_ms: int = 0) -> tuple[dict[str, lis
             )
             continue
         if not items or isinstance(items[-1], GroupRecord) or cut:
-            parts: dict[str, Any] = {"rows": {}, "steps": [], "topic_ids": {}, "gaps": [], "repeats": []}
+            parts: dict[str, Any] = {
+                "rows": {},
+                "steps": [],
+                "lulls": [],
+                "topic_ids": {},
+                "gaps": [],
+                "repeats": [],
+            }
             items.append({"partition": raw.partition, **parts})
         add_commit(items[-1], raw, key, value)
     for items in groups.values():
         for item in items:
             if isinstance(item, dict):
                 item["rows"] = list(item["rows"].values())
+                item["lulls"].sort(key=lambda lull: lull["row"])
                 item["rhythm"] = rhythm_of(item.pop("gaps"), item.pop("repeats")).tobytes()
     return dict(groups), sorted(bad, key=lambda one: one.offset)
 
@@ -131,6 +149,7 @@ def add_commit(run: dict[str, Any], raw: Raw, key: OffsetCommitKey, value: Offse
             "first_timestamp_ms": raw.timestamp_ms,
             "first_commit_timestamp_ms": value.commit_timestamp_ms,
             "changed_ms": -1,
+            "moved_ms": -1,
             "first_leader_epoch": value.leader_epoch,
         },
     )
@@ -141,6 +160,11 @@ def add_commit(run: dict[str, Any], raw: Raw, key: OffsetCommitKey, value: Offse
         run["repeats"].append(value.offset == row["offset"])
         if value.offset != row["offset"]:
             row["changed_ms"] = value.commit_timestamp_ms
+            row["moved_ms"] = raw.timestamp_ms if row["moved_ms"] == -1 else row["moved_ms"]
+        if gap_ms >= LULL_MS:
+            run["lulls"].append(
+                {"row": place, "before_ms": row["commit_timestamp_ms"], "after_ms": raw.timestamp_ms}
+            )
     if row["count"] and is_step(row["offset"], value.offset, row["leader_epoch"], value.leader_epoch, gap_ms):
         run["steps"].append(
             {

@@ -40,7 +40,7 @@ from groupreplay.app.cli.options import (
 from groupreplay.app.cli.outlets import OutputFlags, output_flags
 from groupreplay.app.cli.printing_flags import EventLines, TimeRange, live_end, time_range
 from groupreplay.app.text.times import GivenTime
-from groupreplay.streaming.base.clock import TimeZone, now_ms
+from groupreplay.streaming.base.clock import TimeZone
 
 if TYPE_CHECKING:
     from groupreplay.app.exporter.feed import Feed
@@ -251,7 +251,7 @@ def _served(
     answers = KeptAnswers()
     cluster, feed = _cluster(settings, follower, answers, parts)
     application = serve_application(
-        [cluster], now_ms, token=token, hosts=[*settings.allowed_hosts, address[0]]
+        [cluster], follower.clock.now_ms, token=token, hosts=[*settings.allowed_hosts, address[0]]
     )
     server = open_server(application, *address)
     feed.take(follower.documents())
@@ -273,7 +273,7 @@ def _taking(follower: Follower, answers: KeptAnswers, feed: LocalFeed) -> Callab
         with answers.lock:
             for batch in outcome.messages:
                 answers.take(batch, probe_filter)
-            answers.known_ms = now_ms()
+            answers.known_ms = follower.clock.now_ms()
         feed.take(outcome.rows)
         if follower.report.caught_up_ms is not None:
             feed.complete()
@@ -320,11 +320,12 @@ def _cluster(
     from groupreplay.streaming.config.settings import TopicNames
 
     source, identity, topics = follower.settings.source, follower.identity, TopicNames()
+    clock = follower.clock.now_ms
     feeds = list[LocalFeed]()
 
     def feed_of(recorder: TopicRecorder) -> Feed:
         places = [(OFFSETS_TOPIC, number) for number in range(identity.partitions)]
-        feeds.append(LocalFeed(recorder, topics, identity.era, places, now_ms))
+        feeds.append(LocalFeed(recorder, topics, identity.era, places, clock))
         return feeds[0]
 
     cluster = WatchedCluster(
@@ -332,12 +333,12 @@ def _cluster(
         _history(settings, parts),
         Bounds(age_ms=7 * 86_400_000, size_bytes=1 << 30),
         Limits(),
-        now_ms,
+        clock,
         redaction=settings.redaction,
         feed_of=feed_of,
         answers=answers,
         ends_of=follower.ends.spans,
-        lag_watch=LagWatch(source, lambda: follower.ends, now_ms, Limits().max_groups)
+        lag_watch=LagWatch(source, lambda: follower.ends, clock, Limits().max_groups)
         if settings.ends
         else None,
         lag_of=partial(_lag, follower),

@@ -6,7 +6,7 @@ between. In a run every topic partition becomes one row.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
@@ -14,9 +14,18 @@ import numpy as np
 import numpy.typing as npt
 
 from groupreplay.state.snapshot.commit_intervals import counted, gaps_ms
-from groupreplay.state.snapshot.observations import COMMITS, NO_EXPIRY, STEPS, Extent, is_step
+from groupreplay.state.snapshot.commit_steps import STEPS, is_step
+from groupreplay.state.snapshot.observations import (
+    COMMITS,
+    LULL_MS,
+    LULLS,
+    NO_EXPIRY,
+    STAY_MS,
+    Extent,
+)
 from groupreplay.streaming.engine.packing.commit_columns import CommitColumns
 from groupreplay.streaming.engine.packing.key_columns import Flags, Ints, KeyColumns
+from groupreplay.streaming.engine.packing.record_times import before_requests
 from groupreplay.streaming.engine.wire import PackedRun
 
 _Value = TypeVar("_Value")
@@ -47,9 +56,10 @@ class _SortedCommits(NamedTuple):
     """The commits sorted by run, by slot and in log order: each stretch of one run and slot becomes a folded row.
 
     By commit: ``row`` is its row in the chunk, ``stretch`` its stretch, ``is_later`` whether an earlier commit is in
-    the same stretch; ``offset`` and ``committed_ms`` are its own. By stretch: ``begins`` is its first commit,
-    ``sizes`` the number of its commits, ``last_row`` the row in the chunk of its last commit, ``slot`` and ``run``
-    (dense and rising) are those of all its commits. ``run_begins`` has the first stretch of each run.
+    the same stretch; ``offset`` and ``committed_ms`` are its own; ``gap_ms`` is the time before each but the first.
+    ``moves`` are the commits with another offset than the one before in their stretch. By stretch: ``begins`` is its
+    first commit, ``sizes`` the number of its commits, ``last_row`` the row in the chunk of its last commit; ``slot``
+    and ``run`` (dense and rising) are those of all its commits. ``run_begins`` has the first stretch of each run.
     """
 
     row: Ints
@@ -57,6 +67,8 @@ class _SortedCommits(NamedTuple):
     is_later: Flags
     offset: Ints
     committed_ms: Ints
+    gap_ms: Ints
+    moves: Ints
     begins: Ints
     sizes: Ints
     last_row: Ints
@@ -83,6 +95,12 @@ def fold(commits: CommitColumns, rows: ChunkRows, keys: KeyColumns) -> list[Run]
     if not commits.is_commit.any():
         return []
     ordered = _sorted_commits(commits, rows, len(keys.slot_topic))
+    ends = _stay_ends(ordered, rows.timestamp_ms[ordered.row])
+    if len(ends):
+        among = np.flatnonzero(commits.is_commit)
+        stays = before_requests(ordered.row[ends], among, rows.stream, rows.timestamp_ms)
+        rows = replace(rows, cuts=rows.cuts | stays)
+        ordered = _sorted_commits(commits, rows, len(keys.slot_topic))
     topics = _run_topics(keys.slot_topic[ordered.slot], ordered, len(keys.topics))
     names = [keys.topics[topic] for topic in topics.topic.tolist()]
     # Item i of each column belongs to run i; the columns of ``packed`` are the fields of PackedRun.
@@ -96,6 +114,7 @@ def fold(commits: CommitColumns, rows: ChunkRows, keys: KeyColumns) -> list[Run]
         _metadata(commits, ordered),
         _topic_ids(commits, ordered, topics),
         _rhythm(rows, ordered),
+        _lulls(rows, ordered),
     )
     return list(map(Run, stream.tolist(), packed))
 
@@ -105,6 +124,8 @@ def _sorted_commits(commits: CommitColumns, rows: ChunkRows, slots: int) -> _Sor
     is_later = np.zeros(len(row), bool)
     np.equal(place[1:], place[:-1], out=is_later[1:])
     begins = np.flatnonzero(~is_later)
+    offset, committed_ms = commits.offset[row], commits.commit_timestamp_ms[row]
+    moves = np.flatnonzero(offset[1:] != offset[:-1]) + 1
     sizes = np.diff(begins, append=len(row))
     run, slot = np.divmod(place[begins], slots)
     is_next = np.r_[False, run[1:] != run[:-1]]
@@ -112,8 +133,10 @@ def _sorted_commits(commits: CommitColumns, rows: ChunkRows, slots: int) -> _Sor
         row=row,
         stretch=np.repeat(np.arange(len(begins)), sizes),
         is_later=is_later,
-        offset=commits.offset[row],
-        committed_ms=commits.commit_timestamp_ms[row],
+        offset=offset,
+        committed_ms=committed_ms,
+        gap_ms=gaps_ms(committed_ms[:-1], committed_ms[1:]),
+        moves=moves[is_later[moves]],
         begins=begins,
         sizes=sizes,
         last_row=row[begins + sizes - 1],
@@ -160,7 +183,8 @@ def _folded_rows(
         "expire_timestamp_ms": commits.expire_timestamp_ms[last],
         "commit_timestamp_ms": commits.commit_timestamp_ms[last],
         "first_commit_timestamp_ms": commits.commit_timestamp_ms[first],
-        "changed_ms": _changed_ms(ordered),
+        "changed_ms": _of_moves(ordered, ordered.moves, ordered.committed_ms),
+        "moved_ms": _of_moves(ordered, ordered.moves[::-1], rows.timestamp_ms[ordered.row]),
         "log_offset": rows.offset[last],
         "first_log_offset": rows.offset[first],
         "timestamp_ms": rows.timestamp_ms[last],
@@ -189,14 +213,32 @@ def _extents(commits: CommitColumns, rows: ChunkRows, ordered: _SortedCommits) -
     return list(map(Extent, *(column.tolist() for column in columns)))
 
 
-def _changed_ms(ordered: _SortedCommits) -> Ints:
-    """For each stretch the time of its last commit with another offset than the one before, else -1."""
-    changed = np.flatnonzero(ordered.offset[1:] != ordered.offset[:-1]) + 1
-    changed = changed[ordered.is_later[changed]]
+def _of_moves(ordered: _SortedCommits, moves: Ints, times_ms: Ints) -> Ints:
+    """For each stretch the time of its last one of these moves, else -1."""
     last = np.full(len(ordered.begins), -1, np.int64)
-    # ``changed`` rises; of several assignments to one place NumPy keeps the last.
-    last[ordered.stretch[changed]] = changed
-    return np.where(last < 0, -1, ordered.committed_ms[last])
+    # Of several assignments to one place NumPy keeps the last.
+    last[ordered.stretch[moves]] = moves
+    return np.where(last < 0, -1, times_ms[last])
+
+
+def _stay_ends(ordered: _SortedCommits, times_ms: Ints) -> Ints:
+    """The moves of offsets that had stayed for ``STAY_MS`` in their stretch."""
+    moves = ordered.moves
+    if not len(moves) or int(times_ms.max()) - int(times_ms.min()) < STAY_MS:
+        return moves[:0]
+    since = np.maximum(np.r_[0, moves[:-1]], ordered.begins[ordered.stretch[moves]])
+    return moves[times_ms[moves] - times_ms[since] >= STAY_MS]
+
+
+def _lulls(rows: ChunkRows, ordered: _SortedCommits) -> list[bytes]:
+    """Rows of LULLS by run."""
+    at = np.flatnonzero(ordered.is_later[1:] & (ordered.gap_ms >= LULL_MS)) + 1
+    stretch = ordered.stretch[at]
+    lulls = np.zeros(len(at), LULLS)
+    lulls["row"] = stretch - ordered.run_begins[ordered.run[stretch]]
+    lulls["before_ms"] = ordered.committed_ms[at - 1]
+    lulls["after_ms"] = rows.timestamp_ms[ordered.row[at]]
+    return _packed(lulls, np.searchsorted(stretch, ordered.run_begins))
 
 
 def _rhythm(rows: ChunkRows, ordered: _SortedCommits) -> list[bytes]:
@@ -205,7 +247,7 @@ def _rhythm(rows: ChunkRows, ordered: _SortedCommits) -> list[bytes]:
     run, rhythm = counted(
         np.repeat(ordered.run, ordered.sizes - 1),
         rows.timestamp_ms[ordered.row[1:][later]],
-        gaps_ms(ordered.committed_ms[:-1], ordered.committed_ms[1:])[later],
+        ordered.gap_ms[later],
         (ordered.offset[1:] == ordered.offset[:-1])[later],
     )
     return _packed(rhythm, np.searchsorted(run, np.arange(len(ordered.run_begins))))
@@ -213,11 +255,8 @@ def _rhythm(rows: ChunkRows, ordered: _SortedCommits) -> list[bytes]:
 
 def _steps(commits: CommitColumns, rows: ChunkRows, ordered: _SortedCommits) -> list[bytes]:
     """Rows of STEPS by run."""
-    offset, committed_ms = ordered.offset, ordered.committed_ms
-    epoch = commits.leader_epoch[ordered.row]
-    found = is_step(
-        (offset[:-1], offset[1:]), (epoch[:-1], epoch[1:]), gaps_ms(committed_ms[:-1], committed_ms[1:])
-    )
+    offset, epoch = ordered.offset, commits.leader_epoch[ordered.row]
+    found = is_step((offset[:-1], offset[1:]), (epoch[:-1], epoch[1:]), ordered.gap_ms)
     at = np.flatnonzero(ordered.is_later[1:] & found) + 1
     stretch = ordered.stretch[at]
     steps = np.zeros(len(at), STEPS)

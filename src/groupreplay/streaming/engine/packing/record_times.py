@@ -287,14 +287,20 @@ def rest_cuts(
 ) -> Flags | None:
     """The rows of a stream before a commit of a slot that had none for ``REST_MS``; None if there is none.
 
-    The later commit moves the deadlines of its partition: what was due before it must be evaluated before it. Commits
-    of one request have one time, and stay together.
+    The later commit moves the deadlines of its partition: what was due before it must be evaluated before it.
     """
     rests = _silences(record_ms, np.flatnonzero(is_commit), slot, REST_MS, stretches)
     if rests is None:
         return None
-    bits, later = len(record_ms).bit_length(), rests[1]
-    rows = np.flatnonzero(applied & (stream >= 0))
+    return before_requests(rests[1], np.flatnonzero(applied & (stream >= 0)), stream, record_ms)
+
+
+def before_requests(later: Ints, rows: Ints, stream: Ints, record_ms: Ints) -> Flags:
+    """Of these rows of streams those before the requests with the ``later`` ones.
+
+    Commits of one request have one time, and stay together.
+    """
+    bits = len(record_ms).bit_length()
     ordered = np.sort(stream[rows] << bits | rows)
     rows, of = ordered & ((1 << bits) - 1), ordered >> bits
     begins = np.r_[True, (of[1:] != of[:-1]) | (record_ms[rows[1:]] != record_ms[rows[:-1]])]
