@@ -30,8 +30,8 @@ from groupreplay.streaming.watch.log_clock import REPLICATION_MS, LogClock
 from groupreplay.streaming.watch.state_file import Owner, StateFile
 from groupreplay.version import __version__
 
-#: So long it waits for a record that shows the brokers' time.
-_CLOCK_SECONDS: Final = 10.0
+#: So long it waits for a record that shows the brokers' time: consumers commit every 5 s, by default.
+_CLOCK_SECONDS: Final = 5.0
 #: Heartbeats at least this often; the ends of the log are asked for eight times in it.
 TRIGGER_SECONDS: Final = 4.0
 
@@ -128,9 +128,9 @@ def start_ms(clock: LogClock, connection: Connection, partitions: int) -> int:
         GroupReplayError: a partition does not answer, or the reader is refused.
     """
     ends = clock.ask(lambda: connection.high_watermarks(OFFSETS_TOPIC, partitions))
-    newest_ms = connection.newest_ms(OFFSETS_TOPIC, partitions) or 0
+    newest_ms = connection.newest_ms(OFFSETS_TOPIC, partitions)
     deadline = time.monotonic() + _CLOCK_SECONDS
-    if clock.now_ms() - newest_ms <= REPLICATION_MS:
+    if newest_ms is None or clock.now_ms() - newest_ms <= REPLICATION_MS:
         return clock.now_ms()
     with closing(connection.consumer()) as consumer:
         consumer.assign([TopicPartition(OFFSETS_TOPIC, number, end) for number, end in ends.items()])
