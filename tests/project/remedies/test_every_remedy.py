@@ -47,6 +47,7 @@ NOT_APPLIED: dict[str, tuple[str, ...]] = {
         "streaming.engine.probe_rows: check the clocks",
         "streaming.run.context: synchronise it",
         "streaming.spark.faults: correct that",
+        "streaming.watch.log_clock: times are corrected by that; chronyc tracking",
     ),
     "another release of Kafka, Spark, Python or a library than the tests have": (
         "app.check.cluster_checks: start its producer",
