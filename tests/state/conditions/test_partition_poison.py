@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from groupreplay.state import Evidence, Severity
-from support.histories.builders import Raw, check, commit, no_offset
+from support.histories.builders import Raw, check, commit, generation, member, no_offset
 from support.histories.commit_lives import HOUR, START, beat, live, of, poisoned
 from support.histories.probed import MINUTE, PROBING
 
@@ -61,3 +61,14 @@ def test_an_offset_that_is_gone_is_no_poison() -> None:
     assert of(live(history, START + 2 * HOUR, PROBING), "partition.poison")[1:] == [
         ("partition.poison", "resolved", START + HOUR)
     ]
+
+
+def test_the_first_commit_after_a_pause_of_the_whole_group() -> None:
+    """Whoever commits first has moved before the others, which have not stayed while it worked."""
+    history = poisoned(1)
+    for number in range(2, 6):
+        at = START + (number - 1) * 4 * MINUTE
+        history.append(generation(number, member("a", [0, 1, 2, 3]), at=at))
+    resumed = START + 20 * MINUTE
+    history += [commit("t", number, 50, at=resumed + 5_000 * place) for place, number in enumerate((1, 2, 0))]
+    assert of(live(history, START + HOUR, PROBING), "partition.poison") == []

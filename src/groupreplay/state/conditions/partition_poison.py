@@ -22,6 +22,7 @@ from groupreplay.state.events.event import Evidence
 from groupreplay.state.phrases import Data
 from groupreplay.state.replay.group_summary import has_members
 from groupreplay.state.snapshot.commits_between import RunAhead
+from groupreplay.state.snapshot.common_pauses import is_pause, working_since_ms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +78,9 @@ class PartitionPoison(Condition):
 class PartitionPoisonDetector(GroupDetector):
     """An offset stays over ``generations`` and for ``least_ms``, while the other partitions of its topic move.
 
-    At least half of them must have moved in that time: a topic with little traffic has many quiet partitions.
+    At least half of them must have moved in that time: a topic with little traffic has many quiet partitions. In a
+    pause of the whole group of about ``least_ms``, and after it, the time counts anew: the last to move before it and
+    the first to move after it have moved while the others stayed.
     """
 
     CONDITION = PartitionPoison
@@ -109,15 +112,20 @@ class PartitionPoisonDetector(GroupDetector):
         moved, old = view.offsets.moved, self._old(view)
         if not old.any():
             return QUIET
-        due_ms = moved["since_ms"] + self.least_ms
+        stays = old & (moved["since_ms"] + self.least_ms <= view.now_ms)
+        # A shorter pause lets no partition that moves look as if it stayed.
+        pause_ms, silent_ms = 2 * self.least_ms, view.now_ms - (view.offsets.newest_commit_ms() or 0)
+        working_ms = working_since_ms(view.offsets.resumed_ms, pause_ms)
+        working_ms = view.now_ms if is_pause(silent_ms, pause_ms) else working_ms
+        due_ms = np.maximum(moved["since_ms"], working_ms) + self.least_ms
         rest = old & (due_ms > view.now_ms)
-        going = self._others_move(view)
+        begins = stays & ~rest & self._others_move(view)
         is_active = view.any_active(PartitionPoison)
         detections = []
-        for row in np.flatnonzero(old & ~rest & (going | is_active)).tolist():
+        for row in np.flatnonzero(stays & (begins | is_active)).tolist():
             poison = self._poison(view, row)
             # What began while the other partitions moved goes on when they stop as well.
-            if going[row] or view.is_active(poison):
+            if begins[row] or view.is_active(poison):
                 detections.append(poison)
         return Evaluation(detections, int(due_ms[rest].min()) if rest.any() else None)
 

@@ -66,8 +66,17 @@ def noted(resumed: Resumed, found: Pauses) -> Resumed:
 
 def working_since_ms(resumed: Resumed, limit_ms: int) -> int:
     """Since when the group has made no pause of half this limit, or somewhat less; -1: it has made none."""
-    place = max(1, limit_ms // 2 // LULL_MS).bit_length() - 1
+    place = _place(limit_ms)
     return resumed[place] if place < len(resumed) else -1
+
+
+def is_pause(gap_ms: int, limit_ms: int) -> bool:
+    """Whether a gap between two commits of the group is such a pause."""
+    return gap_ms >= LULL_MS << _place(limit_ms)
+
+
+def _place(limit_ms: int) -> int:
+    return max(1, limit_ms // 2 // LULL_MS).bit_length() - 1
 
 
 def ended_by(resumed: Resumed, at_ms: int) -> Resumed:
