@@ -25,6 +25,7 @@ BIN := .venv/bin
 # `make dev CONSTRAINTS=` takes the newest ones; `python release/lock.py --upgrade` writes them down.
 CONSTRAINTS := tests/constraints.txt
 PIP_BOUNDS := $(addprefix --constraint ,$(CONSTRAINTS))
+DEPENDENCIES := pyproject.toml $(CONSTRAINTS)
 # Without files of compiled code every process that a test starts would compile the tests' modules again.
 unexport PYTHONDONTWRITEBYTECODE
 # Asked when a target runs, of pip's own file: a mark of ours would know nothing of an install by hand.
@@ -164,11 +165,11 @@ wheel: .venv/.created
 	@$(MAKE) --no-print-directory .venv/.wheel
 
 # Also when the dependencies have changed.
-.venv/.editable: .venv/.created pyproject.toml $(CONSTRAINTS)
+.venv/.editable: .venv/.created $(DEPENDENCIES)
 	@echo 'installing the checkout and its dependencies into .venv (the first time 1 to 3 minutes)'
 	@$(BIN)/pip install --quiet --no-build-isolation --editable '.[spark,dev]' '$(SPARK)' $(PIP_BOUNDS)
 	@rm -f .venv/.wheel
-	@cat pyproject.toml $(CONSTRAINTS) > .venv/.installed
+	@cat $(DEPENDENCIES) > .venv/.installed
 	@touch $@
 
 .venv/.created:
@@ -183,25 +184,25 @@ wheel: .venv/.created
 	@$(BIN)/python -m build --wheel --no-isolation . > .venv/build.log 2>&1 || { cat .venv/build.log; exit 1; }
 	@touch $@
 
-.venv/.wheel: .venv/.built
+.venv/.wheel: .venv/.built $(DEPENDENCIES)
 	@# The wheel is installed each time, dependencies only when they have changed.
-	@cat pyproject.toml $(CONSTRAINTS) | cmp -s - .venv/.installed || { \
+	@cat $(DEPENDENCIES) | cmp -s - .venv/.installed || { \
 		echo 'installing dependencies into .venv (once; 1 to 3 minutes)'; \
 		$(BIN)/pip install --quiet "$$(echo dist/*.whl)[spark,dev]" '$(SPARK)' $(PIP_BOUNDS) && \
-		cat pyproject.toml $(CONSTRAINTS) > .venv/.installed; }
+		cat $(DEPENDENCIES) > .venv/.installed; }
 	@$(BIN)/pip install --quiet --no-deps --force-reinstall dist/*.whl
 	@rm -f .venv/.editable
 	@touch $@
 
-.lines/%/.wheel: .venv/.built
+.lines/%/.wheel: .venv/.built $(DEPENDENCIES)
 	@python='$(if $(filter 3.5,$*),$(OLD_PYTHON),$(PYTHON))'; \
 	[ -n "$$python" ] || { echo 'Spark $* needs Python 3.10 to 3.12, which was not found. Name it: make OLD_PYTHON=…'; exit 1; }; \
 	[ -d .lines/$* ] || $$python -m venv .lines/$* || { rm -rf .lines/$*; exit 1; }
-	@cat pyproject.toml $(CONSTRAINTS) | cmp -s - .lines/$*/.installed || { \
+	@cat $(DEPENDENCIES) | cmp -s - .lines/$*/.installed || { \
 		echo 'installing Spark $* into .lines/$* (once; 1 to 2 minutes)'; \
 		.lines/$*/bin/pip install --quiet --upgrade pip 'setuptools>=77' wheel && \
 		.lines/$*/bin/pip install --quiet "$$(echo dist/*.whl)[spark,dev]" 'pyspark==$*.*' $(PIP_BOUNDS) && \
-		cat pyproject.toml $(CONSTRAINTS) > .lines/$*/.installed; }
+		cat $(DEPENDENCIES) > .lines/$*/.installed; }
 	@.lines/$*/bin/pip install --quiet --no-deps --force-reinstall dist/*.whl
 	@touch $@
 
