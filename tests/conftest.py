@@ -23,6 +23,7 @@ from support.installed_code import differing_modules
 from support.kafka.blank_brokers import IN_USE, close_free
 from support.kafka.formatted_folders import format_once
 from support.paths import ROOT
+from support.rest_tests import REST
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -67,15 +68,10 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         )
 
 
-_REST = frozenset(
-    line for line in (ROOT / "tests/rest.txt").read_text("utf-8").splitlines() if not line.startswith("#")
-)
-
-
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Marks what ``tests/rest.txt`` lists: a case of a test, a test, or a file."""
     test, file = item.nodeid.partition("[")[0], item.nodeid.partition("::")[0]
-    if not _REST.isdisjoint({item.nodeid, test, file}):
+    if not REST.isdisjoint({item.nodeid, test, file}):
         item.add_marker("rest")
 
 

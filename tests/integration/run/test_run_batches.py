@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import re
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.histories.simulated import MINUTE, rolling_restart, simulated
-from support.job.jobs import RunningJob, comparable, interleaved, topic_flags, topic_names, write_log
+from support.job.jobs import RunningJob, comparable, interleaved, topic_names, write_log
 from support.job.replays import replayed_log
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
 PARTITIONS = 4
 GROUPS = 6
-#: Sizes and times of batches that a test can wait for: the first batch is small, and each is too long at first.
+#: Sizes of batches that a test can wait for; ``limits`` are the seconds that are long and those that are wanted.
 SMALL = """
 from groupreplay.streaming.spark import batch_size
 batch_size._FIRST, batch_size._FEWEST = 200, 50
@@ -30,26 +28,20 @@ main()
 
 
 class SmallJob(RunningJob):
-    """``groupreplay run`` with such batches; ``limits`` are the seconds that are long and those that are wanted."""
+    """Batches get smaller: each is too long."""
 
-    limits = "0, 0"
-
-    def _start(self) -> GuardedProcess:
-        command = [sys.executable, "-c", SMALL.format(limits=self.limits), "run"]
-        command += ["--bootstrap-server", self.server, "--checkpoint", str(self.checkpoint)]
-        command += ["--master", "local[2,4]", "--shuffle-partitions", "2", "--trigger", "1"]
-        return GuardedProcess([*command, *topic_flags(self.topics), *self.flags], self.log)
+    program = ("-c", SMALL.format(limits="0, 0"))
 
 
-class GrowingJob(SmallJob):
-    """Batches get larger: no batch is too long."""
+class GrowingJob(RunningJob):
+    """Batches get larger: none is too long."""
 
-    limits = "600, 30"
+    program = ("-c", SMALL.format(limits="600, 30"))
 
 
 @pytest.mark.parametrize(("kind", "larger"), [(SmallJob, False), (GrowingJob, True)])
-def test_another_size_of_batches(tmp_path: Path, kind: type[SmallJob], larger: bool) -> None:
-    """The job continues with the size that it names, after compaction too, and its events are those of a replay."""
+def test_another_size_of_batches(tmp_path: Path, kind: type[RunningJob], larger: bool) -> None:
+    """The job continues with the size that it names, and its events are those of a replay."""
     script = rolling_restart(3, at_ms=5 * MINUTE, pause_ms=MINUTE + 20_000)
     histories = {f"batches-{number}": simulated(script, 30 * MINUTE, begin_ms=0) for number in range(GROUPS)}
     with EmbeddedBroker(offsets_partitions=PARTITIONS) as broker:

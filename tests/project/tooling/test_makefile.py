@@ -14,6 +14,7 @@ import pytest
 from groupreplay.streaming.local.platforms import NEWEST
 from support.installed_code import differing_modules
 from support.paths import PACKAGE, ROOT
+from support.rest_tests import REST
 from support.tools.project_copy import copy_project
 
 MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
@@ -191,9 +192,7 @@ def test_tests_of_other_code_do_not_begin(tmp_path: Path) -> None:
     assert done.returncode == pytest.ExitCode.USAGE_ERROR
 
 
-@pytest.mark.parametrize(
-    "line", [line for line in (ROOT / "tests/rest.txt").read_text("utf-8").splitlines() if line[0] != "#"]
-)
+@pytest.mark.parametrize("line", sorted(REST))
 def test_what_is_left_to_the_rest_exists(line: str) -> None:
     """A test that is renamed does not stay in the list; of the cases of a test pytest alone knows the names."""
     file, _, name = line.partition("::")

@@ -95,6 +95,9 @@ class JobTopics:
 class RunningJob(JobTopics):
     """``groupreplay run`` as a process of its own."""
 
+    #: What Python runs.
+    program = ("-m", "groupreplay")
+
     def __init__(self, server: str, checkpoint: Path, topics: TopicNames, *flags: str) -> None:
         super().__init__(server, topics)
         self.checkpoint, self.flags = checkpoint, flags
@@ -102,7 +105,7 @@ class RunningJob(JobTopics):
         self.process = self._start()
 
     def _start(self) -> GuardedProcess:
-        command = [sys.executable, "-m", "groupreplay", "run"]
+        command = [sys.executable, *self.program, "run"]
         command += ["--bootstrap-server", self.server, "--checkpoint", str(self.checkpoint)]
         command += ["--master", "local[2,4]", "--shuffle-partitions", "2", "--trigger", "1"]
         return GuardedProcess([*command, *topic_flags(self.topics), *self.flags], self.log)

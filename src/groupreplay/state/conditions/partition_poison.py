@@ -115,8 +115,8 @@ class PartitionPoisonDetector(GroupDetector):
         stays = old & (moved["since_ms"] + self.least_ms <= view.now_ms)
         # A shorter pause lets no partition that moves look as if it stayed.
         pause_ms, silent_ms = 2 * self.least_ms, view.now_ms - (view.offsets.newest_commit_ms() or 0)
-        working_ms = working_since_ms(view.offsets.resumed_ms, pause_ms)
-        working_ms = view.now_ms if is_pause(silent_ms, pause_ms) else working_ms
+        is_paused = is_pause(silent_ms, pause_ms)
+        working_ms = view.now_ms if is_paused else working_since_ms(view.offsets.resumed_ms, pause_ms)
         due_ms = np.maximum(moved["since_ms"], working_ms) + self.least_ms
         rest = old & (due_ms > view.now_ms)
         begins = stays & ~rest & self._others_move(view)

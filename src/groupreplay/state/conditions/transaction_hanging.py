@@ -148,23 +148,23 @@ class TransactionHangingDetector(GroupDetector):
         answer = view.snapshot.transactions
         if answer is None:
             return QUIET
-        evidence, now_ms = Evidence.LOG if answer.topic == OFFSETS_TOPIC else Evidence.PROBE, view.now_ms
+        evidence = Evidence.LOG if answer.topic == OFFSETS_TOPIC else Evidence.PROBE
         detections, times = list[Detection](), list[int]()
         for transaction in answer.transactions:
             if view.snapshot.log.last_offset >= transaction.first_offset:
                 continue
             ages_ms = (self.threshold_ms, max(self.threshold_ms, self.error_ms))
-            times += [at_ms for age in ages_ms if (at_ms := transaction.since_ms + age) > now_ms]
-            if now_ms - transaction.since_ms >= ages_ms[0]:
-                is_error = now_ms - transaction.since_ms >= ages_ms[1]
-                detections.append(self._hanging(view, transaction, now_ms, evidence, is_error=is_error))
+            times += [at_ms for age in ages_ms if (at_ms := transaction.since_ms + age) > view.now_ms]
+            open_ms = view.now_ms - transaction.since_ms
+            if open_ms >= ages_ms[0]:
+                is_error = open_ms >= ages_ms[1]
+                detections.append(self._hanging(view, transaction, evidence, is_error=is_error))
         return Evaluation(tuple(detections), min(times, default=None)) if times or detections else QUIET
 
     def _hanging(
         self,
         view: GroupView,
         transaction: PendingTransaction,
-        now_ms: int,
         evidence: Evidence,
         *,
         is_error: bool,
@@ -183,7 +183,7 @@ class TransactionHangingDetector(GroupDetector):
             held_from=transaction.held_from,
             partitions=dict(transaction.partitions),
             partition_count=transaction.count,
-            elapsed_ms=now_ms - transaction.since_ms,
+            elapsed_ms=view.now_ms - transaction.since_ms,
             holds_expiry=_holds_expiry(view.context.broker_release),
             fix=ABORT.format_map(producer),
             **producer,

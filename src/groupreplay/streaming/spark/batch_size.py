@@ -58,7 +58,7 @@ class BatchSize:
         self._seconds = batch.seconds
         in_time = int(self._planned * _WANTED_SECONDS / max(batch.seconds, _LEAST_SECONDS))
         if batch.seconds > _LONG_SECONDS or in_time >= self._planned * _WORTH:
-            self._wanted = max(min(self.most, in_time), min(self.most, _FEWEST))
+            self._wanted = min(self.most, max(in_time, _FEWEST))
 
     def change(self) -> str | None:
         """Why the query must be planned again; None: it need not."""

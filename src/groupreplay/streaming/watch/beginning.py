@@ -129,9 +129,9 @@ def start_ms(clock: LogClock, connection: Connection, partitions: int) -> int:
     """
     ends = clock.ask(lambda: connection.high_watermarks(OFFSETS_TOPIC, partitions))
     newest_ms = connection.newest_ms(OFFSETS_TOPIC, partitions)
-    deadline = time.monotonic() + _CLOCK_SECONDS
     if newest_ms is None or clock.now_ms() - newest_ms <= REPLICATION_MS:
         return clock.now_ms()
+    deadline = time.monotonic() + _CLOCK_SECONDS
     with closing(connection.consumer()) as consumer:
         consumer.assign([TopicPartition(OFFSETS_TOPIC, number, end) for number, end in ends.items()])
         while (left := deadline - time.monotonic()) > 0:

@@ -91,7 +91,9 @@ class LogClock(BrokerClock):
             known = self._by_partition.get(partition, _Bounds(-math.inf, math.inf))
             both = _Bounds(max(least_ms, known.least_ms), min(most_ms, known.most_ms))
             # Another broker leads the partition, or its clock was set.
-            self._by_partition[partition] = both if both[0] <= both[1] else _Bounds(least_ms, most_ms)
+            self._by_partition[partition] = (
+                both if both.least_ms <= both.most_ms else _Bounds(least_ms, most_ms)
+            )
 
     def _off_bounds(self) -> tuple[float, float] | None:
         """How far this machine's clock is ahead at least and at most, as more than half of the partitions prove.
@@ -134,9 +136,11 @@ class LogClock(BrokerClock):
             if message.writer != self._writer:
                 self._writer, self._writer_ms = message.writer, by_ms
             by_ms = self._writer_ms
+        if not by_ms:
+            return message
         moments = {name: getattr(message, name, None) for name in ("taken_ms", "answered_ms")}
         changed = {name: max(0, at_ms + by_ms) for name, at_ms in moments.items() if at_ms is not None}
-        return msgspec.structs.replace(message, **changed) if by_ms else message
+        return msgspec.structs.replace(message, **changed)
 
     def _say(self) -> None:
         by_ms = self.correction_ms
