@@ -72,7 +72,7 @@ def transaction_is_open(episode: Episode, facts: VerdictFacts) -> Conclusion | N
         parts=(
             f"{TransactionHanging.who(event.data).capitalize()} began a transaction at ",
             episode.since_ms,
-            f"{left}: {TransactionHanging.held(event.data)}",
+            f"{left}: {TransactionHanging.held(event.data, is_over=is_over)}",
         ),
         certainty=certainty_of(event),
         evidence=evidence_of([event]),

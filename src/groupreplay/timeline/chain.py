@@ -102,7 +102,7 @@ def first_step(cause: Cause, conclusion: Conclusion, episode: Episode, facts: Ve
         "partition": data.get("partition"),
         "offset": data.get("offset"),
         "log_partition": data.get("log_partition"),
-        "fix": TransactionHanging.remedy(data),
+        "fix": TransactionHanging.remedy(data, is_over=episode.until_ms is not None),
     }
     return FirstStep(
         text=cause.first.format(**words_of),

@@ -153,6 +153,9 @@ def test_a_hanging_transaction() -> None:
     )
     assert "commits.paused" in {row.name for row in found.events}
     assert "commits_stopped" not in stated(found)
+    over = _main(histories.open_transaction(12 * MINUTE)(0)).first
+    assert over is not None
+    assert over.text == "See whether the producer lives, and when it wrote last; its transaction has ended"
 
 
 def test_numbers_that_nobody_has_given() -> None:

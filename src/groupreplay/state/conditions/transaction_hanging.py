@@ -108,21 +108,22 @@ class TransactionHanging(Condition):
         )
 
     @staticmethod
-    def held(data: Data) -> str:
-        """What waits for its end."""
-        waiting = f"commits of {counted(data.get('partition_count', 0), 'partition')} wait"
+    def held(data: Data, *, is_over: bool = False) -> str:
+        """What waits for its end, or did."""
+        wait, is_read, do = ("waited", "was read", "did") if is_over else ("wait", "is read", "do")
+        waiting = f"commits of {counted(data.get('partition_count', 0), 'partition')} {wait}"
         places = phrases.partitions(data.get("partitions"))
         unread = (
-            f"nothing in partition {data.get('log_partition')} of the offsets topic is read from offset "
+            f"nothing in partition {data.get('log_partition')} of the offsets topic {is_read} from offset "
             f"{data.get('held_from')} on"
         )
-        keeps = ", and these offsets do not expire" if data.get("holds_expiry") else ""
+        keeps = f", and these offsets {do} not expire" if data.get("holds_expiry") else ""
         return f"{waiting}: {places}; {unread}{keeps}"
 
     @staticmethod
-    def remedy(data: Data) -> str:
-        """The command that ends it, and when."""
-        return phrases.safe_text(str(data.get("fix") or ""), 300)
+    def remedy(data: Data, *, is_over: bool = False) -> str:
+        """The command that ends it, and when; of one that is over there is nothing to end."""
+        return "its transaction has ended" if is_over else phrases.safe_text(str(data.get("fix") or ""), 300)
 
     @staticmethod
     def who(data: Data) -> str:
