@@ -27,21 +27,21 @@ def plans(size: BatchSize, *batches: Batch) -> list[int]:
 @pytest.mark.parametrize(
     ("batches", "planned"),
     [
-        pytest.param([(500_000, 5)], [500_000, 2_000_000], id="a log with few groups"),
-        pytest.param([(500_000, 10)], [500_000, 1_500_000], id="a faster pace is worth another plan"),
-        pytest.param([(500_000, 20)], [500_000], id="not worth another plan"),
+        pytest.param([(100_000, 1)], [100_000, 2_000_000], id="a log with few groups"),
+        pytest.param([(100_000, 2)], [100_000, 1_500_000], id="a faster pace is worth another plan"),
+        pytest.param([(100_000, 20)], [100_000], id="not worth another plan"),
         pytest.param(
-            [(500_000, 1_000)], [500_000, 15_000], id="a call for each offset, on the worker of PySpark"
+            [(100_000, 200)], [100_000, 15_000], id="a call for each offset, on the worker of PySpark"
         ),
-        pytest.param([(500_000, 1_000), (15_000, 30)], [500_000, 15_000], id="the pace holds"),
+        pytest.param([(100_000, 200), (15_000, 30)], [100_000, 15_000], id="the pace holds"),
         pytest.param(
-            [(500_000, 1_000), (15_000, 3)], [500_000, 15_000, 150_000], id="then come larger groups"
+            [(100_000, 200), (15_000, 3)], [100_000, 15_000, 150_000], id="then come larger groups"
         ),
-        pytest.param([(500_000, 100_000)], [500_000, 10_000], id="never less than is worth a batch"),
-        pytest.param([(20_000, 300), (0, 300)], [500_000], id="not the offsets take the time"),
-        pytest.param([(7, 120, True)], [500_000, 125_000], id="of the others compaction has left nothing"),
-        pytest.param([(500_000, 120, False)], [500_000], id="all that there was"),
-        pytest.param([(480_000, 125)], [500_000, 120_000], id="shares are rounded down"),
+        pytest.param([(100_000, 100_000)], [100_000, 10_000], id="never less than is worth a batch"),
+        pytest.param([(20_000, 300), (0, 300)], [100_000], id="not the offsets take the time"),
+        pytest.param([(7, 120, True)], [100_000, 25_000], id="of the others compaction has left nothing"),
+        pytest.param([(100_000, 120, False)], [100_000], id="all that there was"),
+        pytest.param([(96_000, 125)], [100_000, 24_000], id="shares are rounded down"),
     ],
 )
 def test_plans(batches: list[tuple[int, float, bool]], planned: list[int]) -> None:
@@ -53,9 +53,9 @@ def test_the_reason_has_the_numbers() -> None:
     """The line of the job says what was seen and what follows."""
     size = BatchSize(2_000_000)
     size.plan()
-    size.learn(batch(500_000, 1_000))
+    size.learn(batch(100_000, 200))
     assert size.change() == (
-        "a batch of 500,000 offsets took 1000 s, continuing with at most 15,000 in a batch"
+        "a batch of 100,000 offsets took 200 s, continuing with at most 15,000 in a batch"
     )
     size.plan()
     assert size.change() is None
