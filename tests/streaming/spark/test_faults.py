@@ -103,6 +103,29 @@ def test_the_causes_belong_to_the_text() -> None:
     assert (remedy(text), headline(text)) == (Remedy.DISK, "java.io.IOException: No space left on device")
 
 
+@pytest.mark.parametrize(
+    ("raised", "shown"),
+    [
+        (
+            "groupreplay.state.stored_form.SnapshotError: snapshot for readers from 2 on",
+            "snapshot for readers from 2 on",
+        ),
+        ("ValueError: no number", "ValueError: no number"),
+    ],
+)
+def test_an_error_of_python(raised: str, shown: str) -> None:
+    """The last thing that was raised, with its reason, in place of the first line of its stack."""
+    stack = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    f()\n    ^^^\n'
+    python = f"{stack}KeyError: 1\n\nDuring handling of this another exception occurred:\n\n{stack}{raised}\n"
+    text = f"Caused by: org.apache.spark.api.python.PythonException: {python} SQLSTATE: 38000\n\tat org.apache"
+    assert headline(f"Job aborted due to stage failure\n{text}") == shown
+
+
+def test_a_stack_without_an_end() -> None:
+    """A text that was cut off shows what there is."""
+    assert headline("Caused by: Traceback (most recent call last):") == "Traceback (most recent call last):"
+
+
 def test_a_circle_of_causes_ends() -> None:
     """The description of an error must not fail."""
     error: Any = QueryError("a")

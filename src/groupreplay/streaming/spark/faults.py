@@ -92,6 +92,13 @@ _UNREPORTED: Final = re.compile(
 )
 
 
+#: The lines of a stack of Python are indented; what was raised comes behind them.
+_TRACEBACK: Final = "Traceback (most recent call last):"
+_RAISED: Final = re.compile(rf"{re.escape(_TRACEBACK)}\n(?:[ \t][^\n]*\n)*(\w[^\n]*)")
+#: An error of groupreplay is a sentence without its class.
+_OWN_NAME: Final = re.compile(r"^groupreplay\.[\w.]+: ")
+
+
 @dataclass(frozen=True, slots=True)
 class _Fault:
     """A kind of failure that a retry does not mend; ``stored``: its cause is in the checkpoint."""
@@ -223,7 +230,9 @@ def failure_text(exception: Any) -> str:
 
 
 def headline(text: str) -> str:
-    """The innermost cause, else the first line."""
+    """The innermost cause, else the first line; of an error of Python what was raised, not where."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
-    return (causes or lines or [""])[-1 if causes else 0][:500]
+    first = (causes or lines or [""])[-1 if causes else 0]
+    raised = _RAISED.findall(text) if first.endswith(_TRACEBACK) else None
+    return (_OWN_NAME.sub("", raised[-1]) if raised else first)[:500]
