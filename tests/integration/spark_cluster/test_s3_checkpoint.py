@@ -87,6 +87,12 @@ def s3(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[S3Server]:
         yield running
 
 
+#: Spark's manager for object stores, where there is one for this Spark, and the one that renames each file.
+on_a_gateway = pytest.mark.parametrize(
+    ("s3", "conf"), [("gateway", ABORTABLE), ("gateway", {})], indirect=["s3"], ids=["abortable", "renamed"]
+)
+
+
 @pytest.mark.parametrize(
     ("s3", "conf"),
     [("gateway", ABORTABLE), ("gateway", {}), ("in-memory", ABORTABLE)],
@@ -118,8 +124,8 @@ def test_kills_on_s3(s3: S3Server, tmp_path: Path, conf: dict[str, str]) -> None
             job.process.end(0)
 
 
-@pytest.mark.parametrize("s3", ["gateway"], indirect=True)
-def test_an_outage_of_s3(s3: S3Server, tmp_path: Path) -> None:
+@on_a_gateway
+def test_an_outage_of_s3(s3: S3Server, tmp_path: Path, conf: dict[str, str]) -> None:
     """A job whose checkpoint is away waits in the same process, and then goes on; nothing is lost.
 
     A start cannot know whether a job has ever run on it: it ends as for a cluster that is away.
@@ -133,7 +139,7 @@ def test_an_outage_of_s3(s3: S3Server, tmp_path: Path) -> None:
             tmp_path / "job",
             topic_names("s3"),
             "--member-events",
-            conf={**ABORTABLE, **IMPATIENT},
+            conf={**conf, **IMPATIENT},
         )
         try:
             job.wait_caught_up()
@@ -160,8 +166,8 @@ def test_an_outage_of_s3(s3: S3Server, tmp_path: Path) -> None:
             job.process.end(0)
 
 
-@pytest.mark.parametrize("s3", ["gateway"], indirect=True)
-def test_two_jobs_on_one_checkpoint(s3: S3Server, tmp_path: Path) -> None:
+@on_a_gateway
+def test_two_jobs_on_one_checkpoint(s3: S3Server, tmp_path: Path, conf: dict[str, str]) -> None:
     """A second job is refused by the first one's claim of the topics, with other topics by the checkpoint's identity.
 
     With ``--take-over`` the first one ends. One story, because each chapter needs a job that runs.
@@ -174,7 +180,7 @@ def test_two_jobs_on_one_checkpoint(s3: S3Server, tmp_path: Path) -> None:
         jobs: list[S3Job] = []
 
         def start(name: str, topics: TopicNames, *flags: str) -> S3Job:
-            jobs.append(S3Job(s3, server, tmp_path / name, topics, "--no-probe", *flags, conf=ABORTABLE))
+            jobs.append(S3Job(s3, server, tmp_path / name, topics, "--no-probe", *flags, conf=conf))
             return jobs[-1]
 
         try:

@@ -34,9 +34,7 @@ def plans(size: BatchSize, *batches: Batch) -> list[int]:
             [(100_000, 200)], [100_000, 15_000], id="a call for each offset, on the worker of PySpark"
         ),
         pytest.param([(100_000, 200), (15_000, 30)], [100_000, 15_000], id="the pace holds"),
-        pytest.param(
-            [(100_000, 200), (15_000, 3)], [100_000, 15_000, 150_000], id="then come larger groups"
-        ),
+        pytest.param([(100_000, 200), (15_000, 3)], [100_000, 15_000, 150_000], id="then come larger groups"),
         pytest.param([(100_000, 100_000)], [100_000, 10_000], id="never less than is worth a batch"),
         pytest.param([(20_000, 300), (0, 300)], [100_000], id="not the offsets take the time"),
         pytest.param([(7, 120, True)], [100_000, 25_000], id="of the others compaction has left nothing"),

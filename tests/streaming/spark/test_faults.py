@@ -117,7 +117,9 @@ def test_an_error_of_python(raised: str, shown: str) -> None:
     """The last thing that was raised, with its reason, in place of the first line of its stack."""
     stack = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    f()\n    ^^^\n'
     python = f"{stack}KeyError: 1\n\nDuring handling of this another exception occurred:\n\n{stack}{raised}\n"
-    text = f"Caused by: org.apache.spark.api.python.PythonException: {python} SQLSTATE: 38000\n\tat org.apache"
+    text = (
+        f"Caused by: org.apache.spark.api.python.PythonException: {python} SQLSTATE: 38000\n\tat org.apache"
+    )
     assert headline(f"Job aborted due to stage failure\n{text}") == shown
 
 
