@@ -204,8 +204,8 @@ class Group:
         snapshot = self._snapshot
         probe = probing.next_probe(snapshot.probes)
         self.changed = True
-        self._agenda.note((Dependency.PROBES,))
         if not isinstance(probe, Probe):
+            self._agenda.note((Dependency.PROBES,))
             events = probing.apply_notice(snapshot, probe, self._report_here)
             return events + self._evaluate(self._timer_report(probe.heard_ms))
         offset = snapshot.group.record_offset
@@ -213,10 +213,13 @@ class Group:
         report = self._report(probe.partition, probe.offset, probe.taken_ms, topic=probe.topic, place=place)
         began = probing.rebalance_begin(snapshot)
         probing.apply_probe(snapshot, probe, report, has_offsets=len(self._offsets) > 0)
-        if probing.rebalance_begin(snapshot) != began:
-            self._agenda.note(RECORD)
         learn_probe(snapshot, probe.taken_ms)
-        self._evaluate(replace(report, timestamp_ms=probe.heard_ms))
+        changed = probing.rebalance_begin(snapshot) != began
+        if changed:
+            self._agenda.note((*RECORD, Dependency.PROBES))
+        # Most answers show what is known.
+        if changed or due_work.is_due_with_probe(snapshot.conditions, probe, self._detectors.on_commits):
+            self._evaluate(replace(report, timestamp_ms=probe.heard_ms))
         return report.events
 
     def _apply_run(self, run: CommitRun) -> list[Event]:
@@ -270,8 +273,8 @@ class Group:
     def _resume(self, run: CommitRun) -> list[Event]:
         """Resolve the conditions that any commit ends: at the first one, wherever the run ends."""
         ended = {key.kind for key in self._snapshot.conditions.active} & self._detectors.on_any_commit
-        report = self._report(run.partition, run.first_offset, run.first_ms)
-        return self._evaluate(report, ended) if ended else []
+        first = run.partition, run.first_offset, run.first_ms
+        return self._evaluate(self._report(*first), ended) if ended else []
 
     def _apply_record(self, record: GroupRecord) -> list[Event]:
         pending = self._snapshot.log.pending
@@ -286,10 +289,8 @@ class Group:
         return events
 
     def _note_position(self, partition: int, offset: int, timestamp_ms: int) -> None:
-        self.changed = True
-        self._snapshot.log.partition = partition
-        self._snapshot.log.last_offset = offset
-        self._snapshot.log.last_timestamp_ms = timestamp_ms
+        self.changed, log = True, self._snapshot.log
+        log.partition, log.last_offset, log.last_timestamp_ms = partition, offset, timestamp_ms
         self._advance_clock(timestamp_ms)
 
     def _report(self, partition: int, offset: int, timestamp_ms: int, **circumstances: Any) -> Report:
