@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from groupreplay.state.events.event import LeaveReason
 from groupreplay.state.policy.context import SessionSettings
@@ -24,8 +25,7 @@ _NOTICE_MS: Final = 3_000
 _REJOIN_MS: Final = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class JoinPhase:
+class JoinPhase(msgspec.Struct, frozen=True):
     """The join phase that ended at ``ended_ms`` with these ``members``; without any the group became Empty then.
 
     ``snapshot`` and ``offsets`` are what is known before the record is applied.

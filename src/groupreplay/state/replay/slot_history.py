@@ -7,7 +7,6 @@ It does not depend on which events are switched off.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
@@ -175,8 +174,7 @@ def _shared_places(group: GroupState, change: MembershipChange) -> frozenset[str
     return frozenset(shared)
 
 
-@dataclass(frozen=True, slots=True)
-class _Lesson:
+class _Lesson(msgspec.Struct, frozen=True):
     """What one operation adds to the history. ``probed``: the prober would have seen who was too late."""
 
     history: SlotHistory

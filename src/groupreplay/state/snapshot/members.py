@@ -6,7 +6,6 @@ A slot is what members that follow each other share: an instance id, or client i
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
@@ -305,8 +304,7 @@ def slowest_member(members: Sequence[Member]) -> Member | None:
     return max(members, key=lambda member: member.rebalance_timeout_ms, default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class Pairing:
+class Pairing(msgspec.Struct, frozen=True):
     """Members of two records: in the same slot of both, only in the old one, only in the new one."""
 
     kept: tuple[tuple[Member, Member], ...]

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from groupreplay.state.snapshot import commit_intervals, common_pauses
 from groupreplay.state.snapshot.commit_steps import STEPS, first_steps
 from groupreplay.state.snapshot.observations import NO_EXPIRY, CommitRun
+from groupreplay.state.snapshot.partitions import keys_of
 from groupreplay.state.stored_form import DamagedStateError
 
 #: ``topic`` indexes the table's topics; the rows are sorted by (topic, partition).
@@ -51,8 +52,7 @@ class OffsetsSnapshot(msgspec.Struct, frozen=True, array_like=True):
     resumed_ms: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(msgspec.Struct, frozen=True):
     """What a run of commits changed, beside progress.
 
     ``fallen`` are rows of the run whose first commit was below the known offset (``old_offsets``), ``recreated``
@@ -65,18 +65,13 @@ class Applied:
     old_offsets: list[int]
     recreated: frozenset[str]
     new_rows: list[int]
-    steps: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, STEPS))
+    steps: npt.NDArray[np.void] = msgspec.field(default_factory=lambda: np.zeros(0, STEPS))
     dated_back: bool = False
 
     @property
     def nearer(self) -> bool:
         """Whether the first deadline of an offset may be earlier than before: of a new one, or one dated back."""
         return bool(self.new_rows) or self.dated_back
-
-
-def keys_of(topics: npt.NDArray[Any], partitions: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Places of topics and partitions, each pair in one number that sorts as they do."""
-    return (topics.astype(np.int64) << 32) | partitions.astype(np.int64)
 
 
 @dataclass(slots=True)
@@ -95,8 +90,7 @@ class Offsets:
     moved: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, MOVED))
     rhythm: npt.NDArray[np.void] = field(default_factory=commit_intervals.nothing)
     resumed_ms: common_pauses.Resumed = ()
-    #: Times of the oldest and the newest commit: a cache, because every call needs them several times; None when the
-    #: rows have changed since.
+    #: Times of the oldest and the newest commit, which are asked for often; None when the rows have changed since.
     _times_ms: tuple[int, int] | None = field(default=None, init=False, repr=False, compare=False)
     #: The least known generation of a move; below 0: not computed, None: there is none.
     _first_generation: int | None = field(default=-1, init=False, repr=False, compare=False)
