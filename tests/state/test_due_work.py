@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from groupreplay.state import DELETED, Event, Evidence, Group
+from groupreplay.state import DELETED, Event, Evidence, Group, due_work
 from groupreplay.state.events.event import Cause, History
 from groupreplay.state.events.group_events import GroupCreated, GroupDeleted
 from groupreplay.state.output.envelope import event_id
+from groupreplay.state.snapshot.group_snapshot import ActiveCondition, ConditionKey, Conditions
+from groupreplay.state.snapshot.observations import Probe
 from support.histories.builders import (
     CONTEXT,
     GROUP,
@@ -180,3 +182,27 @@ def test_records_of_the_past_that_are_read_later_count() -> None:
     restarted.apply(observed(raws[2:], seen_to=999), -1)
     assert restarted.next_deadline_ms() == SINCE_MS
     assert names(restarted.expire(SINCE_MS)) == ["offsets.expiring"]
+
+
+STORM = ConditionKey("rebalance.storm", "")
+PAUSED = ConditionKey("commits.paused", "")
+
+
+@pytest.mark.parametrize(
+    ("active", "next_ms", "due"),
+    [
+        ((), None, False),
+        ((), 5_002, False),
+        ((), 5_001, True),
+        ((STORM,), None, False),
+        ((STORM, PAUSED), None, True),
+    ],
+)
+def test_an_answer_that_shows_what_is_known(
+    active: tuple[ConditionKey, ...], next_ms: int | None, due: bool
+) -> None:
+    """It evaluates what is due then anyway, and what commits before it may have ended; nothing else."""
+    known = ActiveCondition(severity=13, dedup_key=(), evidence=Evidence.LOG, condition=b"{}")
+    conditions = Conditions(dict.fromkeys(active, known), next_ms)
+    answer = Probe(taken_ms=5_000, topic="group-probes", partition=0, offset=1)
+    assert due_work.is_due_with_probe(conditions, answer, {PAUSED.kind}) is due

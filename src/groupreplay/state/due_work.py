@@ -11,7 +11,7 @@ from groupreplay.state.conditions.detection import GroupView
 from groupreplay.state.policy.context import Context
 from groupreplay.state.replay import classic, offset_losses, offset_sets
 from groupreplay.state.snapshot.group_snapshot import Conditions, GroupSnapshot
-from groupreplay.state.snapshot.observations import Extent
+from groupreplay.state.snapshot.observations import Extent, Probe
 from groupreplay.state.snapshot.offsets import Offsets
 
 
@@ -73,8 +73,21 @@ def is_due_after_commits(
         or nearer
         or commits.expires
         or conditions.next_evaluation_ms is None
-        or any(key.kind in ended for key in conditions.active)
+        or _any_of(conditions, ended)
     )
+
+
+def is_due_with_probe(conditions: Conditions, probe: Probe, ended: Collection[str]) -> bool:
+    """Whether conditions are evaluated with an answer that shows what is known; ``ended`` as above.
+
+    What is due at its moment has it as the cause, and so has the end of a condition by commits before it.
+    """
+    next_ms = conditions.next_evaluation_ms
+    return (next_ms is not None and next_ms <= probe.heard_ms + 1) or _any_of(conditions, ended)
+
+
+def _any_of(conditions: Conditions, names: Collection[str]) -> bool:
+    return any(key.kind in names for key in conditions.active)
 
 
 def skip_end_of_past(

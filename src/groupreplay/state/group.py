@@ -11,6 +11,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state import clock_setback, due_work
 from groupreplay.state.conditions.agenda import RECORD, Agenda, group_detectors, turns
@@ -20,10 +22,9 @@ from groupreplay.state.due_work import Due, next_besides_conditions, next_due
 from groupreplay.state.events.event import Event, History
 from groupreplay.state.output.document import UNKNOWN_DIGEST, Deleted, describe, next_document
 from groupreplay.state.policy.context import Context
-from groupreplay.state.replay import classic, group_summary, offset_losses, offset_sets, probing
+from groupreplay.state.replay import classic, group_summary, offset_losses, offset_sets, probing, slot_history
 from groupreplay.state.replay.operation import apply_operation
 from groupreplay.state.replay.report import Report
-from groupreplay.state.replay.slot_history import learn_probe
 from groupreplay.state.snapshot import group_snapshot
 from groupreplay.state.snapshot.commits_between import CommitsBetween
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot, LogPosition
@@ -186,7 +187,7 @@ class Group:
 
     def _delete_without_tombstone(self, at_ms: int) -> list[Event]:
         log = self._snapshot.log
-        report = replace(self._report(log.partition, log.last_offset, at_ms), cause_ms=log.last_timestamp_ms)
+        report = self._report(log.partition, log.last_offset, at_ms, cause_ms=log.last_timestamp_ms)
         if not group_summary.is_significant(self._snapshot, self._rules, at_ms):
             self._snapshot.losses.lost = ()
         classic.apply_nothing_left(self._snapshot, report)
@@ -204,24 +205,25 @@ class Group:
         snapshot = self._snapshot
         probe = probing.next_probe(snapshot.probes)
         self.changed = True
-        self._agenda.note((Dependency.PROBES,))
         if not isinstance(probe, Probe):
+            self._agenda.note((Dependency.PROBES,))
             events = probing.apply_notice(snapshot, probe, self._report_here)
             return events + self._evaluate(self._timer_report(probe.heard_ms))
-        offset = snapshot.group.record_offset
-        place = (snapshot.log.partition, offset) if offset >= 0 else (-1, -1)
+        known = snapshot.group.record_offset >= 0
+        place = (snapshot.log.partition, snapshot.group.record_offset) if known else (-1, -1)
         report = self._report(probe.partition, probe.offset, probe.taken_ms, topic=probe.topic, place=place)
         began = probing.rebalance_begin(snapshot)
         probing.apply_probe(snapshot, probe, report, has_offsets=len(self._offsets) > 0)
-        if probing.rebalance_begin(snapshot) != began:
-            self._agenda.note(RECORD)
-        learn_probe(snapshot, probe.taken_ms)
-        self._evaluate(replace(report, timestamp_ms=probe.heard_ms))
+        slot_history.learn_probe(snapshot, probe.taken_ms)
+        if changed := probing.rebalance_begin(snapshot) != began:
+            self._agenda.note((*RECORD, Dependency.PROBES))
+        # Most answers show what is known.
+        if changed or due_work.is_due_with_probe(snapshot.conditions, probe, self._detectors.on_commits):
+            self._evaluate(msgspec.structs.replace(report, timestamp_ms=probe.heard_ms))
         return report.events
 
     def _apply_run(self, run: CommitRun) -> list[Event]:
-        extent = run.extent
-        events = self._complete_operation()
+        extent, events = run.extent, self._complete_operation()
         report = self._report(run.partition, extent.first_offset, extent.first_ms)
         if self._snapshot.group.group_type is GroupType.CLASSIC:
             classic.apply_commit(self._snapshot.group, report)
@@ -270,8 +272,8 @@ class Group:
     def _resume(self, run: CommitRun) -> list[Event]:
         """Resolve the conditions that any commit ends: at the first one, wherever the run ends."""
         ended = {key.kind for key in self._snapshot.conditions.active} & self._detectors.on_any_commit
-        report = self._report(run.partition, run.first_offset, run.first_ms)
-        return self._evaluate(report, ended) if ended else []
+        first = run.partition, run.first_offset, run.first_ms
+        return self._evaluate(self._report(*first), ended) if ended else []
 
     def _apply_record(self, record: GroupRecord) -> list[Event]:
         pending = self._snapshot.log.pending
@@ -286,10 +288,8 @@ class Group:
         return events
 
     def _note_position(self, partition: int, offset: int, timestamp_ms: int) -> None:
-        self.changed = True
-        self._snapshot.log.partition = partition
-        self._snapshot.log.last_offset = offset
-        self._snapshot.log.last_timestamp_ms = timestamp_ms
+        self.changed, log = True, self._snapshot.log
+        log.partition, log.last_offset, log.last_timestamp_ms = partition, offset, timestamp_ms
         self._advance_clock(timestamp_ms)
 
     def _report(self, partition: int, offset: int, timestamp_ms: int, **circumstances: Any) -> Report:

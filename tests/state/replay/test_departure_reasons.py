@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
+import msgspec
 import pytest
 
 from groupreplay.state.events.event import Evidence, LeaveCandidate
@@ -37,7 +36,7 @@ JOIN = JoinTimer(
 def silent(silent_ms: int, **more: object) -> Leaving:
     """It gave its last sign of life, a commit, so long before."""
     heard = dict.fromkeys(("heard_ms", "committed_ms", "heartbeat_ms"), AT_MS - silent_ms)
-    return replace(MEMBER, **{**heard, **more})  # type: ignore[arg-type]
+    return msgspec.structs.replace(MEMBER, **{**heard, **more})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +50,10 @@ def silent(silent_ms: int, **more: object) -> Leaving:
         (silent(100_000), "unknown", Evidence.LOG, ["left", "session_timeout"]),
         # Its client gave up: the coordinator's timer cannot have fired, because the rebalance began later.
         (
-            silent(302_000, join=replace(JOIN, earliest_ms=AT_MS - 90_000, latest_ms=AT_MS - 80_000)),
+            silent(
+                302_000,
+                join=msgspec.structs.replace(JOIN, earliest_ms=AT_MS - 90_000, latest_ms=AT_MS - 80_000),
+            ),
             "poll_timeout",
             Evidence.INFERRED,
             ["poll_timeout", "left", "session_timeout"],

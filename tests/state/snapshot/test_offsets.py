@@ -92,6 +92,25 @@ def test_the_summary() -> None:
     assert table.summary() == {"partitions": 2, "oldest_commit_ms": 50, "newest_commit_ms": 90}
 
 
+def test_times_and_generations_follow_the_rows() -> None:
+    """What is remembered of the rows is forgotten when commits, a clock that goes back or tombstones change them."""
+    table = Offsets()
+    found = [(table.newest_commit_ms(), table.first_generation())]
+    history = placed([commit("t", 0, 1, at=50), commit("t", 1, 1, at=60)])
+    history += [replace(raw, offset=raw.offset + 10) for raw in placed([commit("t", 0, 2, at=70)])]
+    history += [replace(raw, offset=raw.offset + 20) for raw in placed([commit("t", 1, 2, at=80)])]
+    for number, run in enumerate((history[:2], history[2:3], history[3:])):
+        (commits,) = observed(run).items
+        assert isinstance(commits, CommitRun)
+        table.apply(commits, number)
+        found.append((table.newest_commit_ms(), table.first_generation()))
+    table.remove([("t", 0)])
+    found.append((table.newest_commit_ms(), table.first_generation()))
+    table.set_back(75)
+    found.append((table.newest_commit_ms(), table.oldest_commit_ms()))
+    assert found == [(None, None), (60, None), (70, 1), (80, 1), (80, 2), (75, 75)]
+
+
 def test_topic_ids_are_kept() -> None:
     """They come with commits of version 4 and survive a snapshot."""
     run = run_of(commit("t", 0, 1, at=50), commit("u", 0, 1, at=51))

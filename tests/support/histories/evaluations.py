@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from groupreplay.state import due_work
 from groupreplay.state.conditions.agenda import Agenda
 from groupreplay.state.conditions.detection import GroupDetector, GroupView
 
@@ -22,6 +23,7 @@ def all_always(step_ms: int | None = None) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Agenda, "_due", _every_detector)
         patch.setattr(Agenda, "_idle_moments", _this_moment)
+        patch.setattr(due_work, "is_due_with_probe", _always)
         if step_ms is not None:
             patch.setattr(Agenda, "evaluate", _noting_the_time(Agenda.evaluate))
             patch.setattr(Agenda, "next_ms", _within(Agenda.next_ms, step_ms))
@@ -31,6 +33,11 @@ def all_always(step_ms: int | None = None) -> Iterator[None]:
 def _every_detector(agenda: Agenda, _now_ms: int) -> list[GroupDetector]:
     """In place of ``Agenda._due``."""
     return list(agenda._detectors.detectors)
+
+
+def _always(*_conditions: object) -> bool:
+    """In place of ``due_work.is_due_with_probe``: an answer that shows what is known is no reason to wait."""
+    return True
 
 
 def _this_moment(_agenda: Agenda, due_ms: int, _until_ms: int) -> range:

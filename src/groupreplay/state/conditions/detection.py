@@ -43,7 +43,7 @@ class Dependency(Enum):
     COMMITS = "commits"
     #: Committed offsets are removed.
     OFFSETS = "offsets"
-    #: The prober has read a group's state from its broker.
+    #: An answer of a broker shows another state of the group, another rebalance, or other transactions.
     PROBES = "probes"
     #: The prober has completed a round. Of the conditions of the job only.
     PROBER_ROUNDS = "prober rounds"

@@ -97,21 +97,21 @@ class PartitionPoisonDetector(GroupDetector):
 
     def turns(self, view: GroupView, ahead: RunAhead) -> npt.NDArray[np.bool_] | None:
         """The moves of what has stayed for long: of the partition itself, and of others beside it."""
-        return ahead.returns.stay_ms >= self.least_ms if self._old(view).any() else None
+        return ahead.returns.stay_ms >= self.least_ms if self._any_old(view) else None
 
-    def _old(self, view: GroupView) -> npt.NDArray[np.bool_]:
-        """For each partition, whether its offset has stayed over so many generations; of no group without members."""
-        number, moved = view.group.epoch, view.offsets.moved
-        if number is None or number < self.generations or view.group.simple or not has_members(view.group):
-            return np.zeros(len(moved), bool)
-        old: npt.NDArray[np.bool_] = number - moved["generation"] >= self.generations
-        return old & (moved["generation"] >= 0)
+    def _any_old(self, view: GroupView) -> bool:
+        """Whether an offset has stayed over so many generations; of no group without members."""
+        number, first = view.group.epoch, view.offsets.first_generation()
+        if number is None or first is None or number - first < self.generations:
+            return False
+        return not view.group.simple and has_members(view.group)
 
     def evaluate(self, view: GroupView) -> Evaluation:
         """See ``GroupDetector``."""
-        moved, old = view.offsets.moved, self._old(view)
-        if not old.any():
+        if not self._any_old(view):
             return QUIET
+        moved, last = view.offsets.moved, (view.group.epoch or 0) - self.generations
+        old = (moved["generation"] >= 0) & (moved["generation"] <= last)
         stays = old & (moved["since_ms"] + self.least_ms <= view.now_ms)
         # A shorter pause lets no partition that moves look as if it stayed.
         pause_ms, silent_ms = 2 * self.least_ms, view.now_ms - (view.offsets.newest_commit_ms() or 0)

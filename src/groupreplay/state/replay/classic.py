@@ -6,8 +6,9 @@ Every record holds the whole group, so that a record is compared with the one be
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from groupreplay.codecs import GroupMetadataValue
 from groupreplay.codecs.kafka_terms import GroupType, Phase
@@ -43,8 +44,7 @@ _CLEAN_UPS: Final = 2
 _FIRST_GENERATIONS = (0, 1)
 
 
-@dataclass(frozen=True, slots=True)
-class GenerationStep:
+class GenerationStep(msgspec.Struct, frozen=True):
     """The step from the last known generation (``previous``, None when unknown) to that of the record."""
 
     previous: int | None
@@ -105,8 +105,7 @@ def apply_value(
     return change
 
 
-@dataclass(frozen=True, slots=True)
-class _Record:
+class _Record(msgspec.Struct, frozen=True):
     """A record with a value, and what is known before it is applied."""
 
     snapshot: GroupSnapshot

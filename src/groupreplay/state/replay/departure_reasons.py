@@ -13,8 +13,10 @@ for ``max.poll.interval.ms``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
+
+import msgspec
 
 from groupreplay.state.events.event import Evidence, LeaveCandidate, LeaveReason
 from groupreplay.state.phrases import clock_time, milliseconds, timestamp
@@ -42,8 +44,7 @@ _TIMERS: Final[Mapping[str, tuple[str, str]]] = {
 _EXACT: Final = 20
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinTimer:
+class JoinTimer(msgspec.Struct, frozen=True, kw_only=True):
     """The coordinator's timer of the classic rebalance that ended without the member.
 
     The rebalance began at ``earliest_ms`` at the earliest and ``latest_ms`` at the latest. ``others_ms`` is the last
@@ -61,8 +62,7 @@ class JoinTimer:
     is_probed: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Leaving:
+class Leaving(msgspec.Struct, frozen=True, kw_only=True):
     """What is known about a departure.
 
     The member left at ``earliest_ms`` at the earliest and at ``latest_ms`` at the latest. ``heard_ms`` is its last sign
@@ -116,8 +116,7 @@ class Leaving:
         return _plus(self.heard_ms, None if self.usual_gap_ms is None else self.usual_gap_ms + after_ms)
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """The reason, as far as it can be stated, with every reason that is not excluded, likeliest first."""
 
     reason: LeaveReason
@@ -125,8 +124,7 @@ class Finding:
     evidence: Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class _Window:
+class _Window(msgspec.Struct, frozen=True):
     """A time in which something ends; None: it is open on that side.
 
     ``is_exact``: it is narrow; ``is_vague``: it only shows that another reason cannot be stated.
@@ -143,8 +141,7 @@ class _Window:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Sum:
+class _Sum(msgspec.Struct, frozen=True):
     """One reason, and when it usually comes true."""
 
     candidate: LeaveCandidate

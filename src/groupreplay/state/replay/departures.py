@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from groupreplay.state.events.event import LeaveReason
 from groupreplay.state.policy.context import SessionSettings
@@ -24,8 +25,7 @@ _NOTICE_MS: Final = 3_000
 _REJOIN_MS: Final = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class JoinPhase:
+class JoinPhase(msgspec.Struct, frozen=True):
     """The join phase that ended at ``ended_ms`` with these ``members``; without any the group became Empty then.
 
     ``snapshot`` and ``offsets`` are what is known before the record is applied.
@@ -41,7 +41,8 @@ class JoinPhase:
         commit_ms = self.offsets.last_commit_ms(each(member.partitions))
         signs = [time for time in (self.snapshot.group.record_timestamp_ms, commit_ms) if time is not None]
         heard_ms = max(signs, default=None)
-        earliest_ms, latest_ms = self._gone_ms(member)
+        others_ms = self._others_ms(member)
+        earliest_ms, latest_ms = self._gone_ms(member, others_ms)
         return Leaving(
             earliest_ms=max(earliest_ms, heard_ms or 0),
             latest_ms=max(latest_ms, heard_ms or 0),
@@ -53,7 +54,7 @@ class JoinPhase:
             poll_ms=member.rebalance_timeout_ms,
             is_static=member.instance_id is not None,
             gives_up_silently=member.instance_id is not None,
-            join=self._join_timer(member),
+            join=self._join_timer(member, others_ms),
         )
 
     def _heartbeat_ms(self, commit_ms: int | None) -> int | None:
@@ -65,7 +66,7 @@ class JoinPhase:
         joined_ms = self.snapshot.group.classic.joined_ms
         return max((at_ms for at_ms in (joined_ms, commit_ms) if at_ms is not None), default=None)
 
-    def _gone_ms(self, member: Member) -> tuple[int, int]:
+    def _gone_ms(self, member: Member, others_ms: int | None) -> tuple[int, int]:
         """When the member was gone, at the earliest and at the latest.
 
         Its departure began the rebalance, which lasts until the others have rejoined, or it was the last one for whom
@@ -75,7 +76,7 @@ class JoinPhase:
         soon_ms = self.ended_ms if self._is_alone else self.ended_ms - _REJOIN_MS
         if rebalance is None or not rebalance.phases:
             # The others may have waited for somebody else since then.
-            return min(soon_ms, self._silent_since_ms(member)), self.ended_ms
+            return min(soon_ms, self._silent_since_ms(others_ms)), self.ended_ms
         if not self._is_gone(member):
             return max(soon_ms, rebalance.phases[-1].last_asked_ms), self.ended_ms
         missed = rebalance.missed.get(member.member_id, Missed(None, self.ended_ms))
@@ -93,9 +94,8 @@ class JoinPhase:
         others = [one for one in self.snapshot.group.classic.members if one.member_id != member.member_id]
         return self.offsets.last_commit_ms(place for other in others for place in each(other.partitions))
 
-    def _silent_since_ms(self, member: Member) -> int:
+    def _silent_since_ms(self, others_ms: int | None) -> int:
         """When the others had stopped to commit, if that is long before the end; else the end."""
-        others_ms = self._others_ms(member)
         if self._is_alone or others_ms is None or others_ms >= self.ended_ms - _SILENCE_MS:
             return self.ended_ms
         return others_ms - _NOTICE_MS
@@ -112,7 +112,7 @@ class JoinPhase:
             return False
         return member.member_id not in rebalance.seen and (member.instance_id or "") not in rebalance.seen
 
-    def _join_timer(self, member: Member) -> JoinTimer | None:
+    def _join_timer(self, member: Member, others_ms: int | None) -> JoinTimer | None:
         """The coordinator's timer: at its end it removes who has not rejoined, but no static members."""
         before, began = self.snapshot.group.classic.members, self._began()
         timeout_ms = rebalance_timeout_ms(before)
@@ -120,7 +120,6 @@ class JoinPhase:
             return None
         if timeout_ms is None or began.earliest_ms is None:
             return None
-        others_ms = self._others_ms(member)
         is_silent = others_ms is not None and others_ms < self.ended_ms - _SILENCE_MS
         return JoinTimer(
             earliest_ms=began.earliest_ms,

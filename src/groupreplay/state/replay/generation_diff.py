@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Final
+
+import msgspec
 
 from groupreplay.state.events.event import (
     Evidence,
@@ -42,8 +43,7 @@ _REPORTED_FIELDS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Departure:
+class Departure(msgspec.Struct, frozen=True):
     """A member that left; ``elapsed_ms`` is the time since its last sign of life, None when there was none.
 
     ``unplanned`` is that of ``MemberLeft``; ``awaited``: an answer shows that a classic rebalance waited for it.
@@ -52,7 +52,7 @@ class Departure:
     member: Member
     finding: Finding
     elapsed_ms: int | None
-    assumed: Mapping[str, int] = field(default_factory=dict)
+    assumed: Mapping[str, int] = {}
     unplanned: bool = False
     awaited: bool = False
 
@@ -62,8 +62,7 @@ class Departure:
         return self.finding.reason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MembershipChange:
+class MembershipChange(msgspec.Struct, frozen=True, kw_only=True):
     """The members that left, that joined and that kept their slot (before, after).
 
     ``emptied``: the group lost its last member; ``completed``: the members of a generation that this operation
@@ -98,7 +97,9 @@ def judged(
         return tuple(departures)
     findings = [(departure.finding, departure.elapsed_ms) for departure in departures]
     verdicts = unplanned(findings, history, at_ms, members)
-    return tuple(replace(one, unplanned=is_so) for one, is_so in zip(departures, verdicts, strict=True))
+    return tuple(
+        msgspec.structs.replace(one, unplanned=is_so) for one, is_so in zip(departures, verdicts, strict=True)
+    )
 
 
 def gone_members(departures: Sequence[Departure]) -> tuple[GoneMember, ...]:
@@ -163,8 +164,7 @@ def _form(member: Member) -> MemberForm:
 Orphans = Mapping[str, Mapping[str, str]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GenerationDiff:
+class GenerationDiff(msgspec.Struct, frozen=True, kw_only=True):
     """Two generations of one group, side by side. ``old`` is empty after an Empty record.
 
     ``last_owners`` is the last known owner (member id) of every partition. ``owners_known``: every former owner is
@@ -180,7 +180,7 @@ class GenerationDiff:
     last_owners: Mapping[tuple[str, int], str]
     owners_known: bool
     first: bool
-    orphans: Orphans = field(default_factory=dict)
+    orphans: Orphans = {}
     shown: Trigger = "unknown"
     is_whole: bool = False
 
@@ -259,8 +259,7 @@ def by_owner(owned: Mapping[tuple[str, int], str]) -> dict[str, dict[str, str]]:
     return {owner: by_topic(places) for owner, places in held.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Moves:
+class Moves(msgspec.Struct, frozen=True):
     """How many partitions moved, None where that is unknown; ``orphans`` is for the next generation."""
 
     moved: int | None

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType, MemberPhase
 from groupreplay.state.events import group_events
@@ -75,7 +77,7 @@ class ModernDiff:
         if completed is None or open_rebalance is None:
             return change
         lasted_ms = max(0, self.report.timestamp_ms - open_rebalance.started_ms)
-        return replace(change, completed=completed, lasted_ms=lasted_ms)
+        return msgspec.structs.replace(change, completed=completed, lasted_ms=lasted_ms)
 
     def _emit(self, fact: Fact, kind: GroupType | None = None, evidence: Evidence = Evidence.LOG) -> None:
         self.report.emit(

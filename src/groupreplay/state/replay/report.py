@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import msgspec
 
 from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state.events.event import Cause, Event, Evidence, Fact, History, Severity
@@ -13,8 +13,7 @@ from groupreplay.state.replay.repeats import without_repeat
 from groupreplay.state.snapshot.group_snapshot import Repetitions
 
 
-@dataclass(slots=True)
-class Report:
+class Report(msgspec.Struct):
     """Events of one cause, numbered; facts that are not emitted have numbers, too: ids do not depend on settings.
 
     ``topic`` is where the cause is recorded, at ``partition`` and ``offset``; None when only time has passed.
@@ -30,11 +29,11 @@ class Report:
     timestamp_ms: int
     topic: str | None = OFFSETS_TOPIC
     place: tuple[int, int] | None = None
-    rules: Rules = field(default_factory=Rules)
-    repeats: Repetitions = field(default_factory=Repetitions)
+    rules: Rules = msgspec.field(default_factory=Rules)
+    repeats: Repetitions = msgspec.field(default_factory=Repetitions)
     setbacks: int = 0
     cause_ms: int | None = None
-    events: list[Event] = field(default_factory=list)
+    events: list[Event] = []
     _ordinal: int = 0
 
     def emit(
@@ -94,8 +93,6 @@ class Report:
 
 class DiscardingReport(Report):
     """Keeps nothing: for a record inside an operation of which only the beginning and the end are compared."""
-
-    __slots__ = ()
 
     def emit(self, fact: Fact, **circumstances: object) -> None:
         """Discard the fact."""

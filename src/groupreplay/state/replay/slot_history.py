@@ -6,9 +6,7 @@ It does not depend on which events are switched off.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 from zlib import crc32
@@ -113,10 +111,13 @@ def _members(group: GroupState) -> int:
 
 
 def _forget(history: SlotHistory, until_ms: int) -> None:
-    history.marks = [mark for mark in history.marks if mark.at_ms > until_ms][-_MOST_MARKS:]
-    history.unsettled = {
-        minute: count for minute, count in history.unsettled.items() if minute > until_ms // _MINUTE_MS
-    }
+    # The oldest are in front: nearly always they are as new as all others.
+    if history.marks and (history.marks[0].at_ms <= until_ms or len(history.marks) > _MOST_MARKS):
+        history.marks = [mark for mark in history.marks if mark.at_ms > until_ms][-_MOST_MARKS:]
+    if history.unsettled and next(iter(history.unsettled)) <= until_ms // _MINUTE_MS:
+        history.unsettled = {
+            minute: count for minute, count in history.unsettled.items() if minute > until_ms // _MINUTE_MS
+        }
     for name, slot in list(history.slots.items()):
         # Most slots have none of these, and a storm has many slots.
         if slot.returned_ms:
@@ -165,14 +166,15 @@ def _shared_places(group: GroupState, change: MembershipChange) -> frozenset[str
     if group.modern is not None:
         present = modern.living(group.modern).values()
     members = [*present, *(departure.member for departure in change.departures)]
-    places = Counter(
-        _place(member.client_id, member.client_host) for member in members if member.instance_id is None
-    )
-    return frozenset(place for place, count in places.items() if count > 1)
+    places, shared = set[str](), set[str]()
+    for member in members:
+        if member.instance_id is None:
+            place = _place(member.client_id, member.client_host)
+            (shared if place in places else places).add(place)
+    return frozenset(shared)
 
 
-@dataclass(frozen=True, slots=True)
-class _Lesson:
+class _Lesson(msgspec.Struct, frozen=True):
     """What one operation adds to the history. ``probed``: the prober would have seen who was too late."""
 
     history: SlotHistory

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import msgspec
 
@@ -60,4 +59,4 @@ def counted_moves(diff: GenerationDiff, former: Pairing, kind: GroupType) -> Mov
     mixed = any(map(_nameless, now - last)) and bool(last - now - lost)
     if found is None or not (mixed or lost):
         return found
-    return replace(found, moved=None if mixed else found.moved, unassigned=None)
+    return msgspec.structs.replace(found, moved=None if mixed else found.moved, unassigned=None)

@@ -6,6 +6,7 @@ is forgotten, and the counts do not depend on batches or on the order in which t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
@@ -149,25 +150,34 @@ class UsualGaps:
 
     def __init__(self) -> None:
         self._rhythm: npt.NDArray[np.void] | None = None
+        self._counts: list[int] = []
         self._by_share: dict[float, Usual | None] = {}
 
     def of(self, rhythm: npt.NDArray[np.void], share: float) -> Usual | None:
         """The usual gap of a histogram, which is never changed in place."""
         if self._rhythm is not rhythm:
-            self._rhythm, self._by_share = rhythm, {}
+            self._rhythm, self._counts, self._by_share = rhythm, _counts(rhythm), {}
         if share not in self._by_share:
-            self._by_share[share] = usual(rhythm, share)
+            self._by_share[share] = _usual(self._counts, rhythm, share)
         return self._by_share[share]
 
 
 def usual(rhythm: npt.NDArray[np.void], share: float = 0.95) -> Usual | None:
     """The usual gap: ``gap_ms`` is an upper edge of this share of the gaps. None without gaps."""
-    # A few small numbers: quicker without arrays.
-    counts = rhythm["gaps"].sum(axis=0).tolist()
+    return _usual(_counts(rhythm), rhythm, share)
+
+
+def _counts(rhythm: npt.NDArray[np.void]) -> list[int]:
+    """The gaps of all spans, by bucket."""
+    counts: list[int] = np.add.reduce(rhythm["gaps"]).tolist()
+    return counts
+
+
+def _usual(counts: Sequence[int], rhythm: npt.NDArray[np.void], share: float) -> Usual | None:
     total = sum(counts)
     if not total:
         return None
-    below = accumulate(counts)
-    bucket = next(bucket for bucket, count in enumerate(below) if count >= share * total)
+    # A few small numbers: quicker without arrays.
+    bucket = next(bucket for bucket, below in enumerate(accumulate(counts)) if below >= share * total)
     edge_ms = _NO_EDGE_MS if bucket == BUCKETS - 1 else 1 << (_FIRST_EDGE_BITS + bucket)
     return Usual(total, sum(rhythm["repeats"].tolist()) / total, edge_ms)

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from groupreplay.state.snapshot import commit_intervals, common_pauses
 from groupreplay.state.snapshot.common_pauses import Pauses, Resumed
 from groupreplay.state.snapshot.observations import LULL_MS, CommitRun
-from groupreplay.state.snapshot.offsets import Offsets, keys_of
+from groupreplay.state.snapshot.offsets import Offsets
+from groupreplay.state.snapshot.partitions import keys_of
 
 _Times = npt.NDArray[np.int64]
 _Flags = npt.NDArray[np.bool_]

@@ -5,9 +5,7 @@ A slot is what members that follow each other share: an instance id, or client i
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence, Set
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
@@ -306,8 +304,7 @@ def slowest_member(members: Sequence[Member]) -> Member | None:
     return max(members, key=lambda member: member.rebalance_timeout_ms, default=None)
 
 
-@dataclass(frozen=True, slots=True)
-class Pairing:
+class Pairing(msgspec.Struct, frozen=True):
     """Members of two records: in the same slot of both, only in the old one, only in the new one."""
 
     kept: tuple[tuple[Member, Member], ...]
@@ -315,8 +312,14 @@ class Pairing:
     joined: tuple[Member, ...]
 
 
-def _places_of_dynamic(members: Sequence[Member]) -> Counter[tuple[str, str]]:
-    return Counter((member.client_id, member.client_host) for member in members if member.instance_id is None)
+def _unique_places(members: Sequence[Member]) -> set[tuple[str, str]]:
+    """Where exactly one dynamic member is."""
+    places, shared = set[tuple[str, str]](), set[tuple[str, str]]()
+    for member in members:
+        if member.instance_id is None:
+            place = (member.client_id, member.client_host)
+            (shared if place in places else places).add(place)
+    return places - shared
 
 
 def pair(old: Sequence[Member], new: Sequence[Member]) -> Pairing:
@@ -325,8 +328,7 @@ def pair(old: Sequence[Member], new: Sequence[Member]) -> Pairing:
     The last holds for dynamic members only, and only where client id and host are unique in both records: two
     consumers of one host cannot be distinguished.
     """
-    before, after = _places_of_dynamic(old), _places_of_dynamic(new)
-    unique = {place for place in before if before[place] == 1 and after[place] == 1}
+    unique = _unique_places(old) & _unique_places(new)
 
     def slot(member: Member) -> tuple[str, ...] | None:
         place = (member.client_id, member.client_host)

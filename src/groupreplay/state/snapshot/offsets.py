@@ -17,6 +17,7 @@ import numpy.typing as npt
 from groupreplay.state.snapshot import commit_intervals, common_pauses
 from groupreplay.state.snapshot.commit_steps import STEPS, first_steps
 from groupreplay.state.snapshot.observations import NO_EXPIRY, CommitRun
+from groupreplay.state.snapshot.partitions import keys_of
 from groupreplay.state.stored_form import DamagedStateError
 
 #: ``topic`` indexes the table's topics; the rows are sorted by (topic, partition).
@@ -51,8 +52,7 @@ class OffsetsSnapshot(msgspec.Struct, frozen=True, array_like=True):
     resumed_ms: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(msgspec.Struct, frozen=True):
     """What a run of commits changed, beside progress.
 
     ``fallen`` are rows of the run whose first commit was below the known offset (``old_offsets``), ``recreated``
@@ -65,18 +65,13 @@ class Applied:
     old_offsets: list[int]
     recreated: frozenset[str]
     new_rows: list[int]
-    steps: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, STEPS))
+    steps: npt.NDArray[np.void] = msgspec.field(default_factory=lambda: np.zeros(0, STEPS))
     dated_back: bool = False
 
     @property
     def nearer(self) -> bool:
         """Whether the first deadline of an offset may be earlier than before: of a new one, or one dated back."""
         return bool(self.new_rows) or self.dated_back
-
-
-def keys_of(topics: npt.NDArray[Any], partitions: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Places of topics and partitions, each pair in one number that sorts as they do."""
-    return (topics.astype(np.int64) << 32) | partitions.astype(np.int64)
 
 
 @dataclass(slots=True)
@@ -95,8 +90,10 @@ class Offsets:
     moved: npt.NDArray[np.void] = field(default_factory=lambda: np.zeros(0, MOVED))
     rhythm: npt.NDArray[np.void] = field(default_factory=commit_intervals.nothing)
     resumed_ms: common_pauses.Resumed = ()
-    #: A cache, because every call needs it several times; None when the rows have changed since.
-    _oldest_ms: int | None = field(default=None, init=False, repr=False, compare=False)
+    #: Times of the oldest and the newest commit, which are asked for often; None when the rows have changed since.
+    _times_ms: tuple[int, int] | None = field(default=None, init=False, repr=False, compare=False)
+    #: The least known generation of a move; below 0: not computed, None: there is none.
+    _first_generation: int | None = field(default=-1, init=False, repr=False, compare=False)
     #: Of the rows, in their order; None when rows were added or removed since.
     _row_keys: npt.NDArray[np.int64] | None = field(default=None, init=False, repr=False, compare=False)
     _usual: commit_intervals.UsualGaps = field(
@@ -117,7 +114,7 @@ class Offsets:
         recreated = self._recreated(run)
         paused = common_pauses.pauses(run, self.newest_commit_ms())
         self.resumed_ms = common_pauses.noted(self.resumed_ms, paused)
-        self._oldest_ms = None
+        self._times_ms, self._first_generation = None, -1
         places = self._topic_places(run)
         keys = keys_of(places[run.rows["topic"]], run.rows["partition"])
         order = keys.argsort()
@@ -244,7 +241,7 @@ class Offsets:
 
     def set_back(self, at_ms: int) -> None:
         """Cut every time after this moment to it: the clock that wrote it is back."""
-        self._oldest_ms = None
+        self._times_ms = None
         for times_ms in (self.rows["commit_timestamp_ms"], self.moved["since_ms"]):
             np.minimum(times_ms, at_ms, out=times_ms)
         self.rhythm = commit_intervals.ended_by(self.rhythm, at_ms)
@@ -255,7 +252,7 @@ class Offsets:
         keys = self._known_keys(removed)
         if not keys:
             return
-        self._oldest_ms = None
+        self._times_ms, self._first_generation = None, -1
         keep = ~np.isin(self.keys(), np.array(keys, np.int64))
         self._row_keys = None
         self.rows, self.moved = self.rows[keep], self.moved[keep]
@@ -273,7 +270,7 @@ class Offsets:
 
     def newest_commit_ms(self) -> int | None:
         """Time of the newest commit; None without any."""
-        return int(np.maximum.reduce(self.rows["commit_timestamp_ms"])) if len(self.rows) else None
+        return self._extremes_ms()[1] if len(self.rows) else None
 
     def usual_gap_ms(self) -> int | None:
         """95 % of the times between two commits of a partition are shorter; None without any."""
@@ -305,6 +302,14 @@ class Offsets:
     def last_move_ms(self) -> int | None:
         """The time of the last commit with another offset than the one before; None without any offset."""
         return int(self.moved["since_ms"].max()) if len(self.moved) else None
+
+    def first_generation(self) -> int | None:
+        """The generation that moved the offset which has stayed over most of them; None where none is known."""
+        if self._first_generation is not None and self._first_generation < 0:
+            numbers = self.moved["generation"]
+            known = numbers[numbers >= 0]
+            self._first_generation = int(known.min()) if len(known) else None
+        return self._first_generation
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Every committed offset as ``describe`` shows it, by topic name and partition."""
@@ -345,9 +350,13 @@ class Offsets:
 
     def oldest_commit_ms(self) -> int:
         """The time of the oldest commit in a table that is not empty."""
-        if self._oldest_ms is None:
-            self._oldest_ms = int(np.minimum.reduce(self.rows["commit_timestamp_ms"]))
-        return self._oldest_ms
+        return self._extremes_ms()[0]
+
+    def _extremes_ms(self) -> tuple[int, int]:
+        if self._times_ms is None:
+            times_ms = self.rows["commit_timestamp_ms"]
+            self._times_ms = int(np.minimum.reduce(times_ms)), int(np.maximum.reduce(times_ms))
+        return self._times_ms
 
     def summary(self) -> dict[str, Any]:
         """The offsets in the document in ``group-states``."""

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
 
 #: A set holds at most this many partitions; no topic has nearly as many.
 MOST_PARTITIONS: Final = 100_000
@@ -46,3 +49,8 @@ def by_topic(pairs: Iterable[tuple[str, int]]) -> dict[str, str]:
     for topic, partition in pairs:
         topics.setdefault(topic, []).append(partition)
     return {topic: to_ranges(topics[topic]) for topic in sorted(topics)}
+
+
+def keys_of(topics: npt.NDArray[Any], partitions: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Places of topics and partitions, each pair in one number that sorts as they do."""
+    return (topics.astype(np.int64) << 32) | partitions.astype(np.int64)

@@ -37,7 +37,7 @@ from groupreplay.streaming.engine.wire import (
     PackedItem,
     packed_groups,
     to_wire,
-    unpack_group,
+    unpack_probe,
 )
 from groupreplay.streaming.sources.source import Rows
 
@@ -102,8 +102,8 @@ class Live:
         packed_answers = ((batch["key"].to_pylist(), batch["packed"].to_pylist()) for batch in answers)
         for key, blob in self._wanted(packed_answers):
             if key.startswith(GROUP_TAG):
-                (probe,) = unpack_group([blob]).probes
-                self._answers.setdefault(key, deque()).append(WaitingAnswer(key, probe.heard_ms, blob))
+                waiting = WaitingAnswer(key, unpack_probe(blob).heard_ms, blob)
+                self._answers.setdefault(key, deque()).append(waiting)
             else:
                 yield from self._advance(key, [blob], now_ms=0)
         for answer in pending:

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 import numpy as np
@@ -160,6 +159,7 @@ _encoder: Final = msgspec.msgpack.Encoder()
 _group_decoder: Final = msgspec.msgpack.Decoder(
     PackedGroup | PackedProbe | PackedDocumentRequest | PackedRecords
 )
+_probe_decoder: Final = msgspec.msgpack.Decoder(PackedProbe)
 _records_decoder: Final = msgspec.msgpack.Decoder(PackedRecords)
 _job_decoder: Final = msgspec.msgpack.Decoder(JobObservation | LogObservation)
 _bad_decoder: Final = msgspec.msgpack.Decoder(list[BadRecordBytes])
@@ -192,19 +192,24 @@ def unpack_group(packed: Iterable[bytes]) -> Observations:
     probes = [one.probe for one in decoded if isinstance(one, PackedProbe)]
     requests = [one.in_topic for one in decoded if isinstance(one, PackedDocumentRequest)]
     probes.sort(key=lambda probe: (probe.heard_ms, probe.partition, probe.offset))
-    return replace(
-        _of_records(groups),
+    return _of_records(
+        groups,
         probes=probes,
         in_topic=any(requests) if requests else None,
         whole=None if whole is None else (whole.read_to, _of_records(whole.groups)),
     )
 
 
+def unpack_probe(packed: bytes) -> ProbeAnswer:
+    """The answer about a group. Raises msgspec.MsgspecError."""
+    return _probe_decoder.decode(packed).probe
+
+
 def _read_to(records: PackedRecords) -> int:
     return records.read_to
 
 
-def _of_records(groups: Sequence[PackedGroup]) -> Observations:
+def _of_records(groups: Sequence[PackedGroup], **others: Any) -> Observations:
     items = [_observation(item, group.partition) for group in groups for item in group.items]
     if len(items) > 1:
         items.sort(key=lambda item: (item.partition, item.first_offset))
@@ -216,6 +221,7 @@ def _of_records(groups: Sequence[PackedGroup]) -> Observations:
         items=items,
         seen_to=min(seen_to.values(), default=-1),
         caught_up_ms=max((group.caught_up_ms for group in groups), default=0),
+        **others,
     )
 
 
