@@ -64,11 +64,15 @@ class Rebalance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What the group has written to the offsets topic, as ``list --sort commits`` has it."""
+    """What the group has written to the offsets topic, as ``list --sort commits`` has it.
+
+    ``commit_bytes``: of ``bytes``, those of its commits.
+    """
 
     commits_per_second: float
     bytes: int
     share: float
+    commit_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

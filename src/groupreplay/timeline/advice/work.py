@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType
 from groupreplay.state.phrases import counted, first_of, member, milliseconds, safe_text
-from groupreplay.timeline.advice.evidence import finding, middle, stop_effects
+from groupreplay.timeline.advice.evidence import finding, middle
 from groupreplay.timeline.advice.finding import NEEDED_MS, Effect, Finding, Kind
 from groupreplay.timeline.advice.inputs import AdviceInput
 
@@ -16,6 +16,12 @@ _IDLE: Final = "member.idle"
 #: A member with this many times its share has too much.
 _UNEVEN: Final = 2
 _SLOW_TIMES: Final = 3
+#: What a leader needs at most that is not slow.
+_QUICK_MS: Final = 1_000
+_WAITED: Final = (
+    "the times from the begin of a generation to its record, which the group waits for its leader, at most; at least "
+    "what is beyond one second"
+)
 #: The settings in which members may differ by mistake, and their fields.
 _TIMEOUTS: Final = (
     ("session.timeout.ms", "session_timeout_ms"),
@@ -159,16 +165,18 @@ def slow_leader(history: AdviceInput) -> Iterator[Finding]:
     ]
     if len(slow) < _SLOW_TIMES:
         return
-    total_ms = sum(rebalance.flag.sync_ms or 0 for rebalance in slow)
+    waited_ms = [rebalance.flag.sync_ms or 0 for rebalance in slow]
+    # Members of other groups go on with what they keep.
+    stopped_ms = [rebalance.flag.sync_ms or 0 for rebalance in slow if rebalance.is_eager]
     leaders = sorted({rebalance.flag.slow_leader or "" for rebalance in slow})
-    bounds = 0, total_ms
+    bounds = sum(wait_ms - _QUICK_MS for wait_ms in stopped_ms), sum(stopped_ms)
     yield finding(
         history,
         Kind.SLOW_LEADER,
-        f"{counted(len(slow), 'rebalance')} waited {milliseconds(total_ms)} in all for the assignment of "
+        f"{counted(len(slow), 'rebalance')} waited {milliseconds(sum(waited_ms))} in all for the assignment of "
         f"{first_of(leaders, str)}",
         ("group.protocol", "consumer, with which the broker assigns; or look at the assignor of the leader"),
-        stop_effects(bounds),
+        [Effect(measure="stopped_ms", least=bounds[0], most=bounds[1], how=_WAITED)] if stopped_ms else [],
         (rebalance.event for rebalance in slow),
         order_ms=middle(bounds),
     )
