@@ -85,14 +85,11 @@ class Played:
 
     @property
     def waited_for_leader_ms(self) -> int:
-        """How long it waited for assignments, in rebalances that ended with one."""
-        total_ms, begin_ms = 0, 0
-        for each in self.changes:
-            if each["after"] == "CompletingRebalance":
-                begin_ms = each["time_ms"]
-            elif each["after"] == _STABLE:
-                total_ms += each["time_ms"] - begin_ms
-        return total_ms
+        """How long it waited for the assignments with which these rebalances ended."""
+        completing = [each["time_ms"] for each in self.changes if each["after"] == "CompletingRebalance"]
+        return sum(
+            end - max(begin for begin in completing if begin <= end) for _, end in self._rebalancing()
+        )
 
     def commits(self) -> Iterator[tuple[bytes, bytes | None]]:
         """The records of offsets, as written."""

@@ -26,7 +26,6 @@ _WIDE = {
     ("session timeout", "stopped_ms"),
     ("max poll interval", "rebalances"),
     ("max poll interval", "stopped_ms"),
-    ("random instance ids", "rebalances"),
     ("random instance ids", "stopped_ms"),
     ("two waves", "stopped_ms"),
 }

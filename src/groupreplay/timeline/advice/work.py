@@ -166,8 +166,9 @@ def slow_leader(history: AdviceInput) -> Iterator[Finding]:
     if len(slow) < _SLOW_TIMES:
         return
     waited_ms = [rebalance.flag.sync_ms or 0 for rebalance in slow]
-    # Members of other groups go on with what they keep.
-    stopped_ms = [rebalance.flag.sync_ms or 0 for rebalance in slow if rebalance.is_eager]
+    # Members of other groups go on with what they keep, and nobody waits for the first assignment.
+    stops = (rebalance for rebalance in slow if rebalance.is_eager and rebalance.most_ms != 0)
+    stopped_ms = [rebalance.flag.sync_ms or 0 for rebalance in stops]
     leaders = sorted({rebalance.flag.slow_leader or "" for rebalance in slow})
     bounds = sum(wait_ms - _QUICK_MS for wait_ms in stopped_ms), sum(stopped_ms)
     yield finding(
