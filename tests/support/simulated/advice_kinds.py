@@ -1,14 +1,15 @@
-"""For each kind of advice groups with the setting that is advised against, the same with the advised one, and the truth.
+"""For each kind of advice groups with the setting that it is against, the same with the advised one, and the truth.
 
 The settings and times of a history are drawn from its seed before it is played, so that both sides have the same.
 """
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from groupreplay.coordinator.simulation.script import MINUTE_MS, SECOND_MS, STATIC, About, Between
 from groupreplay.coordinator.simulation.script_steps import (
@@ -79,8 +80,7 @@ def _moved_ms(played: Played) -> int:
     """How long partitions of an incremental group that moved were with nobody: until the rebalance after the next."""
     made = played.history.rebalances
     return sum(
-        (first.held - first.kept) * (second.at_ms - first.at_ms)
-        for first, second in zip(made, made[1:], strict=False)
+        (first.held - first.kept) * (second.at_ms - first.at_ms) for first, second in itertools.pairwise(made)
     )
 
 
@@ -237,7 +237,7 @@ def _unlike_members(numbers: random.Random) -> Side:
     """One or two of seven members have another session or poll interval, or one more topic."""
     odd = numbers.sample(range(7), numbers.randint(1, 3))
     session = {number: {"session_timeout_ms": 60_000} for number in odd[:2]}
-    more = {number: "another-topic" for number in odd[2:]}
+    more = dict.fromkeys(odd[2:], "another-topic")
     restart = ScriptedEvent(after_ms=5 * MINUTE_MS, steps=(Restart("random"),))
     scenario = scripted(restart, members=7, partitions=7, **{_COMMIT: 30_000})
     return Side(scenario=scenario, unlike=Unlike(timeouts=session, more_topics=more), hours=1)

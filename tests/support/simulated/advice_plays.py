@@ -87,9 +87,7 @@ class Played:
     def waited_for_leader_ms(self) -> int:
         """How long it waited for the assignments with which these rebalances ended."""
         completing = [each["time_ms"] for each in self.changes if each["after"] == "CompletingRebalance"]
-        return sum(
-            end - max(begin for begin in completing if begin <= end) for _, end in self._rebalancing()
-        )
+        return sum(end - max(begin for begin in completing if begin <= end) for _, end in self._rebalancing())
 
     def commits(self) -> Iterator[tuple[bytes, bytes | None]]:
         """The records of offsets, as written."""
@@ -150,9 +148,7 @@ def played(side: Side, seed: int) -> Played:
         traced = {"trace": trace_path(path)} if side.needs_trace else {}
         write_simulation(replace(plan, made=make, traced=side.needs_trace), path, **traced)
         opened = open_log(str(path), None, None, member_events=True)
-        read = read_groups(
-            opened.rows, opened.context, TimelineQuery(groups=GroupChoice(), source=SOURCE)
-        )
+        read = read_groups(opened.rows, opened.context, TimelineQuery(groups=GroupChoice(), source=SOURCE))
         history = read.history(read.inputs[0])
         return Played(
             history=history,

@@ -18,7 +18,7 @@ from support.simulated.advice_plays import Played, played
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
-    """An effect that was stated of one history, and the truth. ``least`` None: there was no finding, or no such effect."""
+    """An effect that was stated of one history, and the truth. ``least`` None: the finding has no such effect."""
 
     question: str
     measure: str
@@ -56,7 +56,7 @@ def answers(question: Question, seed: int) -> list[Answer]:
 
     A history without a finding has no answer: nothing is stated of it.
     """
-    side = question.before(random.Random(f"{question.name} {seed}"))  # noqa: S311 -- made to be repeated
+    side = question.before(random.Random(f"{question.name} {seed}"))
     before = played(side, seed)
     finding = _found(question, before)
     if finding is None:

@@ -41,9 +41,7 @@ def test_every_kind_is_asked_about() -> None:
     assert {question.kind for question in QUESTIONS} == set(Kind)
 
 
-@pytest.mark.parametrize(
-    "question", [each for each in QUESTIONS if each.kind not in _COMPARED], ids=by_name
-)
+@pytest.mark.parametrize("question", [each for each in QUESTIONS if each.kind not in _COMPARED], ids=by_name)
 def test_the_range_holds_what_the_model_does_itself(question: Question) -> None:
     """One history of each kind; where the advice was followed it is not given again."""
     told = answers(question, 1)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from groupreplay.timeline.advice.finding import Kind
 from groupreplay.timeline.advice.inputs import AdviceInput, Load
-from support.histories.builders import commit, emptied, generation, member
+from support.histories.builders import Raw, asked_for, commit, emptied, generation, gone, member, no_offset
 from support.pictures.timelines import BEGIN, MINUTE
 from support.simulated.advised import HOUR_MS, found, saved, small
 
@@ -35,6 +35,24 @@ def test_empty_every_weekend() -> None:
     assert finding.value.startswith("12960 (9 days)")
     assert found(weekends(30 * DAY_MS), Kind.OFFSETS_AT_RISK) is None
     assert found(weekends(7 * DAY_MS, is_back=False), Kind.OFFSETS_AT_RISK) is None
+
+
+def test_the_advised_retention_is_longer_than_the_absence() -> None:
+    """A group whose offsets expire is Dead after that; its members are away for longer than it was Empty."""
+    records = list[Raw]()
+    for week in range(2):
+        begin = BEGIN + 7 * week * DAY_MS
+        records += [asked_for(at=begin - 1_000), generation(1, member("a", (0,)), at=begin)]
+        records += [commit("t", 0, week, at=begin + HOUR_MS), emptied(2, at=begin + 4 * DAY_MS)]
+        records += [no_offset("t", 0, at=begin + 5 * DAY_MS), gone(at=begin + 5 * DAY_MS)]
+    end = BEGIN + 14 * DAY_MS
+    records += [asked_for(at=end - 1_000), generation(1, member("a", (0,)), at=end)]
+    finding = found(small(records, retention_ms=DAY_MS), Kind.OFFSETS_AT_RISK)
+    assert finding is not None
+    assert finding.value.startswith("12960 (9 days)")
+    assert "at most for 3 d 0 h" in finding.text
+    # Whoever has followed it is told nothing more.
+    assert found(weekends(9 * DAY_MS), Kind.OFFSETS_AT_RISK) is None
 
 
 def committed(gap_ms: int, share: float, *, then_ms: int = 0) -> AdviceInput:

@@ -33,7 +33,8 @@ class Rebalance:
 
     ``held``: partitions that had an owner before and whose owner was still a member afterwards; ``kept``: those of them
     that it kept. ``least_ms`` and ``most_ms``: how long the partition stood still that did so the longest;
-    ``held_ms``: all that are held, summed, at most, and those that are kept, at least, where the assignor is eager.
+    ``held_ms``: all that are held, summed, at most, and those that are kept, at least, where the assignor is eager,
+    less those that move.
     """
 
     flag: GenerationFlag
@@ -301,17 +302,24 @@ def _longest_ms(given_up: Sequence[_GivenUp], flag: GenerationFlag) -> int | Non
 
 
 def _held_ms(given_up: Sequence[_GivenUp], least_ms: int, most_ms: int | None) -> tuple[int, int | None]:
-    """The stops of the partitions whose owner kept them, at least, and of those whose owner stayed, at most."""
+    """The stops of the partitions whose owner kept them, at least, and of those whose owner stayed, at most.
+
+    Those that moved are taken off the first: an incremental assignor moves a partition in two rebalances, of which the
+    second one may last as long again.
+    """
     kept_ms, held_ms, is_bounded = 0, 0, True
     for each in given_up:
         bounds = [most_ms, None if each.stop is None else each.stop.length_ms]
         own_ms = min((bound for bound in bounds if bound is not None), default=None)
+        own_least_ms = least_ms if own_ms is None else min(least_ms, own_ms)
         if each.is_kept:
-            kept_ms += least_ms if own_ms is None else min(least_ms, own_ms)
+            kept_ms += own_least_ms
+        elif each.stays:
+            kept_ms -= own_least_ms
         if each.stays:
             held_ms += own_ms or 0
             is_bounded &= own_ms is not None
-    return kept_ms, held_ms if is_bounded else None
+    return max(kept_ms, 0), held_ms if is_bounded else None
 
 
 def states_named(history: AdviceInput, state: str) -> list[tuple[StateSpan, int | None]]:

@@ -53,8 +53,8 @@ def offsets_at_risk(history: AdviceInput) -> Iterator[Finding]:
     yield finding(
         history,
         Kind.OFFSETS_AT_RISK,
-        f"the group had no members {counted(len(empty), 'time')}, at most for {milliseconds(longest_ms)}; offsets are kept "
-        f"for {milliseconds(retention_ms)}{were}",
+        f"the group had no members {counted(len(empty), 'time')}, at most for {milliseconds(longest_ms)}; offsets are "
+        f"kept for {milliseconds(retention_ms)}{were}",
         (
             "offsets.retention.minutes",
             f"{days * 24 * 60} ({days} days), of the brokers; or keep one member running",
@@ -113,8 +113,8 @@ def frequent_commits(history: AdviceInput) -> Iterator[Finding]:
                 least=int(load.commit_bytes * max(spared - doubt, 0)),
                 most=int(load.commit_bytes * min(spared + doubt, 1)),
                 how="bytes of the group's commits in the topic, less those of one commit of each partition in five "
-                "seconds where it was worked on; one more or less for each rebalance and each pause. Compaction removes "
-                "them later",
+                "seconds where it was worked on; one more or less for each rebalance and each pause. Compaction "
+                "removes them later",
             )
         ],
         (),

@@ -15,7 +15,7 @@ from groupreplay.timeline.advice.evidence import finding, middle, stop_effects, 
 from groupreplay.timeline.advice.finding import Effect, Finding, Kind
 from groupreplay.timeline.advice.inputs import AdviceInput, Rebalance
 from groupreplay.timeline.advice.restarts import HEARTBEAT_MS, Away, aways, explained, within
-from groupreplay.timeline.commit_times import CommitTimes
+from groupreplay.timeline.commit_times import CommitTimes, Place
 from groupreplay.timeline.event_reading import ReadEvent
 from groupreplay.timeline.rolling_restarts import restarts
 
@@ -159,12 +159,12 @@ def rebalance_timeout(history: AdviceInput) -> Iterator[Finding]:
     outliers = [each for each in members if each["rebalance_timeout_ms"] == longest]
     if 2 * len(outliers) > len(members) or history.use.described.get("type") != "classic":
         return
-    have_work = all(each.get("partitions") for each in outliers)
+    places = _places(outliers)
     waits = [
         (rebalance, bounds)
         for rebalance in history.rebalances
         if rebalance.at_ms >= history.complete_ms
-        and (bounds := _waited(history, rebalance, (others_ms, longest), have_work))[1]
+        and (bounds := _waited(history, rebalance, (others_ms, longest), places))[1]
     ]
     least, most = (sum(bounds[end] for _, bounds in waits) for end in (0, 1))
     yield finding(
@@ -194,12 +194,12 @@ def _positive(each: Mapping[str, Any]) -> bool:
 
 
 def _waited(
-    history: AdviceInput, rebalance: Rebalance, timeouts_ms: tuple[int, int], have_work: bool
+    history: AdviceInput, rebalance: Rebalance, timeouts_ms: tuple[int, int], places: set[Place]
 ) -> tuple[int, int]:
     """What a rebalance would not have lasted if all members had the timeout of the others, at least and at most.
 
     The member that it waited for would have given up so long after its last poll, and come back in another rebalance.
-    ``timeouts_ms``: that of the others, and the longest. ``have_work``: who has that owns partitions, so that commits
+    ``timeouts_ms``: that of the others, and the longest. ``places``: the partitions of who has that; their commits
     show since when it has not polled.
     """
     others_ms, longest_ms = timeouts_ms
@@ -207,12 +207,26 @@ def _waited(
         return 0, 0
     least = min(rebalance.flag.least_ms, longest_ms) - others_ms - _RETURN_MS
     bounds = [longest_ms, rebalance.flag.most_ms]
-    silent_ms = _silent_ms(history.commit_times, rebalance) if have_work else None
+    silent_ms = None
+    if places and places <= history.commit_times.of_place.keys():
+        earlier_ms = max(
+            (each.at_ms for each in history.rebalances if each.at_ms < rebalance.at_ms), default=0
+        )
+        silent_ms = _silent_ms(history.commit_times, rebalance, earlier_ms)
     bounds += [] if silent_ms is None else [silent_ms - others_ms]
     return max(least, 0), max(min(bound for bound in bounds if bound is not None), 0)
 
 
-def _silent_ms(commits: CommitTimes, rebalance: Rebalance) -> int | None:
+def _places(members: Sequence[Mapping[str, Any]]) -> set[Place]:
+    """The partitions of members; none if one of them has none, whose commits then show nothing."""
+    owned = [
+        {(topic, number) for topic, numbers in (each.get("partitions") or {}).items() for number in numbers}
+        for each in members
+    ]
+    return set[Place]().union(*owned) if all(owned) else set()
+
+
+def _silent_ms(commits: CommitTimes, rebalance: Rebalance, joined_ms: int) -> int | None:
     """How long before the end of a rebalance any partition began to have no commit for the longest time; None: unknown.
 
     A member commits once more before it joins, so that the longest time may be over before the end.
@@ -223,9 +237,9 @@ def _silent_ms(commits: CommitTimes, rebalance: Rebalance) -> int | None:
     for times in commits.of_place.values():
         until = bisect_right(times, rebalance.at_ms)
         first = bisect_left(times, begin_ms, hi=until)
-        if not first:
-            return None
-        begins = [*times[first - 1 : until], rebalance.at_ms]
+        # All members that it may have waited for had joined in the rebalance before.
+        polled_ms = times[first - 1] if first else joined_ms
+        begins = [polled_ms, *times[first:until], rebalance.at_ms]
         longest = max(pairwise(begins), key=lambda gap: gap[1] - gap[0])
         silent_ms = max(silent_ms, rebalance.at_ms - longest[0])
     return silent_ms
