@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from groupreplay.codecs import MemberMetadata
@@ -48,6 +49,23 @@ def test_members_that_differ() -> None:
     assert finding.text == (
         "client-c on 10.0.0.1 differ from the other members: 2 sets of topics; "
         "session.timeout.ms 10.0 s, 45.0 s"
+    )
+
+
+def test_what_is_not_known_of_a_member_is_no_difference() -> None:
+    """In a group of both protocols the broker has the sessions of some: these do not differ from the others."""
+    members = [member(name, (place,)) for place, name in enumerate("abc")]
+    history = lasting(*members, member("d", (3,), subscribed=("t", "u")))
+    described = dict(history.use.described)
+    described["members"] = [
+        {**each, "session_timeout_ms": None} if each["member_id"] == "a" else each
+        for each in described["members"]
+    ]
+    mixed = replace(history, use=replace(history.use, described=described))
+    finding = found(mixed, Kind.DIFFERING_MEMBERS)
+    assert (saved(finding, "members"), finding.text) == (
+        (1, 1),
+        "client-d on 10.0.0.1 differ from the other members: 2 sets of topics",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType
@@ -101,18 +101,18 @@ def differing_members(history: AdviceInput) -> Iterator[Finding]:
     since_ms = history.use.described.get("since_ms") or history.until_ms
     if len(history.members) < 2 or history.until_ms - since_ms < NEEDED_MS[Kind.DIFFERING_MEMBERS]:
         return
-    differences = [
-        text
+    differences = {
+        field: text
         for name, field in (("topics", "topics"), *_TIMEOUTS)
         if (text := _difference(history, name, field))
-    ]
-    odd = _odd(history)
-    if not differences or not odd:
+    }
+    odd = _odd(history, differences)
+    if not odd:
         return
     yield finding(
         history,
         Kind.DIFFERING_MEMBERS,
-        f"{first_of(odd, member)} differ from the other members: {'; '.join(differences)}",
+        f"{first_of(odd, member)} differ from the other members: {'; '.join(differences.values())}",
         ("members", "one configuration for all members of a group"),
         [
             Effect(
@@ -144,9 +144,8 @@ def _difference(history: AdviceInput, name: str, field: str) -> str | None:
     return f"{name} {', '.join(milliseconds(value) for value in sorted(values))}"
 
 
-def _odd(history: AdviceInput) -> list[Mapping[str, Any]]:
-    """The members that are not as most are."""
-    fields = ["topics", *(field for _, field in _TIMEOUTS)]
+def _odd(history: AdviceInput, fields: Collection[str]) -> list[Mapping[str, Any]]:
+    """The members that are in these fields not as most are."""
     usual = {field: _values(history, field).most_common(1)[0][0] for field in fields}
     return [each for each in history.members if any(_value(each, field) != usual[field] for field in fields)]
 
