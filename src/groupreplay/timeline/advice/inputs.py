@@ -33,8 +33,7 @@ class Rebalance:
 
     ``held``: partitions that had an owner before and whose owner was still a member afterwards; ``kept``: those of them
     that it kept. ``least_ms`` and ``most_ms``: how long the partition stood still that did so the longest;
-    ``held_ms``: all that are held, summed, at most, and those that are kept, at least, where the assignor is eager,
-    less those that move.
+    ``held_ms``: all that are held, summed, at most, and those that are kept, at least, where the assignor is eager.
     """
 
     flag: GenerationFlag
@@ -288,9 +287,10 @@ class _Owners:
             span = spans[number - 1] if number else None
             if span is None or span.slot < 0 or (span.until_ms is not None and span.until_ms < at_ms):
                 continue
-            is_kept = span.until_ms != at_ms
+            # One that was killed may have left its partitions to the process that has come in its place.
+            stays = at_ms not in self.left_ms[span.slot]
             stop = stop_of(place, at_ms, commits, span.since_ms)
-            given_up.append(_GivenUp(stop, is_kept or at_ms not in self.left_ms[span.slot], is_kept))
+            given_up.append(_GivenUp(stop, stays, stays and span.until_ms != at_ms))
         return given_up
 
 
@@ -302,24 +302,17 @@ def _longest_ms(given_up: Sequence[_GivenUp], flag: GenerationFlag) -> int | Non
 
 
 def _held_ms(given_up: Sequence[_GivenUp], least_ms: int, most_ms: int | None) -> tuple[int, int | None]:
-    """The stops of the partitions whose owner kept them, at least, and of those whose owner stayed, at most.
-
-    Those that moved are taken off the first: an incremental assignor moves a partition in two rebalances, of which the
-    second one may last as long again.
-    """
+    """The stops of the partitions whose owner kept them, at least, and of those whose owner stayed, at most."""
     kept_ms, held_ms, is_bounded = 0, 0, True
     for each in given_up:
         bounds = [most_ms, None if each.stop is None else each.stop.length_ms]
         own_ms = min((bound for bound in bounds if bound is not None), default=None)
-        own_least_ms = least_ms if own_ms is None else min(least_ms, own_ms)
         if each.is_kept:
-            kept_ms += own_least_ms
-        elif each.stays:
-            kept_ms -= own_least_ms
+            kept_ms += least_ms if own_ms is None else min(least_ms, own_ms)
         if each.stays:
             held_ms += own_ms or 0
             is_bounded &= own_ms is not None
-    return max(kept_ms, 0), held_ms if is_bounded else None
+    return kept_ms, held_ms if is_bounded else None
 
 
 def states_named(history: AdviceInput, state: str) -> list[tuple[StateSpan, int | None]]:

@@ -13,8 +13,7 @@ from groupreplay.timeline.advice.inputs import AdviceInput
 #: Fewer rebalances are no habit.
 _LEAST_REBALANCES: Final = 4
 _TIMES: Final = (
-    "the lengths of these rebalances for each partition that kept its owner, less those for each that moved, which an "
-    "incremental assignor moves in two rebalances, at least; the times since the last commit "
+    "the lengths of these rebalances for each partition that kept its owner, at least; the times since the last commit "
     "of each partition whose owner stayed in the group, at most, because an incremental assignor moves fewer"
 )
 _STOPS: Final = (
