@@ -1,10 +1,10 @@
 """How long ``advise`` takes for a long history of a large group, beyond the reading of its capture.
 
-    python benchmarks/advice.py [--members 100] [--days 7]
+    python benchmarks/advice.py [--members 100] [--days 7] [--page]
     small: --members 4 --days 0.05
 
 The group has two partitions for each member, is rolled once a day, and commits each ten minutes. Prints CPU seconds of
-this process; the goal for a week of 100 members is a minute.
+this process; the goal for a week of 100 members is a minute. ``--page`` writes them to docs/advice.md.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Final
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests")]
 
-from page import flag_parser, show_progress  # noqa: E402
+from page import flag_parser, put, show_progress  # noqa: E402
 
 from groupreplay.api.sources import open_log  # noqa: E402
 from groupreplay.app.report.advice import advised_groups  # noqa: E402
@@ -40,6 +40,7 @@ def main() -> None:
     parser = flag_parser(__doc__)
     parser.add_argument("--members", type=int, default=100)
     parser.add_argument("--days", type=float, default=7)
+    parser.add_argument("--page", action="store_true")
     asked = parser.parse_args()
     hours = asked.days * _DAY_HOURS
     every = About(int(min(hours / 3, _DAY_HOURS) * HOUR_MS))
@@ -72,6 +73,8 @@ def main() -> None:
         f"| {end - between:.1f} s | {end - begin:.1f} s |",
     ]
     print("\n".join(lines))
+    if asked.page:
+        put("advice-week", "\n".join(lines), ROOT / "docs" / "advice.md")
 
 
 if __name__ == "__main__":

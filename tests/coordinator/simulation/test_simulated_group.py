@@ -19,6 +19,7 @@ from groupreplay.coordinator.simulation.script import (
     HANG,
     LEAVE_GROUP,
     REMAIN_IN_GROUP,
+    RESUME,
     START,
     STATIC,
     STOP,
@@ -234,6 +235,12 @@ def test_a_member_that_does_not_poll_leaves(poll_ms: int) -> None:
     """``max.poll.interval.ms`` after its last poll; until then it keeps its session alive."""
     run = Run((*TWO, (60, HANG, 1)), rebalance_timeout_ms=poll_ms)
     assert run.reached(Phase.PREPARING_REBALANCE, since_s=10) == 60 + poll_ms / 1_000
+
+
+def test_a_member_that_hangs_again_has_its_whole_time() -> None:
+    """Its first hang was over in time: the 30 s count from the second one."""
+    run = Run((*TWO, (60, HANG, 1), (80, RESUME, 1), (85, HANG, 1)), rebalance_timeout_ms=30_000)
+    assert run.reached(Phase.PREPARING_REBALANCE, since_s=10) == 85 + 30
 
 
 def test_commits_come_at_their_interval() -> None:

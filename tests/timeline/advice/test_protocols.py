@@ -9,7 +9,9 @@ import pytest
 from groupreplay.coordinator.simulation.script import MINUTE_MS, About
 from groupreplay.coordinator.simulation.script_steps import Roll, ScriptedEvent
 from groupreplay.timeline.advice.finding import Kind
-from support.simulated.advised import found, saved, scripted, simulated, truly_held_ms
+from support.histories.builders import generation, member
+from support.pictures.timelines import BEGIN, MINUTE
+from support.simulated.advised import found, saved, scripted, simulated, small, truly_held_ms
 
 ROLLED = scripted(ScriptedEvent(every_ms=About(20 * MINUTE_MS, 2 * MINUTE_MS), steps=(Roll(),)))
 COOPERATIVE = {"partition.assignment.strategy": "cooperative-sticky"}
@@ -42,3 +44,18 @@ def test_a_group_of_kip_848_is_incremental(tmp_path: Path) -> None:
     modern = ROLLED.with_client({"group.protocol": "consumer"})
     for history in simulated(modern, tmp_path / "a.parquet"):
         assert found(history, Kind.INCREMENTAL_REBALANCES) is None
+
+
+def test_partitions_of_a_process_that_was_killed_are_not_kept() -> None:
+    """Its successor has its place and its partitions, which stood still all the same: the other member kept its own."""
+    records = [
+        generation(
+            number,
+            member("a", (0,)),
+            member(f"b-{number}", (1,), client_id="b", host="/10.0.0.2"),
+            at=BEGIN + number * 10 * MINUTE,
+        )
+        for number in range(1, 7)
+    ]
+    finding = found(small(records), Kind.INCREMENTAL_REBALANCES)
+    assert saved(finding, "partition_stops") == (5, 5)

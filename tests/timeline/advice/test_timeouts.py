@@ -10,7 +10,7 @@ from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.script import MINUTE_MS, SECOND_MS, STATIC, About, Between
 from groupreplay.coordinator.simulation.script_steps import Restart, ScriptedEvent, SlowPoll
 from groupreplay.timeline.advice.finding import Kind
-from support.histories.builders import generation, member
+from support.histories.builders import commit, generation, member
 from support.pictures.timelines import BEGIN, MINUTE
 from support.simulated.advised import found, saved, scripted, simulated, small
 
@@ -77,17 +77,24 @@ def test_members_that_gave_up(tmp_path: Path) -> None:
 def test_one_member_sets_the_rebalance_timeout() -> None:
     """Half an hour where all others have five minutes; a majority is no outlier."""
 
-    def timeouts(*values_ms: int) -> object:
+    def timeouts(*values_ms: int, committed: bool = False) -> object:
         members = [member(f"m{place}", (place,), rebalance_ms=value) for place, value in enumerate(values_ms)]
-        return small([generation(1, *members, at=BEGIN), generation(2, *members, at=BEGIN + 60 * MINUTE)])
+        times = [BEGIN + minute * MINUTE for minute in range(5, 51, 5)] if committed else []
+        commits = [commit("t", place, 1, at=at) for at in times for place in range(len(values_ms))]
+        last = generation(2, *members, at=BEGIN + 60 * MINUTE)
+        return small([generation(1, *members, at=BEGIN), *commits, last])
 
+    # No record shows when the second rebalance began: it may have lasted for all of the timeout.
     finding = found(timeouts(300_000, 300_000, 1_800_000), Kind.REBALANCE_TIMEOUT)
     assert finding is not None
     assert (finding.setting, finding.value, saved(finding, "stopped_ms")) == (
         "max.poll.interval.ms",
         "300000",
-        (0, 0),
+        (0, 1_800_000),
     )
     assert "client-m2" in finding.text
+    # Until ten minutes before its end all were polled, so with five minutes the member would have given up in it.
+    committed = found(timeouts(300_000, 300_000, 1_800_000, committed=True), Kind.REBALANCE_TIMEOUT)
+    assert saved(committed, "stopped_ms") == (0, 300_000)
     for values_ms in ((300_000, 300_000), (300_000, 1_800_000, 1_800_000), (300_000, 310_000)):
         assert found(timeouts(*values_ms), Kind.REBALANCE_TIMEOUT) is None

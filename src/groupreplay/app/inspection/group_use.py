@@ -195,6 +195,7 @@ class CommitLoads:
 
     until_ms: int | None = None
     bytes: Counter[str | None] = field(default_factory=Counter)
+    commit_bytes: Counter[str | None] = field(default_factory=Counter)
     _tails: defaultdict[int, _Tail] = field(default_factory=lambda: defaultdict(_Tail))
     _last: dict[int, int] = field(default_factory=dict)
     _partition: dict[str, int] = field(default_factory=dict)
@@ -215,13 +216,13 @@ class CommitLoads:
         # -1, the last of the names: of no group.
         group = keys.group[row_key]
         sizes = _lengths(batch["key"]) + _lengths(batch["value"])
-        for number, size in enumerate(
-            np.bincount(group % len(names), sizes, len(names)).astype(int).tolist()
-        ):
-            self.bytes[names[number]] += size
         is_commit = (keys.slot[row_key] >= 0) & ~numbers(batch["value"].is_null().cast(pa.uint8())).astype(
             bool
         )
+        for counter, of_rows in ((self.bytes, sizes), (self.commit_bytes, sizes * is_commit)):
+            summed = np.bincount(group % len(names), of_rows, len(names)).astype(int).tolist()
+            for name, size in zip(names, summed, strict=True):
+                counter[name] += size
         partition = numbers(batch["partition"])
         for place in np.unique(partition).tolist():
             rows = np.flatnonzero(partition == place)

@@ -20,6 +20,7 @@ class GroupUses:
     described: Mapping[str, Mapping[str, Any]]
     written: Mapping[str, LoadRow] = field(default_factory=dict)
     unused_ms: Mapping[str, int] = field(default_factory=dict)
+    commit_bytes: Mapping[str | None, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, replay: Replay, loads: CommitLoads, end_ms: int) -> GroupUses:
@@ -29,6 +30,7 @@ class GroupUses:
             {group["group_id"]: group for group in groups},
             {row.group_id: row for row in loads.rows(groups, end_ms)},
             {group["group_id"]: unused_row(group, end_ms).unused_ms for group in unused(groups, end_ms)},
+            loads.commit_bytes,
         )
 
     def history(
@@ -37,7 +39,12 @@ class GroupUses:
         """The history of a group, from ``before_ms`` on."""
         row, load = self.written.get(given.group_id), None
         if row is not None and row.commits_per_second is not None and row.share is not None:
-            load = Load(commits_per_second=row.commits_per_second, bytes=row.bytes, share=row.share)
+            load = Load(
+                commits_per_second=row.commits_per_second,
+                bytes=row.bytes,
+                share=row.share,
+                commit_bytes=self.commit_bytes.get(given.group_id, 0),
+            )
         use = GroupUse(
             described=self.described.get(given.group_id, {}),
             load=load,

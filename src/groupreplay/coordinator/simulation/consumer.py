@@ -184,6 +184,7 @@ class SimulatedClient:
     kip848: bool = False
     running: bool = False
     hanging: bool = False
+    hangs: int = 0
     member_id: str = ""
     generation: int = -1
     owned: tuple[int, ...] = ()
@@ -214,6 +215,12 @@ class SimulatedClient:
         self.incarnation += 1
         self.starts += 1
         self.kip848 = self.starts in script.consumer_starts
+
+    def hang(self) -> tuple[int, int]:
+        """The client polls no more; returns by what this hang is told from others: the process, and its number."""
+        self.hanging = True
+        self.hangs += 1
+        return self.incarnation, self.hangs
 
     def forget_membership(self) -> None:
         """The client has left its group, or has not joined yet."""

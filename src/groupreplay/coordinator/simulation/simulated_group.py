@@ -83,7 +83,7 @@ class SimulatedGroup:
             schedule=self._schedule,
         )
         for step in script.steps:
-            action = partial(_ACTIONS[step.action], self, step.client)
+            action = partial(getattr(self, _ACTIONS[step.action]), step.client)
             self._schedule(begin_ms + step.at_ms, action)
         if script.mirror_interval_ms is not None:
             self._schedule(begin_ms + numbers.randrange(script.mirror_interval_ms), self._mirror)
@@ -193,12 +193,11 @@ class SimulatedGroup:
 
     def _hang(self, number: int, now_ms: int) -> None:
         client = self._clients[number]
-        client.hanging = True
-        incarnation = client.incarnation
+        hang = client.hang()
 
         def give_up(at_ms: int) -> None:
             """Leave after ``max.poll.interval.ms``, which is also the rebalance timeout."""
-            if client.incarnation == incarnation and client.hanging:
+            if client.hanging and hang == (client.incarnation, client.hangs):
                 self._leave(client, at_ms)
 
         self._schedule(now_ms + self._script.rebalance_timeout_ms, give_up)
@@ -378,12 +377,13 @@ class SimulatedGroup:
         self._schedule_client(client, now_ms + _RETRY_MS + self._numbers.randrange(_RETRY_MS), self._join)
 
 
-_ACTIONS: Final[Mapping[ClientAction, Callable[[SimulatedGroup, int, int], None]]] = {
-    ClientAction.START: SimulatedGroup._start,
-    ClientAction.STOP: SimulatedGroup._stop,
-    ClientAction.CRASH: SimulatedGroup._crash,
-    ClientAction.HANG: SimulatedGroup._hang,
-    ClientAction.RESUME: SimulatedGroup._resume,
+#: What each action does, by its name, so that a subclass may do it in its own way.
+_ACTIONS: Final = {
+    ClientAction.START: "_start",
+    ClientAction.STOP: "_stop",
+    ClientAction.CRASH: "_crash",
+    ClientAction.HANG: "_hang",
+    ClientAction.RESUME: "_resume",
 }
 #: Answers to other requests are ignored.
 _ANSWER_HANDLERS: Final[

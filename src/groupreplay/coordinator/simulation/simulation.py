@@ -28,6 +28,7 @@ from groupreplay.coordinator.requests import (
 )
 from groupreplay.coordinator.simulation.consumer import topic_id
 from groupreplay.coordinator.simulation.scenario import Scenario
+from groupreplay.coordinator.simulation.script import Script
 from groupreplay.coordinator.simulation.settings_table import BROKER_SETTINGS, SettingValue, fields_of
 from groupreplay.coordinator.simulation.simulated_group import SimulatedGroup
 from groupreplay.coordinator.trace_entries import AnyEntry
@@ -46,8 +47,9 @@ class SimulationPlan:
     """The parameters of a simulation. ``probe_interval_ms`` None: without a prober.
 
     If the scenario restarts the brokers one after another, the groups of a partition move to another coordinator while
-    its leader is down, and back afterwards. ``traced``: with the steps of the coordinator. Where a list of faults is
-    returned, they are those of one partition, in the order of time.
+    its leader is down, and back afterwards. ``traced``: with the steps of the coordinator. ``made`` makes a group: a
+    class beside the default has clients that no setting describes. Where a list of faults is returned, they are those
+    of one partition, in the order of time.
     """
 
     scenario: Scenario
@@ -59,6 +61,7 @@ class SimulationPlan:
     probe_interval_ms: int | None = 10_000
     settings: Settings = field(default_factory=Settings)
     traced: bool = False
+    made: Callable[[str, Script, Settings, int, random.Random], SimulatedGroup] = SimulatedGroup
 
     @classmethod
     def of(
@@ -353,6 +356,6 @@ def _group(plan: SimulationPlan, group_id: str) -> SimulatedGroup:
     # A string as seed does not depend on Python's randomized hashes.
     numbers = random.Random(f"{plan.seed} {group_id}")  # noqa: S311 -- made to be repeated
     script = plan.scenario.draw(numbers, plan.duration_ms)
-    group = SimulatedGroup(group_id, script, plan.settings, BEGIN_MS, numbers)
+    group = plan.made(group_id, script, plan.settings, BEGIN_MS, numbers)
     group.coordinator.trace.on = plan.traced
     return group

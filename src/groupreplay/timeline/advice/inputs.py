@@ -64,11 +64,15 @@ class Rebalance:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What the group has written to the offsets topic, as ``list --sort commits`` has it."""
+    """What the group has written to the offsets topic, as ``list --sort commits`` has it.
+
+    ``commit_bytes``: of ``bytes``, those of its commits.
+    """
 
     commits_per_second: float
     bytes: int
     share: float
+    commit_bytes: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -283,9 +287,10 @@ class _Owners:
             span = spans[number - 1] if number else None
             if span is None or span.slot < 0 or (span.until_ms is not None and span.until_ms < at_ms):
                 continue
-            is_kept = span.until_ms != at_ms
+            # One that was killed may have left its partitions to the process that has come in its place.
+            stays = at_ms not in self.left_ms[span.slot]
             stop = stop_of(place, at_ms, commits, span.since_ms)
-            given_up.append(_GivenUp(stop, is_kept or at_ms not in self.left_ms[span.slot], is_kept))
+            given_up.append(_GivenUp(stop, stays, stays and span.until_ms != at_ms))
         return given_up
 
 

@@ -12,6 +12,7 @@ from groupreplay.state.phrases import counted, first_of, from_to, milliseconds, 
 from groupreplay.timeline.advice.evidence import finding, middle, stop_effects, stopped
 from groupreplay.timeline.advice.finding import Effect, Finding, Kind
 from groupreplay.timeline.advice.inputs import AdviceInput, Rebalance
+from groupreplay.timeline.document import SlotLane
 from groupreplay.timeline.rolling_restarts import Restart, restarts, rolling
 
 #: Fewer rebalances are no habit.
@@ -193,7 +194,9 @@ def random_instance_ids(history: AdviceInput) -> Iterator[Finding]:
     ]
     if not moves:
         return
-    bounds = 0, stopped(moves)[1]
+    replaced = _replaced(history, once)
+    surely = [each for each in moves if each.came <= replaced.keys() and each.went <= {*replaced.values()}]
+    bounds = stopped(surely)[0], stopped(moves)[1]
     yield finding(
         history,
         Kind.RANDOM_INSTANCE_IDS,
@@ -204,16 +207,47 @@ def random_instance_ids(history: AdviceInput) -> Iterator[Finding]:
         [
             Effect(
                 measure="rebalances",
-                least=0,
+                least=len(surely),
                 most=len(moves),
-                how="rebalances in which nobody came or went but members with such an instance id; those of a real "
-                "change of the number of members would remain",
+                how="rebalances in which nobody came or went but members with such an instance id, at most; at least "
+                "those of a member that came after another one had ended, and before the session of that one did",
             ),
             *stop_effects(bounds),
         ],
         (rebalance.event for rebalance in moves),
         order_ms=middle(bounds),
     )
+
+
+def _replaced(history: AdviceInput, once: Sequence[SlotLane]) -> dict[str, str]:
+    """Members that came after the end of another process and before its session ended, each with that other member.
+
+    They would have had its instance id, if these were a row of names of which a new process takes the one that is free.
+    """
+    by_time = {rebalance.at_ms: rebalance for rebalance in history.rebalances}
+    tenures = sorted((lane.tenures[0] for lane in once), key=lambda tenure: tenure.since_ms)
+    expired = [
+        (tenure.until_ms, tenure)
+        for tenure in sorted(tenures, key=lambda tenure: tenure.until_ms or 0)
+        if tenure.until_ms is not None and tenure.reason == "session_timeout"
+    ]
+    replaced = dict[str, str]()
+    for tenure in tenures:
+        came = by_time.get(tenure.since_ms)
+        for until_ms, old in expired:
+            went = by_time.get(until_ms)
+            if came is None or went is None or old.member_id in replaced.values():
+                continue
+            session_ms = history.session_ms(old.member_id) or DEFAULT_SESSION_TIMEOUT_MS
+            # The last sign of the old process was a whole session before the broker removed it.
+            is_after_end = tenure.since_ms - _longest_ms(came) >= until_ms - session_ms + HEARTBEAT_MS
+            is_before_removal = tenure.since_ms - _least_ms(came) < until_ms - _longest_ms(went)
+            # The rebalance that the join began waited for the end of the old session.
+            is_before_removal |= came is went and came.flag.least_ms > 2 * HEARTBEAT_MS
+            if is_after_end and is_before_removal:
+                replaced[tenure.member_id] = old.member_id
+                break
+    return replaced
 
 
 def two_waves(history: AdviceInput) -> Iterator[Finding]:

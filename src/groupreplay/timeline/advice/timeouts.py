@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +15,7 @@ from groupreplay.timeline.advice.evidence import finding, middle, stop_effects, 
 from groupreplay.timeline.advice.finding import Effect, Finding, Kind
 from groupreplay.timeline.advice.inputs import AdviceInput, Rebalance
 from groupreplay.timeline.advice.restarts import HEARTBEAT_MS, Away, aways, explained, within
+from groupreplay.timeline.commit_times import CommitTimes, Place
 from groupreplay.timeline.event_reading import ReadEvent
 from groupreplay.timeline.rolling_restarts import restarts
 
@@ -27,6 +30,8 @@ _LEAST_EVENTS: Final = 2
 _LEAST_POLL_MS: Final = 60_000
 #: A process that is back later was started again.
 _LONGEST_WORK_MS: Final = 3_600_000
+#: How long the rebalance lasts in which a member comes back that has given up: others learn of it with a heartbeat.
+_RETURN_MS: Final = 2 * HEARTBEAT_MS
 #: A timeout is an outlier if it is this many times the next one.
 _OUTLIER: Final = 2
 
@@ -154,12 +159,14 @@ def rebalance_timeout(history: AdviceInput) -> Iterator[Finding]:
     outliers = [each for each in members if each["rebalance_timeout_ms"] == longest]
     if 2 * len(outliers) > len(members) or history.use.described.get("type") != "classic":
         return
-    late = [
-        rebalance
+    places = _places(outliers)
+    waits = [
+        (rebalance, bounds)
         for rebalance in history.rebalances
-        if rebalance.at_ms >= history.complete_ms and rebalance.flag.least_ms > others_ms
+        if rebalance.at_ms >= history.complete_ms
+        and (bounds := _waited(history, rebalance, (others_ms, longest), places))[1]
     ]
-    surely = sum(min(each.flag.least_ms - others_ms, longest - others_ms) for each in late)
+    least, most = (sum(bounds[end] for _, bounds in waits) for end in (0, 1))
     yield finding(
         history,
         Kind.REBALANCE_TIMEOUT,
@@ -170,13 +177,14 @@ def rebalance_timeout(history: AdviceInput) -> Iterator[Finding]:
         [
             Effect(
                 measure="stopped_ms",
-                least=surely,
-                most=_most_waited(late, others_ms),
-                how="what rebalances lasted beyond the timeout of the others; 0: none has waited so long yet",
+                least=least,
+                most=most,
+                how="what rebalances surely lasted beyond the timeout of the others, less that in which the member "
+                "comes back, at least; at most what they may have lasted, less the time that it had not polled before",
             )
         ],
-        (rebalance.event for rebalance in late),
-        order_ms=surely,
+        (rebalance.event for rebalance, _ in waits),
+        order_ms=least,
     )
 
 
@@ -185,6 +193,53 @@ def _positive(each: Mapping[str, Any]) -> bool:
     return isinstance(value, int) and value > 0
 
 
-def _most_waited(late: Sequence[Rebalance], others_ms: int) -> int | None:
-    lengths = [rebalance.flag.most_ms for rebalance in late]
-    return None if None in lengths else sum(max((length or 0) - others_ms, 0) for length in lengths)
+def _waited(
+    history: AdviceInput, rebalance: Rebalance, timeouts_ms: tuple[int, int], places: set[Place]
+) -> tuple[int, int]:
+    """What a rebalance would not have lasted if all members had the timeout of the others, at least and at most.
+
+    The member that it waited for would have given up so long after its last poll, and come back in another rebalance.
+    ``timeouts_ms``: that of the others, and the longest. ``places``: the partitions of who has that; their commits
+    show since when it has not polled.
+    """
+    others_ms, longest_ms = timeouts_ms
+    if rebalance.most_ms == 0 or rebalance.flag.most_ms == 0:
+        return 0, 0
+    least = min(rebalance.flag.least_ms, longest_ms) - others_ms - _RETURN_MS
+    bounds = [longest_ms, rebalance.flag.most_ms]
+    silent_ms = None
+    if places and places <= history.commit_times.of_place.keys():
+        earlier_ms = max(
+            (each.at_ms for each in history.rebalances if each.at_ms < rebalance.at_ms), default=0
+        )
+        silent_ms = _silent_ms(history.commit_times, rebalance, earlier_ms)
+    bounds += [] if silent_ms is None else [silent_ms - others_ms]
+    return max(least, 0), max(min(bound for bound in bounds if bound is not None), 0)
+
+
+def _places(members: Sequence[Mapping[str, Any]]) -> set[Place]:
+    """The partitions of members; none if one of them has none, whose commits then show nothing."""
+    owned = [
+        {(topic, number) for topic, numbers in (each.get("partitions") or {}).items() for number in numbers}
+        for each in members
+    ]
+    return set[Place]().union(*owned) if all(owned) else set()
+
+
+def _silent_ms(commits: CommitTimes, rebalance: Rebalance, joined_ms: int) -> int | None:
+    """How long before the end of a rebalance any partition began to have no commit for the longest time; None: unknown.
+
+    A member commits once more before it joins, so that the longest time may be over before the end.
+    """
+    if rebalance.flag.most_ms is None:
+        return None
+    silent_ms, begin_ms = 0, rebalance.at_ms - rebalance.flag.most_ms
+    for times in commits.of_place.values():
+        until = bisect_right(times, rebalance.at_ms)
+        first = bisect_left(times, begin_ms, hi=until)
+        # All members that it may have waited for had joined in the rebalance before.
+        polled_ms = times[first - 1] if first else joined_ms
+        begins = [polled_ms, *times[first:until], rebalance.at_ms]
+        longest = max(pairwise(begins), key=lambda gap: gap[1] - gap[0])
+        silent_ms = max(silent_ms, rebalance.at_ms - longest[0])
+    return silent_ms

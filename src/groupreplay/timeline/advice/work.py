@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType
 from groupreplay.state.phrases import counted, first_of, member, milliseconds, safe_text
-from groupreplay.timeline.advice.evidence import finding, middle, stop_effects
+from groupreplay.timeline.advice.evidence import finding, middle
 from groupreplay.timeline.advice.finding import NEEDED_MS, Effect, Finding, Kind
 from groupreplay.timeline.advice.inputs import AdviceInput
 
@@ -16,6 +16,12 @@ _IDLE: Final = "member.idle"
 #: A member with this many times its share has too much.
 _UNEVEN: Final = 2
 _SLOW_TIMES: Final = 3
+#: What a leader needs at most that is not slow.
+_QUICK_MS: Final = 1_000
+_WAITED: Final = (
+    "the times from the begin of a generation to its record, which the group waits for its leader, at most; at least "
+    "what is beyond one second"
+)
 #: The settings in which members may differ by mistake, and their fields.
 _TIMEOUTS: Final = (
     ("session.timeout.ms", "session_timeout_ms"),
@@ -95,18 +101,18 @@ def differing_members(history: AdviceInput) -> Iterator[Finding]:
     since_ms = history.use.described.get("since_ms") or history.until_ms
     if len(history.members) < 2 or history.until_ms - since_ms < NEEDED_MS[Kind.DIFFERING_MEMBERS]:
         return
-    differences = [
-        text
+    differences = {
+        field: text
         for name, field in (("topics", "topics"), *_TIMEOUTS)
         if (text := _difference(history, name, field))
-    ]
-    odd = _odd(history)
-    if not differences or not odd:
+    }
+    odd = _odd(history, differences)
+    if not odd:
         return
     yield finding(
         history,
         Kind.DIFFERING_MEMBERS,
-        f"{first_of(odd, member)} differ from the other members: {'; '.join(differences)}",
+        f"{first_of(odd, member)} differ from the other members: {'; '.join(differences.values())}",
         ("members", "one configuration for all members of a group"),
         [
             Effect(
@@ -138,9 +144,8 @@ def _difference(history: AdviceInput, name: str, field: str) -> str | None:
     return f"{name} {', '.join(milliseconds(value) for value in sorted(values))}"
 
 
-def _odd(history: AdviceInput) -> list[Mapping[str, Any]]:
-    """The members that are not as most are."""
-    fields = ["topics", *(field for _, field in _TIMEOUTS)]
+def _odd(history: AdviceInput, fields: Collection[str]) -> list[Mapping[str, Any]]:
+    """The members that are in these fields not as most are."""
     usual = {field: _values(history, field).most_common(1)[0][0] for field in fields}
     return [each for each in history.members if any(_value(each, field) != usual[field] for field in fields)]
 
@@ -159,16 +164,19 @@ def slow_leader(history: AdviceInput) -> Iterator[Finding]:
     ]
     if len(slow) < _SLOW_TIMES:
         return
-    total_ms = sum(rebalance.flag.sync_ms or 0 for rebalance in slow)
+    waited_ms = [rebalance.flag.sync_ms or 0 for rebalance in slow]
+    # Members of other groups go on with what they keep, and nobody waits for the first assignment.
+    stops = (rebalance for rebalance in slow if rebalance.is_eager and rebalance.most_ms != 0)
+    stopped_ms = [rebalance.flag.sync_ms or 0 for rebalance in stops]
     leaders = sorted({rebalance.flag.slow_leader or "" for rebalance in slow})
-    bounds = 0, total_ms
+    bounds = sum(wait_ms - _QUICK_MS for wait_ms in stopped_ms), sum(stopped_ms)
     yield finding(
         history,
         Kind.SLOW_LEADER,
-        f"{counted(len(slow), 'rebalance')} waited {milliseconds(total_ms)} in all for the assignment of "
+        f"{counted(len(slow), 'rebalance')} waited {milliseconds(sum(waited_ms))} in all for the assignment of "
         f"{first_of(leaders, str)}",
         ("group.protocol", "consumer, with which the broker assigns; or look at the assignor of the leader"),
-        stop_effects(bounds),
+        [Effect(measure="stopped_ms", least=bounds[0], most=bounds[1], how=_WAITED)] if stopped_ms else [],
         (rebalance.event for rebalance in slow),
         order_ms=middle(bounds),
     )
