@@ -209,12 +209,7 @@ def random_instance_ids(history: AdviceInput) -> Iterator[Finding]:
         "coordinator waits for the session of the old one, and the group rebalances all the same",
         ("group.instance.id", "a name that stays when the process restarts, or none"),
         [
-            Effect(
-                measure="rebalances",
-                least=len(surely),
-                most=len(moves),
-                how=_OF_NEW_IDS,
-            ),
+            Effect(measure="rebalances", least=len(surely), most=len(moves), how=_OF_NEW_IDS),
             *stop_effects(bounds),
         ],
         (rebalance.event for rebalance in moves),
