@@ -33,6 +33,10 @@ _IN_PLACE: Final = (
     "rebalances in which nobody came or went but dynamic members that were back, in their place (client id and host), "
     "before their session could end"
 )
+_OF_NEW_IDS: Final = (
+    "rebalances in which nobody came or went but members with such an instance id, at most; at least those of a member "
+    "that came after another one had ended, and before the session of that one did"
+)
 _LASTING_NAME: Final = "one name per process that stays when it restarts, such as that of a StatefulSet's pod"
 
 
@@ -205,13 +209,7 @@ def random_instance_ids(history: AdviceInput) -> Iterator[Finding]:
         "coordinator waits for the session of the old one, and the group rebalances all the same",
         ("group.instance.id", "a name that stays when the process restarts, or none"),
         [
-            Effect(
-                measure="rebalances",
-                least=len(surely),
-                most=len(moves),
-                how="rebalances in which nobody came or went but members with such an instance id, at most; at least "
-                "those of a member that came after another one had ended, and before the session of that one did",
-            ),
+            Effect(measure="rebalances", least=len(surely), most=len(moves), how=_OF_NEW_IDS),
             *stop_effects(bounds),
         ],
         (rebalance.event for rebalance in moves),
