@@ -55,6 +55,19 @@ def first_record(file: Path) -> Path:
     return path
 
 
+def first_batch(folder: Path, copy: Path) -> Path:
+    """A copy of one batch of the topic, to measure the start of a reader of folders."""
+    segments = sorted(folder.glob(f"{OFFSETS_TOPIC}-*/*.log"))
+    segment = next(path for path in segments if path.stat().st_size)
+    place = copy / segment.parent.name
+    place.mkdir(parents=True)
+    with segment.open("rb") as file:
+        # Base offset and length: DefaultRecordBatch of Kafka.
+        head = file.read(12)
+        (place / segment.name).write_bytes(head + file.read(int.from_bytes(head[8:], "big")))
+    return copy
+
+
 def console(server: str, records: int, log: Path) -> Finished:
     """Kafka's console consumer with its formatter, reading this many records."""
     jars = os.pathsep.join(map(str, jar_paths(f"broker-{DEFAULT_VERSION}")))
