@@ -137,6 +137,18 @@ def test_answers_of_the_prober_by_minute(minutes: int, count: int) -> None:
     assert unsettled(snapshot.slot_history, minutes * MINUTE) == count
 
 
+def test_answers_are_forgotten_behind_one_of_a_clock_that_was_ahead() -> None:
+    """The first minute is not the oldest then; what is two hours old goes all the same."""
+    snapshot = GroupSnapshot(group=GroupState(phase=Phase.PREPARING_REBALANCE))
+    learn(snapshot, MembershipChange(), Report(GROUP, CONTEXT, PARTITION, 1, 1))
+    snapshot.group.in_progress = RebalanceInProgress("r", 0, Phase.PREPARING_REBALANCE)
+    for taken_ms in (100 * KEPT_MS, MINUTE, KEPT_MS):
+        learn_probe(snapshot, taken_ms)
+    learn(snapshot, MembershipChange(), Report(GROUP, CONTEXT, PARTITION, 2, KEPT_MS + MINUTE))
+    assert snapshot.slot_history is not None
+    assert snapshot.slot_history.unsettled == {100 * KEPT_MS // MINUTE: 1, KEPT_MS // MINUTE: 1}
+
+
 @pytest.mark.parametrize(
     ("answered", "asked", "expected"),
     [

@@ -111,13 +111,11 @@ def _members(group: GroupState) -> int:
 
 
 def _forget(history: SlotHistory, until_ms: int) -> None:
-    # The oldest are in front: nearly always they are as new as all others.
-    if history.marks and (history.marks[0].at_ms <= until_ms or len(history.marks) > _MOST_MARKS):
-        history.marks = [mark for mark in history.marks if mark.at_ms > until_ms][-_MOST_MARKS:]
-    if history.unsettled and next(iter(history.unsettled)) <= until_ms // _MINUTE_MS:
-        history.unsettled = {
-            minute: count for minute, count in history.unsettled.items() if minute > until_ms // _MINUTE_MS
-        }
+    # All of them: after a clock that went back, the oldest are not in front.
+    history.marks = [mark for mark in history.marks if mark.at_ms > until_ms][-_MOST_MARKS:]
+    history.unsettled = {
+        minute: count for minute, count in history.unsettled.items() if minute > until_ms // _MINUTE_MS
+    }
     for name, slot in list(history.slots.items()):
         # Most slots have none of these, and a storm has many slots.
         if slot.returned_ms:
