@@ -224,28 +224,32 @@ def _replaced(history: AdviceInput, once: Sequence[SlotLane]) -> dict[str, str]:
     """
     by_time = {rebalance.at_ms: rebalance for rebalance in history.rebalances}
     tenures = sorted((lane.tenures[0] for lane in once), key=lambda tenure: tenure.since_ms)
-    expired = [
-        (tenure.until_ms, tenure)
-        for tenure in sorted(tenures, key=lambda tenure: tenure.until_ms or 0)
-        if tenure.until_ms is not None and tenure.reason == "session_timeout"
-    ]
+    expired = sorted(
+        (tenure for tenure in tenures if tenure.until_ms in by_time and tenure.reason == "session_timeout"),
+        key=lambda tenure: tenure.until_ms or 0,
+    )
     replaced = dict[str, str]()
     for tenure in tenures:
         came = by_time.get(tenure.since_ms)
-        for until_ms, old in expired:
-            went = by_time.get(until_ms)
-            if came is None or went is None or old.member_id in replaced.values():
-                continue
-            session_ms = history.session_ms(old.member_id) or DEFAULT_SESSION_TIMEOUT_MS
-            # The last sign of the old process was a whole session before the broker removed it.
-            is_after_end = tenure.since_ms - _longest_ms(came) >= until_ms - session_ms + HEARTBEAT_MS
-            is_before_removal = tenure.since_ms - _least_ms(came) < until_ms - _longest_ms(went)
-            # The rebalance that the join began waited for the end of the old session.
-            is_before_removal |= came is went and came.flag.least_ms > 2 * HEARTBEAT_MS
-            if is_after_end and is_before_removal:
+        if came is None:
+            continue
+        for old in expired:
+            if _came_for(came, by_time[old.until_ms or 0], history.session_ms(old.member_id)):
                 replaced[tenure.member_id] = old.member_id
+                expired.remove(old)
                 break
     return replaced
+
+
+def _came_for(came: Rebalance, went: Rebalance, session_ms: int | None) -> bool:
+    """Whether a member came after a process had ended whose session was over in ``went``, and before that."""
+    least_ms, most_ms = _least_ms(came), _longest_ms(came)
+    # The last sign of the old process was a whole session before the broker removed it.
+    ended_ms = went.at_ms - (session_ms or DEFAULT_SESSION_TIMEOUT_MS) + HEARTBEAT_MS
+    is_before_removal = came.at_ms - least_ms < went.at_ms - _longest_ms(went)
+    # The rebalance that the join began waited for the end of the old session.
+    is_before_removal |= came is went and came.flag.least_ms > 2 * HEARTBEAT_MS
+    return came.at_ms - most_ms >= ended_ms and is_before_removal
 
 
 def two_waves(history: AdviceInput) -> Iterator[Finding]:

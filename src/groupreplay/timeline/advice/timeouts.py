@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
@@ -159,12 +160,12 @@ def rebalance_timeout(history: AdviceInput) -> Iterator[Finding]:
     outliers = [each for each in members if each["rebalance_timeout_ms"] == longest]
     if 2 * len(outliers) > len(members) or history.use.described.get("type") != "classic":
         return
-    places = _places(outliers)
+    silences = _Silences.of(history, outliers)
     waits = [
         (rebalance, bounds)
         for rebalance in history.rebalances
         if rebalance.at_ms >= history.complete_ms
-        and (bounds := _waited(history, rebalance, (others_ms, longest), places))[1]
+        and (bounds := _waited(rebalance, (others_ms, longest), silences))[1]
     ]
     least, most = (sum(bounds[end] for _, bounds in waits) for end in (0, 1))
     yield finding(
@@ -194,52 +195,60 @@ def _positive(each: Mapping[str, Any]) -> bool:
 
 
 def _waited(
-    history: AdviceInput, rebalance: Rebalance, timeouts_ms: tuple[int, int], places: set[Place]
+    rebalance: Rebalance, timeouts_ms: tuple[int, int], silences: _Silences | None
 ) -> tuple[int, int]:
     """What a rebalance would not have lasted if all members had the timeout of the others, at least and at most.
 
     The member that it waited for would have given up so long after its last poll, and come back in another rebalance.
-    ``timeouts_ms``: that of the others, and the longest. ``places``: the partitions of who has that; their commits
-    show since when it has not polled.
+    ``timeouts_ms``: that of the others, and the longest. ``silences`` show since when it has not polled.
     """
     others_ms, longest_ms = timeouts_ms
     if rebalance.most_ms == 0 or rebalance.flag.most_ms == 0:
         return 0, 0
     least = min(rebalance.flag.least_ms, longest_ms) - others_ms - _RETURN_MS
     bounds = [longest_ms, rebalance.flag.most_ms]
-    silent_ms = None
-    if places and places <= history.commit_times.of_place.keys():
-        earlier_ms = max(
-            (each.at_ms for each in history.rebalances if each.at_ms < rebalance.at_ms), default=0
-        )
-        silent_ms = _silent_ms(history.commit_times, rebalance, earlier_ms)
+    silent_ms = None if silences is None else silences.before(rebalance)
     bounds += [] if silent_ms is None else [silent_ms - others_ms]
     return max(least, 0), max(min(bound for bound in bounds if bound is not None), 0)
 
 
-def _places(members: Sequence[Mapping[str, Any]]) -> set[Place]:
-    """The partitions of members; none if one of them has none, whose commits then show nothing."""
-    owned = [
-        {(topic, number) for topic, numbers in (each.get("partitions") or {}).items() for number in numbers}
-        for each in members
-    ]
-    return set[Place]().union(*owned) if all(owned) else set()
+@dataclass(frozen=True, slots=True)
+class _Silences:
+    """The commits of all partitions, and the times of all rebalances in order."""
 
+    commits: CommitTimes
+    made_ms: Sequence[int]
 
-def _silent_ms(commits: CommitTimes, rebalance: Rebalance, joined_ms: int) -> int | None:
-    """How long before the end of a rebalance any partition began to have no commit for the longest time; None: unknown.
+    @classmethod
+    def of(cls, history: AdviceInput, members: Sequence[Mapping[str, Any]]) -> _Silences | None:
+        """None: one of these members has no partition, or no commits of one, so that nothing shows its polls."""
+        owned = [
+            {
+                (topic, number)
+                for topic, numbers in (each.get("partitions") or {}).items()
+                for number in numbers
+            }
+            for each in members
+        ]
+        if not all(owned) or not set[Place]().union(*owned) <= history.commit_times.of_place.keys():
+            return None
+        return cls(history.commit_times, sorted(each.at_ms for each in history.rebalances))
 
-    A member commits once more before it joins, so that the longest time may be over before the end.
-    """
-    if rebalance.flag.most_ms is None:
-        return None
-    silent_ms, begin_ms = 0, rebalance.at_ms - rebalance.flag.most_ms
-    for times in commits.of_place.values():
-        until = bisect_right(times, rebalance.at_ms)
-        first = bisect_left(times, begin_ms, hi=until)
+    def before(self, rebalance: Rebalance) -> int | None:
+        """How long before its end any partition began to have no commit for the longest time; None: unknown.
+
+        A member commits once more before it joins, so that the longest time may be over before the end.
+        """
+        if rebalance.flag.most_ms is None:
+            return None
+        earlier = bisect_left(self.made_ms, rebalance.at_ms)
         # All members that it may have waited for had joined in the rebalance before.
-        polled_ms = times[first - 1] if first else joined_ms
-        begins = [polled_ms, *times[first:until], rebalance.at_ms]
-        longest = max(pairwise(begins), key=lambda gap: gap[1] - gap[0])
-        silent_ms = max(silent_ms, rebalance.at_ms - longest[0])
-    return silent_ms
+        joined_ms = self.made_ms[earlier - 1] if earlier else 0
+        silent_ms, begin_ms = 0, rebalance.at_ms - rebalance.flag.most_ms
+        for times in self.commits.of_place.values():
+            until = bisect_right(times, rebalance.at_ms)
+            first = bisect_left(times, begin_ms, hi=until)
+            begins = [times[first - 1] if first else joined_ms, *times[first:until], rebalance.at_ms]
+            longest = max(pairwise(begins), key=lambda gap: gap[1] - gap[0])
+            silent_ms = max(silent_ms, rebalance.at_ms - longest[0])
+        return silent_ms
