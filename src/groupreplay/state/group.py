@@ -11,8 +11,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-import msgspec
-
 from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state import clock_setback, due_work
 from groupreplay.state.conditions.agenda import RECORD, Agenda, group_detectors, turns
@@ -209,8 +207,8 @@ class Group:
             self._agenda.note((Dependency.PROBES,))
             events = probing.apply_notice(snapshot, probe, self._report_here)
             return events + self._evaluate(self._timer_report(probe.heard_ms))
-        known = snapshot.group.record_offset >= 0
-        place = (snapshot.log.partition, snapshot.group.record_offset) if known else (-1, -1)
+        offset = snapshot.group.record_offset
+        place = (snapshot.log.partition, offset) if offset >= 0 else (-1, -1)
         report = self._report(probe.partition, probe.offset, probe.taken_ms, topic=probe.topic, place=place)
         began = probing.rebalance_begin(snapshot)
         probing.apply_probe(snapshot, probe, report, has_offsets=len(self._offsets) > 0)
@@ -219,7 +217,7 @@ class Group:
             self._agenda.note((*RECORD, Dependency.PROBES))
         # Most answers show what is known.
         if changed or due_work.is_due_with_probe(snapshot.conditions, probe, self._detectors.on_commits):
-            self._evaluate(msgspec.structs.replace(report, timestamp_ms=probe.heard_ms))
+            self._evaluate(report.at(probe.heard_ms))
         return report.events
 
     def _apply_run(self, run: CommitRun) -> list[Event]:
@@ -288,8 +286,10 @@ class Group:
         return events
 
     def _note_position(self, partition: int, offset: int, timestamp_ms: int) -> None:
-        self.changed, log = True, self._snapshot.log
-        log.partition, log.last_offset, log.last_timestamp_ms = partition, offset, timestamp_ms
+        self.changed = True
+        self._snapshot.log.partition = partition
+        self._snapshot.log.last_offset = offset
+        self._snapshot.log.last_timestamp_ms = timestamp_ms
         self._advance_clock(timestamp_ms)
 
     def _report(self, partition: int, offset: int, timestamp_ms: int, **circumstances: Any) -> Report:

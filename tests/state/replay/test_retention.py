@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -292,7 +291,7 @@ def group_of(*history: builders.Raw) -> GroupState:
     """The group after these records."""
     snapshot = GroupSnapshot()
     for raw in history:
-        report = msgspec.structs.replace(_silent(), timestamp_ms=raw.at)
+        report = _silent().at(raw.at)
         apply_value(snapshot, raw.value, Offsets(), report)
     return snapshot.group
 

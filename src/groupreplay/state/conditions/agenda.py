@@ -9,14 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from groupreplay.state.conditions.detection import (
-    QUIET,
-    Dependency,
-    Detection,
-    Evaluation,
-    GroupDetector,
-    GroupView,
-)
+from groupreplay.state.conditions.detection import Dependency, Detection, Evaluation, GroupDetector, GroupView
 from groupreplay.state.conditions.registry import GROUP_DETECTORS, with_thresholds
 from groupreplay.state.conditions.tracker import MOST_CONDITIONS
 from groupreplay.state.policy.rules import Rules
@@ -159,13 +152,8 @@ class Agenda:
         detections: list[Detection] = []
         names: set[str] = set()
         for detector in detectors:
-            name, evaluation = detector.CONDITION.NAME, detector.evaluate(view)
+            name, evaluation = detector.name, detector.evaluate(view)
             names.add(name)
-            if evaluation is QUIET:
-                # Nearly always.
-                self._pauses.pop(name, None)
-                self._next_ms.pop(name, None)
-                continue
             detections += evaluation.detections
             self._note_time(name, evaluation, view.now_ms)
         return detections, names

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -33,7 +33,7 @@ from groupreplay.state.events.event import Cause, Event
 from groupreplay.state.events.group_events import RecordFact, RecordMalformed, RecordSkipped
 from groupreplay.state.plausible_times import STEP_MS, UNKNOWN_MS
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
-from groupreplay.state.snapshot.members import CONNECT_PROTOCOL_TYPE
+from groupreplay.state.snapshot.members import CONNECT_PROTOCOL_TYPE, is_small, remembered
 from groupreplay.state.snapshot.partitions import MOST_PARTITIONS
 from groupreplay.state.stored_form import StoredForm
 
@@ -248,8 +248,7 @@ def left_out(value: Value) -> LeftOut | None:
 def _of_classic(value: GroupMetadataValue) -> Iterator[tuple[str, _Found]]:
     for number, member in enumerate(value.members):
         if value.protocol_type == CONSUMER_PROTOCOL_TYPE:
-            is_small = len(member.subscription) + len(member.assignment) <= _SMALL_BYTES
-            if is_small and _is_clean(member.subscription, member.assignment):
+            if is_small(member) and _is_clean(member.subscription, member.assignment):
                 continue
             yield f"members[{number}].subscription", _of_subscription(member.subscription)
             yield f"members[{number}].assignment", _of_assignment(member.assignment)
@@ -258,10 +257,7 @@ def _of_classic(value: GroupMetadataValue) -> Iterator[tuple[str, _Found]]:
             yield f"members[{number}].assignment", _of_tasks(member.assignment)
 
 
-_SMALL_BYTES: Final = 1_024
-
-
-@lru_cache(maxsize=2_048)
+@remembered
 def _is_clean(subscription: bytes, assignment: bytes) -> bool:
     """Whether nothing is left out of them: most members have the same in the next record."""
     return not (_of_subscription(subscription) or _of_assignment(assignment))

@@ -36,6 +36,10 @@ class Report(msgspec.Struct):
     events: list[Event] = []
     _ordinal: int = 0
 
+    def at(self, timestamp_ms: int) -> Report:
+        """The same cause at another time; the events are shared."""
+        return msgspec.structs.replace(self, timestamp_ms=timestamp_ms)
+
     def emit(
         self,
         fact: Fact,

@@ -19,7 +19,7 @@ from groupreplay.state.policy.context import SessionSettings
 from groupreplay.state.replay.departures import TOO_SLOW, remember
 from groupreplay.state.replay.generation_diff import Departure, MembershipChange, is_replaced
 from groupreplay.state.snapshot import modern
-from groupreplay.state.snapshot.members import Mark, Member, Slot, SlotHistory, Takeover
+from groupreplay.state.snapshot.members import Mark, Member, Slot, SlotHistory, Takeover, shared_places
 from groupreplay.state.snapshot.modern import ModernMember
 from groupreplay.state.stored_form import bounded_text
 
@@ -164,11 +164,8 @@ def _shared_places(group: GroupState, change: MembershipChange) -> frozenset[str
     if group.modern is not None:
         present = modern.living(group.modern).values()
     members = [*present, *(departure.member for departure in change.departures)]
-    places, shared = set[str](), set[str]()
-    for member in members:
-        if member.instance_id is None:
-            place = _place(member.client_id, member.client_host)
-            (shared if place in places else places).add(place)
+    dynamic = (member for member in members if member.instance_id is None)
+    _, shared = shared_places(_place(member.client_id, member.client_host) for member in dynamic)
     return frozenset(shared)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -33,6 +33,7 @@ CONNECT_PROTOCOL_TYPE: Final = "connect"
 _CONNECTOR: Final = -1
 
 _Place = tuple[str, int]
+_T = TypeVar("_T")
 
 
 class Worker(msgspec.Struct, frozen=True, array_like=True):
@@ -211,9 +212,7 @@ def read_members(value: GroupMetadataValue) -> tuple[Member, ...]:
     text and partitions that cannot be are left out (``state.job.bad_records`` counts them).
     """
     return tuple(
-        (_read_small if len(member.subscription) + len(member.assignment) <= _SMALL_BYTES else _read_member)(
-            value.protocol_type, value.protocol, member
-        )
+        (_read_small if is_small(member) else _read_member)(value.protocol_type, value.protocol, member)
         for member in value.members
     )
 
@@ -236,9 +235,15 @@ def _read_member(protocol_type: str, protocol: str | None, member: MemberMetadat
     )
 
 
-#: Most members are the same in the next generation: those with small blobs are remembered.
 _SMALL_BYTES: Final = 1_024
-_read_small = lru_cache(maxsize=2_048)(_read_member)
+#: Most members are the same in the next generation: what is found of so many small ones is remembered.
+remembered = lru_cache(maxsize=2_048)
+_read_small = remembered(_read_member)
+
+
+def is_small(member: MemberMetadata) -> bool:
+    """Whether what is found of its subscription and assignment may be remembered."""
+    return len(member.subscription) + len(member.assignment) <= _SMALL_BYTES
 
 
 def _read_topics(subscription: bytes) -> tuple[str, ...] | None:
@@ -312,13 +317,18 @@ class Pairing(msgspec.Struct, frozen=True):
     joined: tuple[Member, ...]
 
 
+def shared_places(places: Iterable[_T]) -> tuple[set[_T], set[_T]]:
+    """All places of members, and those of several members."""
+    seen, shared = set[_T](), set[_T]()
+    for place in places:
+        (shared if place in seen else seen).add(place)
+    return seen, shared
+
+
 def _unique_places(members: Sequence[Member]) -> set[tuple[str, str]]:
     """Where exactly one dynamic member is."""
-    places, shared = set[tuple[str, str]](), set[tuple[str, str]]()
-    for member in members:
-        if member.instance_id is None:
-            place = (member.client_id, member.client_host)
-            (shared if place in places else places).add(place)
+    dynamic = (member for member in members if member.instance_id is None)
+    places, shared = shared_places((member.client_id, member.client_host) for member in dynamic)
     return places - shared
 
 

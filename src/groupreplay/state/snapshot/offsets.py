@@ -92,8 +92,6 @@ class Offsets:
     resumed_ms: common_pauses.Resumed = ()
     #: Times of the oldest and the newest commit, which are asked for often; None when the rows have changed since.
     _times_ms: tuple[int, int] | None = field(default=None, init=False, repr=False, compare=False)
-    #: The least known generation of a move; below 0: not computed, None: there is none.
-    _first_generation: int | None = field(default=-1, init=False, repr=False, compare=False)
     #: Of the rows, in their order; None when rows were added or removed since.
     _row_keys: npt.NDArray[np.int64] | None = field(default=None, init=False, repr=False, compare=False)
     _usual: commit_intervals.UsualGaps = field(
@@ -114,7 +112,7 @@ class Offsets:
         recreated = self._recreated(run)
         paused = common_pauses.pauses(run, self.newest_commit_ms())
         self.resumed_ms = common_pauses.noted(self.resumed_ms, paused)
-        self._times_ms, self._first_generation = None, -1
+        self._times_ms = None
         places = self._topic_places(run)
         keys = keys_of(places[run.rows["topic"]], run.rows["partition"])
         order = keys.argsort()
@@ -252,7 +250,7 @@ class Offsets:
         keys = self._known_keys(removed)
         if not keys:
             return
-        self._times_ms, self._first_generation = None, -1
+        self._times_ms = None
         keep = ~np.isin(self.keys(), np.array(keys, np.int64))
         self._row_keys = None
         self.rows, self.moved = self.rows[keep], self.moved[keep]
@@ -305,11 +303,9 @@ class Offsets:
 
     def first_generation(self) -> int | None:
         """The generation that moved the offset which has stayed over most of them; None where none is known."""
-        if self._first_generation is not None and self._first_generation < 0:
-            numbers = self.moved["generation"]
-            known = numbers[numbers >= 0]
-            self._first_generation = int(known.min()) if len(known) else None
-        return self._first_generation
+        numbers = self.moved["generation"]
+        known = numbers[numbers >= 0]
+        return int(np.minimum.reduce(known)) if len(known) else None
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Every committed offset as ``describe`` shows it, by topic name and partition."""
