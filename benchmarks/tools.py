@@ -19,6 +19,7 @@ from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.local.broker import DEFAULT_VERSION, EmbeddedBroker
 from groupreplay.streaming.local.jars import jar_paths
 from groupreplay.streaming.local.platforms import find_java
+from groupreplay.streaming.sources.log_segments import batches_in
 
 _CONSOLE: Final = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 _FORMATTER: Final = "org.apache.kafka.tools.consumer.OffsetsMessageFormatter"
@@ -61,10 +62,8 @@ def first_batch(folder: Path, copy: Path) -> Path:
     segment = next(path for path in segments if path.stat().st_size)
     place = copy / segment.parent.name
     place.mkdir(parents=True)
-    with segment.open("rb") as file:
-        # Base offset and length: DefaultRecordBatch of Kafka.
-        head = file.read(12)
-        (place / segment.name).write_bytes(head + file.read(int.from_bytes(head[8:], "big")))
+    data = segment.read_bytes()
+    (place / segment.name).write_bytes(data[: next(batches_in(data)).size])
     return copy
 
 

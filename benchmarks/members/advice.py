@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-import msgspec
-
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests")]
 
 from page import flag_parser, put, show_progress  # noqa: E402
+from results import keep, kept  # noqa: E402
 
 from support.simulated.advice_kinds import QUESTIONS  # noqa: E402
 from support.simulated.advice_scores import Answer, all_answers, markdown  # noqa: E402
@@ -36,7 +35,7 @@ def main() -> None:
     )
     parser.add_argument("--page", action="store_true")
     asked = parser.parse_args()
-    done = kept(asked.results)
+    done = kept(asked.results, History)
     questions = [each for each in QUESTIONS if asked.only is None or each.name in asked.only]
     known = {(each.question, each.seed): bool(each.answers) for each in done}
     for name, seed, answers in all_answers(questions, asked.histories, asked.processes, known):
@@ -45,9 +44,7 @@ def main() -> None:
             if each.again or not each.held:
                 show_progress(f"WRONG {each.text}")
         show_progress(f"{name} {seed}: {'done' if answers else 'no finding'}")
-        if asked.results is not None:
-            with asked.results.open("ab") as lines:
-                lines.write(msgspec.json.encode(done[-1]) + b"\n")
+        keep(asked.results, done[-1])
     done.sort(key=lambda each: each.question)
     histories = {name: len([*of_it]) for name, of_it in groupby(done, lambda each: each.question)}
     table = markdown(histories, (answer for each in done for answer in each.answers))
@@ -63,13 +60,6 @@ class History:
     question: str
     seed: int
     answers: list[Answer]
-
-
-def kept(results: Path | None) -> list[History]:
-    """The answers of an earlier run."""
-    if results is None or not results.exists():
-        return []
-    return [msgspec.json.decode(line, type=History) for line in results.read_bytes().splitlines()]
 
 
 if __name__ == "__main__":

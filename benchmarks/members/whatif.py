@@ -13,12 +13,11 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
-
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "tests")]
 
 from page import flag_parser, put, show_progress  # noqa: E402
+from results import keep, kept  # noqa: E402
 
 from groupreplay.timeline.whatif.costs import Cost  # noqa: E402
 from support.simulated.whatif_scores import KINDS, Score, markdown, scores  # noqa: E402
@@ -38,7 +37,7 @@ def main() -> None:
     )
     parser.add_argument("--page", action="store_true")
     asked = parser.parse_args()
-    found = kept(asked.results)
+    found = kept(asked.results, History)
     kinds = [kind for kind in KINDS[: asked.kinds] if asked.kind in (None, kind.name)]
     known = {(each.kind, each.seed) for each in found}
     seeds = range(asked.histories)
@@ -48,9 +47,7 @@ def main() -> None:
             for line in score.wrong:
                 show_progress(line)
         show_progress(f"{kind.name} {seed}: done")
-        if asked.results is not None:
-            with asked.results.open("ab") as lines:
-                lines.write(msgspec.json.encode(found[-1]) + b"\n")
+        keep(asked.results, found[-1])
     names = [kind.name for kind in KINDS]
     found.sort(key=lambda each: (names.index(each.kind), each.seed))
     table = markdown((each.kind, each.costs) for each in found)
@@ -66,13 +63,6 @@ class History:
     kind: str
     seed: int
     costs: dict[Cost, Score]
-
-
-def kept(results: Path | None) -> list[History]:
-    """The scores of an earlier run."""
-    if results is None or not results.exists():
-        return []
-    return [msgspec.json.decode(line, type=History) for line in results.read_bytes().splitlines()]
 
 
 if __name__ == "__main__":

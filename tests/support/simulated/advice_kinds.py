@@ -146,7 +146,7 @@ def _one_long_timeout(numbers: random.Random) -> Side:
 
 
 def _alike(side: Side, _finding: Finding) -> Side:
-    return replace(side, unlike=replace(side.unlike, timeouts={}, more_topics={}))
+    return side.with_unlike(timeouts={}, more_topics={})
 
 
 def _new_ids(numbers: random.Random) -> Side:
@@ -164,16 +164,16 @@ def _new_ids(numbers: random.Random) -> Side:
 
 
 def _lasting_ids(side: Side, _finding: Finding) -> Side:
-    return replace(side, unlike=replace(side.unlike, new_ids=False))
+    return side.with_unlike(new_ids=False)
 
 
-def _two_waves(numbers: random.Random, waves: int = 2) -> Side:
+def _two_waves(numbers: random.Random) -> Side:
     down_ms = numbers.randint(5, 15) * SECOND_MS
     pace_ms = numbers.randint(25, 40) * SECOND_MS
     apart_ms = numbers.randint(8, 20) * MINUTE_MS
     rolls = [Roll(pace_ms=pace_ms, down_ms=down_ms, at_ms=wave * apart_ms) for wave in range(2)]
     event = ScriptedEvent(
-        after_ms=20 * MINUTE_MS, every_ms=numbers.randint(5, 8) * HOUR_MS, steps=tuple(rolls[:waves])
+        after_ms=20 * MINUTE_MS, every_ms=numbers.randint(5, 8) * HOUR_MS, steps=tuple(rolls)
     )
     scenario = scripted(event, members=numbers.randint(2, 5), **{_COMMIT: 2 * MINUTE_MS})
     return Side(scenario=scenario, hours=25)
@@ -192,7 +192,7 @@ def _slow_leader(numbers: random.Random) -> Side:
 
 
 def _quick_leader(side: Side, _finding: Finding) -> Side:
-    return replace(side, unlike=replace(side.unlike, leader_ms=()))
+    return side.with_unlike(leader_ms=())
 
 
 def _too_many(numbers: random.Random) -> Side:
@@ -226,7 +226,7 @@ def _many_topics(numbers: random.Random) -> Side:
 
 
 def _evenly(side: Side, _finding: Finding) -> Side:
-    return replace(side, unlike=replace(side.unlike, assignor="uniform"))
+    return side.with_unlike(assignor="uniform")
 
 
 def _more_than_share(before: Played, after: Played) -> int:

@@ -48,6 +48,10 @@ class Side:
         """With other settings of the clients."""
         return replace(self, scenario=self.scenario.with_client(values))
 
+    def with_unlike(self, **fields: Any) -> Side:
+        """With other ways of the clients that no setting describes."""
+        return replace(self, unlike=replace(self.unlike, **fields))
+
     def with_broker(self, values: Mapping[str, Any]) -> Side:
         """With other settings of the brokers."""
         return replace(self, scenario=replace(self.scenario, broker={**self.scenario.broker, **values}))

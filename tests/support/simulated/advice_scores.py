@@ -5,15 +5,14 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
-from multiprocessing import get_context
 from statistics import median
 
 from groupreplay.timeline.advice.finding import Finding
 from groupreplay.timeline.advice.group_advice import FINDERS
 from support.simulated.advice_kinds import QUESTIONS, Question
 from support.simulated.advice_plays import Played, played
+from support.simulated.processes import mapped
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,16 +117,14 @@ def all_answers(
     """
     known = known or {}
     found = Counter(name for (name, _), is_found in known.items() if is_found)
-    with ExitStack() as stack:
-        pool = stack.enter_context(get_context("spawn").Pool(processes)) if processes > 1 else None
+    with mapped(processes) as apply:
         for seed in range(1, 2 * histories + 1):
             asked = [
                 (each.name, seed)
                 for each in questions
                 if found[each.name] < histories and (each.name, seed) not in known
             ]
-            told = map(_asked, asked) if pool is None else pool.imap(_asked, asked)
-            for (name, _), answered in zip(asked, told, strict=True):
+            for (name, _), answered in zip(asked, apply(_asked, asked), strict=True):
                 found[name] += bool(answered)
                 yield name, seed, answered
 

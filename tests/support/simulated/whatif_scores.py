@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from multiprocessing import get_context
 from statistics import median
 from typing import Any, Final
 
@@ -28,6 +26,7 @@ from groupreplay.streaming.sources.source import Rows
 from groupreplay.timeline.group_history import GroupHistory
 from groupreplay.timeline.whatif.costs import Cost, Costs, costs
 from groupreplay.timeline.whatif.settings import AUTO, INSTANCE, NONE, PROTOCOL
+from support.simulated.processes import mapped
 
 _ROLLING = ScriptedEvent(every_ms=About(10 * MINUTE_MS), steps=(Roll(pace_ms=30 * SECOND_MS),))
 _KILLED = ScriptedEvent(
@@ -210,11 +209,8 @@ def scores(
     """The scores of each history: kind and seed; of so many minutes. ``known``: the ones that are left out."""
     timed = [replace(each, hours=minutes / 60) for each in kinds]
     asked = [(kind, seed, draws) for seed in seeds for kind in timed if (kind.name, seed) not in known]
-    with ExitStack() as stack:
-        answers: Iterator[dict[Cost, Score]] = map(_asked, asked)
-        if processes > 1:
-            answers = iter(stack.enter_context(get_context("spawn").Pool(processes)).imap(_asked, asked))
-        for (kind, seed, _), of_costs in zip(asked, answers, strict=True):
+    with mapped(processes) as apply:
+        for (kind, seed, _), of_costs in zip(asked, apply(_asked, asked), strict=True):
             yield kind, seed, of_costs
 
 
