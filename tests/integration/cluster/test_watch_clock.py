@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from contextlib import closing
@@ -17,6 +16,7 @@ from support.job.watch_process import watching_process
 from support.kafka.blank_brokers import blank_broker
 from support.kafka.clients import commit_once, make_topics, new_consumer
 from support.kafka.waiting import in_background, wait_until
+from support.startup_code import python_path
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(900)]
 
@@ -38,10 +38,7 @@ def _commit(servers: str, until: threading.Event) -> None:
 
 def test_events_are_neither_hidden_nor_early(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A group that begins then is reported at its own time, and no deadline passes an hour early."""
-    (tmp_path / "sitecustomize.py").write_text(SET_CLOCK)
-    monkeypatch.setenv(
-        "PYTHONPATH", os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("PYTHONPATH")]))
-    )
+    monkeypatch.setenv("PYTHONPATH", python_path(tmp_path, SET_CLOCK))
     with blank_broker() as broker, in_background(lambda done: _commit(broker.bootstrap_servers, done)):
         servers = broker.bootstrap_servers
         make_topics(servers, {"orders": 1})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -29,6 +28,7 @@ from support.job.own_process import OwnJob, keep_session, run_until
 from support.job.replays import event_name
 from support.kafka.blank_brokers import blank_broker
 from support.kafka.clients import commit_once, make_topics
+from support.startup_code import python_path
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -67,10 +67,8 @@ def set_clock(folder: Path, ahead_ms: int) -> None:
 @contextmanager
 def machine(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """All Python processes that start meanwhile run on a machine whose clock is an hour fast."""
-    folder.mkdir()
-    (folder / "sitecustomize.py").write_text(SET_CLOCK)
+    path = python_path(folder, SET_CLOCK)
     set_clock(folder, HOUR_MS)
-    path = os.pathsep.join(filter(None, [str(folder), os.environ.get("PYTHONPATH")]))
     with monkeypatch.context() as changed:
         changed.setenv("PYTHONPATH", path)
         yield

@@ -5,7 +5,6 @@ A state that a later release has written ends the job.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from support.kafka.blank_brokers import blank_broker
 from support.kafka.clients import commit_once, make_topics
 from support.kafka.waiting import wait_until
 from support.remedies import read_remedy
+from support.startup_code import python_path
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark]
 
@@ -46,10 +46,8 @@ Group._apply_run = fails
 @contextmanager
 def imported_everywhere(text: str, folder: Path) -> Iterator[None]:
     """Every Python process that starts meanwhile runs this code first: the driver, and Spark's workers."""
-    folder.mkdir()
-    (folder / "sitecustomize.py").write_text(text)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PYTHONPATH", os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]))
+        patch.setenv("PYTHONPATH", python_path(folder, text))
         yield
 
 

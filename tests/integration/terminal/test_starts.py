@@ -5,7 +5,6 @@ How long each took is printed, and not tested: a test must not depend on speed.
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.fake_java import fake_java
 from support.kafka.clients import make_topics
 from support.ordeals.terminal import on_terminal, shown
+from support.startup_code import python_path
 
 
 def refusal(words: Sequence[str], scratch: Path, environment: Mapping[str, str] = {}) -> tuple[int, str]:
@@ -29,9 +29,7 @@ def refusal(words: Sequence[str], scratch: Path, environment: Mapping[str, str] 
 
 def without(folder: Path, module: str) -> dict[str, str]:
     """The environment of a machine on which a package is not installed."""
-    folder.mkdir()
-    (folder / "sitecustomize.py").write_text(f"import sys\nsys.modules[{module!r}] = None\n")
-    return {"PYTHONPATH": os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])}
+    return {"PYTHONPATH": python_path(folder, f"import sys\nsys.modules[{module!r}] = None\n")}
 
 
 @pytest.fixture
