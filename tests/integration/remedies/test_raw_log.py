@@ -35,13 +35,14 @@ def read(guarded: SecuredBroker, folder: Path, **changed: str) -> bytes:
 
 
 def test_without_the_library(guarded: SecuredBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The named extra brings it, and with it the batches are read."""
-    with monkeypatch.context() as patch:
-        patch.setitem(sys.modules, "aiokafka.errors", None)
-        with pytest.raises(GroupReplayError, match="aiokafka is not installed") as caught:
-            read(guarded, tmp_path)
-    read_remedy("streaming.kafka.raw_log: pip install", str(caught.value))
-    installs(str(caught.value), "aiokafka")
+    """The named extra brings both packages, and with them the batches are read."""
+    for module, package in (("google_crc32c", "google-crc32c"), ("aiokafka.errors", "aiokafka")):
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, module, None)
+            with pytest.raises(GroupReplayError, match=f"{package} is not installed") as caught:
+                read(guarded, tmp_path)
+        read_remedy("streaming.kafka.raw_log: pip install", str(caught.value))
+        installs(str(caught.value), package)
     assert b"backfill" in read(guarded, tmp_path)
 
 

@@ -114,7 +114,7 @@ def read_mutated(folder: Path, seeds: range) -> None:
         offsets = [record[0] for record in records]
         assert offsets == sorted(set(offsets)), seed
         size = sum(each.length for each in damage)
-        left = sum(each.size for each in Replica(folder, 0).batches(lambda _: None))
+        left = sum(len(each.block) for each in Replica(folder, 0).batches(lambda _: None))
         assert size + left == len(content), seed
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from groupreplay.streaming.sources import record_columns
 from groupreplay.streaming.sources.log_replicas import columns_of_partition
 from groupreplay.streaming.sources.log_segments import Replica, records_of
 from groupreplay.streaming.sources.record_columns import Columns, columns_of_batches, columns_of_records
@@ -36,7 +37,8 @@ def read(folder: Path, *blocks: bytes) -> tuple[Columns | None, Columns]:
     """By this module, and by aiokafka."""
     write_segment(folder, *blocks)
     batches = list(Replica(folder, 0).batches(lambda damage: pytest.fail(str(damage))))
-    assert [each.plain for each in batches] == list(blocks)
+    assert all(each.is_plain for each in batches)
+    assert [each.block for each in batches] == list(blocks)
     taken = list[Any]()
     for each in batches:
         content = records_of(each)
@@ -62,6 +64,21 @@ def test_the_records_that_aiokafka_reads(tmp_path: Path, seed: int) -> None:
     assert columns == expected
     for column in columns or ():
         column.validate(full=True)
+
+
+@pytest.mark.parametrize("count", [64, 65, 8_192, 8_193, 8_300])
+def test_records_that_differ_in_their_offset_deltas_alone(
+    tmp_path: Path, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a large request; none of them is searched for, also if its neighbour has other ones."""
+    even, uneven = batch(0, *[(b"key", b"value")] * count, step_ms=0), batch(count, *FEW)
+    walked, walk = list[int](), record_columns._places_of_one
+    monkeypatch.setattr(
+        record_columns, "_places_of_one", lambda *where: walked.append(where[1]) or walk(*where)
+    )
+    columns, expected = read(tmp_path, even, uneven)
+    assert columns == expected
+    assert walked == [len(even) + HEAD_BYTES]
 
 
 def test_batches_without_records(tmp_path: Path) -> None:

@@ -26,14 +26,18 @@ def batch(
     epoch: int = 0,
     producer: int | None = None,
     gaps: Sequence[int] = (),
+    step_ms: int = 1,
 ) -> bytes:
-    """A record batch; with a ``producer``, of a transaction. ``gaps``: places whose records compaction has removed."""
+    """A record batch; with a ``producer``, of a transaction. ``gaps``: places whose records compaction has removed.
+
+    ``step_ms`` is between two records.
+    """
     # Without an idempotent producer, Kafka writes -1 in all three places.
     numbers = (-1, -1, -1) if producer is None else (producer, 0, 0)
     builder = DefaultRecordBatchBuilder(2, CODECS[codec], int(producer is not None), *numbers, 1 << 30)
     for place, (key, value) in enumerate(records):
         if place not in gaps:
-            builder.append(place, 1_000 + base_offset + place, key, value, [])
+            builder.append(place, 1_000 + base_offset + place * step_ms, key, value, [])
     made = bytearray(builder.build())
     made[23:27] = struct.pack(">i", len(records) - 1)
     return _numbered(made, base_offset, epoch)

@@ -81,7 +81,7 @@ EXTRAS: Final[Mapping[str, Mapping[str, str]]] = {
     "kafka": {"confluent_kafka": "confluent-kafka"},
     "spark": {"pyspark": "pyspark", "py4j": "pyspark", "pandas": "pandas", "packaging": "packaging"},
     "serve": {"prometheus_client": "prometheus-client", "starlette": "starlette", "uvicorn": "uvicorn"},
-    "logs": {"aiokafka": "aiokafka", "cramjam": "cramjam"},
+    "logs": {"aiokafka": "aiokafka", "cramjam": "cramjam", "google_crc32c": "google-crc32c"},
     "mcp": {"mcp": "mcp", "mcp_types": "mcp", "pydantic": "mcp", "anyio": "mcp"},
     "msk": {"aws_msk_iam_sasl_signer": "aws-msk-iam-sasl-signer-python"},
     "svg": {"py_mini_racer": "mini-racer"},

@@ -23,12 +23,14 @@ def raw_log(connection: Connection, topic: str, spans: Mapping[int, tuple[int, i
     """The record batches of each partition from its first offset (committed or not) up to the second one.
 
     Raises:
-        GroupReplayError: aiokafka is not installed, cannot log in, or the leaders do not answer.
+        GroupReplayError: the extra is not installed, aiokafka cannot log in, or the leaders do not answer.
     """
     try:
+        import google_crc32c  # noqa: F401 - whoever takes the batches apart needs it, and is not asked
         from aiokafka.errors import KafkaError
-    except ImportError:
-        raise _unread(connection, "aiokafka is not installed", "pip install 'groupreplay[logs]'") from None
+    except ImportError as error:
+        missing = (error.name or "aiokafka").partition(".")[0].replace("_", "-")
+        raise _unread(connection, f"{missing} is not installed", "pip install 'groupreplay[logs]'") from None
     settings = _settings(connection)
     # A notebook has a loop of its own in its thread.
     with ThreadPoolExecutor(1) as thread:

@@ -157,9 +157,7 @@ def _oldest(partition: int, first_offset: int, data: bytes) -> _Known | None:
     batches = list(batches_in(data))
     transactions = transactions_of(batches)
     holders = {
-        batch.producer_id: batch.reader.producer_epoch
-        for batch in batches
-        if batch.base_offset == first_offset
+        batch.producer_id: batch.producer_epoch for batch in batches if batch.base_offset == first_offset
     }
     for producer_id, epoch in holders.items():
         if producer_id is None or transactions.open.get(producer_id) != first_offset:

@@ -61,9 +61,7 @@ def columns_of_partition(
     overlapping = _overlapping(batches) if len(replicas) > 1 else map(_alone, batches)
     for is_plain, pieces in groupby(_pieces(overlapping, transactions, end), key=_is_plain):
         for chunk in _chunks(pieces):
-            columns = (
-                columns_of_batches([batch.plain for [batch] in chunk if batch.plain]) if is_plain else None
-            )
+            columns = columns_of_batches([batch.block for [batch] in chunk]) if is_plain else None
             if columns is not None:
                 yield columns
             elif records := [record for batches in chunk for record in _merged(batches, unreadable)]:
@@ -92,7 +90,7 @@ def _pieces(
 
 def _is_plain(piece: Sequence[Batch]) -> bool:
     """Whether the records are those of one batch that is not compressed."""
-    return len(piece) == 1 and piece[0].plain is not None
+    return len(piece) == 1 and piece[0].is_plain
 
 
 def _chunks(pieces: Iterable[Sequence[Batch]]) -> Iterator[list[Sequence[Batch]]]:
@@ -102,7 +100,7 @@ def _chunks(pieces: Iterable[Sequence[Batch]]) -> Iterator[list[Sequence[Batch]]
         chunk.append(piece)
         offsets += piece[-1].last_offset - piece[0].base_offset + 1
         for batch in piece:
-            size += batch.size
+            size += len(batch.block)
         if offsets >= BATCH_ROWS or size >= _CHUNK_BYTES:
             yield chunk
             chunk, offsets, size = [], 0, 0

@@ -67,7 +67,7 @@ class _Tail:
             written_ms=at_ms,
             since_ms=self.since_ms.setdefault(batch.producer_id, at_ms),
             producer_id=batch.producer_id,
-            producer_epoch=batch.reader.producer_epoch,
+            producer_epoch=batch.producer_epoch,
             newer_offset=None,
             first_offset=self.transactions.open[batch.producer_id],
             open_ms=at_ms,

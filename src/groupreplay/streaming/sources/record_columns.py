@@ -37,6 +37,8 @@ _PADDING: Final = bytes(16)
 _MOST_BITS: Final = 63
 #: Length, attributes, two deltas, the lengths of key and value, the number of headers: a byte each.
 _LEAST_RECORD_BYTES: Final = 7
+#: From these records of a batch on, the offset delta takes a byte more.
+_WIDER: Final = (1 << 6, 1 << 13, 1 << 20)
 
 
 class Columns(NamedTuple):
@@ -101,14 +103,20 @@ def _record_places(
     """Where each record begins behind its length, and where it ends; None: a batch has not as many as it says."""
     if ((counts < 0) | (counts > (ends - begins) // _LEAST_RECORD_BYTES)).any():
         return None
-    # The records of one request mostly have one length: then each is where it has to be.
-    sizes, firsts = (ends - begins) // np.maximum(counts, 1), np.cumsum(counts) - counts
+    # The records of one request mostly differ in their offset deltas alone: then each is where it has to be.
+    all_wider = sum(np.maximum(counts - first, 0) for first in _WIDER)
+    sizes, firsts = (ends - begins - all_wider) // np.maximum(counts, 1), np.cumsum(counts) - counts
     numbers = np.arange(int(counts.sum())) - np.repeat(firsts, counts)
-    starts = np.repeat(begins, counts) + numbers * np.repeat(sizes, counts)
+    starts, record_sizes = np.repeat(begins, counts), np.repeat(sizes, counts)
+    starts += numbers * record_sizes
+    for first in _WIDER:
+        if (counts > first).any():
+            starts += np.maximum(numbers - first, 0)
+            record_sizes += numbers >= first
     lengths, bodies = _varints(np.frombuffer(data, np.uint8), starts)
     tails = bodies + lengths
-    is_even = sizes * counts == ends - begins
-    is_even[np.repeat(np.arange(len(counts)), counts)[tails - starts != np.repeat(sizes, counts)]] = False
+    is_even = sizes * counts + all_wider == ends - begins
+    is_even[np.repeat(np.arange(len(counts)), counts)[tails - starts != record_sizes]] = False
     for place in np.flatnonzero(~is_even).tolist():
         found = _places_of_one(data, int(begins[place]), int(ends[place]))
         first, count = int(firsts[place]), int(counts[place])
