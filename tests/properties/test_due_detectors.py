@@ -18,7 +18,7 @@ from groupreplay.coordinator.simulation.script import STOP, ClientStep, Script
 from groupreplay.state import Context, Event, Group, Observations
 from groupreplay.state.output.envelope import cloud_event
 from groupreplay.state.snapshot.observations import Probe
-from support.histories.builders import CONTEXT, GROUP, Raw, observed
+from support.histories.builders import CONTEXT, GROUP, Raw, asked_for, commit, gone, observed, placed
 from support.histories.evaluations import all_always
 from support.histories.near_expiry import DAY_MS, HOUR_MS, contexts, probes_of, requests, stretched
 from support.histories.simulated import MINUTE, rolling_restart, simulated, starts
@@ -70,6 +70,14 @@ def test_logs_near_expiry(data: st.DataObject) -> None:
     context = data.draw(contexts(), label="context")
     records = data.draw(stretched(context), label="records")
     check(records, data.draw(probes_of(records), label="probes"), context)
+
+
+def test_a_commit_of_a_deleted_group() -> None:
+    """It makes a group again, to whose offsets another rule applies: their deadline is known from then on."""
+    at_ms = 10_000_000
+    history = [commit("t", 0, 0, at=at_ms), asked_for(at=at_ms + 1)]
+    history += [gone(at=at_ms + HOUR_MS), commit("t", 0, 0, at=at_ms + HOUR_MS + 1_000)]
+    check(placed(history), [], replace(CONTEXT, retention_ms=2 * MINUTE))
 
 
 #: Two members that leave, come back and leave for good: the group matters as soon as it is a day old.

@@ -14,6 +14,7 @@ from msgspec import inspect
 from groupreplay.codecs import GroupMetadataValue, OffsetCommitValue
 from groupreplay.state import Context, Event, Group
 from groupreplay.state.clock_setback import is_setback, set_back
+from groupreplay.state.conditions.offsets_expiring import OffsetsExpiring
 from groupreplay.state.events.group_events import GroupEmptied
 from groupreplay.state.output.envelope import event_id
 from groupreplay.state.snapshot.commit_intervals import RHYTHM, SPAN_MS
@@ -29,6 +30,7 @@ from support.histories.builders import (
     CONTEXT,
     GROUP,
     Raw,
+    asked_for,
     commit,
     emptied,
     facts,
@@ -216,6 +218,29 @@ def test_offsets_are_cut() -> None:
 def test_more_than_a_minute(last_ms: int, at_ms: int, expected: bool) -> None:
     """Clocks of brokers differ a little: only a record that is earlier by more than a minute is a setback."""
     assert is_setback(LogPosition(last_timestamp_ms=last_ms), at_ms) is expected
+
+
+@pytest.mark.parametrize(
+    "earlier",
+    [
+        commit("t", 2, 0, at=5_000_000),
+        no_offset("t", 1, at=5_000_000),
+        asked_for(at=5_000_000),
+        generation(1, member("a", [1], topic="u"), at=5_000_000),
+    ],
+    ids=["commit", "tombstone of an offset", "request to join", "generation"],
+)
+def test_a_slightly_earlier_record_takes_nothing_back(earlier: Raw) -> None:
+    """The finding: it was evaluated at its own time, so a condition ended before it began, and began again."""
+    context = replace(CONTEXT, retention_ms=20 * MINUTE)
+    began_ms = earlier.at + 3_000
+    start_ms = began_ms - 18 * MINUTE
+    history = placed([commit("t", 0, 0, at=start_ms), commit("t", 1, 0, at=began_ms + 1_000), earlier])
+    group = Group(GROUP, context)
+    events = [event for raw in history for event in group.apply(observed([raw]), 0)]
+    events += group.expire(began_ms + MINUTE)
+    expiring = [event for event in events if isinstance(event.fact, OffsetsExpiring)]
+    assert [(event.fact.status, event.time_ms) for event in expiring] == [("firing", began_ms)]
 
 
 def shifted(raw: Raw, by_ms: int) -> Raw:

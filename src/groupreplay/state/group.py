@@ -36,9 +36,7 @@ class Group:
     def __init__(self, group_id: str, context: Context, snapshot: GroupSnapshot | None = None) -> None:
         self.group_id = group_id
         self.changed = False
-        is_anew = snapshot is not None and snapshot.log.begun_anew
         self._given_context = context
-        self._context = replace(context, complete_since_ms=None) if is_anew else context
         self._rules = context.policy.of(group_id)
         self._detectors = group_detectors(self._rules)
         self._agenda = Agenda(self._detectors)
@@ -51,6 +49,7 @@ class Group:
         self._read: list[GroupRecord] = []
         # Each call makes a group: an empty snapshot and table are not made when there is a stored one.
         self._snapshot = snapshot or GroupSnapshot(LogPosition(era=context.era))
+        self._context = replace(context, complete_since_ms=None) if self._snapshot.log.begun_anew else context
         stored = self._snapshot.offsets
         self._offsets = Offsets() if stored is None else Offsets.from_snapshot(stored)
 
@@ -88,8 +87,7 @@ class Group:
         ``now_ms`` the whole log is known to be applied; ``recorded_ms`` is the time of this call by the job's
         clock, None for a replay, which is never late.
         """
-        events: list[Event] = []
-        self._recorded_ms = recorded_ms
+        events, self._recorded_ms = list[Event](), recorded_ms
         self.changed |= probing.hold(self._snapshot.probes, observations.probes)
         items = observations.items
         # Most calls have a single run, for which the key of the sort would cost time.
@@ -156,7 +154,8 @@ class Group:
                 # Other work of a moment is done before its evaluation.
                 last_ms = until_ms if other is None else min(until_ms, other[0] - 1)
                 at_ms = self._agenda.evaluation_ms(at_ms, last_ms)
-            self._advance_clock(at_ms)
+            if kind is not Due.OPERATION:  # It takes place when its last record was written.
+                self._advance_clock(at_ms)
             events += self._do(at_ms, kind)
             self._forget_if_over()
         return events
@@ -221,11 +220,10 @@ class Group:
         return report.events
 
     def _apply_run(self, run: CommitRun) -> list[Event]:
-        extent, events = run.extent, self._complete_operation()
+        extent, events, group = run.extent, self._complete_operation(), self._snapshot.group
         report = self._report(run.partition, extent.first_offset, extent.first_ms)
-        if self._snapshot.group.group_type is GroupType.CLASSIC:
-            classic.apply_commit(self._snapshot.group, report)
-        self._agenda.note(RECORD if report.events else (Dependency.COMMITS,))
+        turned = group.group_type is GroupType.CLASSIC and classic.apply_commit(group, report)
+        self._agenda.note(RECORD if turned else (Dependency.COMMITS,))
         group_summary.note_record(self._snapshot.activity, report.timestamp_ms)
         moments = turns(self._detectors.turning, self._view(extent.first_ms), run)
         before = self._offsets.copy() if extent.last_ms > extent.first_ms else None
@@ -237,7 +235,7 @@ class Group:
         # Work that became due between these commits is done before their effect on conditions.
         events += self._do_due_inside(run, before, moments)
         conditions.after_commits = due_work.is_due_after_commits(
-            conditions, extent, before_ms, self._detectors.on_commits, nearer=applied.nearer
+            conditions, extent, before_ms, self._detectors.on_commits, nearer=applied.nearer or turned
         )
         if conditions.after_commits:
             self._evaluate(self._report(run.partition, extent.last_offset, extent.last_ms), is_open=True)
@@ -247,13 +245,14 @@ class Group:
 
     def _do_due_inside(self, run: CommitRun, before: Offsets | None, moments: Sequence[int]) -> list[Event]:
         """Do what is due up to the end of a run; what commits of these moments change is due when they have passed."""
-        events, last_ms = list[Event](), run.extent.last_ms
         self._between = None if before is None else CommitsBetween(run, before, self._offsets)
+        events, last_ms = list[Event](), run.extent.last_ms
         for at_ms in (one for one in moments if one < last_ms):
             events += self._do_due(at_ms)
             self._evaluate_at(at_ms + 1)
         events += self._do_due(last_ms)
         self._between = None
+        self._advance_clock(last_ms)
         return events
 
     def _evaluate_at(self, at_ms: int) -> None:
@@ -281,6 +280,7 @@ class Group:
         self._read.append(record)
         group_summary.note_record(self._snapshot.activity, record.timestamp_ms)
         self._note_position(record.partition, record.offset, record.timestamp_ms)
+        self._advance_clock(record.timestamp_ms)
         if record.ends_operation:
             events += self._complete_operation()
         return events
@@ -290,7 +290,6 @@ class Group:
         self._snapshot.log.partition = partition
         self._snapshot.log.last_offset = offset
         self._snapshot.log.last_timestamp_ms = timestamp_ms
-        self._advance_clock(timestamp_ms)
 
     def _report(self, partition: int, offset: int, timestamp_ms: int, **circumstances: Any) -> Report:
         known: dict[str, Any] = {"rules": self._rules, "repeats": self._snapshot.repeats, **circumstances}
@@ -335,7 +334,8 @@ class Group:
 
         ``is_open``: more commits of this moment may follow, so what changed is found again when it has passed.
         """
-        conditions, now_ms = self._snapshot.conditions, report.timestamp_ms
+        conditions, report = self._snapshot.conditions, report.not_before(self._snapshot.log.clock_ms)
+        now_ms = report.timestamp_ms
         if now_ms < self._context.emit_since_ms:
             # Nothing is emitted before that time; conditions that hold then are emitted then.
             conditions.next_evaluation_ms = self._context.emit_since_ms

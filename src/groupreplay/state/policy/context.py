@@ -250,6 +250,10 @@ class Context:
         """Since when the job's own conditions count: those of another job are not this one's."""
         return max(self.emit_since_ms, self.told_until_ms)
 
+    def is_complete(self, at_ms: int) -> bool:
+        """Whether the whole log before this moment is known: nothing of a group is older than its first record."""
+        return self.complete_since_ms is not None and at_ms >= self.complete_since_ms
+
     def session_of(
         self, kind: str, group_id: str, answered: Mapping[str, int] | None = None
     ) -> SessionSettings:

@@ -278,8 +278,7 @@ def _remember(group: GroupState, record: _Record, phase: Phase) -> None:
         group.former = ()
     if group.classic.generation != value.generation:
         group.history = record.step.history
-    group.phase = phase
-    group.group_type = GroupType.CLASSIC
+    group.phase, group.group_type = phase, GroupType.CLASSIC
     group.classic = ClassicGeneration(
         generation=value.generation,
         protocol_type=value.protocol_type or None,
@@ -385,15 +384,17 @@ def forget(snapshot: GroupSnapshot) -> None:
     snapshot.own_settings = None
 
 
-def apply_commit(group: GroupState, report: Report) -> None:
-    """An offset commit; one of an unknown group makes a simple group (``OffsetMetadataManager.replay``)."""
-    phase, event = NEXT[group.phase][Observed.COMMIT]
+def apply_commit(group: GroupState, report: Report) -> bool:
+    """An offset commit; one of an unknown group makes a simple group (``OffsetMetadataManager.replay``).
+
+    Returns whether the group's state is another one now.
+    """
+    before = group.phase
+    group.phase, event = NEXT[before][Observed.COMMIT]
     if event is TransitionEvent.CREATED:
-        complete_since_ms = report.context.complete_since_ms
-        proven = complete_since_ms is not None and report.timestamp_ms >= complete_since_ms
-        group.history = History.FULL if proven else History.PARTIAL
+        group.history = History.FULL if report.context.is_complete(report.timestamp_ms) else History.PARTIAL
         group.since_ms = report.timestamp_ms
-        if proven:
+        if group.history is History.FULL:
             fact = GroupCreated(generation=None, since_ms=report.timestamp_ms)
             report.emit(fact, group_type=GroupType.CLASSIC, history=History.FULL, simple=True)
-    group.phase = phase
+    return group.phase is not before

@@ -122,9 +122,7 @@ def takes_sets(snapshot: GroupSnapshot, at_ms: int, context: Context) -> bool:
     group = snapshot.group
     if has_members(group):
         return False
-    known_since_ms = context.complete_since_ms
-    known = group.history is History.FULL or (known_since_ms is not None and at_ms >= known_since_ms)
-    return known or not group.simple
+    return group.history is History.FULL or context.is_complete(at_ms) or not group.simple
 
 
 def emptied_at(group: GroupState) -> int:

@@ -40,6 +40,16 @@ class Report(msgspec.Struct):
         """The same cause at another time; the events are shared."""
         return msgspec.structs.replace(self, timestamp_ms=timestamp_ms)
 
+    def not_before(self, at_ms: int) -> Report:
+        """The same cause, which keeps its time, with events at this time if it is later; the events are shared.
+
+        Detectors rely on time that does not go back; a record may be slightly earlier than the one before it.
+        """
+        if self.timestamp_ms >= at_ms:
+            return self
+        cause_ms = self.timestamp_ms if self.cause_ms is None else self.cause_ms
+        return msgspec.structs.replace(self, timestamp_ms=at_ms, cause_ms=cause_ms)
+
     def emit(
         self,
         fact: Fact,
