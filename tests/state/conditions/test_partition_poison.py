@@ -7,8 +7,18 @@ from typing import Any
 
 import pytest
 
-from groupreplay.state import Evidence, Severity
-from support.histories.builders import Raw, check, commit, generation, member, no_offset
+from groupreplay.state import Evidence, Group, Severity
+from support.histories.builders import (
+    GROUP,
+    Raw,
+    check,
+    commit,
+    generation,
+    member,
+    no_offset,
+    observed,
+    placed,
+)
 from support.histories.commit_lives import HOUR, START, beat, live, of, poisoned
 from support.histories.probed import MINUTE, PROBING
 
@@ -63,12 +73,26 @@ def test_an_offset_that_is_gone_is_no_poison() -> None:
     ]
 
 
-def test_the_first_commit_after_a_pause_of_the_whole_group() -> None:
-    """Whoever commits first has moved before the others, which have not stayed while it worked."""
+def after_a_pause(*partitions: int) -> list[Raw]:
+    """Five generations in which nobody commits; then these partitions move, and nobody commits any more."""
     history = poisoned(1)
     for number in range(2, 6):
         at = START + (number - 1) * 4 * MINUTE
         history.append(generation(number, member("a", [0, 1, 2, 3]), at=at))
     resumed = START + 20 * MINUTE
-    history += [commit("t", number, 50, at=resumed + 5_000 * place) for place, number in enumerate((1, 2, 0))]
-    assert of(live(history, START + HOUR, PROBING), "partition.poison") == []
+    return history + [
+        commit("t", number, 50, at=resumed + 5_000 * place) for place, number in enumerate(partitions)
+    ]
+
+
+def test_the_first_commit_after_a_pause_of_the_whole_group() -> None:
+    """Whoever commits first has moved before the others, which have not stayed while it worked."""
+    assert of(live(after_a_pause(1, 2, 0), START + HOUR, PROBING), "partition.poison") == []
+
+
+def test_a_pause_of_the_whole_group_asks_for_no_evaluation() -> None:
+    """The finding: a group whose commits had stopped was called every quarter of an hour until they went on."""
+    group = Group(GROUP, PROBING)
+    group.apply(observed(placed(after_a_pause(1, 2))), 0)
+    group.expire(START + 3 * HOUR)
+    assert group.next_deadline_ms() is None

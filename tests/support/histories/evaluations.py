@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from groupreplay.state import due_work
+from groupreplay.state.conditions import agenda
 from groupreplay.state.conditions.agenda import Agenda
 from groupreplay.state.conditions.detection import GroupDetector, GroupView
 
@@ -24,15 +25,17 @@ def all_always(step_ms: int | None = None) -> Iterator[None]:
         patch.setattr(Agenda, "_due", _every_detector)
         patch.setattr(Agenda, "_idle_moments", _this_moment)
         patch.setattr(due_work, "is_due_with_probe", _always)
+        # The reference needs hundreds of times as many, and must not be the one that gives up.
+        patch.setattr(agenda, "_MOST_EVALUATIONS", 1 << 40)
         if step_ms is not None:
             patch.setattr(Agenda, "evaluate", _noting_the_time(Agenda.evaluate))
             patch.setattr(Agenda, "next_ms", _within(Agenda.next_ms, step_ms))
         yield
 
 
-def _every_detector(agenda: Agenda, _now_ms: int) -> list[GroupDetector]:
+def _every_detector(of_group: Agenda, _now_ms: int) -> list[GroupDetector]:
     """In place of ``Agenda._due``."""
-    return list(agenda._detectors.detectors)
+    return list(of_group._detectors.detectors)
 
 
 def _always(*_conditions: object) -> bool:
@@ -48,9 +51,9 @@ def _this_moment(_agenda: Agenda, due_ms: int, _until_ms: int) -> range:
 def _noting_the_time(evaluate: Callable[..., Any]) -> Callable[..., Any]:
     """In place of ``Agenda.evaluate``."""
 
-    def evaluated(agenda: Agenda, view: GroupView, only: Collection[str] | None) -> Any:
-        agenda.evaluated_ms = view.now_ms  # type: ignore[attr-defined]
-        return evaluate(agenda, view, only)
+    def evaluated(of_group: Agenda, view: GroupView, only: Collection[str] | None) -> Any:
+        of_group.evaluated_ms = view.now_ms  # type: ignore[attr-defined]
+        return evaluate(of_group, view, only)
 
     return evaluated
 
@@ -58,9 +61,9 @@ def _noting_the_time(evaluate: Callable[..., Any]) -> Callable[..., Any]:
 def _within(next_ms: Callable[[Agenda], int | None], step_ms: int) -> Callable[[Agenda], int]:
     """In place of ``Agenda.next_ms``."""
 
-    def sooner(agenda: Agenda) -> int:
-        latest_ms: int = agenda.evaluated_ms + step_ms  # type: ignore[attr-defined]
-        due_ms = next_ms(agenda)
+    def sooner(of_group: Agenda) -> int:
+        latest_ms: int = of_group.evaluated_ms + step_ms  # type: ignore[attr-defined]
+        due_ms = next_ms(of_group)
         return latest_ms if due_ms is None else min(due_ms, latest_ms)
 
     return sooner

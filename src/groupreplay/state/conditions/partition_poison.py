@@ -127,7 +127,8 @@ class PartitionPoisonDetector(GroupDetector):
             # What began while the other partitions moved goes on when they stop as well.
             if begins[row] or view.is_active(poison):
                 detections.append(poison)
-        return Evaluation(detections, int(due_ms[rest].min()) if rest.any() else None)
+        # In a pause only a commit begins anything, and after a commit it is evaluated.
+        return Evaluation(detections, int(due_ms[rest].min()) if rest.any() and not is_paused else None)
 
     def _others_move(self, view: GroupView) -> npt.NDArray[np.bool_]:
         """For each partition, whether at least half of the others of its topic have moved lately."""
