@@ -80,6 +80,15 @@ def test_a_commit_of_a_deleted_group() -> None:
     check(placed(history), [], replace(CONTEXT, retention_ms=2 * MINUTE))
 
 
+def test_a_commit_behind_an_evaluation_inside_its_run() -> None:
+    """It ends what began inside the run: the evaluation at the end of the run is not the same as the one inside."""
+    at_ms = 10_000_000
+    history = [commit("t", 0, 0, at=at_ms)]
+    history += [commit("t", 1, place, at=at_ms + 120_000 + 1_000 * place) for place in range(3)]
+    history.append(commit("t", 0, 1, at=at_ms + 122_000))
+    check(placed(history), [], replace(CONTEXT, retention_ms=2 * MINUTE))
+
+
 #: Two members that leave, come back and leave for good: the group matters as soon as it is a day old.
 _LEFT = Script(
     steps=(

@@ -253,6 +253,8 @@ class Group:
         events += self._do_due(last_ms)
         self._between = None
         self._advance_clock(last_ms)
+        # What was evaluated inside the run has not seen its end.
+        self._agenda.note((Dependency.COMMITS,))
         return events
 
     def _evaluate_at(self, at_ms: int) -> None:
@@ -286,10 +288,8 @@ class Group:
         return events
 
     def _note_position(self, partition: int, offset: int, timestamp_ms: int) -> None:
-        self.changed = True
-        self._snapshot.log.partition = partition
-        self._snapshot.log.last_offset = offset
-        self._snapshot.log.last_timestamp_ms = timestamp_ms
+        self.changed, log = True, self._snapshot.log
+        log.partition, log.last_offset, log.last_timestamp_ms = partition, offset, timestamp_ms
 
     def _report(self, partition: int, offset: int, timestamp_ms: int, **circumstances: Any) -> Report:
         known: dict[str, Any] = {"rules": self._rules, "repeats": self._snapshot.repeats, **circumstances}
