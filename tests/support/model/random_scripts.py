@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from msgspec import structs
+
 from groupreplay.codecs import Assignment, Subscription, decode_assignment, encode_blob
 from groupreplay.coordinator.consumer.consumer_group import Topic
 from groupreplay.coordinator.requests import (
@@ -133,9 +135,9 @@ class RandomScript:
             ),
         )
         if self.numbers.random() < 0.2:
-            request = replace(request, member_id="", instance_id=None, generation=-1)
+            request = structs.replace(request, member_id="", instance_id=None, generation=-1)
         if self.numbers.random() < 0.3:
-            request = replace(request, producer_id=self.numbers.randrange(1, 3))
+            request = structs.replace(request, producer_id=self.numbers.randrange(1, 3))
         self.pair.send(request)
         if self.numbers.random() < 0.2:
             committed = self.numbers.random() < 0.7
@@ -284,7 +286,7 @@ class RandomScript:
             client_id=actor.name,
             client_host=HOST,
         )
-        return replace(request, **changes)  # type: ignore[arg-type]
+        return structs.replace(request, **changes)
 
     def _live(self, actor: ConsumerActor, **changes: object) -> None:
         answer = self.pair.answers[self.pair.send(self._request(actor, **changes))]
