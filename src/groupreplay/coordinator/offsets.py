@@ -174,7 +174,7 @@ def _deadline_ms(value: OffsetCommitValue, retention_ms: int, emptied_ms: int | 
     return (value.commit_timestamp_ms if emptied_ms is None else emptied_ms) + retention_ms
 
 
-@lru_cache(maxsize=2**16)
+@lru_cache(maxsize=2**14)
 def _key(group_id: str, partition: TopicPartition) -> OffsetCommitKey:
     return OffsetCommitKey(group=group_id, topic=partition[0], partition=partition[1])
 

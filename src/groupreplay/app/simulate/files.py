@@ -176,7 +176,7 @@ def simulated_rows(
 
 
 #: Groups commit the same partitions again and again.
-_encoded_key: Final = lru_cache(maxsize=2**16)(encode_key)
+_encoded_key: Final = lru_cache(maxsize=2**14)(encode_key)
 
 
 def _record(target: RowTarget, partition: int, item: WrittenRecord) -> SimulatedRow:

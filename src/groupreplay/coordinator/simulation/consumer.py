@@ -10,6 +10,7 @@ import hashlib
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, TypeAlias
 
 from msgspec.structs import replace
@@ -66,13 +67,15 @@ def supported(
 
     cooperative = is_cooperative(strategies)
     claims = [cooperative or name == _STICKY for name in strategies]
-
-    def metadata(numbers: Sequence[int]) -> bytes:
-        claimed = _partitions(topic, numbers)
-        return encode_blob(Subscription(version=1, topics=topics, owned_partitions=claimed))
-
-    blobs = {claim: metadata(owned if claim else ()) for claim in set(claims)}
+    blobs = {claim: _subscription(topics, tuple(owned) if claim else ()) for claim in set(claims)}
     return tuple(Protocol(name, blobs[claim]) for name, claim in zip(strategies, claims, strict=True))
+
+
+@lru_cache(maxsize=2**12)
+def _subscription(topics: tuple[str, ...], owned: tuple[int, ...]) -> bytes:
+    """The subscription that all members of a group send who own the same partitions of the first topic."""
+    claimed = _partitions(topics[0], owned)
+    return encode_blob(Subscription(version=1, topics=topics, owned_partitions=claimed))
 
 
 def assigned(
