@@ -112,7 +112,7 @@ def java_hash(text: str) -> int:
     """Java's ``String.hashCode``: 31·h + unit over UTF-16 code units, wrapped to int32."""
     encoded = text.encode("utf-16-be", "surrogatepass")
     units = struct.unpack(f">{len(encoded) // 2}H", encoded)
-    value = sum(map(mul, reversed(units), _powers_of_31(len(units).bit_length()))) & 0xFFFFFFFF
+    value: int = sum(map(mul, reversed(units), _powers_of_31(len(units).bit_length()))) & 0xFFFFFFFF
     return value - 2**32 if value >= 2**31 else value
 
 
