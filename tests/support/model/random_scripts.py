@@ -119,20 +119,17 @@ class RandomScript:
         else:
             self.pair.create(_LATE, replace(_TOPICS[_LATE], racks=(("a", "c"), ("b",))))
 
+    def _offset(self, partition: int) -> Commit:
+        topic = self.numbers.choice(("t", "u", "w"))
+        return Commit(topic=topic, partition=partition, offset=self.numbers.randrange(99))
+
     def _commit(self, actor: ClassicActor | ConsumerActor) -> None:
         generation = actor.generation if isinstance(actor, ClassicActor) else actor.epoch
         request = OffsetCommit(
             member_id=actor.member_id,
             instance_id=actor.instance_id,
             generation=generation - (self.numbers.random() < 0.2),
-            commits=tuple(
-                Commit(
-                    topic=self.numbers.choice(("t", "u", "w")),
-                    partition=number,
-                    offset=self.numbers.randrange(99),
-                )
-                for number in range(self.numbers.randrange(1, 3))
-            ),
+            commits=tuple(self._offset(number) for number in range(self.numbers.randrange(1, 3))),
         )
         if self.numbers.random() < 0.2:
             request = structs.replace(request, member_id="", instance_id=None, generation=-1)
