@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import FrozenInstanceError, dataclass
 from typing import ClassVar
 
 import pytest
@@ -16,6 +16,7 @@ from groupreplay.codecs.schema import (
     Value,
     camel_case,
     plan_of,
+    quick,
     read_fields,
     wire,
     wires,
@@ -160,3 +161,21 @@ def test_plans_are_shared() -> None:
     """A plan is made once per layout and shared."""
     assert plan_of(Sample, 3) is plan_of(Sample, 3)
     assert plan_of(Sample, 0) is not plan_of(Sample, 0, early=True)
+
+
+def test_a_quick_init_is_that_of_the_dataclass() -> None:
+    """The same message with the same defaults; a field without a default must be given, and none can be set later."""
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Plain(Value):
+        count: int = wire(INT8)
+        text: str = wire(STRING, default="t")
+
+    plain = Plain(version=3, count=1)
+    message = quick(Plain)(version=3, count=1)
+    assert message == plain
+    assert (message.text, message.unknown_tags, message.early, message.dialect) == ("t", (), False, "")
+    with pytest.raises(TypeError, match="count"):
+        Plain(version=3)  # type: ignore[call-arg]
+    with pytest.raises(FrozenInstanceError):
+        message.count = 2  # type: ignore[misc]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import replace
 
 import pytest
@@ -84,12 +85,12 @@ def test_the_answers(scala: bool) -> None:
     clients.stable("a")
     coordinator = clients.coordinator
     clients.take(coordinator.unload(clients.now))
-    assert {clients.error(replace(request)) for request in REQUESTS} == {"NOT_COORDINATOR"}
+    assert {clients.error(copy(request)) for request in REQUESTS} == {"NOT_COORDINATOR"}
     dead = DescribedGroup(state=Phase.DEAD)
     assert coordinator.summary() == replace(dead, error=Error.NOT_COORDINATOR)
     clients.take(coordinator.begin_loading(clients.now))
     loading = "COORDINATOR_LOAD_IN_PROGRESS"
-    told = {type(request): clients.error(replace(request)) for request in REQUESTS}
+    told = {type(request): clients.error(copy(request)) for request in REQUESTS}
     synced = "REBALANCE_IN_PROGRESS" if scala else loading
     assert told == {
         **{type(request): loading for request in REQUESTS},

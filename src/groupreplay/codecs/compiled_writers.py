@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 from groupreplay.codecs.composites import Array, Nested
 from groupreplay.codecs.errors import EncodeError
 from groupreplay.codecs.primitives import Blob, Form, Number, Text, Uuid, WireType, write_uvarint
-from groupreplay.codecs.schema import Struct, once, plan, wires, write_tags
+from groupreplay.codecs.schema import Struct, Wire, once, plan, wires, write_tags
 
 _LONGEST_STRING: Final = 0x7FFF
 
@@ -149,6 +149,19 @@ def _message(source: _Source, message: type[Struct]) -> Iterator[str]:
         tagged = [field for field in present if field.tag is not None]
         absent = [f"message.{field.name} == {source.name(field.omitted)}" for field in tagged]
         yield f"if {' and '.join(['not message.unknown_tags', *absent])}: out.append(0)"
+        yield from _only_uuid(source, tagged)
         yield f"else: write_tags({source.name(declared)}, out, message)"
     else:
         yield "if message.unknown_tags: raise Unwritable"
+
+
+def _only_uuid(source: _Source, tagged: list[Wire]) -> Iterator[str]:
+    """The lines that write a single tagged id, such as that of the topic in every commit since 4.1."""
+    if len(tagged) == 1 and isinstance(tagged[0].type, Uuid):
+        content = f"message.{tagged[0].name}"
+        head = bytearray(b"\1")
+        write_uvarint(head, tagged[0].tag or 0)
+        write_uvarint(head, 16)
+        yield f"elif not message.unknown_tags and len({content}) == 16:"
+        yield f" out += {bytes(head)!r}"
+        yield f" out += {content}"

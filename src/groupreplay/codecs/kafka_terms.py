@@ -5,9 +5,11 @@ The coordinator model and the replay share this module and nothing else.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Mapping
 from enum import Enum
 from functools import lru_cache
+from operator import mul
 from typing import Final
 
 
@@ -99,13 +101,18 @@ def given_ms(timeout_ms: int) -> int | None:
 _INT_MIN = -(2**31)
 
 
+@lru_cache(maxsize=16)
+def _powers_of_31(bits: int) -> tuple[int, ...]:
+    """The powers up to an exponent of so many bits, modulo 2**32."""
+    return tuple(pow(31, exponent, 2**32) for exponent in range(1 << bits))
+
+
 @lru_cache(maxsize=2**16)
 def java_hash(text: str) -> int:
     """Java's ``String.hashCode``: 31·h + unit over UTF-16 code units, wrapped to int32."""
-    units = text.encode("utf-16-be", "surrogatepass")
-    value = 0
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    encoded = text.encode("utf-16-be", "surrogatepass")
+    units = struct.unpack(f">{len(encoded) // 2}H", encoded)
+    value: int = sum(map(mul, reversed(units), _powers_of_31(len(units).bit_length()))) & 0xFFFFFFFF
     return value - 2**32 if value >= 2**31 else value
 
 

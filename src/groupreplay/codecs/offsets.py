@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from groupreplay.codecs.primitives import INT32, INT64, STRING, UUID, ZERO_UUID
-from groupreplay.codecs.schema import Key, Value, wire
+from groupreplay.codecs.schema import Key, Value, quick, wire
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +24,7 @@ class LegacyOffsetCommitKey(Key):
     partition: int = wire(INT32)
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetCommitKey(Key):
     """Key of a committed offset: one per group, topic and partition."""
@@ -35,6 +36,7 @@ class OffsetCommitKey(Key):
     partition: int = wire(INT32)
 
 
+@quick
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OffsetCommitValue(Value):
     """One committed offset; written at every commit, tombstoned when it expires or is deleted.

@@ -170,6 +170,21 @@ class Value(Versioned):
     dialect: str = field(default="", repr=False, compare=False)
 
 
+def quick(message: type[_T]) -> type[_T]:
+    """The message with an ``__init__`` that sets its slots directly: that of a frozen dataclass takes twice as long."""
+    scope: dict[str, Any] = {}
+    arguments, lines = [], []
+    for each in fields(cast("Any", message)):
+        scope[f"set_{each.name}"] = getattr(message, each.name).__set__
+        scope[f"default_{each.name}"] = each.default
+        arguments.append(each.name if each.default is MISSING else f"{each.name}=default_{each.name}")
+        lines.append(f" set_{each.name}(self, {each.name})")
+    # The text is made of the declarations in this package alone.
+    exec("\n".join([f"def __init__(self, *, {', '.join(arguments)}):", *lines]), scope)  # noqa: S102
+    message.__init__ = scope["__init__"]  # type: ignore[method-assign]
+    return message
+
+
 @dataclass(frozen=True, slots=True)
 class TaggedField:
     """How one tagged field is read and written."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
 from groupreplay.codecs.compiled import IRREGULAR, compiled
+from groupreplay.codecs.compiled_writers import UNWRITABLE, compiled_writer
 from groupreplay.codecs.composites import Array, Nested
 from groupreplay.codecs.errors import NO_LIMIT, Budget, DecodeError, Malformed
 from groupreplay.codecs.primitives import BYTES, CLIENT_STRING, INT16, INT32, INT64, Form
@@ -103,7 +104,12 @@ def encode_blob(blob: Versioned) -> bytes:
     """The inverse of `decode_blob`, but `NO_ASSIGNMENT` is written in full; raises `EncodeError`."""
     out = bytearray()
     _write_version(out, blob.version)
-    write_fields(plan_of(type(blob), min(blob.version, blob.VERSIONS[-1])), out, blob)
+    version = min(blob.version, blob.VERSIONS[-1])
+    try:
+        compiled_writer(type(blob), form_of(type(blob), version))(out, blob)
+    except UNWRITABLE:
+        del out[2:]
+        write_fields(plan_of(type(blob), version), out, blob)
     return bytes(out + blob.leftover)
 
 

@@ -53,6 +53,8 @@ from groupreplay.coordinator.requests import (
     Thrown,
 )
 
+#: Requests in the middle of which Kafka may throw.
+_MAY_THROW: Final = (JoinGroup, ConsumerGroupHeartbeat)
 #: The time after which a timer of a consumer group is tried again.
 _TIMER_RETRY_MS: Final = 500
 #: The warning of the older coordinator, at each commit in a generation that has had both.
@@ -80,7 +82,8 @@ class Coordinator(CoordinatorState):
         The answer to a JoinGroup or SyncGroup may come in a later outcome, when all members have joined or synced.
         """
         self._serve(now_ms)
-        self.trace.received(request, self.state.value, len(getattr(self.group, "members", ())))
+        if self.trace.on:
+            self.trace.received(request, self.state.value, len(getattr(self.group, "members", ())))
         try:
             answer = self._answer(request, now_ms)
         except Refused as refused:
@@ -95,7 +98,7 @@ class Coordinator(CoordinatorState):
         validate_request(request, self.group_id, self.settings)
         if self.partition is not PartitionState.ACTIVE:
             return answer_without_coordinator(request, self.partition, scala=scala)
-        snapshot = self._snapshot(may_throw=isinstance(request, JoinGroup | ConsumerGroupHeartbeat))
+        snapshot = self._snapshot(may_throw=type(request) in _MAY_THROW)
         try:
             return _HANDLERS[type(request)](self, request, now_ms)
         except Thrown:
@@ -270,7 +273,7 @@ class Coordinator(CoordinatorState):
             lives = group.state in (Phase.STABLE, Phase.PREPARING_REBALANCE) and request.producer_id is None
             if member is not None and lives:
                 Rebalance(self, group).keep_alive(member, now_ms)
-        if self.offsets.is_mixed(request) and self.settings.scala and isinstance(group, ClassicGroup):
+        if self.settings.scala and self.offsets.is_mixed(request) and isinstance(group, ClassicGroup):
             self.journal.warnings.append(
                 f"group: {self.group_id} with leader: {group.leader or 'null'} {MIXED_COMMITS}"
             )

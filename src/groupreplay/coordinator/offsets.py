@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 from groupreplay.codecs import (
     VERSION_WITH_EXPIRY,
@@ -25,8 +28,7 @@ TopicPartition = tuple[str, int]
 _VERSION_WITH_ID: Final = 4
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(Struct, frozen=True):
     """A committed offset and its sequence number in the order of writing."""
 
     order: int
@@ -172,6 +174,7 @@ def _deadline_ms(value: OffsetCommitValue, retention_ms: int, emptied_ms: int | 
     return (value.commit_timestamp_ms if emptied_ms is None else emptied_ms) + retention_ms
 
 
+@lru_cache(maxsize=2**14)
 def _key(group_id: str, partition: TopicPartition) -> OffsetCommitKey:
     return OffsetCommitKey(group=group_id, topic=partition[0], partition=partition[1])
 

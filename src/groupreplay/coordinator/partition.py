@@ -38,8 +38,11 @@ _NEED_A_GROUP_ID: Final = (JoinGroup, SyncGroup, ClassicHeartbeat, LeaveGroup, O
 
 def validate_request(request: Request, group_id: str, settings: Settings) -> None:
     """Raises ``Refused`` for a request that no group would take, whether the broker coordinates it or not."""
-    in_transaction = isinstance(request, OffsetCommit) and request.producer_id is not None
-    if not group_id and (in_transaction or isinstance(request, _NEED_A_GROUP_ID)):
+    if isinstance(request, OffsetCommit):
+        if not group_id and request.producer_id is not None:
+            raise Refused(Error.INVALID_GROUP_ID)
+        return
+    if not group_id and isinstance(request, _NEED_A_GROUP_ID):
         raise Refused(Error.INVALID_GROUP_ID)
     if isinstance(request, ConsumerGroupHeartbeat):
         validate_heartbeat(request, group_id, settings.consumer_assignors)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, TypeAlias
 
+from msgspec import Struct
+
 from groupreplay.codecs import PROTOCOL_VERSIONS, Key, Value, written_version
 from groupreplay.codecs.kafka_terms import ConsumerPhase, Phase
 from groupreplay.coordinator.trace_entries import AnyEntry
@@ -134,16 +136,14 @@ class Settings:
         return self.migration_policy in ("downgrade", "bidirectional")
 
 
-@dataclass(frozen=True, slots=True)
-class Protocol:
+class Protocol(Struct, frozen=True):
     """A protocol that a member supports; ``metadata`` is the member's subscription, in bytes."""
 
     name: str
     metadata: bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JoinGroup:
+class JoinGroup(Struct, frozen=True, kw_only=True):
     """A member joins or rejoins; ``member_id`` is "" for a new member.
 
     ``require_known_member_id`` (JoinGroup v4 and later): a dynamic member first gets an id and joins again with it.
@@ -162,8 +162,7 @@ class JoinGroup:
     skips_assignment: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SyncGroup:
+class SyncGroup(Struct, frozen=True, kw_only=True):
     """A member asks for its assignment; ``assignments`` (member id, bytes) are read from the leader only.
 
     Old clients do not send the protocol.
@@ -177,8 +176,7 @@ class SyncGroup:
     assignments: tuple[tuple[str, bytes], ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClassicHeartbeat:
+class ClassicHeartbeat(Struct, frozen=True, kw_only=True):
     """Kafka's Heartbeat request: a classic member is alive."""
 
     member_id: str
@@ -186,16 +184,14 @@ class ClassicHeartbeat:
     generation: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeavingMember:
+class LeavingMember(Struct, frozen=True, kw_only=True):
     """Who leaves; with ``member_id`` "" and an instance id an administrator removes a static member."""
 
     member_id: str = ""
     instance_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LeaveGroup:
+class LeaveGroup(Struct, frozen=True, kw_only=True):
     """Members leave: one by itself, or (v3 and later) several that an administrator removes in one request."""
 
     members: tuple[LeavingMember, ...]
@@ -216,8 +212,7 @@ class LeaveGroup:
         return ", ".join(member.instance_id for member in self.members if member.instance_id) or None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConsumerGroupHeartbeat:
+class ConsumerGroupHeartbeat(Struct, frozen=True, kw_only=True):
     """A member of the consumer protocol (KIP-848): epoch 0 joins, -1 leaves, -2 leaves for a while.
 
     A field that is None or -1 has not changed since the last request. ``topic_regex`` subscribes to the topics that
@@ -237,8 +232,7 @@ class ConsumerGroupHeartbeat:
     owned: frozenset[TopicIdPartition] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Commit:
+class Commit(Struct, frozen=True, kw_only=True):
     """An offset to commit for one partition."""
 
     topic: str
@@ -248,8 +242,7 @@ class Commit:
     leader_epoch: int = -1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OffsetCommit:
+class OffsetCommit(Struct, frozen=True, kw_only=True):
     """Offsets of a member, or (generation -1) of a client outside the group; ``generation`` may be a member epoch.
 
     Old clients (v2 to v4) send ``retention_ms``. With a ``producer_id`` the request is a TxnOffsetCommit.
@@ -263,21 +256,18 @@ class OffsetCommit:
     producer_id: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EndTransaction:
+class EndTransaction(Struct, frozen=True, kw_only=True):
     """The transaction coordinator ends a producer's transaction."""
 
     producer_id: int
     committed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteGroup:
+class DeleteGroup(Struct, frozen=True):
     """An administrator deletes the group."""
 
 
-@dataclass(frozen=True, slots=True)
-class OffsetDelete:
+class OffsetDelete(Struct, frozen=True):
     """An administrator deletes committed offsets; ``partitions`` are (topic, partition)."""
 
     partitions: tuple[tuple[str, int], ...]
@@ -296,8 +286,7 @@ Request: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answer(Struct, frozen=True, kw_only=True):
     """The answer to any request; fields that the request's type does not use keep their defaults.
 
     ``members`` (member id, instance id, metadata) are only sent to the leader. ``refused`` has the partitions
@@ -337,8 +326,7 @@ class AppendFailed(Exception):  # noqa: N818 -- as above
         self.answer = answer
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(Struct, frozen=True):
     """An answer with its request."""
 
     request: Request
@@ -352,8 +340,7 @@ class Marker(str, Enum):
     ABORT = "ABORT"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class Operation(Struct, frozen=True, kw_only=True):
     """Records that the coordinator writes as one batch: adjacent offsets, one timestamp; value None is a tombstone.
 
     With a ``producer_id`` they belong to an open transaction; with a ``marker`` the operation ends it.
@@ -365,8 +352,7 @@ class Operation:
     marker: Marker | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StateChange:
+class StateChange(Struct, frozen=True):
     """A change of the group's state; most of them are never written to the log.
 
     Between a ``Phase`` and a ``ConsumerPhase`` it is a conversion; ``generation`` is a group epoch after the latter.
@@ -383,8 +369,7 @@ class StateChange:
         return "consumer" if isinstance(self.after, ConsumerPhase) else "classic"
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(Struct, frozen=True):
     """The results of a request or of the passing of time, each in the order of occurrence."""
 
     replies: tuple[Reply, ...] = ()

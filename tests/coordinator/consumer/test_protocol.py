@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from groupreplay.codecs import ZERO_UUID, OffsetCommitValue
 from groupreplay.codecs.consumer import ConsumerGroupTargetAssignmentMetadataValue

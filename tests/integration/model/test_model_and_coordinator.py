@@ -9,9 +9,9 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from groupreplay.codecs import (
     GroupMetadataKey,

@@ -7,9 +7,9 @@ and descriptions are compared at every step.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from groupreplay.codecs.kafka_terms import Phase
 from groupreplay.coordinator.appends import APPEND_ERRORS

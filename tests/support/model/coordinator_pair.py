@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
+from msgspec import structs
+
 from groupreplay.codecs import Key, OffsetCommitKey, OffsetCommitValue, Value
 from groupreplay.coordinator.consumer.consumer_group import Topic
 from groupreplay.coordinator.coordinator import Coordinator
@@ -169,7 +171,7 @@ class CoordinatorPair:
     def _answer(self, number: int, answer: Answer) -> Answer:
         """The compared part: of a refusal the error, and the member id where it has a meaning."""
         if answer.error is Error.NONE:
-            return replace(answer, refused=tuple(sorted(answer.refused)))
+            return structs.replace(answer, refused=tuple(sorted(answer.refused)))
         request = self.requests[number]
         named = isinstance(request, JoinGroup)
         left = answer.left

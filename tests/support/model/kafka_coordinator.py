@@ -11,9 +11,12 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from groupreplay.codecs import Key, Value, decode_key, decode_value, encode_key, encode_value
 from groupreplay.coordinator.consumer.consumer_group import Topic
@@ -180,8 +183,8 @@ def config(settings: Settings) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     """A request as JSON; bytes are base64."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, Struct):
+        return {name: _plain(one) for name, one in asdict(value).items()}
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     if isinstance(value, frozenset):

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from msgspec import structs
+
 from groupreplay.codecs import Assignment, Subscription, decode_assignment, encode_blob
 from groupreplay.coordinator.consumer.consumer_group import Topic
 from groupreplay.coordinator.requests import (
@@ -117,25 +119,22 @@ class RandomScript:
         else:
             self.pair.create(_LATE, replace(_TOPICS[_LATE], racks=(("a", "c"), ("b",))))
 
+    def _offset(self, partition: int) -> Commit:
+        topic = self.numbers.choice(("t", "u", "w"))
+        return Commit(topic=topic, partition=partition, offset=self.numbers.randrange(99))
+
     def _commit(self, actor: ClassicActor | ConsumerActor) -> None:
         generation = actor.generation if isinstance(actor, ClassicActor) else actor.epoch
         request = OffsetCommit(
             member_id=actor.member_id,
             instance_id=actor.instance_id,
             generation=generation - (self.numbers.random() < 0.2),
-            commits=tuple(
-                Commit(
-                    topic=self.numbers.choice(("t", "u", "w")),
-                    partition=number,
-                    offset=self.numbers.randrange(99),
-                )
-                for number in range(self.numbers.randrange(1, 3))
-            ),
+            commits=tuple(self._offset(number) for number in range(self.numbers.randrange(1, 3))),
         )
         if self.numbers.random() < 0.2:
-            request = replace(request, member_id="", instance_id=None, generation=-1)
+            request = structs.replace(request, member_id="", instance_id=None, generation=-1)
         if self.numbers.random() < 0.3:
-            request = replace(request, producer_id=self.numbers.randrange(1, 3))
+            request = structs.replace(request, producer_id=self.numbers.randrange(1, 3))
         self.pair.send(request)
         if self.numbers.random() < 0.2:
             committed = self.numbers.random() < 0.7
@@ -284,7 +283,7 @@ class RandomScript:
             client_id=actor.name,
             client_host=HOST,
         )
-        return replace(request, **changes)  # type: ignore[arg-type]
+        return structs.replace(request, **changes)
 
     def _live(self, actor: ConsumerActor, **changes: object) -> None:
         answer = self.pair.answers[self.pair.send(self._request(actor, **changes))]

@@ -9,8 +9,10 @@ import itertools
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Protocol
+
+from msgspec.structs import replace
 
 from groupreplay.codecs import Key
 from groupreplay.coordinator.consumer.consumer_group import Topic

@@ -10,6 +10,8 @@ import random
 from dataclasses import replace
 from typing import Final
 
+from msgspec import structs
+
 from groupreplay.codecs import PROTOCOL_VERSIONS
 from groupreplay.coordinator.requests import (
     Commit,
@@ -81,11 +83,11 @@ class BoldSteps(RandomScript):
             commits=(Commit(topic=numbers.choice("tuw"), partition=0, offset=numbers.randrange(99)),),
         )
         if numbers.random() < 0.4:
-            request = replace(request, producer_id=numbers.randrange(1, 3))
+            request = structs.replace(request, producer_id=numbers.randrange(1, 3))
         elif numbers.random() < 0.5:
             # A request of these versions has no instance id.
             retention_ms = numbers.choice((-5_000_000, 0, 1_000, 30_000))
-            request = replace(request, instance_id=None, retention_ms=retention_ms)
+            request = structs.replace(request, instance_id=None, retention_ms=retention_ms)
         self.pair.send(request)
         if numbers.random() < 0.3:
             self.pair.clean_up()
@@ -108,7 +110,9 @@ class BoldSteps(RandomScript):
         given = self.pair.answers.get(self.pair.send(request))
         if given is not None and given.error is Error.MEMBER_ID_REQUIRED:
             self.pair.send(
-                replace(request, member_id=given.member_id, instance_id=f"i{self.numbers.randrange(9)}")
+                structs.replace(
+                    request, member_id=given.member_id, instance_id=f"i{self.numbers.randrange(9)}"
+                )
             )
 
     def _gather(self) -> None:

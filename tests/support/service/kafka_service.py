@@ -12,9 +12,11 @@ import json
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import structs
 
 from groupreplay.codecs import decode_key, decode_value
 from groupreplay.coordinator.consumer.consumer_group import Topic
@@ -280,7 +282,7 @@ def _answer(told: Json) -> Answer:
     if isinstance(data.get("members"), list) and data["members"] and "errorCode" in data["members"][0]:
         left = tuple(_ERRORS[one["errorCode"]] for one in data["members"])
         return (
-            replace(Answer.of_leaving(left), error=_ERRORS[data["errorCode"]])
+            structs.replace(Answer.of_leaving(left), error=_ERRORS[data["errorCode"]])
             if data["errorCode"]
             else (Answer.of_leaving(left))
         )

@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from msgspec import structs
+
 from groupreplay.codecs import Assignment, decode_assignment, encode_blob
 from groupreplay.codecs.consumer import ConsumerGroupMetadataValue
 from groupreplay.coordinator.requests import (
@@ -115,7 +117,7 @@ class ServicePair(CoordinatorPair):
             return Answer(refused=_by_partition(request, answer))
         # The order of topics in an assignment is that of an immutable map of Java, which differs between JVMs.
         compared = super()._answer(number, answer)
-        return replace(compared, assignment=_sorted_assignment(compared.assignment))
+        return structs.replace(compared, assignment=_sorted_assignment(compared.assignment))
 
     def _compare(self, heard: Heard, outcome: Outcome) -> None:  # type: ignore[override]
         mine = {self._number(reply.request): reply.answer for reply in outcome.replies}

@@ -81,22 +81,24 @@ class SettingsAnswers:
         self._cluster_id = target.cluster_id
         self._answered: set[str] = set()
 
-    def answers(self, record: WrittenRecord) -> Iterator[GroupSettingsAnswer]:
-        """Those that follow from a record: a new group is seen in the next round."""
+    def answer(self, record: WrittenRecord) -> GroupSettingsAnswer | None:
+        """The one that follows from a record, if any: a new group is seen in the next round."""
         if self._interval_ms is None or not isinstance(record.key, ConsumerGroupMetadataKey):
-            return
+            return None
         group = record.key.group
         if record.value is None:
             self._answered.discard(group)
-        elif group not in self._answered:
-            self._answered.add(group)
-            yield GroupSettingsAnswer(
-                cluster_id=self._cluster_id,
-                group_id=group,
-                taken_ms=record.timestamp_ms + self._interval_ms,
-                settings={},
-                interval_ms=self._interval_ms,
-            )
+            return None
+        if group in self._answered:
+            return None
+        self._answered.add(group)
+        return GroupSettingsAnswer(
+            cluster_id=self._cluster_id,
+            group_id=group,
+            taken_ms=record.timestamp_ms + self._interval_ms,
+            settings={},
+            interval_ms=self._interval_ms,
+        )
 
 
 class MessageSorter:

@@ -70,7 +70,10 @@ class GroupMember:
 
     def metadata(self, protocol: str | None) -> bytes:
         """The member's metadata for a protocol; empty when it does not support the protocol."""
-        return next((supported.metadata for supported in self.protocols if supported.name == protocol), b"")
+        for supported in self.protocols:
+            if supported.name == protocol:
+                return supported.metadata
+        return b""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -156,7 +159,7 @@ class ClassicGroup:
     @property
     def supported_protocols(self) -> Counter[str]:
         """Number of members that support each protocol."""
-        return Counter(protocol.name for member in self.members.values() for protocol in member.protocols)
+        return Counter([protocol.name for member in self.members.values() for protocol in member.protocols])
 
     def supports(self, protocol_type: str, protocols: Iterable[Protocol]) -> bool:
         """Whether a member with these protocols may join (``supportsProtocols``)."""
@@ -310,8 +313,8 @@ class ClassicGroup:
         if self.protocol_type != CONSUMER_PROTOCOL_TYPE:
             return None
         topics: set[str] = set()
-        for member in self.members.values():
-            found = subscribed_topics(member.metadata(self.protocol))
+        for metadata in {member.metadata(self.protocol) for member in self.members.values()}:
+            found = subscribed_topics(metadata)
             if not isinstance(found, tuple):
                 return None
             topics.update(found)

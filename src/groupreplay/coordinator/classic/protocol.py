@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
+
+from msgspec.structs import replace
 
 from groupreplay.codecs import GroupMetadataValue
 from groupreplay.codecs.kafka_terms import Phase
@@ -126,6 +128,8 @@ class ClassicHandler:
         return None
 
     def _trace_static(self, group: ClassicGroup, instance_id: str, old_id: str | None, new_id: str) -> None:
+        if not self.coordinator.trace.on:
+            return
         then = f"Created a new member id {new_id} for this member and added to the group."
         if old_id is not None:
             then = f"Replacing previously mapped member {old_id} with this groupInstanceId."
@@ -134,6 +138,8 @@ class ClassicHandler:
         self.coordinator.trace.branch("classicGroupJoinNewStaticMember", says, *place)
 
     def _trace_dynamic(self, group: ClassicGroup, new_id: str, then: str) -> None:
+        if not self.coordinator.trace.on:
+            return
         says = "Dynamic member with unknown member id joins group %s in %s. Created a new member id %s and %s"
         state = group.state.value
         where = f"{state} state" if then.startswith("requesting") else f"state {state}"

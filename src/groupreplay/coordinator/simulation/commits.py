@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from groupreplay.coordinator.requests import (
     RETRIABLE,
@@ -26,6 +30,20 @@ _TRANSACTION_TIMEOUT_MS: Final = 60_000
 _RETRY_MS: Final = 1_000
 #: Sends a client's request; the answer is handled by the last argument, now or later.
 SendCommit = Callable[[SimulatedClient, Request, int, Callable[[Answer, int], None]], None]
+
+
+class _Unanswered(Struct, frozen=True):
+    """A commit that is repeated until it is answered, as long as its client is the same member.
+
+    It is no pair of closures that refer to each other, which only the collector of cycles would free.
+    """
+
+    client: SimulatedClient
+    request: OffsetCommit
+    #: The offsets before the commit.
+    before: Mapping[int, int]
+    incarnation: int
+    generation: int
 
 
 @dataclass(slots=True, kw_only=True)
@@ -65,8 +83,10 @@ class Commits:
         producer_id = self.numbers.getrandbits(40) if by_producer else None
         metadata = "m" * self.script.metadata_bytes
         commits = tuple(
-            Commit(topic=self.topic, partition=partition, offset=self.read[partition], metadata=metadata)
-            for partition in owned
+            [
+                Commit(topic=self.topic, partition=partition, offset=self.read[partition], metadata=metadata)
+                for partition in owned
+            ]
         )
         if client.owns_second and client.second is not None:
             self._second[client.second] = self._second.get(client.second, 0) + self.numbers.randrange(1, 500)
@@ -102,21 +122,25 @@ class Commits:
 
         Then a producer ends its transaction.
         """
-        incarnation, generation = client.incarnation, client.generation
         self._newest[client.name] = request
+        self._send(_Unanswered(client, request, before, client.incarnation, client.generation), now_ms)
 
-        def handle(answer: Answer, at_ms: int) -> None:
-            if answer.error in RETRIABLE:
-                self.schedule(at_ms + _RETRY_MS + self.numbers.randrange(_RETRY_MS), repeat)
-            elif request.producer_id is not None:
-                self._schedule_transaction_end(client, request.producer_id, before, at_ms)
+    def _send(self, sent: _Unanswered, now_ms: int) -> None:
+        self.send(sent.client, sent.request, now_ms, partial(self._handle, sent))
 
-        def repeat(at_ms: int) -> None:
-            same_member = client.incarnation == incarnation and client.generation == generation
-            if same_member and self._newest[client.name] is request:
-                self.send(client, request, at_ms, handle)
+    def _handle(self, sent: _Unanswered, answer: Answer, now_ms: int) -> None:
+        producer_id = sent.request.producer_id
+        if answer.error in RETRIABLE:
+            again_ms = now_ms + _RETRY_MS + self.numbers.randrange(_RETRY_MS)
+            self.schedule(again_ms, partial(self._repeat, sent))
+        elif producer_id is not None:
+            self._schedule_transaction_end(sent.client, producer_id, sent.before, now_ms)
 
-        self.send(client, request, now_ms, handle)
+    def _repeat(self, sent: _Unanswered, now_ms: int) -> None:
+        client = sent.client
+        same_member = client.incarnation == sent.incarnation and client.generation == sent.generation
+        if same_member and self._newest[client.name] is sent.request:
+            self._send(sent, now_ms)
 
     def _consume(self, owned: Sequence[int], now_ms: int) -> None:
         poisoned_ms = self.script.poisoned_ms

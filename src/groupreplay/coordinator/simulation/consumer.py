@@ -9,8 +9,11 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, TypeAlias
+
+from msgspec.structs import replace
 
 from groupreplay.codecs import (
     Assignment,
@@ -49,7 +52,7 @@ Members: TypeAlias = Sequence[tuple[str, str | None, bytes]]
 
 def is_cooperative(strategies: Sequence[str]) -> bool:
     """Whether members with these assignors keep their partitions during a rebalance."""
-    return all(name == _COOPERATIVE for name in strategies)
+    return set(strategies) <= {_COOPERATIVE}
 
 
 def supported(
@@ -62,11 +65,17 @@ def supported(
     """
     topics = (topic,) if second is None else (topic, second)
 
-    def metadata(name: str) -> bytes:
-        claimed = _partitions(topic, owned if name == _STICKY or is_cooperative(strategies) else ())
-        return encode_blob(Subscription(version=1, topics=topics, owned_partitions=claimed))
+    cooperative = is_cooperative(strategies)
+    claims = [cooperative or name == _STICKY for name in strategies]
+    blobs = {claim: _subscription(topics, tuple(owned) if claim else ()) for claim in set(claims)}
+    return tuple(Protocol(name, blobs[claim]) for name, claim in zip(strategies, claims, strict=True))
 
-    return tuple(Protocol(name, metadata(name)) for name in strategies)
+
+@lru_cache(maxsize=2**12)
+def _subscription(topics: tuple[str, ...], owned: tuple[int, ...]) -> bytes:
+    """The subscription that all members of a group send who own the same partitions of the first topic."""
+    claimed = _partitions(topics[0], owned)
+    return encode_blob(Subscription(version=1, topics=topics, owned_partitions=claimed))
 
 
 def assigned(
@@ -96,8 +105,9 @@ def assigned(
 def _owners_of_seconds(members: Members, topic: str) -> dict[str, str]:
     """The member that gets each second topic."""
     owners: dict[str, str] = {}
+    subscribed = {metadata: subscribed_topics(metadata) for metadata in {one for _, _, one in members}}
     for member, _, metadata in sorted(members):
-        topics = subscribed_topics(metadata)
+        topics = subscribed[metadata]
         for one in topics if isinstance(topics, tuple) else ():
             if one != topic:
                 owners.setdefault(one, member)

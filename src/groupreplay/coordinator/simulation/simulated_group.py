@@ -90,13 +90,13 @@ class SimulatedGroup:
 
     def next_ms(self) -> int | None:
         """The time of the next action or timer; None when there is none."""
-        due = self.coordinator.next_deadline_ms()
-        scheduled = self._agenda[0][0] if self._agenda else None
-        return min((at_ms for at_ms in (due, scheduled) if at_ms is not None), default=None)
+        due_ms = self.coordinator.timers.next_deadline_ms()
+        scheduled_ms = self._agenda[0][0] if self._agenda else due_ms
+        return scheduled_ms if due_ms is None or scheduled_ms is None else min(due_ms, scheduled_ms)
 
     def run(self, now_ms: int) -> list[Outcome]:
         """Run everything that is due at this time, which ``next_ms`` has returned, and return the outcomes."""
-        due_ms = self.coordinator.next_deadline_ms()
+        due_ms = self.coordinator.timers.next_deadline_ms()
         if due_ms is not None and due_ms <= now_ms:
             self._handle_outcome(self.coordinator.advance(now_ms), now_ms)
         while self._agenda and self._agenda[0][0] <= now_ms:
@@ -297,9 +297,10 @@ class SimulatedGroup:
                 _ANSWER_HANDLERS[type(reply.request)](self, client, reply.answer, now_ms)
             if then is not None:
                 then(reply.answer, now_ms)
-        if any(change.after is Phase.PREPARING_REBALANCE for change in outcome.changes):
-            self._schedule_rejoins(now_ms)
-        self._consumers.notify(outcome.changes, self._clients.values(), now_ms)
+        if outcome.changes:
+            if any(change.after is Phase.PREPARING_REBALANCE for change in outcome.changes):
+                self._schedule_rejoins(now_ms)
+            self._consumers.notify(outcome.changes, self._clients.values(), now_ms)
 
     def _schedule_rejoins(self, now_ms: int) -> None:
         """Members notice the rebalance with their next heartbeat; members with an open request already take part."""

@@ -10,10 +10,12 @@ import heapq
 import random
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, TypeAlias
+
+from msgspec import Struct
 
 from groupreplay.codecs import Key, Value, uuid_text
 from groupreplay.codecs.kafka_terms import DEFAULT_PARTITIONS, REBALANCING, partition_for
@@ -165,8 +167,7 @@ class SimulationPlan:
         return placed
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenRecord:
+class WrittenRecord(Struct, frozen=True):
     """A record of the partition, as soon as a reader of committed records can read it."""
 
     offset: int
@@ -175,16 +176,14 @@ class WrittenRecord:
     value: Value | None
 
 
-@dataclass(frozen=True, slots=True)
-class GroupTransition:
+class GroupTransition(Struct, frozen=True):
     """A group's state changed, with or without a record of the change."""
 
     group_id: str
     change: StateChange
 
 
-@dataclass(frozen=True, slots=True)
-class CoordinatorWarning:
+class CoordinatorWarning(Struct, frozen=True):
     """A warning that the coordinator logs."""
 
     group_id: str
@@ -192,8 +191,7 @@ class CoordinatorWarning:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class LogEnds:
+class LogEnds(Struct, frozen=True):
     """The end offsets of the partition at the time of a probe: high watermark and last stable offset."""
 
     taken_ms: int
@@ -201,8 +199,7 @@ class LogEnds:
     last_stable: int
 
 
-@dataclass(frozen=True, slots=True)
-class GroupProbe:
+class GroupProbe(Struct, frozen=True):
     """The coordinator's answer to a prober about a group."""
 
     taken_ms: int
@@ -239,9 +236,15 @@ class _Log:
         """The first offset that a reader of committed records cannot read yet."""
         return min(self.open.values(), default=self.end)
 
-    def write(self, operation: Operation) -> Iterator[WrittenRecord]:
-        """Write an operation; yields the records that become readable."""
+    def write(self, operation: Operation) -> Iterable[WrittenRecord]:
+        """Write an operation; returns the records that become readable."""
         producer_id = operation.producer_id
+        if producer_id is None and not self.open and not self.held:
+            begin, self.end = self.end, self.end + len(operation.records)
+            return [
+                WrittenRecord(offset, operation.timestamp_ms, key, value)
+                for offset, (key, value) in enumerate(operation.records, begin)
+            ]
         if operation.marker is not None and producer_id is not None:
             self.end += 1  # the marker is a record of its own
             self.open.pop(producer_id, None)
@@ -286,9 +289,10 @@ class _Partition:
         clean_up_ms = BEGIN_MS + plan.check_interval_ms
         probe_ms = plan.end_ms if plan.probe_interval_ms is None else BEGIN_MS + plan.probe_interval_ms
         while True:
-            due_ms = self._due[0][0] if self._due else plan.end_ms
-            now_ms = min(due_ms, clean_up_ms, probe_ms, self._faults[0][0] if self._faults else plan.end_ms)
-            if now_ms >= plan.end_ms:
+            fault_ms = self._faults[0][0] if self._faults else plan.end_ms
+            now_ms = min(clean_up_ms, probe_ms, fault_ms, plan.end_ms)
+            yield from self._run_groups(now_ms)
+            if now_ms == plan.end_ms:
                 return
             if probe_ms == now_ms:
                 # A probe sees the state before the other events of the same time.
@@ -297,13 +301,17 @@ class _Partition:
             elif clean_up_ms == now_ms:
                 yield from self._everywhere(SimulatedGroup.clean_up, now_ms)
                 clean_up_ms += plan.check_interval_ms
-            elif self._faults and self._faults[0][0] == now_ms:
-                yield from self._everywhere(self._faults.popleft()[1], now_ms)
             else:
-                _, index, entry = heapq.heappop(self._due)
-                if entry == self._newest_entry[index]:
-                    yield from self._items(index, self._groups[index].run(now_ms))
-                    self._schedule(index)
+                yield from self._everywhere(self._faults.popleft()[1], now_ms)
+
+    def _run_groups(self, until_ms: int) -> Iterator[SimulationItem]:
+        """Run what is due in the groups before this time."""
+        due = self._due
+        while due and due[0][0] < until_ms:
+            now_ms, index, entry = heapq.heappop(due)
+            if entry == self._newest_entry[index]:
+                yield from self._items(index, self._groups[index].run(now_ms))
+                self._schedule(index)
 
     def _everywhere(
         self, event: Callable[[SimulatedGroup, int], Sequence[Outcome]], now_ms: int
@@ -318,20 +326,22 @@ class _Partition:
         if next_ms is not None:
             heapq.heappush(self._due, (next_ms, index, self._newest_entry[index]))
 
-    def _items(self, index: int, outcomes: Sequence[Outcome]) -> Iterator[SimulationItem]:
+    def _items(self, index: int, outcomes: Sequence[Outcome]) -> list[SimulationItem]:
         group_id = self._groups[index].group_id
+        items: list[SimulationItem] = []
         for outcome in outcomes:
-            yield from outcome.trace
+            items += outcome.trace
             for change in outcome.changes:
                 if change.after in REBALANCING:
                     self._rebalancing[index] = None
                 elif self._rebalancing.pop(index, self) is None:
                     self._just_over[index] = None
-                yield GroupTransition(group_id, change)
+                items.append(GroupTransition(group_id, change))
             for text in outcome.warnings:
-                yield CoordinatorWarning(group_id, outcome.operations[-1].timestamp_ms, text)
+                items.append(CoordinatorWarning(group_id, outcome.operations[-1].timestamp_ms, text))
             for operation in outcome.operations:
-                yield from self._log.write(operation)
+                items += self._log.write(operation)
+        return items
 
     def _probe(self, now_ms: int) -> Iterator[GroupProbe | LogEnds]:
         """Probe the groups in a rebalance, and once more the groups whose rebalance has ended.
