@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from msgspec import structs
+
 from groupreplay.codecs import Assignment, Subscription, TopicPartitions, encode_blob
 from groupreplay.coordinator.consumer.assignors import AssignedMember, AssignorInput, uniform
 from groupreplay.coordinator.requests import Answer, JoinGroup, Protocol, Request, Settings, SyncGroup
@@ -84,7 +86,9 @@ class UnlikeGroup(SimulatedGroup):
         if self.unlike.topics:
             members = [member_id for member_id, _ in request.assignments]
             shares = assigned(self.unlike.assignor, members, self.unlike.topics)
-            request = replace(request, assignments=tuple((name, _blob(shares[name])) for name in members))
+            request = structs.replace(
+                request, assignments=tuple((name, _blob(shares[name])) for name in members)
+            )
         waits_ms = self.unlike.leader_ms
         wait_ms = waits_ms[self._assigned_times % len(waits_ms)] if waits_ms else 0
         self._assigned_times += 1
@@ -102,7 +106,7 @@ class UnlikeGroup(SimulatedGroup):
         if unlike.topics or unlike.more_topics:
             subscription = encode_blob(Subscription(version=1, topics=topics, owned_partitions=()))
             own["protocols"] = tuple(Protocol(each.name, subscription) for each in request.protocols)
-        return replace(request, **own)
+        return structs.replace(request, **own)
 
     def ask(self, request: Request, now_ms: int) -> Answer:
         """The coordinator's answer to somebody who is no member."""
