@@ -241,15 +241,17 @@ class Jvm:
         from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
         spark = Path(pyspark.__file__).parent / "jars"
-        janino = [*spark.glob("janino-*.jar"), *spark.glob("commons-compiler-*.jar")]
+        ours = (jar for name in ("py4j", "janino", "commons-compiler") for jar in spark.glob(f"{name}-*.jar"))
+        # An archive of classes is used where the class path begins with the jars that it was made from.
+        first, *others = map(str, [*self._jars, *ours])
         port, token, self._process = launch_gateway(
-            jarpath=str(next(spark.glob("py4j-*.jar"))),
-            classpath=os.pathsep.join(str(jar) for jar in [*self._jars, *janino]),
+            jarpath=first,
+            classpath=os.pathsep.join(others),
             java_path=str(find_java().executable),
             die_on_exit=True,
             enable_auth=True,
             return_proc=True,
-            javaopts=[*class_archives.SHORT_LIVED],
+            javaopts=[*class_archives.SHORT_LIVED, *class_archives.options(class_archives.BROKER)],
         )
         parameters = GatewayParameters(
             port=port, auth_token=token, enable_memory_management=not self._can_freeze
