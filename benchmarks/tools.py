@@ -63,7 +63,7 @@ def first_batch(folder: Path, copy: Path) -> Path:
     place = copy / segment.parent.name
     place.mkdir(parents=True)
     data = segment.read_bytes()
-    (place / segment.name).write_bytes(data[: next(batches_in(data)).size])
+    (place / segment.name).write_bytes(data[: len(next(batches_in(data)).block)])
     return copy
 
 
