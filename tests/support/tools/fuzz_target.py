@@ -126,6 +126,7 @@ def write_nulls_with(length: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def interpreted(*_: object) -> None:
         raise UNWRITABLE[0]("compiled writers have a length of their own")
 
-    monkeypatch.setattr(registry, "compiled_writer", interpreted)
+    for name in ("compiled_writer", "_value_writer"):
+        monkeypatch.setattr(registry, name, interpreted)
     for module in (primitives, composites):
         monkeypatch.setattr(module, "write_null", write)
