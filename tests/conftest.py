@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import itertools
 import logging
 import os
@@ -35,10 +34,6 @@ os.environ.setdefault(
     "SPARK_SUBMIT_OPTS",
     " ".join((*class_archives.SHORT_LIVED, *class_archives.options(class_archives.SPARK))),
 )
-
-# Simulations make many objects that live for a moment: with the default of 700, a tenth of the time is spent on looking
-# for garbage.
-gc.set_threshold(50_000, 10, 10)
 
 # jsonschema would compile a grammar of IRIs when it is imported, a second in each process; no schema here has one.
 sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
