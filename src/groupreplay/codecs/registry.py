@@ -183,13 +183,13 @@ def _read_dialect(message: type[Value], key_type: int, version: int, data: bytes
 def _read_body(
     message: type[Value], key_type: int, version: int, data: bytes, early: bool = False
 ) -> Value | Malformed:
+    value: Value | None
     try:
-        value: Value = compiled(message, form_of(message, version, early))(
-            data, 2, Budget(len(data)), version
-        )[0]
+        value = compiled(message, form_of(message, version, early))(data, 2, Budget(len(data)), version)[0]
     except IRREGULAR:
-        return _irregular_body(message, key_type, version, data, early)
-    return value
+        value = None
+    # Not in the handler: there the exception keeps what was read until then, which would count twice.
+    return _irregular_body(message, key_type, version, data, early) if value is None else value
 
 
 def _irregular_body(
