@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 from groupreplay.codecs import classic, consumer, offsets, redpanda, share, streams
 from groupreplay.codecs.classic import GroupMetadataValue
 from groupreplay.codecs.compiled import IRREGULAR, compiled
-from groupreplay.codecs.compiled_writers import UNWRITABLE, CompiledWriter, compiled_writer
+from groupreplay.codecs.compiled_writers import UNWRITABLE, compiled_writer
 from groupreplay.codecs.errors import NO_LIMIT, Budget, DecodeError, EncodeError, Malformed, Skipped
 from groupreplay.codecs.offsets import OffsetCommitValue
 from groupreplay.codecs.primitives import Form
@@ -237,18 +237,13 @@ def _fits(body: Value | Malformed) -> bool:
     return isinstance(body, Value) and not body.leftover
 
 
-@once
-def _value_writer(message: type[Value], version: int, early: bool) -> CompiledWriter:
-    return compiled_writer(message, form_of(message, version, early))
-
-
 def encode_value(value: Value) -> bytes:
     """The inverse of `decode_value`; raises `EncodeError`."""
     if value.version not in value.VERSIONS:
         raise EncodeError(f"{type(value).__name__} has no version {value.version}")
     out = bytearray(_INT16.pack(value.version))
     try:
-        _value_writer(type(value), value.version, value.early)(out, value)
+        compiled_writer(type(value), form_of(type(value), value.version, value.early))(out, value)
     except UNWRITABLE:
         del out[2:]
         write_fields(plan_of(type(value), value.version, value.early), out, value)

@@ -167,8 +167,7 @@ class Journal:
 
     def reply(self, request: Request, answer: Answer) -> None:
         """Answer a request."""
-        if self.trace.on:
-            self.trace.answered(request, answer)
+        self.trace.answered(request, answer)
         self.replies.append(Reply(request, answer))
 
     def refuse_pending(self, member: GroupMember, error: Error) -> None:
@@ -207,8 +206,7 @@ class Journal:
         if self.logged is not None:
             self.logged.append(records, producer_id, marker)
         self.written_count += 1
-        if self.trace.on:
-            self.trace.append(records, producer_id, marker)
+        self.trace.append(records, producer_id, marker)
         self.operations.append(
             Operation(timestamp_ms=now_ms, records=records, producer_id=producer_id, marker=marker)
         )
@@ -225,7 +223,7 @@ class Journal:
             tuple(self.operations),
             tuple(self.warnings),
             tuple(self.changes),
-            self.trace.take() if self.trace.on else (),
+            self.trace.take(),
         )
         for entries in (self.replies, self.operations, self.warnings, self.changes):
             entries.clear()

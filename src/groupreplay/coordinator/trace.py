@@ -110,6 +110,8 @@ class Trace:
 
     def take(self) -> tuple[AnyEntry, ...]:
         """Return the entries and start empty again; call it before the changes are taken."""
+        if not self.on:
+            return ()
         self._add_changes()
         entries = tuple(self.entries)
         self.entries.clear()
@@ -214,6 +216,8 @@ class Trace:
 
     def received(self, request: Request, state: str, members: int) -> None:
         """A request has come."""
+        if not self.on:
+            return
         self._requests += 1
         self._open[id(request)] = self._requests, self.now_ms
         entry = RequestEntry(
@@ -231,6 +235,8 @@ class Trace:
 
     def answered(self, request: Request, answer: Answer) -> None:
         """A request is answered, now or after it has waited."""
+        if not self.on:
+            return
         number, since_ms = self._open.pop(id(request))
         entry = AnswerEntry(
             *self.here,

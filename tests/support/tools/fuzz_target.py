@@ -126,7 +126,6 @@ def write_nulls_with(length: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def interpreted(*_: object) -> None:
         raise UNWRITABLE[0]("compiled writers have a length of their own")
 
-    for name in ("compiled_writer", "_value_writer"):
-        monkeypatch.setattr(registry, name, interpreted)
+    monkeypatch.setattr(registry, "compiled_writer", interpreted)
     for module in (primitives, composites):
         monkeypatch.setattr(module, "write_null", write)

@@ -188,10 +188,15 @@ def _line(item: GroupTransition | CoordinatorWarning) -> str:
     if isinstance(item, CoordinatorWarning):
         return json.dumps({"time_ms": item.at_ms, "group_id": item.group_id, "warning": item.text})
     change = item.change
-    # As ``json.dumps`` of the whole writes it; that takes three times as long.
-    return (
-        f'{{"time_ms": {change.at_ms}, "group_id": {json.dumps(item.group_id)}, "type": "{change.group_type}", '
-        f'"before": "{change.before.value}", "after": "{change.after.value}", "generation": {change.generation}}}'
+    return json.dumps(
+        {
+            "time_ms": change.at_ms,
+            "group_id": item.group_id,
+            "type": change.group_type,
+            "before": change.before.value,
+            "after": change.after.value,
+            "generation": change.generation,
+        }
     )
 
 

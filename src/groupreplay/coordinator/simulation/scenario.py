@@ -209,8 +209,9 @@ class Scenario:
     def draw(self, numbers: random.Random, duration_ms: int) -> Script:
         """The script of a group for a time in milliseconds."""
         if self.mixture:
-            weights = [weight for weight, _ in self.mixture]
-            parts = OneOf(tuple([part for _, part in self.mixture]), tuple(weights))
+            parts = OneOf(
+                tuple(part for _, part in self.mixture), tuple(weight for weight, _ in self.mixture)
+            )
             return parts.draw(numbers).draw(numbers, duration_ms)
         return self._script(numbers, duration_ms)
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
-from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.base.errors import EXTRAS, GroupReplayError
 from groupreplay.streaming.kafka.clients import ANSWER_SECONDS, Connection
 
 _MOST_BYTES: Final = 16 << 20
@@ -29,7 +29,7 @@ def raw_log(connection: Connection, topic: str, spans: Mapping[int, tuple[int, i
         import google_crc32c  # noqa: F401 - whoever takes the batches apart needs it, and is not asked
         from aiokafka.errors import KafkaError
     except ImportError as error:
-        missing = (error.name or "aiokafka").partition(".")[0].replace("_", "-")
+        missing = EXTRAS["logs"].get((error.name or "").partition(".")[0], "aiokafka")
         raise _unread(connection, f"{missing} is not installed", "pip install 'groupreplay[logs]'") from None
     settings = _settings(connection)
     # A notebook has a loop of its own in its thread.

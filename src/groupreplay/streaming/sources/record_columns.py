@@ -104,19 +104,20 @@ def _record_places(
     if ((counts < 0) | (counts > (ends - begins) // _LEAST_RECORD_BYTES)).any():
         return None
     # The records of one request mostly differ in their offset deltas alone: then each is where it has to be.
-    all_wider = sum(np.maximum(counts - first, 0) for first in _WIDER)
-    sizes, firsts = (ends - begins - all_wider) // np.maximum(counts, 1), np.cumsum(counts) - counts
-    numbers = np.arange(int(counts.sum())) - np.repeat(firsts, counts)
-    starts, record_sizes = np.repeat(begins, counts), np.repeat(sizes, counts)
-    starts += numbers * record_sizes
-    for first in _WIDER:
-        if (counts > first).any():
-            starts += np.maximum(numbers - first, 0)
-            record_sizes += numbers >= first
-    lengths, bodies = _varints(np.frombuffer(data, np.uint8), starts)
+    even_bytes, firsts = ends - begins - _wider_bytes(counts), np.cumsum(counts) - counts
+    sizes = even_bytes // np.maximum(counts, 1)
+    batches, batch_begins, record_sizes = (
+        np.repeat(each, counts) for each in (np.arange(len(counts)), begins, sizes)
+    )
+
+    def place_of(number: _Numbers) -> _Numbers:
+        return batch_begins + number * record_sizes + _wider_bytes(number)
+
+    numbers = np.arange(len(batches)) - np.repeat(firsts, counts)
+    lengths, bodies = _varints(np.frombuffer(data, np.uint8), place_of(numbers))
     tails = bodies + lengths
-    is_even = sizes * counts + all_wider == ends - begins
-    is_even[np.repeat(np.arange(len(counts)), counts)[tails - starts != record_sizes]] = False
+    is_even = sizes * counts == even_bytes
+    is_even[batches[tails != place_of(numbers + 1)]] = False
     for place in np.flatnonzero(~is_even).tolist():
         found = _places_of_one(data, int(begins[place]), int(ends[place]))
         first, count = int(firsts[place]), int(counts[place])
@@ -124,6 +125,15 @@ def _record_places(
             return None
         bodies[first : first + count], tails[first : first + count] = found
     return bodies, tails
+
+
+def _wider_bytes(numbers: _Numbers) -> _Numbers:
+    """What the offset deltas of so many records take beyond a byte each."""
+    most, wider = numbers.max(initial=0), np.zeros_like(numbers)
+    for first in _WIDER:
+        if most > first:
+            wider += np.maximum(numbers - first, 0)
+    return wider
 
 
 def _places_of_one(data: bytes, position: int, end: int) -> tuple[array[int], array[int]] | None:
