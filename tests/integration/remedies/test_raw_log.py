@@ -42,7 +42,7 @@ def test_without_the_library(guarded: SecuredBroker, tmp_path: Path, monkeypatch
             with pytest.raises(GroupReplayError, match=f"{package} is not installed") as caught:
                 read(guarded, tmp_path)
         read_remedy("streaming.kafka.raw_log: pip install", str(caught.value))
-        installs(str(caught.value), package)
+        installs(str(caught.value), module.partition(".")[0])
     assert b"backfill" in read(guarded, tmp_path)
 
 

@@ -7,16 +7,108 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from collections.abc import Coroutine, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from struct import unpack_from
+from typing import Any, Final, NamedTuple, TypeVar
 
 from groupreplay.streaming.base.errors import EXTRAS, GroupReplayError
 from groupreplay.streaming.kafka.clients import ANSWER_SECONDS, Connection
 
+_T = TypeVar("_T")
 _MOST_BYTES: Final = 16 << 20
 #: Of settings beside these, and of other mechanisms, aiokafka has none or other ones.
 _MECHANISMS: Final = frozenset({"PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"})
+
+
+class Fetched(NamedTuple):
+    """Batches as they were sent, the last of them perhaps not whole, and aborted transactions with some of them.
+
+    ``aborted`` are producer ids with the first offset of the transaction; none if they were not asked for.
+    """
+
+    batches: bytes
+    aborted: Sequence[tuple[int, int]]
+
+
+class RawLog:
+    """Fetches from the leaders of a topic. Its loop has a thread of its own: a notebook has one in its thread.
+
+    Raises:
+        GroupReplayError: the extra is not installed, or aiokafka cannot log in; also what ``fetch`` returns.
+    """
+
+    def __init__(self, connection: Connection, topic: str, *, committed: bool) -> None:
+        try:
+            import google_crc32c  # noqa: F401 - whoever takes the batches apart needs it, and is not asked
+            from aiokafka.errors import KafkaError
+        except ImportError as error:
+            missing = EXTRAS["logs"].get((error.name or "").partition(".")[0], "aiokafka")
+            raise _unread(
+                connection, f"{missing} is not installed", "pip install 'groupreplay[logs]'"
+            ) from None
+        settings = _settings(connection)
+        self._connection, self._topic, self._committed = connection, topic, committed
+        self._failures = (KafkaError, OSError, asyncio.TimeoutError)
+        self._thread, self._loop = ThreadPoolExecutor(1), asyncio.new_event_loop()
+        self._client: Any = None
+        try:
+            self._submit(self._open(settings)).result()
+        except GroupReplayError:
+            self.close()
+            raise
+
+    def fetch(self, partition: int, offset: int, most_bytes: int = _MOST_BYTES) -> Future[Fetched]:
+        """From the batch with this offset on; waits half a second for one."""
+        return self._submit(self._fetch(partition, offset, most_bytes))
+
+    def close(self) -> None:
+        """Waits for what was asked, and closes the connections."""
+        if self._client is not None:
+            self._submit(self._client.close()).result()
+        self._thread.submit(self._loop.close).result()
+        self._thread.shutdown()
+
+    def _submit(self, work: Coroutine[Any, Any, _T]) -> Future[_T]:
+        def run() -> _T:
+            try:
+                return self._loop.run_until_complete(asyncio.wait_for(work, ANSWER_SECONDS))
+            except self._failures as error:
+                raise _unread(self._connection, str(error) or type(error).__name__, "try again") from None
+
+        return self._thread.submit(run)
+
+    async def _open(self, settings: Mapping[str, Any]) -> None:
+        from aiokafka.client import AIOKafkaClient
+
+        self._client = AIOKafkaClient(**settings)
+        await self._client.bootstrap()
+        await self._client.set_topics([self._topic])
+
+    async def _fetch(self, partition: int, offset: int, most_bytes: int) -> Fetched:
+        from aiokafka.errors import LeaderNotAvailableError, for_code
+        from aiokafka.protocol.fetch import FetchRequest
+        from aiokafka.structs import TopicPartition
+
+        leader = self._client.cluster.leader_for_partition(TopicPartition(self._topic, partition))
+        if leader is None or leader < 0:
+            raise LeaderNotAvailableError
+        spans = [(self._topic, [(partition, offset, most_bytes)])]
+        response = await self._client.send(
+            leader, FetchRequest(500, 1, most_bytes, int(self._committed), spans)
+        )
+        ((_, ((_, code, *_, batches),)),) = response.topics
+        if code:
+            raise for_code(code)
+        return Fetched(batches or b"", _aborted(response))
+
+
+def _aborted(response: Any) -> Sequence[tuple[int, int]]:
+    """The field of this name, which is at another place in each version of the response."""
+    fields = response.SCHEMA.fields[-1].array_of.fields[-1].array_of
+    ((_, (partition,)),) = response.topics
+    return dict(zip(fields.names, partition, strict=True)).get("aborted_transactions") or ()
 
 
 def raw_log(connection: Connection, topic: str, spans: Mapping[int, tuple[int, int]]) -> dict[int, bytes]:
@@ -25,24 +117,24 @@ def raw_log(connection: Connection, topic: str, spans: Mapping[int, tuple[int, i
     Raises:
         GroupReplayError: the extra is not installed, aiokafka cannot log in, or the leaders do not answer.
     """
-    try:
-        import google_crc32c  # noqa: F401 - whoever takes the batches apart needs it, and is not asked
-        from aiokafka.errors import KafkaError
-    except ImportError as error:
-        missing = EXTRAS["logs"].get((error.name or "").partition(".")[0], "aiokafka")
-        raise _unread(connection, f"{missing} is not installed", "pip install 'groupreplay[logs]'") from None
-    settings = _settings(connection)
-    # A notebook has a loop of its own in its thread.
-    with ThreadPoolExecutor(1) as thread:
-        try:
-            return thread.submit(asyncio.run, _fetched(settings, topic, spans)).result()
-        except (KafkaError, OSError, asyncio.TimeoutError) as error:
-            raise _unread(connection, str(error) or type(error).__name__, "try again") from None
+    with closing(RawLog(connection, topic, committed=False)) as log:
+        return {partition: _of_partition(log, partition, *span) for partition, span in spans.items()}
+
+
+def _of_partition(log: RawLog, partition: int, offset: int, end: int) -> bytes:
+    data = b""
+    while offset < end:
+        batches = log.fetch(partition, offset).result().batches
+        last = last_offset(batches)
+        if last is None or last < offset:
+            break
+        data, offset = data + batches, last + 1
+    return data
 
 
 def _unread(connection: Connection, why: str, fix: str) -> GroupReplayError:
     return GroupReplayError(
-        f"what open transactions have written cannot be read: {why}",
+        f"record batches cannot be fetched: {why}",
         where=connection.cluster.bootstrap_servers,
         fix=fix,
     )
@@ -82,48 +174,8 @@ def _ssl_context(known: Mapping[str, Any]) -> ssl.SSLContext:
     return context
 
 
-async def _fetched(
-    settings: Mapping[str, Any], topic: str, spans: Mapping[int, tuple[int, int]]
-) -> dict[int, bytes]:
-    from aiokafka.client import AIOKafkaClient
-
-    client = AIOKafkaClient(**settings)
-    try:
-        await asyncio.wait_for(client.bootstrap(), ANSWER_SECONDS)
-        await asyncio.wait_for(client.set_topics([topic]), ANSWER_SECONDS)
-        return {
-            partition: await _of_partition(client, topic, partition, *span)
-            for partition, span in spans.items()
-        }
-    finally:
-        await client.close()
-
-
-async def _of_partition(client: Any, topic: str, partition: int, offset: int, end: int) -> bytes:
-    from aiokafka.errors import LeaderNotAvailableError, for_code
-    from aiokafka.protocol.fetch import FetchRequest
-    from aiokafka.structs import TopicPartition
-
-    leader, data = client.cluster.leader_for_partition(TopicPartition(topic, partition)), b""
-    if leader is None or leader < 0:
-        raise LeaderNotAvailableError
-    while offset < end:
-        request = FetchRequest(500, 1, _MOST_BYTES, 0, [(topic, [(partition, offset, _MOST_BYTES)])])
-        response = await asyncio.wait_for(client.send(leader, request), ANSWER_SECONDS)
-        ((_, ((_, code, *_, records),)),) = response.topics
-        if code:
-            raise for_code(code)
-        last = _last_offset(records)
-        if last is None or last < offset:
-            break
-        data, offset = data + records, last + 1
-    return data
-
-
-def _last_offset(records: bytes) -> int | None:
+def last_offset(records: bytes) -> int | None:
     """The last offset of the whole batches in these bytes; a broker may cut the last one."""
-    from struct import unpack_from
-
     at, last = 0, None
     while len(records) - at >= 61:
         base, length = unpack_from(">qi", records, at)

@@ -56,11 +56,22 @@ def columns_of_partition(
             f"partition {log.partition}: a transaction of producer {producer} is open since offset {offset}; records "
             f"from offset {end} on are not read, as read_committed has it: --read-uncommitted reads them"
         )
-    unreadable = partial(_unreadable, log.partition, note)
     batches = log.batches(note)
     overlapping = _overlapping(batches) if len(replicas) > 1 else map(_alone, batches)
-    for is_plain, pieces in groupby(_pieces(overlapping, transactions, end), key=_is_plain):
-        for chunk in _chunks(pieces):
+    yield from columns_of_pieces(
+        _pieces(overlapping, transactions, end), partial(_unreadable, log.partition, note)
+    )
+
+
+def columns_of_pieces(
+    pieces: Iterable[Sequence[Batch]], unreadable: Callable[[Batch, str], None]
+) -> Iterator[Columns]:
+    """The records of batches, some ten thousand at a time; ``unreadable`` gets those that cannot be read.
+
+    A piece is the batches with the same offsets, of several replicas.
+    """
+    for is_plain, alike in groupby(pieces, key=_is_plain):
+        for chunk in _chunks(alike):
             columns = columns_of_batches([batch.block for [batch] in chunk]) if is_plain else None
             if columns is not None:
                 yield columns

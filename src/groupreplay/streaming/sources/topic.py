@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
+from typing import Final
 
 import pyarrow as pa
 from confluent_kafka import KafkaException
@@ -24,6 +25,9 @@ from groupreplay.streaming.kafka.topic_reader import read_messages, read_spans
 from groupreplay.streaming.sources.source import DataEnd, Rows, counted, with_rounds
 
 log = logging.getLogger(__name__)
+
+#: From so many on, the second client is worth its start.
+_MANY_RECORDS: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,7 @@ def read_topic(
     return Rows(
         identity.cluster_id,
         identity.era,
-        read_spans(connection, OFFSETS_TOPIC, spans, progress),
+        read_log(connection, spans, progress),
         connection,
         identity,
         ends,
@@ -100,6 +104,39 @@ def read_topic(
         pending=partial(_pending, connection, {number: ends[number] for number in numbers}),
         complete_ms=opened_ms,
         where=f"the live topic of cluster {identity.cluster_id}",
+    )
+
+
+def read_log(
+    connection: Connection, spans: Sequence[tuple[int, int, int]], progress: ProgressCallback
+) -> Iterator[pa.RecordBatch]:
+    """The committed records of the offsets topic in these spans (partition, first offset, offset behind the last).
+
+    If they are many, and aiokafka is there and can log in, its batches are taken apart; a consumer reads the rest.
+
+    Raises:
+        UnreachableError: nothing arrives; also while iterating.
+    """
+    spans = [(number, start, end) for number, start, end in spans if start < end]
+    total = left = sum(end - start for _, start, end in spans)
+    if total >= _MANY_RECORDS:
+        read_to = {number: start for number, start, _ in spans}
+        try:
+            from groupreplay.streaming.sources.fetched_log import fetched_spans
+
+            for batch in fetched_spans(connection, spans):
+                number, behind = batch["partition"][-1].as_py(), batch["offset"][-1].as_py() + 1
+                left -= behind - read_to[number]
+                read_to[number] = behind
+                progress(total - left, total)
+                yield batch
+            progress(total, total)
+            return
+        except (ImportError, GroupReplayError) as error:
+            log.debug("a consumer reads the log: %s", error)
+        spans = [(number, read_to[number], end) for number, _, end in spans]
+    yield from read_spans(
+        connection, OFFSETS_TOPIC, spans, lambda done, of: progress(total - of + done, total)
     )
 
 
@@ -112,7 +149,7 @@ def _pending(connection: Connection, stable: Mapping[int, int]) -> Sequence[Pend
             return ()
         fetched = raw_log(connection, OFFSETS_TOPIC, spans)
     except GroupReplayError as error:
-        log.warning("%s (%s)", error.what, error.fix)
+        log.warning("what open transactions have written is not read: %s (%s)", error.what, error.fix)
         return ()
     from groupreplay.streaming.sources.log_replicas import transactions_of
     from groupreplay.streaming.sources.log_segments import batches_in

@@ -135,9 +135,9 @@ class LogReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The records of a task, in the order of each partition."""
         from groupreplay.streaming.contract.log import no_progress
-        from groupreplay.streaming.kafka.topic_reader import read_spans
+        from groupreplay.streaming.sources.topic import read_log
 
-        for batch in read_spans(self._connection, OFFSETS_TOPIC, partition.value, no_progress):
+        for batch in read_log(self._connection, partition.value, no_progress):
             yield batch.select(list(_COLUMNS)).rename_columns(list(_NAMES))
 
     def _ends(self) -> dict[int, int]:

@@ -13,7 +13,8 @@ from confluent_kafka import Consumer, Message, TopicPartition
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.contract.log import no_progress
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.topic_reader import batch_of, consume, read_spans
+from groupreplay.streaming.kafka.topic_reader import batch_of, consume
+from groupreplay.streaming.sources.topic import read_log
 
 #: Records of one poll, about: more cost memory.
 MOST_RECORDS: Final = 50_000
@@ -79,7 +80,7 @@ class LogReader:
         if sum(end - start for _, start, end in spans) <= MOST_RECORDS:
             return
         batches, read_to, records = list[pa.RecordBatch](), dict[int, int](), 0
-        for batch in read_spans(self.connection, OFFSETS_TOPIC, spans, no_progress):
+        for batch in read_log(self.connection, spans, no_progress):
             number, following = batch["partition"][-1].as_py(), batch["offset"][-1].as_py() + 1
             batches.append(batch)
             read_to[number] = following
