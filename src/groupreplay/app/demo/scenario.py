@@ -124,7 +124,8 @@ class Stage:
         self._actors = actors
         self._members: dict[str, GuardedProcess] = {}
         self._admin = AdminClient(settings)
-        self._producer = Producer(settings)
+        # The first idempotent producer of a broker waits a second for its id. The job would wait for it.
+        self._producer = Producer({**settings, "enable.idempotence": True})
         self._produced = 0
 
     def __enter__(self) -> Stage:
