@@ -102,6 +102,26 @@ def test_a_static_restart() -> None:
     )
 
 
+def test_a_static_member_closes_at_the_usual_time() -> None:
+    """It commits when it closes, as the first restart shows; so its last commit before the second one is its close."""
+    lives = [member(f"x{number}", (0,), instance_id="x") for number in range(3)]
+    records = [
+        generation(1, lives[0], at=BEGIN),
+        *commits(0, 1 * SECOND, 27 * SECOND),
+        *commits(0, 28 * SECOND, 28 * SECOND + 1),
+        generation(1, lives[1], at=BEGIN + 30 * SECOND),
+        *commits(0, 35 * SECOND, 91 * SECOND),
+        generation(1, lives[2], at=BEGIN + 102 * SECOND),
+        *commits(0, 107 * SECOND, 150 * SECOND),
+    ]
+    known = recorded(history_of(records, 150 * SECOND))
+    assert known is not None
+    assert moments(known).restarts == (
+        StaticRestart(client=0, last_ms=BEGIN + 28 * SECOND, back_ms=BEGIN + 30 * SECOND, closed=True),
+        StaticRestart(client=0, last_ms=BEGIN + 90 * SECOND, back_ms=BEGIN + 102 * SECOND, closed=True),
+    )
+
+
 def test_a_member_that_is_silent_at_the_end() -> None:
     """It may have ended, and its session has not; the others commit."""
     records = [

@@ -210,6 +210,9 @@ class _Reader:
                 if (member := members.pop(change.old_member_id, None)) is not None:
                     client = self.lineages.client_of[change.new_member_id]
                     last_ms, closed = self._last(member, change.at_ms)
+                    # It was stopped in order (docs/whatif.md), so that its last commit is that of its close, however
+                    # long it was away: by chance one of them comes at the usual time.
+                    closed = closed or (self.at_close and last_ms is not None)
                     restarts.append(
                         StaticRestart(client=client, last_ms=last_ms, back_ms=change.at_ms, closed=closed)
                     )
