@@ -34,6 +34,13 @@ _PRODUCE_SECONDS: Final = 0.1
 #: The busy topic gets so many records while the others get one.
 _BUSIER: Final = 5
 _PATIENCE_SECONDS: Final = 300.0
+_ASSIGNOR: Final = "partition.assignment.strategy"
+#: Of Java's consumers; librdkafka has the names alone.
+_JAVA_ASSIGNORS: Final = {
+    "range": "org.apache.kafka.clients.consumer.RangeAssignor",
+    "roundrobin": "org.apache.kafka.clients.consumer.RoundRobinAssignor",
+    "cooperative-sticky": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
+}
 #: So long a group lives before and after what is done to it.
 LIFE_SECONDS: Final = 25.0
 
@@ -51,11 +58,12 @@ class Stage:
             self.servers, dict.fromkeys((TOPIC, QUIET_TOPIC, DOOMED_TOPIC, BUSY_TOPIC), PARTITIONS)
         )
 
-    def group(self, name: str, library: str = "librdkafka", **settings: object) -> PlayedGroup:
+    def group(
+        self, name: str, library: str = "librdkafka", *, in_one: bool = False, **settings: object
+    ) -> PlayedGroup:
         """A group without members; in the names of settings ``_`` stands for a dot."""
-        return PlayedGroup(
-            self, name, library, {key.replace("_", "."): value for key, value in settings.items()}
-        )
+        dotted = {key.replace("_", "."): value for key, value in settings.items()}
+        return PlayedGroup(self, name, library, dotted, in_one)
 
     def produce(self, done: threading.Event) -> None:
         """Writes to each partition twice a second; ten times to those of the busy topic, and not to the quiet one."""
@@ -79,20 +87,28 @@ class Stage:
 
 @dataclass
 class PlayedGroup:
-    """A group and its members, each in a process of its own, by client id."""
+    """A group and its members, each in a process of its own, by client id.
+
+    ``in_one``: all of them are in one process, for members that only close: a JVM takes seconds to start.
+    """
 
     stage: Stage
     name: str
     library: str
     settings: Mapping[str, object]
+    in_one: bool = False
     hosts: dict[str, Host] = field(default_factory=dict)
 
     def start(self, *members: str, topic: str = TOPIC, **more: object) -> None:
         """Processes with one member each."""
         for member in members:
-            make = JavaHost if self.library == "java" else RdkafkaHost
-            host = self.hosts[member] = make(self.stage.exit)
+            host = self.hosts[member] = self._host()
             host.start(member, topic, self._settings(member, more))
+
+    def _host(self) -> Host:
+        if self.in_one and self.hosts:
+            return next(iter(self.hosts.values()))
+        return (JavaHost if self.library == "java" else RdkafkaHost)(self.stage.exit)
 
     def _settings(self, member: str, more: Mapping[str, object]) -> dict[str, object]:
         base: dict[str, object] = {
@@ -104,13 +120,13 @@ class PlayedGroup:
             "max.poll.interval.ms": 300_000,
         }
         if self.settings.get("group.protocol") != "consumer":
-            base |= {"session.timeout.ms": 20_000, "partition.assignment.strategy": "range"}
-            if self.library == "java":
-                base["partition.assignment.strategy"] = "org.apache.kafka.clients.consumer.RangeAssignor"
-        if self.library == "librdkafka":
-            base["log_level"] = 0
+            base |= {"session.timeout.ms": 20_000, _ASSIGNOR: "range"}
         chosen = {**base, **self.settings, **{key.replace("_", "."): value for key, value in more.items()}}
-        return chosen if self.library == "librdkafka" else {key: str(value) for key, value in chosen.items()}
+        if self.library == "librdkafka":
+            return {"log_level": 0, **chosen}
+        if _ASSIGNOR in chosen:
+            chosen[_ASSIGNOR] = _JAVA_ASSIGNORS[str(chosen[_ASSIGNOR])]
+        return {key: str(value) for key, value in chosen.items()}
 
     def stubborn(self, member: str, rebalance_timeout_ms: int) -> None:
         """A KIP-848 member that never revokes a partition."""

@@ -149,6 +149,7 @@ class Pair:
     """The two groups of one question: their steps begin at the same time."""
 
     question: LiveQuestion
+    library: str
     ready: threading.Barrier = field(default_factory=lambda: threading.Barrier(2))
     since_ms: int = 0
     until_ms: int = 0
@@ -164,7 +165,8 @@ class Pair:
         def play(stage: Stage, name: str) -> None:
             # The assignor that the model's `range` is.
             base = {} if "group.protocol" in settings else {"partition.assignment.strategy": "roundrobin"}
-            group = stage.group(name, **{**base, **settings})
+            in_one = self.library == "java" and all(action != "kill" for _, action, _ in self.question.steps)
+            group = stage.group(name, self.library, in_one=in_one, **{**base, **settings})
             for member in _MEMBERS:
                 _start(group, member, is_static=is_static)
             group.is_now(len(_MEMBERS))
@@ -208,13 +210,15 @@ class Answered:
     refusal: str = ""
 
 
-def answers(folder: Path, questions: Sequence[LiveQuestion], show: Callable[[str], None]) -> list[Answered]:
-    """Plays all of them on one broker, and asks.
+def answers(
+    folder: Path, questions: Sequence[LiveQuestion], library: str, show: Callable[[str], None]
+) -> list[Answered]:
+    """Plays all of them on one broker with clients of one library (``Stage.group``), and asks.
 
     Raises:
         AssertionError: a play has failed.
     """
-    pairs = [Pair(question) for question in questions]
+    pairs = [Pair(question, library) for question in questions]
     capture = folder / "whatif.parquet"
     record_broker(
         capture, DEFAULTS, {group: play for pair in pairs for group, play in pair.plays().items()}, show

@@ -122,6 +122,12 @@ def generation(
     return Raw(GroupMetadataKey(group=GROUP), value, at=at)
 
 
+def with_protocol(record: Raw, protocol: str) -> Raw:
+    """A generation that has chosen this assignor."""
+    assert isinstance(record.value, GroupMetadataValue)
+    return replace(record, value=replace(record.value, protocol=protocol))
+
+
 def asked_for(at: int = -1) -> Raw:
     """The record that the coordinator writes at the first JoinGroup for an unknown group."""
     return generation(0, at=at, since=at, protocol_type="")

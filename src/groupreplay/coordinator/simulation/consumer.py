@@ -198,6 +198,8 @@ class SimulatedClient:
     member_id: str = ""
     generation: int = -1
     owned: tuple[int, ...] = ()
+    #: When its SyncGroup was answered last: timers of heartbeats begin then.
+    assigned_ms: int = 0
     #: A second topic of one partition to which it subscribes, and whether that partition is its own.
     second: str | None = None
     owns_second: bool = False

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from typing import Final
 
 from groupreplay.coordinator.simulation.script import Script
 
-#: The heartbeats of members that were assigned partitions at the same time.
-_HEARTBEATS_APART_MS: Final = 20
+#: A heartbeat is at most so late, as its thread and the network are.
+_LATE_MS: Final = 20
+#: Of so many heartbeats the times are known by the assignment before them; those of later ones are spread by then.
+_KNOWN_BEATS: Final = 60
 
 
-def notice_delays_ms(script: Script, numbers: random.Random) -> Iterator[int]:
-    """Until each member of a classic group notices a rebalance, with its next heartbeat."""
-    interval_ms, first_ms = script.heartbeat_interval_ms, 0
-    if script.exact:
-        first_ms = numbers.randrange(interval_ms)
-        interval_ms = min(_HEARTBEATS_APART_MS, interval_ms)
-    while True:
-        yield first_ms + 1 + numbers.randrange(interval_ms)
+def notice_delay_ms(script: Script, numbers: random.Random, since_ms: int) -> int:
+    """Until a member of a classic group notices a rebalance, with its next heartbeat, so long after its assignment.
+
+    The timer of heartbeats begins anew with each assignment (``AbstractCoordinator.initiateJoinGroup``).
+    """
+    interval_ms = script.heartbeat_interval_ms
+    if not script.exact or since_ms >= _KNOWN_BEATS * interval_ms:
+        return 1 + numbers.randrange(interval_ms)
+    beat_ms = 0
+    while beat_ms <= since_ms:
+        beat_ms += interval_ms + numbers.randrange(_LATE_MS)
+    return beat_ms - since_ms
 
 
 def sync_delay_ms(script: Script, numbers: random.Random, *, leads: bool) -> int:

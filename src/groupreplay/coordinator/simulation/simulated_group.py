@@ -34,7 +34,7 @@ from groupreplay.coordinator.requests import (
 from groupreplay.coordinator.simulation import consumer
 from groupreplay.coordinator.simulation.commits import Commits
 from groupreplay.coordinator.simulation.consumer import ConsumerProtocolClients, SimulatedClient, topic_id
-from groupreplay.coordinator.simulation.pace import notice_delays_ms, sync_delay_ms
+from groupreplay.coordinator.simulation.pace import notice_delay_ms, sync_delay_ms
 from groupreplay.coordinator.simulation.script import DEFAULT_CLOSE, REMAIN_IN_GROUP, ClientAction, Script
 
 #: The delay before a client tries again.
@@ -304,10 +304,10 @@ class SimulatedGroup:
 
     def _schedule_rejoins(self, now_ms: int) -> None:
         """Members notice the rebalance with their next heartbeat; members with an open request already take part."""
-        delays_ms = notice_delays_ms(self._script, self._numbers)
         for client in self._clients.values():
             if client.running and client.generation >= 0 and not client.waiting and not client.hanging:
-                self._schedule_client(client, now_ms + next(delays_ms), self._notice_rebalance)
+                after_ms = notice_delay_ms(self._script, self._numbers, now_ms - client.assigned_ms)
+                self._schedule_client(client, now_ms + after_ms, self._notice_rebalance)
 
     def _notice_rebalance(self, client: SimulatedClient, now_ms: int) -> None:
         """The answer to a heartbeat: rejoin, unless the coordinator has moved and lost the rebalance."""
@@ -338,7 +338,7 @@ class SimulatedGroup:
         return consumer.assigned(answer.members, self._topic, self._script.partitions, answer.protocol)
 
     def _on_sync_answer(self, client: SimulatedClient, answer: Answer, now_ms: int) -> None:
-        client.waiting = False
+        client.waiting, client.assigned_ms = False, now_ms
         if answer.error is Error.REBALANCE_IN_PROGRESS:
             self._schedule_client(client, now_ms + 1 + self._numbers.randrange(100), self._join)
         elif answer.error is not Error.NONE:
@@ -346,8 +346,8 @@ class SimulatedGroup:
         else:
             before, client.owned = client.owned, consumer.owned(answer.assignment, self._topic)
             client.owns_second = bool(client.second and consumer.owned(answer.assignment, client.second))
+            # The revoked partitions can be assigned in a second rebalance.
             if consumer.is_cooperative(self._script.strategies) and not set(before) <= set(client.owned):
-                # The revoked partitions can be assigned in a second rebalance.
                 self._schedule_client(client, now_ms + 1 + self._numbers.randrange(50), self._join)
             elif self._consumers.is_consumer_group:
                 self._consumers.schedule_next_heartbeat(client, now_ms)

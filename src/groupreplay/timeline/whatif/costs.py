@@ -2,7 +2,8 @@
 
 A partition that its owner gives up in a rebalance stands still (``timeline.standstill``): all do with an eager
 assignor, otherwise those that change their owner. And it stands still while its next commit is later than twice the
-usual time.
+usual time. A rebalance of a classic group begins that time anew for all partitions: members that keep theirs commit
+nothing while they join, and go on working (``ConsumerCoordinator.onJoinComplete``).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from enum import Enum
 from itertools import pairwise
 from typing import Final
 
+from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state.snapshot.partitions import each
 from groupreplay.timeline.commit_times import CommitTimes, Place
 from groupreplay.timeline.event_reading import ReadEvent
@@ -73,8 +75,10 @@ def stops_by_place(history: GroupHistory, interval_ms: int) -> dict[Place, list[
     for place, at_ms in _given_up(rebalances):
         if (stop := stop_of(place, at_ms, commits)) is not None:
             stops[place].append(stop)
+    joined_ms = [event.time_ms for event in rebalances if event.text("group_type") == GroupType.CLASSIC.value]
     for place, times in commits.of_place.items():
-        for before, after in pairwise([*times]):
+        begins_ms = [at_ms for at_ms in joined_ms if times[0] < at_ms < times[-1]]
+        for before, after in pairwise(sorted([*times, *begins_ms])):
             if after - before > _STOP_OF_USUAL * interval_ms:
                 stops[place].append(Stop(before + interval_ms, after))
     return stops
