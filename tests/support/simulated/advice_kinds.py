@@ -69,7 +69,7 @@ def _restarted(numbers: random.Random) -> Side:
     """Half of the restarts are crashes, and half of them take longer than a session."""
     restart = Restart("random", Between(5 * SECOND_MS, 90 * SECOND_MS), crash=0.5)
     every_ms = About(numbers.randint(8, 12) * MINUTE_MS)
-    return Side(scenario=scripted(ScriptedEvent(every_ms=every_ms, steps=(restart,))))
+    return Side(scenario=scripted(ScriptedEvent(every_ms=every_ms, steps=(restart,))), hours=5)
 
 
 def _static(side: Side, _finding: Finding) -> Side:
@@ -176,7 +176,7 @@ def _two_waves(numbers: random.Random) -> Side:
         after_ms=20 * MINUTE_MS, every_ms=numbers.randint(5, 8) * HOUR_MS, steps=tuple(rolls)
     )
     scenario = scripted(event, members=numbers.randint(2, 5), **{_COMMIT: 2 * MINUTE_MS})
-    return Side(scenario=scenario, hours=25)
+    return Side(scenario=scenario, hours=7 * _DAY_HOURS)
 
 
 def _one_wave(side: Side, _finding: Finding) -> Side:

@@ -75,11 +75,18 @@ Measure = Literal[
 
 
 class Effect(msgspec.Struct, frozen=True, kw_only=True):
-    """What the setting would have saved in the span of the finding: at least and at most."""
+    """What the setting would have saved in the span of the finding: at least and at most, and what is likely.
+
+    ``likely_least`` and ``likely_most``: 98 of 100 are within, by the sum in ``how``; both are null or none is.
+    """
 
     measure: Measure
     least: int
     most: Annotated[int | None, Meta(description="Null: no bound is known.")]
+    likely_least: Annotated[
+        int | None, Meta(description="The inferred range, within the other one; null: nothing is inferred.")
+    ] = None
+    likely_most: Annotated[int | None, Meta(description="The end of the inferred range.")] = None
     how: Annotated[str, Meta(description="How it is computed, in words.")]
 
 
