@@ -160,13 +160,14 @@ def likely_stop(savings: Sequence[Saving], bounds: tuple[int, int | None]) -> Li
             length, (least_ms, most_ms) = each.rebalance.likely_ms, each.rebalance.stopped_ms
             if each.chance == 0 or most_ms == 0:
                 continue
-            if each.chance is None or length is None:
+            if length is None:
                 rest.append((least_ms if each.chance == 1 else 0, most_ms))
+            elif each.chance is None:
+                rest.append((0, round(length.most)))
             else:
                 lengths.append(length)
                 chances.append(each.chance)
-        if lengths:
-            parts.append(together(lengths, chances))
+        parts += [together(lengths, chances)] if lengths else []
     return likely_sum(parts, rest, bounds)
 
 

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
+from msgspec import structs
+
 from groupreplay.state.phrases import counted
-from groupreplay.timeline.advice.evidence import added, finding, middle
+from groupreplay.state.snapshot.partitions import each as partitions_of
+from groupreplay.timeline.advice.evidence import added, finding, likely_effect, ordering
 from groupreplay.timeline.advice.finding import Effect, Finding, Kind
 from groupreplay.timeline.advice.inputs import AdviceInput
+from groupreplay.timeline.advice.rebalances import Rebalance
+from groupreplay.timeline.event_reading import words
+from groupreplay.timeline.likely.begins import HEARTBEAT_MS
+from groupreplay.timeline.likely.moves import moves
+from groupreplay.timeline.likely.sums import Part, likely_sum
 
 #: Fewer rebalances are no habit.
 _LEAST_REBALANCES: Final = 4
@@ -18,6 +26,14 @@ _TIMES: Final = (
 )
 _STOPS: Final = (
     "stops of partitions that kept their owner, at least; of those whose owner stayed in the group, at most"
+)
+_LIKELY_STOPS: Final = (
+    "likely all of those but what an incremental assignor takes from members that have more than an even share, by who "
+    "came and went"
+)
+_LIKELY_TIMES: Final = (
+    "of {} of {} rebalances the times since the last commits, which members make before they join, less the wait of what "
+    "an incremental assignor moves, which lasts until the last member has learned of the second rebalance"
 )
 
 
@@ -31,9 +47,9 @@ def incremental_rebalances(history: AdviceInput) -> Iterator[Finding]:
     if len(eager) < _LEAST_REBALANCES or not eager[-1].event.text("protocol"):
         return
     kept, held = sum(each.kept for each in eager), sum(each.held for each in eager)
-    bounds = added(each.held_ms for each in eager)
     if not kept:
         return
+    effects = _effects(history, eager, (kept, held))
     yield finding(
         history,
         Kind.INCREMENTAL_REBALANCES,
@@ -43,10 +59,66 @@ def incremental_rebalances(history: AdviceInput) -> Iterator[Finding]:
             "partition.assignment.strategy",
             "cooperative-sticky, in two rolling restarts; or group.protocol=consumer",
         ),
-        [
-            Effect(measure="partition_stopped_ms", least=bounds[0], most=bounds[1], how=_TIMES),
-            Effect(measure="partition_stops", least=kept, most=held, how=_STOPS),
-        ],
+        effects,
         (each.event for each in eager),
-        order_ms=middle(bounds) // max(each.held for each in eager),
+        order_ms=ordering(effects, "partition_stopped_ms") // max(each.held for each in eager),
+        assumed={} if effects[0].likely_least is None else {"heartbeat_interval_ms": HEARTBEAT_MS},
     )
+
+
+def _effects(history: AdviceInput, eager: Sequence[Rebalance], stops: tuple[int, int]) -> list[Effect]:
+    """The standstill of partitions and their stops; likely less what an incremental assignor moves."""
+    bounds = added(each.held_ms for each in eager)
+    effects = [
+        Effect(measure="partition_stopped_ms", least=bounds[0], most=bounds[1], how=_TIMES),
+        Effect(measure="partition_stops", least=stops[0], most=stops[1], how=_STOPS),
+    ]
+    moved = _moved(history)
+    if moved is None:
+        return effects
+    count = max(stops[1] - sum(moved.get(each.at_ms, 0) for each in eager), stops[0])
+    effects[1] = structs.replace(
+        effects[1], likely_least=count, likely_most=count, how=f"{_STOPS}; {_LIKELY_STOPS}"
+    )
+    parts, rest = list[Part](), list[tuple[int, int | None]]()
+    for each in eager:
+        if each.began_ms is None or each.held_ms[1] is None:
+            rest.append(each.held_ms)
+        else:
+            parts.append(Part.exactly(each.held_ms[1]) - _waits(each).times(moved.get(each.at_ms, 0)))
+    likely = likely_sum(parts, rest, bounds)
+    if likely is not None:
+        effects[0] = likely_effect(effects[0], likely, _LIKELY_TIMES.format(len(parts), len(eager)))
+    return effects
+
+
+def _moved(history: AdviceInput) -> dict[int, int] | None:
+    """By the times of rebalances how many partitions an incremental assignor would have moved in each.
+
+    None: not all members may have all partitions, or these became more.
+    """
+    made = [each for each in history.rebalances if each.at_ms >= history.complete_ms]
+    owned = {_partitions(each) for each in (made[0], made[-1])}
+    if len({tuple(sorted(each.get("topics") or ())) for each in history.members}) > 1 or len(owned) > 1:
+        return None
+    first = {words(each.get("member_id")) for each in made[0].event.mappings("members")}
+    before = first - made[0].came | made[0].went
+    return dict(zip((each.at_ms for each in made), moves(before, made, *owned), strict=True))
+
+
+def _partitions(rebalance: Rebalance) -> int:
+    """How many partitions were assigned in all."""
+    pictures = rebalance.event.mappings("members")
+    return sum(1 for picture in pictures for _ in partitions_of(picture.get("partitions") or {}))
+
+
+def _waits(rebalance: Rebalance) -> Part:
+    """How long a partition that moves waits for the second rebalance of an incremental assignor.
+
+    Its owner begins that one at once. It lasts as long as the last of the others needs to learn of it: the largest of
+    n numbers drawn evenly from one heartbeat interval, and as long as the leader needed in this one.
+    """
+    count = max(rebalance.stayed, 1)
+    sync_ms = rebalance.flag.sync_ms or 0
+    variance = HEARTBEAT_MS**2 * count / ((count + 1) ** 2 * (count + 2))
+    return Part(HEARTBEAT_MS * count / (count + 1) + sync_ms, variance, sync_ms, HEARTBEAT_MS + sync_ms)

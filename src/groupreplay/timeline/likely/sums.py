@@ -33,6 +33,11 @@ class Part:
         """A number between two others, each as likely as another."""
         return cls((least + most) / 2, (most - least) ** 2 / 12, least, most)
 
+    @classmethod
+    def exactly(cls, number: float) -> Part:
+        """A number that is known."""
+        return cls(number, 0, number, number)
+
     def times(self, factor: float) -> Part:
         """The part so many times, in one draw."""
         ends = self.least * factor, self.most * factor
