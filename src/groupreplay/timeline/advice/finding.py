@@ -125,6 +125,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     """A rolling restart, and what it cost the group.
 
     ``stopped_ms``: how long the group stood still, at least and at most; only an eager classic group does.
+    ``likely_stopped_ms``: where 98 of 100 such times are; null: nothing is inferred.
     """
 
     group_id: str
@@ -139,6 +140,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     ]
     events: Annotated[tuple[str, ...], Meta(description="Ids of its events rebalance.completed.")]
     labels: Mapping[str, str]
+    likely_stopped_ms: tuple[int, int] | None = None
 
 
 class GroupAdvice(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,6 +171,10 @@ class DeploymentSum(msgspec.Struct, frozen=True, kw_only=True):
         Meta(description="Deployments in the time before; null: that time is not known."),
     ]
     stopped_before_ms: tuple[int, int | None] | None
+    likely_stopped_ms: Annotated[
+        tuple[int, int] | None, Meta(description="The inferred range; null: nothing is inferred.")
+    ] = None
+    likely_stopped_before_ms: tuple[int, int] | None = None
 
 
 class FindingSummary(msgspec.Struct, frozen=True, kw_only=True):

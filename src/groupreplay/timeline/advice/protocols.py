@@ -21,8 +21,9 @@ from groupreplay.timeline.likely.sums import Part, likely_sum
 #: Fewer rebalances are no habit.
 _LEAST_REBALANCES: Final = 4
 _TIMES: Final = (
-    "the lengths of these rebalances for each partition that kept its owner, at least; the times since the last commit "
-    "of each partition whose owner stayed in the group, at most, because an incremental assignor moves fewer"
+    "the lengths of these rebalances for each partition that kept its owner, less a second rebalance for each that did "
+    "not, at least; the times since the last commit of each partition whose owner stayed in the group, at most, as an "
+    "incremental assignor moves fewer"
 )
 _STOPS: Final = (
     "stops of partitions that kept their owner, at least; of those whose owner stayed in the group, at most"
@@ -32,8 +33,8 @@ _LIKELY_STOPS: Final = (
     "came and went"
 )
 _LIKELY_TIMES: Final = (
-    "of {} of {} rebalances the times since the last commits, which members make before they join, less the wait of what "
-    "an incremental assignor moves, which lasts until the last member has learned of the second rebalance"
+    "of {} of {} rebalances the times since the last commits, which members make before they join, less the wait of "
+    "what an incremental assignor moves: half a heartbeat interval to a whole one in the mean"
 )
 
 
@@ -50,6 +51,10 @@ def incremental_rebalances(history: AdviceInput) -> Iterator[Finding]:
     if not kept:
         return
     effects = _effects(history, eager, (kept, held))
+    order_ms = ordering(effects, "partition_stopped_ms") // max(each.held for each in eager)
+    if order_ms < 0:
+        # Members that learn of a rebalance together stop so shortly that a second rebalance costs more.
+        return
     yield finding(
         history,
         Kind.INCREMENTAL_REBALANCES,
@@ -61,14 +66,14 @@ def incremental_rebalances(history: AdviceInput) -> Iterator[Finding]:
         ),
         effects,
         (each.event for each in eager),
-        order_ms=ordering(effects, "partition_stopped_ms") // max(each.held for each in eager),
-        assumed={} if effects[0].likely_least is None else {"heartbeat_interval_ms": HEARTBEAT_MS},
+        order_ms=order_ms,
+        assumed={"heartbeat_interval_ms": HEARTBEAT_MS},
     )
 
 
 def _effects(history: AdviceInput, eager: Sequence[Rebalance], stops: tuple[int, int]) -> list[Effect]:
     """The standstill of partitions and their stops; likely less what an incremental assignor moves."""
-    bounds = added(each.held_ms for each in eager)
+    bounds = _saved_bounds(eager)
     effects = [
         Effect(measure="partition_stopped_ms", least=bounds[0], most=bounds[1], how=_TIMES),
         Effect(measure="partition_stops", least=stops[0], most=stops[1], how=_STOPS),
@@ -85,7 +90,10 @@ def _effects(history: AdviceInput, eager: Sequence[Rebalance], stops: tuple[int,
         if each.began_ms is None or each.held_ms[1] is None:
             rest.append(each.held_ms)
         else:
-            parts.append(Part.exactly(each.held_ms[1]) - _waits(each).times(moved.get(each.at_ms, 0)))
+            count = moved.get(each.at_ms, 0)
+            parts.append(Part.exactly(each.held_ms[1]) - _waits(each).times(count))
+            # Where heartbeats come one after another it is the last one: half an interval later at most, in the mean.
+            rest.append((-count * HEARTBEAT_MS // 2, 0))
     likely = likely_sum(parts, rest, bounds)
     if likely is not None:
         effects[0] = likely_effect(effects[0], likely, _LIKELY_TIMES.format(len(parts), len(eager)))
@@ -112,13 +120,22 @@ def _partitions(rebalance: Rebalance) -> int:
     return sum(1 for picture in pictures for _ in partitions_of(picture.get("partitions") or {}))
 
 
+def _saved_bounds(eager: Sequence[Rebalance]) -> tuple[int, int | None]:
+    """The standstill that would have been saved, at least and at most.
+
+    What moved with the eager assignor moves with another one at most, and then waits for a second rebalance: a
+    heartbeat interval, and as long as the leader needed.
+    """
+    least_ms, most_ms = added(each.held_ms for each in eager)
+    waits_ms = sum((each.held - each.kept) * (HEARTBEAT_MS + (each.flag.sync_ms or 0)) for each in eager)
+    return least_ms - waits_ms, most_ms
+
+
 def _waits(rebalance: Rebalance) -> Part:
     """How long a partition that moves waits for the second rebalance of an incremental assignor.
 
-    Its owner begins that one at once. It lasts as long as the last of the others needs to learn of it: the largest of
-    n numbers drawn evenly from one heartbeat interval, and as long as the leader needed in this one.
+    Its owner begins that one at once. It lasts until the next heartbeat of the others, where they come together, and as
+    long as the leader needed in this one.
     """
-    count = max(rebalance.stayed, 1)
     sync_ms = rebalance.flag.sync_ms or 0
-    variance = HEARTBEAT_MS**2 * count / ((count + 1) ** 2 * (count + 2))
-    return Part(HEARTBEAT_MS * count / (count + 1) + sync_ms, variance, sync_ms, HEARTBEAT_MS + sync_ms)
+    return Part.evenly(sync_ms, HEARTBEAT_MS + sync_ms)

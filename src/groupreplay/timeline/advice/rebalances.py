@@ -100,12 +100,13 @@ def rebalances_of(
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A rebalance, and who came and went."""
+    """A rebalance, and who came and went. ``has_left``: one of them said so itself."""
 
     flag: GenerationFlag
     event: ReadEvent
     came: frozenset[str]
     went: frozenset[str]
+    has_left: bool
 
     @property
     def skipped(self) -> int:
@@ -116,12 +117,13 @@ class _Change:
 def _changes(
     events: Sequence[ReadEvent], slots: Sequence[SlotLane], flags: Sequence[GenerationFlag]
 ) -> Iterator[_Change]:
-    came, went = dict[int, set[str]](), dict[int, set[str]]()
+    came, went, left_ms = dict[int, set[str]](), dict[int, set[str]](), set[int]()
     for lane in slots:
         for tenure in lane.tenures:
             came.setdefault(tenure.since_ms, set()).add(tenure.member_id)
             if tenure.until_ms is not None:
                 went.setdefault(tenure.until_ms, set()).add(tenure.member_id)
+                left_ms |= {tenure.until_ms} if tenure.reason == "left" else set()
     by_index = {event.index: event for event in events}
     for flag in flags:
         assert flag.event is not None
@@ -133,6 +135,7 @@ def _changes(
             event=event,
             came=frozenset(came.get(flag.at_ms, ()) if is_classic else _ids(event, "joined")),
             went=frozenset(went.get(flag.at_ms, ()) if is_classic else _ids(event, "left")),
+            has_left=flag.at_ms in left_ms,
         )
 
 
@@ -167,21 +170,22 @@ def _joins(one: _Change, given_up: Sequence[_GivenUp], commits: CommitTimes) -> 
     by_slot = dict[int, list[_GivenUp]]()
     for each in given_up:
         by_slot.setdefault(each.slot, []).append(each)
-    at_ms, stayed, left = one.flag.at_ms, list[tuple[int, bool]](), list[int]()
+    at_ms, stayed, left = one.flag.at_ms, list[tuple[int, bool]](), list[tuple[int, bool]]()
     for of_slot in by_slot.values():
         since_ms = max(each.since_ms for each in of_slot)
         last = last_commits(commits, [each.place for each in of_slot], since_ms, at_ms)
         if of_slot[0].stays and last is not None:
             stayed.append(last)
         elif last is not None:
-            left.append(last[0])
+            left.append(last)
     if not stayed:
         return None
     is_one = len(one.went) == 1 and not one.came and len(left) == 1
     return Joins(
         stayed_ms=[last_ms for last_ms, _ in stayed],
         early=[is_early for _, is_early in stayed],
-        left_ms=left[0] if is_one else None,
+        left_ms=left[0][0] if is_one else None,
+        left_early=left[0][1] if is_one and one.has_left else None,
         bounds_ms=(
             None if one.flag.most_ms is None else at_ms - one.flag.most_ms,
             at_ms - one.flag.least_ms,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import erf, sqrt
+from math import erf, inf, sqrt
 from typing import Final
 
 #: One of 100 sums is below the range, and one above it: the normal distribution has so many standard deviations there.
@@ -37,6 +37,12 @@ class Part:
     def exactly(cls, number: float) -> Part:
         """A number that is known."""
         return cls(number, 0, number, number)
+
+    @classmethod
+    def of_range(cls, least: float, most: float) -> Part:
+        """A sum of which the likely range is known."""
+        deviation = (most - least) / (2 * _DEVIATIONS)
+        return cls((least + most) / 2, deviation**2, -inf, inf)
 
     def times(self, factor: float) -> Part:
         """The part so many times, in one draw."""
