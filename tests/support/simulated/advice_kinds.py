@@ -88,6 +88,12 @@ def _rolled(numbers: random.Random) -> Side:
     )
 
 
+def _rolled_together(numbers: random.Random) -> Side:
+    """Clients as Kafka's: they send all heartbeats, together after each rebalance, and commit when they close."""
+    side = _rolled(numbers)
+    return replace(side, scenario=side.scenario.with_group(exact=True))
+
+
 def _restarted(numbers: random.Random) -> Side:
     """Half of the restarts are crashes, and half of them take longer than a session."""
     restart = Restart("random", Between(5 * SECOND_MS, 90 * SECOND_MS), crash=0.5)
@@ -316,6 +322,13 @@ QUESTIONS: tuple[Question, ...] = (
         name="static membership: deployments",
         kind=Kind.STATIC_MEMBERSHIP,
         before=_rolled,
+        after=_static,
+        truths=_SAVED,
+    ),
+    Question(
+        name="static membership: heartbeats together",
+        kind=Kind.STATIC_MEMBERSHIP,
+        before=_rolled_together,
         after=_static,
         truths=_SAVED,
     ),
