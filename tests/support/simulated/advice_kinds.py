@@ -5,11 +5,9 @@ The settings and times of a history are drawn from its seed before it is played,
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from groupreplay.coordinator.simulation.script import MINUTE_MS, SECOND_MS, STATIC, About, Between
 from groupreplay.coordinator.simulation.script_steps import (
@@ -22,6 +20,7 @@ from groupreplay.coordinator.simulation.script_steps import (
 )
 from groupreplay.timeline.advice.finding import Finding, Kind
 from support.simulated.advice_plays import HOUR_MS, Played, Side
+from support.simulated.advice_truths import SAVED, STOPPED_LESS, Truth, held_less, stopped_fewer
 from support.simulated.advised import scripted
 from support.simulated.unlike_clients import Unlike
 
@@ -34,8 +33,6 @@ _STRATEGY = "partition.assignment.strategy"
 _DAY_HOURS = 24
 #: A member of a group that is played for days is silent for a third of it, so that there are fewer heartbeats.
 _LONG_SESSION_MS = 1_800_000
-#: The true effect, of the side that was advised and the other one, in what the effect counts.
-Truth: TypeAlias = Callable[[Played, Played], int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,34 +47,6 @@ class Question:
     before: Callable[[random.Random], Side]
     after: Callable[[Side, Finding], Side]
     truths: Mapping[str, Truth]
-
-
-_SAVED_REBALANCES: Truth = lambda before, after: before.rebalances - after.rebalances  # noqa: E731
-_STOPPED_LESS: Truth = lambda before, after: before.stopped_ms - after.stopped_ms  # noqa: E731
-#: A rebalance that both sides have begins and ends at the same time but for when heartbeats and sessions were.
-_ALIKE_MS = 10_000
-
-
-def _saved_stops(before: Played, after: Played) -> int:
-    """The stops of one side that the other one has not.
-
-    How soon members learn of those that both have is drawn in each play anew: it is no effect of the setting.
-    """
-    only_before, only_after = [*before.stops()], list[tuple[int, int]]()
-    for stop in after.stops():
-        alike = [
-            each
-            for each in only_before
-            if all(abs(one - other) <= _ALIKE_MS for one, other in zip(each, stop, strict=True))
-        ]
-        if alike:
-            only_before.remove(min(alike, key=lambda each: abs(each[1] - stop[1])))
-        else:
-            only_after.append(stop)
-    return sum(end - begin for begin, end in only_before) - sum(end - begin for begin, end in only_after)
-
-
-_SAVED: Mapping[str, Truth] = {"rebalances": _SAVED_REBALANCES, "stopped_ms": _saved_stops}
 
 
 def _rolled(numbers: random.Random) -> Side:
@@ -103,24 +72,6 @@ def _restarted(numbers: random.Random) -> Side:
 
 def _static(side: Side, _finding: Finding) -> Side:
     return side.with_client({_INSTANCE: STATIC})
-
-
-def _moved_ms(played: Played) -> int:
-    """How long partitions of an incremental group that moved were with nobody: until the rebalance after the next."""
-    made = played.history.rebalances
-    return sum(
-        (first.held - first.kept) * (second.at_ms - first.at_ms) for first, second in itertools.pairwise(made)
-    )
-
-
-def _held(before: Played, after: Played) -> int:
-    assert before.held_ms is not None
-    return before.held_ms - _moved_ms(after)
-
-
-def _stops(before: Played, after: Played) -> int:
-    moved = sum(each.held - each.kept for each in after.history.rebalances)
-    return sum(each.held for each in before.history.rebalances) - moved
 
 
 def _short_sessions(numbers: random.Random) -> Side:
@@ -323,58 +274,58 @@ QUESTIONS: tuple[Question, ...] = (
         kind=Kind.STATIC_MEMBERSHIP,
         before=_rolled,
         after=_static,
-        truths=_SAVED,
+        truths=SAVED,
     ),
     Question(
         name="static membership: heartbeats together",
         kind=Kind.STATIC_MEMBERSHIP,
         before=_rolled_together,
         after=_static,
-        truths=_SAVED,
+        truths=SAVED,
     ),
     Question(
         name="static membership: crashes",
         kind=Kind.STATIC_MEMBERSHIP,
         before=_restarted,
         after=_static,
-        truths=_SAVED,
+        truths=SAVED,
     ),
     Question(
         name="incremental rebalances",
         kind=Kind.INCREMENTAL_REBALANCES,
         before=lambda numbers: replace(_rolled(numbers), needs_trace=True),
         after=lambda side, _: side.with_client({_STRATEGY: "cooperative-sticky"}),
-        truths={"partition_stopped_ms": _held, "partition_stops": _stops},
+        truths={"partition_stopped_ms": held_less, "partition_stops": stopped_fewer},
     ),
     Question(
         name="session timeout",
         kind=Kind.SESSION_TIMEOUT,
         before=_short_sessions,
         after=lambda side, finding: side.with_client({_SESSION: int(finding.value)}),
-        truths=_SAVED,
+        truths=SAVED,
     ),
     Question(
         name="max poll interval",
         kind=Kind.MAX_POLL_INTERVAL,
         before=_slow_polls,
         after=lambda side, _: side.with_client({_POLL: 300_000}),
-        truths=_SAVED,
+        truths=SAVED,
     ),
     Question(
         name="rebalance timeout",
         kind=Kind.REBALANCE_TIMEOUT,
         before=_one_long_timeout,
         after=_alike,
-        truths={"stopped_ms": _STOPPED_LESS},
+        truths={"stopped_ms": STOPPED_LESS},
     ),
     Question(
         name="random instance ids",
         kind=Kind.RANDOM_INSTANCE_IDS,
         before=_new_ids,
         after=_lasting_ids,
-        truths=_SAVED,
+        truths=SAVED,
     ),
-    Question(name="two waves", kind=Kind.TWO_WAVES, before=_two_waves, after=_one_wave, truths=_SAVED),
+    Question(name="two waves", kind=Kind.TWO_WAVES, before=_two_waves, after=_one_wave, truths=SAVED),
     Question(
         name="slow leader",
         kind=Kind.SLOW_LEADER,
