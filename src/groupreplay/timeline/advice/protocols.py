@@ -81,26 +81,28 @@ def _effects(history: AdviceInput, eager: Sequence[Rebalance], stops: tuple[int,
     moved = _moved(history)
     if moved is None:
         return effects
-    count = max(stops[1] - sum(moved.get(each.at_ms, 0) for each in eager), stops[0])
+    least, most = (sum(moved[each.at_ms][end] for each in eager) for end in (0, 1))
+    counts = max(stops[1] - most, stops[0]), max(stops[1] - least, stops[0])
     effects[1] = structs.replace(
-        effects[1], likely_least=count, likely_most=count, how=f"{_STOPS}; {_LIKELY_STOPS}"
+        effects[1], likely_least=counts[0], likely_most=counts[1], how=f"{_STOPS}; {_LIKELY_STOPS}"
     )
     parts, rest = list[Part](), list[tuple[int, int | None]]()
     for each in eager:
         if each.began_ms is None or each.held_ms[1] is None:
             rest.append(each.held_ms)
         else:
-            count = moved.get(each.at_ms, 0)
-            parts.append(Part.exactly(each.held_ms[1]) - _waits(each).times(count))
+            least, most = moved[each.at_ms]
+            waits = _waits(each)
+            parts.append(Part.exactly(each.held_ms[1]) - waits.times(least))
             # Where heartbeats come one after another it is the last one: half an interval later at most, in the mean.
-            rest.append((-count * HEARTBEAT_MS // 2, 0))
+            rest.append((-least * HEARTBEAT_MS // 2 - round((most - least) * waits.most), 0))
     likely = likely_sum(parts, rest, bounds)
     if likely is not None:
         effects[0] = likely_effect(effects[0], likely, _LIKELY_TIMES.format(len(parts), len(eager)))
     return effects
 
 
-def _moved(history: AdviceInput) -> dict[int, int] | None:
+def _moved(history: AdviceInput) -> dict[int, tuple[int, int]] | None:
     """By the times of rebalances how many partitions an incremental assignor would have moved in each.
 
     None: not all members may have all partitions, or these became more.

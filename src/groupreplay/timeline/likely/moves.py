@@ -23,15 +23,20 @@ class Change(Protocol):
         """Ids of members."""
 
 
-def moves(members: Collection[str], changes: Iterable[Change], partitions: int) -> Iterator[int]:
-    """Of each change how many partitions it takes from members that stay; ``members``: before the first one."""
+def moves(members: Collection[str], changes: Iterable[Change], partitions: int) -> Iterator[tuple[int, int]]:
+    """Of each change how many partitions it takes from members that stay, at least and at most.
+
+    ``members``: before the first change. Several members that come and go at once may do so in two rebalances of
+    another assignor: who comes before another one goes takes more.
+    """
     shares = dict.fromkeys(sorted(members), 0)
     _levelled(shares, partitions)
     for change in changes:
-        for member_id in change.went:
-            shares.pop(member_id, None)
-        shares |= dict.fromkeys(sorted(change.came), 0)
-        yield _levelled(shares, partitions)
+        joined = shares | dict.fromkeys(sorted(change.came), 0)
+        most = _levelled(joined.copy(), partitions)
+        shares = {member_id: share for member_id, share in joined.items() if member_id not in change.went}
+        least = _levelled(shares, partitions)
+        yield least, max(least, most)
 
 
 def _levelled(shares: dict[str, int], partitions: int) -> int:
