@@ -109,11 +109,15 @@ def _moved(history: AdviceInput) -> dict[int, tuple[int, int]] | None:
     """
     made = [each for each in history.rebalances if each.at_ms >= history.complete_ms]
     owned = {_partitions(each) for each in (made[0], made[-1])}
-    if len({tuple(sorted(each.get("topics") or ())) for each in history.members}) > 1 or len(owned) > 1:
+    topics = {tuple(sorted(each.get("topics") or ())) for each in history.members}
+    if len(topics) > 1 or len(owned) > 1 or not all(owned):
         return None
-    first = {words(each.get("member_id")) for each in made[0].event.mappings("members")}
-    before = first - made[0].came | made[0].went
-    return dict(zip((each.at_ms for each in made), moves(before, made, *owned), strict=True))
+    generations = [
+        {words(picture.get("member_id")) for picture in each.event.mappings("members")} for each in made
+    ]
+    before = generations[0] - made[0].came | made[0].went
+    moved = moves([before, *generations], *owned)
+    return dict(zip((each.at_ms for each in made), moved, strict=True))
 
 
 def _partitions(rebalance: Rebalance) -> int:

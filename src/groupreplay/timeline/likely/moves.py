@@ -8,35 +8,22 @@ partitions.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Protocol
 
 
-class Change(Protocol):
-    """A generation: who came and who went."""
+def moves(generations: Iterable[Collection[str]], partitions: int) -> Iterator[tuple[int, int]]:
+    """Of each generation but the first how many partitions it takes from members that stay, at least and at most.
 
-    @property
-    def came(self) -> Collection[str]:
-        """Ids of members."""
-
-    @property
-    def went(self) -> Collection[str]:
-        """Ids of members."""
-
-
-def moves(members: Collection[str], changes: Iterable[Change], partitions: int) -> Iterator[tuple[int, int]]:
-    """Of each change how many partitions it takes from members that stay, at least and at most.
-
-    ``members``: before the first change. Several members that come and go at once may do so in two rebalances of
-    another assignor: who comes before another one goes takes more.
+    ``generations``: the ids of the members of each. Several members that come and go at once may do so in two
+    rebalances of another assignor: who comes before another one goes takes more.
     """
-    shares = dict.fromkeys(sorted(members), 0)
-    _levelled(shares, partitions)
-    for change in changes:
-        joined = shares | dict.fromkeys(sorted(change.came), 0)
+    shares = dict[str, int]()
+    for number, members in enumerate(generations):
+        joined = shares | dict.fromkeys(sorted({*members} - shares.keys()), 0)
         most = _levelled(joined.copy(), partitions)
-        shares = {member_id: share for member_id, share in joined.items() if member_id not in change.went}
+        shares = {member_id: share for member_id, share in joined.items() if member_id in members}
         least = _levelled(shares, partitions)
-        yield least, max(least, most)
+        if number:
+            yield least, max(least, most)
 
 
 def _levelled(shares: dict[str, int], partitions: int) -> int:
