@@ -5,11 +5,9 @@ The settings and times of a history are drawn from its seed before it is played,
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
 from groupreplay.coordinator.simulation.script import MINUTE_MS, SECOND_MS, STATIC, About, Between
 from groupreplay.coordinator.simulation.script_steps import (
@@ -22,6 +20,7 @@ from groupreplay.coordinator.simulation.script_steps import (
 )
 from groupreplay.timeline.advice.finding import Finding, Kind
 from support.simulated.advice_plays import HOUR_MS, Played, Side
+from support.simulated.advice_truths import SAVED, STOPPED_LESS, Truth, held_less, stopped_fewer
 from support.simulated.advised import scripted
 from support.simulated.unlike_clients import Unlike
 
@@ -34,8 +33,6 @@ _STRATEGY = "partition.assignment.strategy"
 _DAY_HOURS = 24
 #: A member of a group that is played for days is silent for a third of it, so that there are fewer heartbeats.
 _LONG_SESSION_MS = 1_800_000
-#: The true effect, of the side that was advised and the other one, in what the effect counts.
-Truth: TypeAlias = Callable[[Played, Played], int]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,11 +49,6 @@ class Question:
     truths: Mapping[str, Truth]
 
 
-_SAVED_REBALANCES: Truth = lambda before, after: before.rebalances - after.rebalances  # noqa: E731
-_SAVED_STOPS: Truth = lambda before, after: before.stopped_ms - after.stopped_ms  # noqa: E731
-_SAVED: Mapping[str, Truth] = {"rebalances": _SAVED_REBALANCES, "stopped_ms": _SAVED_STOPS}
-
-
 def _rolled(numbers: random.Random) -> Side:
     every_ms = numbers.randint(10, 25) * MINUTE_MS
     roll = Roll(down_ms=Between(5 * SECOND_MS, 15 * SECOND_MS), crash=numbers.choice((0.0, 0.0, 0.3)))
@@ -65,33 +57,21 @@ def _rolled(numbers: random.Random) -> Side:
     )
 
 
+def _rolled_together(numbers: random.Random) -> Side:
+    """Clients as Kafka's: they send all heartbeats, together after each rebalance, and commit when they close."""
+    side = _rolled(numbers)
+    return replace(side, scenario=side.scenario.with_group(exact=True))
+
+
 def _restarted(numbers: random.Random) -> Side:
     """Half of the restarts are crashes, and half of them take longer than a session."""
     restart = Restart("random", Between(5 * SECOND_MS, 90 * SECOND_MS), crash=0.5)
     every_ms = About(numbers.randint(8, 12) * MINUTE_MS)
-    return Side(scenario=scripted(ScriptedEvent(every_ms=every_ms, steps=(restart,))))
+    return Side(scenario=scripted(ScriptedEvent(every_ms=every_ms, steps=(restart,))), hours=5)
 
 
 def _static(side: Side, _finding: Finding) -> Side:
     return side.with_client({_INSTANCE: STATIC})
-
-
-def _moved_ms(played: Played) -> int:
-    """How long partitions of an incremental group that moved were with nobody: until the rebalance after the next."""
-    made = played.history.rebalances
-    return sum(
-        (first.held - first.kept) * (second.at_ms - first.at_ms) for first, second in itertools.pairwise(made)
-    )
-
-
-def _held(before: Played, after: Played) -> int:
-    assert before.held_ms is not None
-    return before.held_ms - _moved_ms(after)
-
-
-def _stops(before: Played, after: Played) -> int:
-    moved = sum(each.held - each.kept for each in after.history.rebalances)
-    return sum(each.held for each in before.history.rebalances) - moved
 
 
 def _short_sessions(numbers: random.Random) -> Side:
@@ -176,7 +156,7 @@ def _two_waves(numbers: random.Random) -> Side:
         after_ms=20 * MINUTE_MS, every_ms=numbers.randint(5, 8) * HOUR_MS, steps=tuple(rolls)
     )
     scenario = scripted(event, members=numbers.randint(2, 5), **{_COMMIT: 2 * MINUTE_MS})
-    return Side(scenario=scenario, hours=25)
+    return Side(scenario=scenario, hours=7 * _DAY_HOURS)
 
 
 def _one_wave(side: Side, _finding: Finding) -> Side:
@@ -294,51 +274,58 @@ QUESTIONS: tuple[Question, ...] = (
         kind=Kind.STATIC_MEMBERSHIP,
         before=_rolled,
         after=_static,
-        truths=_SAVED,
+        truths=SAVED,
+    ),
+    Question(
+        name="static membership: heartbeats together",
+        kind=Kind.STATIC_MEMBERSHIP,
+        before=_rolled_together,
+        after=_static,
+        truths=SAVED,
     ),
     Question(
         name="static membership: crashes",
         kind=Kind.STATIC_MEMBERSHIP,
         before=_restarted,
         after=_static,
-        truths=_SAVED,
+        truths=SAVED,
     ),
     Question(
         name="incremental rebalances",
         kind=Kind.INCREMENTAL_REBALANCES,
         before=lambda numbers: replace(_rolled(numbers), needs_trace=True),
         after=lambda side, _: side.with_client({_STRATEGY: "cooperative-sticky"}),
-        truths={"partition_stopped_ms": _held, "partition_stops": _stops},
+        truths={"partition_stopped_ms": held_less, "partition_stops": stopped_fewer},
     ),
     Question(
         name="session timeout",
         kind=Kind.SESSION_TIMEOUT,
         before=_short_sessions,
         after=lambda side, finding: side.with_client({_SESSION: int(finding.value)}),
-        truths=_SAVED,
+        truths=SAVED,
     ),
     Question(
         name="max poll interval",
         kind=Kind.MAX_POLL_INTERVAL,
         before=_slow_polls,
         after=lambda side, _: side.with_client({_POLL: 300_000}),
-        truths=_SAVED,
+        truths=SAVED,
     ),
     Question(
         name="rebalance timeout",
         kind=Kind.REBALANCE_TIMEOUT,
         before=_one_long_timeout,
         after=_alike,
-        truths={"stopped_ms": _SAVED_STOPS},
+        truths={"stopped_ms": STOPPED_LESS},
     ),
     Question(
         name="random instance ids",
         kind=Kind.RANDOM_INSTANCE_IDS,
         before=_new_ids,
         after=_lasting_ids,
-        truths=_SAVED,
+        truths=SAVED,
     ),
-    Question(name="two waves", kind=Kind.TWO_WAVES, before=_two_waves, after=_one_wave, truths=_SAVED),
+    Question(name="two waves", kind=Kind.TWO_WAVES, before=_two_waves, after=_one_wave, truths=SAVED),
     Question(
         name="slow leader",
         kind=Kind.SLOW_LEADER,

@@ -75,9 +75,10 @@ class Played:
     @property
     def stopped_ms(self) -> int:
         """How long it was in rebalances of members that had an assignment before."""
-        return sum(end - begin for begin, end in self._rebalancing())
+        return sum(end - begin for begin, end in self.stops())
 
-    def _rebalancing(self) -> Iterator[tuple[int, int]]:
+    def stops(self) -> Iterator[tuple[int, int]]:
+        """The begins and ends of these rebalances."""
         begin_ms = None
         for each in self.changes:
             if each["before"] == _STABLE and each["after"] == "PreparingRebalance":
@@ -91,7 +92,7 @@ class Played:
     def waited_for_leader_ms(self) -> int:
         """How long it waited for the assignments with which these rebalances ended."""
         completing = [each["time_ms"] for each in self.changes if each["after"] == "CompletingRebalance"]
-        return sum(end - max(begin for begin in completing if begin <= end) for _, end in self._rebalancing())
+        return sum(end - max(begin for begin in completing if begin <= end) for _, end in self.stops())
 
     def commits(self) -> Iterator[tuple[bytes, bytes | None]]:
         """The records of offsets, as written."""

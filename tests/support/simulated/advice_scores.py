@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from groupreplay.timeline.advice.finding import Finding
+from groupreplay.timeline.advice.finding import Effect, Finding
 from groupreplay.timeline.advice.group_advice import FINDERS
 from support.simulated.advice_kinds import QUESTIONS, Question
 from support.simulated.advice_plays import Played, played
@@ -25,27 +25,54 @@ class Answer:
     truth: int
     least: int | None = None
     most: int | None = None
+    likely_least: int | None = None
+    likely_most: int | None = None
     #: The same advice is given again although it was followed.
     again: bool = False
 
     @property
+    def proven(self) -> bool:
+        """Whether the proven bounds hold the truth."""
+        return self._is_within((self.least, self.most))
+
+    @property
+    def stated(self) -> tuple[int | None, int | None]:
+        """The range that is stated first: the likely one, or the bounds where nothing is inferred."""
+        if self.likely_least is None:
+            return self.least, self.most
+        return self.likely_least, self.likely_most
+
+    @property
     def held(self) -> bool:
-        """Whether the range holds the truth."""
-        return self.least is not None and self.least <= self.truth <= (
-            self.truth if self.most is None else self.most
-        )
+        """Whether the range that is stated first holds the truth."""
+        return self._is_within(self.stated)
 
     @property
     def width(self) -> float:
-        """The width of the range as a share of the truth; infinite without a bound."""
-        if self.least is None or self.most is None:
+        """The width of that range as a share of the truth; infinite without a bound."""
+        return self._width(self.stated)
+
+    @property
+    def proven_width(self) -> float:
+        """The width of the bounds."""
+        return self._width((self.least, self.most))
+
+    def _is_within(self, bounds: tuple[int | None, int | None]) -> bool:
+        least, most = bounds
+        return least is not None and least <= self.truth <= (self.truth if most is None else most)
+
+    def _width(self, bounds: tuple[int | None, int | None]) -> float:
+        least, most = bounds
+        if least is None or most is None:
             return float("inf")
-        return (self.most - self.least) / max(abs(self.truth), 1)
+        return (most - least) / max(abs(self.truth), 1)
 
     @property
     def text(self) -> str:
         """All of it on a line."""
         said = "nothing" if self.least is None else f"{self.least} to {self.most}"
+        if self.likely_least is not None:
+            said = f"likely {self.likely_least} to {self.likely_most}, surely {said}"
         again = ", and the same again of the other play" if self.again else ""
         return f"{self.question} {self.seed} {self.measure}: truth {self.truth}, said {said}{again}"
 
@@ -70,12 +97,15 @@ def answers(question: Question, seed: int) -> list[Answer]:
             measure=measure,
             seed=seed,
             truth=truth(before, after),
-            least=stated[measure].least if measure in stated else None,
-            most=stated[measure].most if measure in stated else None,
             again=again,
+            **(_ranges(stated[measure]) if measure in stated else {}),
         )
         for measure, truth in question.truths.items()
     ]
+
+
+def _ranges(effect: Effect) -> dict[str, int | None]:
+    return {name: getattr(effect, name) for name in ("least", "most", "likely_least", "likely_most")}
 
 
 def _found(question: Question, play: Played) -> Finding | None:
@@ -85,8 +115,9 @@ def _found(question: Question, play: Played) -> Finding | None:
 def markdown(histories: Mapping[str, int], found: Iterable[Answer]) -> str:
     """The table; ``histories``: how many of each question were played."""
     lines = [
-        "| histories of | effect | histories | findings | range holds the truth | median width |",
-        "| --- | --- | --- | --- | --- | --- |",
+        "| histories of | effect | histories | findings | range holds the truth | median width "
+        "| bounds hold it | their width |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     grouped: dict[tuple[str, str], list[Answer]] = {}
     for each in found:
@@ -98,10 +129,23 @@ def markdown(histories: Mapping[str, int], found: Iterable[Answer]) -> str:
 
 
 def _line(name: str, measure: str, histories: Mapping[str, int], of_it: Sequence[Answer]) -> str:
-    share = f"{100 * sum(each.held for each in of_it) / len(of_it):.0f} %" if of_it else "-"
-    width = median(each.width for each in of_it) if of_it else None
-    wide = "-" if width is None else "no bound" if width == float("inf") else f"{100 * width:.0f} %"
-    return f"| {name} | `{measure}` | {histories[name]} | {len(of_it)} | {share} | {wide} |"
+    shown = [_share([each.held for each in of_it]), _wide([each.width for each in of_it])]
+    # Where nothing is inferred the range is that of the bounds.
+    is_inferred = any(each.likely_least is not None for each in of_it)
+    shown += [_share([each.proven for each in of_it]) if is_inferred else ""]
+    shown += [_wide([each.proven_width for each in of_it]) if is_inferred else ""]
+    return f"| {name} | `{measure}` | {histories[name]} | {len(of_it)} | {' | '.join(shown)} |"
+
+
+def _share(right: Sequence[bool]) -> str:
+    return f"{100 * sum(right) / len(right):.0f} %" if right else "-"
+
+
+def _wide(widths: Sequence[float]) -> str:
+    if not widths:
+        return "-"
+    width = median(widths)
+    return "no bound" if width == float("inf") else f"{100 * width:.0f} %"
 
 
 def all_answers(

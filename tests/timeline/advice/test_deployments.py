@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from groupreplay.coordinator.simulation.script import MINUTE_MS, STATIC
 from groupreplay.coordinator.simulation.script_steps import Roll, ScriptedEvent
 from groupreplay.timeline.advice.deployments import deployment_sums, deployments
@@ -24,7 +26,10 @@ def test_each_rolling_restart_has_its_cost(tmp_path: Path) -> None:
         within = [at for at in truth if deployment.since_ms <= at <= deployment.until_ms]
         least, most = deployment.stopped_ms
         assert most is not None
-        assert least <= sum(truth[at] for at in within) <= most
+        true_ms = sum(truth[at] for at in within)
+        assert least <= true_ms <= most
+        assert deployment.likely_stopped_ms is not None
+        assert deployment.likely_stopped_ms[0] <= true_ms <= deployment.likely_stopped_ms[1]
         assert deployment.rebalances == len(deployment.events) == len(within)
     static = HOURLY.with_client({"group.instance.id": STATIC})
     (still,) = simulated(static, tmp_path / "b.parquet", groups=1)
@@ -75,3 +80,18 @@ def test_sums_by_label_beside_the_time_before() -> None:
     (alone,) = deployment_sums([made("a", 1_000, None, (3, None))], "team", 1_000, None)
     assert (alone.stopped_ms, alone.before, alone.stopped_before_ms) == ((3, None), None, None)
     assert deployment_sums(every, "team", 9_000, None) == []
+
+
+def test_likely_stops_of_independent_deployments_are_added() -> None:
+    """The widths by their squares; one of which only bounds are known counts with both of them."""
+    every = [
+        replace(made("a", 1_000, None, (0, 9_000)), likely_stopped_ms=(2_000, 5_000)),
+        replace(made("b", 1_100, None, (0, 9_000)), likely_stopped_ms=(3_000, 7_000)),
+    ]
+    (both,) = deployment_sums(every, "team", 1_000, None)
+    assert (both.stopped_ms, both.likely_stopped_ms) == ((0, 18_000), (6_000, 11_000))
+    assert (both.before, both.likely_stopped_before_ms) == (None, None)
+    (all_three,) = deployment_sums([*every, made("c", 1_200, None, (10, 500))], "team", 1_000, None)
+    assert all_three.likely_stopped_ms == (6_010, 11_500)
+    (unbounded,) = deployment_sums([*every, made("c", 1_200, None, (10, None))], "team", 1_000, None)
+    assert unbounded.likely_stopped_ms is None

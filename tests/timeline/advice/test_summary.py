@@ -51,8 +51,9 @@ def test_a_finding_has_its_effects_in_words(tmp_path: Path) -> None:
         events=first.events,
         page="https://docs.example.com/advice.md#static-membership",
     )
-    assert [text.partition(" of ")[2] for text in shown.saves] == ["", "standstill"]
     assert shown.saves[0].endswith(" rebalances")
+    assert shown.saves[1].startswith("about ")
+    assert " of standstill (by the records " in shown.saves[1]
     assert summary.deployments.startswith(f"{len(advised.deployments)} deployments made ")
 
 

@@ -21,7 +21,7 @@ from groupreplay.timeline.advice.words import (
     before_text,
     deployment_text,
     effect_text,
-    range_text,
+    stop_text,
 )
 from groupreplay.timeline.findings import assumed_numbers
 from groupreplay.timeline.states import TimelineInput
@@ -137,10 +137,12 @@ def deployment_table(advice: Advice) -> Table:
             each.deployments,
             each.groups,
             each.rebalances,
-            range_text(each.stopped_ms),
+            stop_text(each.stopped_ms, each.likely_stopped_ms),
             each.records,
             each.before,
-            None if each.stopped_before_ms is None else range_text(each.stopped_before_ms),
+            None
+            if each.stopped_before_ms is None
+            else stop_text(each.stopped_before_ms, each.likely_stopped_before_ms),
         )
         for each in advice.sums[1:]
     ]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from groupreplay.timeline.advice.evidence import added, stopped
+from groupreplay.timeline.advice.evidence import added, likely_stop, stopped, sure_savings
 from groupreplay.timeline.advice.finding import Deployment, DeploymentSum
 from groupreplay.timeline.advice.inputs import AdviceInput
 from groupreplay.timeline.event_reading import words
+from groupreplay.timeline.likely.sums import Part, likely_sum
 from groupreplay.timeline.rolling_restarts import rolling
 
 #: The label by which deployments are added up where nobody names another one.
@@ -30,6 +31,8 @@ def deployments(history: AdviceInput) -> list[Deployment]:
             for rebalance in history.rebalances
             if since_ms <= rebalance.at_ms <= rolled.until_ms + _FOLLOW_UP_MS
         ]
+        stopped_ms = stopped(mine)
+        likely = likely_stop(sure_savings(mine, mine), stopped_ms)
         costs = [rebalance.flag.cost.added for rebalance in mine if rebalance.flag.cost is not None]
         rolled_out.append(
             Deployment(
@@ -38,10 +41,11 @@ def deployments(history: AdviceInput) -> list[Deployment]:
                 until_ms=rolled.until_ms,
                 members=len(rolled.restarts),
                 rebalances=len(mine),
-                stopped_ms=stopped(mine),
+                stopped_ms=stopped_ms,
                 records=sum(costs) if costs else None,
                 events=tuple(rebalance.event.id for rebalance in mine),
                 labels=_labels(history),
+                likely_stopped_ms=None if likely is None else (likely.least, likely.most),
             )
         )
     return rolled_out
@@ -94,4 +98,19 @@ def _sum(
         records=sum(records) if records else None,
         before=None if before_ms is None else len(earlier),
         stopped_before_ms=None if before_ms is None else added(each.stopped_ms for each in earlier),
+        likely_stopped_ms=_likely_stop(now),
+        likely_stopped_before_ms=_likely_stop(earlier),
     )
+
+
+def _likely_stop(every: Iterable[Deployment]) -> tuple[int, int] | None:
+    """How long groups likely stood still in all of these deployments; None: nothing is inferred of any."""
+    deployed = [*every]
+    parts, rest = list[Part](), list[tuple[int, int | None]]()
+    for each in deployed:
+        if each.likely_stopped_ms is None:
+            rest.append(each.stopped_ms)
+        else:
+            parts.append(Part.of_range(*each.likely_stopped_ms))
+    likely = likely_sum(parts, rest, added(each.stopped_ms for each in deployed))
+    return None if likely is None else (likely.least, likely.most)

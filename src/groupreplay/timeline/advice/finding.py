@@ -75,11 +75,18 @@ Measure = Literal[
 
 
 class Effect(msgspec.Struct, frozen=True, kw_only=True):
-    """What the setting would have saved in the span of the finding: at least and at most."""
+    """What the setting would have saved in the span of the finding: at least and at most, and what is likely.
+
+    ``likely_least`` and ``likely_most``: 98 of 100 are within, by the sum in ``how``; both are null or none is.
+    """
 
     measure: Measure
     least: int
     most: Annotated[int | None, Meta(description="Null: no bound is known.")]
+    likely_least: Annotated[
+        int | None, Meta(description="The inferred range, within the other one; null: nothing is inferred.")
+    ] = None
+    likely_most: Annotated[int | None, Meta(description="The end of the inferred range.")] = None
     how: Annotated[str, Meta(description="How it is computed, in words.")]
 
 
@@ -118,6 +125,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     """A rolling restart, and what it cost the group.
 
     ``stopped_ms``: how long the group stood still, at least and at most; only an eager classic group does.
+    ``likely_stopped_ms``: where 98 of 100 such times are; null: nothing is inferred.
     """
 
     group_id: str
@@ -132,6 +140,7 @@ class Deployment(msgspec.Struct, frozen=True, kw_only=True):
     ]
     events: Annotated[tuple[str, ...], Meta(description="Ids of its events rebalance.completed.")]
     labels: Mapping[str, str]
+    likely_stopped_ms: tuple[int, int] | None = None
 
 
 class GroupAdvice(msgspec.Struct, frozen=True, kw_only=True):
@@ -162,6 +171,10 @@ class DeploymentSum(msgspec.Struct, frozen=True, kw_only=True):
         Meta(description="Deployments in the time before; null: that time is not known."),
     ]
     stopped_before_ms: tuple[int, int | None] | None
+    likely_stopped_ms: Annotated[
+        tuple[int, int] | None, Meta(description="The inferred range; null: nothing is inferred.")
+    ] = None
+    likely_stopped_before_ms: tuple[int, int] | None = None
 
 
 class FindingSummary(msgspec.Struct, frozen=True, kw_only=True):

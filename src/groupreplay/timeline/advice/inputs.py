@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
@@ -10,56 +9,21 @@ from typing import Any, Final
 
 from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.timeline import findings
+from groupreplay.timeline.advice.rebalances import Rebalance, rebalances_of
 from groupreplay.timeline.commit_rates import CommitLog
 from groupreplay.timeline.commit_times import CommitTimes
-from groupreplay.timeline.document import ConditionBar, GenerationFlag, SlotLane
+from groupreplay.timeline.document import ConditionBar, SlotLane
 from groupreplay.timeline.event_reading import ReadEvent, read_events, whole, words
 from groupreplay.timeline.facts import MemberEnds
-from groupreplay.timeline.lanes import Lanes, Ownership, lanes_of, memberships
+from groupreplay.timeline.lanes import Lanes, lanes_of, memberships
 from groupreplay.timeline.limits import TimelineLimits
 from groupreplay.timeline.rows import Window, event_lanes, slot_lanes
-from groupreplay.timeline.standstill import Stop, is_eager, stop_of
 from groupreplay.timeline.states import StateSpan, TimelineInput, state_spans
 from groupreplay.timeline.stop_cost import Backlog
 
 _MANY: Final = 1 << 40
 #: Nothing is summed up: nobody draws this.
 _NO_LIMITS: Final = TimelineLimits(slots=_MANY, tenures=_MANY, marks=_MANY, holdings=_MANY)
-
-
-@dataclass(frozen=True, slots=True)
-class Rebalance:
-    """A completed rebalance. ``came`` and ``went``: member ids. ``most_ms`` None: no bound is known.
-
-    ``held``: partitions that had an owner before and whose owner was still a member afterwards; ``kept``: those of them
-    that it kept. ``least_ms`` and ``most_ms``: how long the partition stood still that did so the longest;
-    ``held_ms``: all that are held, summed, at most, and those that are kept, at least, where the assignor is eager.
-    """
-
-    flag: GenerationFlag
-    event: ReadEvent
-    came: frozenset[str]
-    went: frozenset[str]
-    held: int
-    kept: int
-    least_ms: int
-    most_ms: int | None
-    held_ms: tuple[int, int | None]
-
-    @property
-    def at_ms(self) -> int:
-        """When it was over."""
-        return self.flag.at_ms
-
-    @property
-    def is_eager(self) -> bool:
-        """Whether every member gave up all of its partitions."""
-        return is_eager(self.event)
-
-    @property
-    def stopped_ms(self) -> tuple[int, int | None]:
-        """How long the whole group stood still: only an eager one does."""
-        return (self.least_ms, self.most_ms) if self.is_eager else (0, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,6 +112,7 @@ def advice_input(
     known_ms = _known_ms(told, window)
     here = [event for event in told if window.holds(event.time_ms)]
     commit_times = CommitTimes.of(given.commits)
+    backlog = None if given.ends_of is None else Backlog(given.commits, given.ends_of) or None
     return AdviceInput(
         group_id=given.group_id,
         group_type=_type(states, told),
@@ -156,7 +121,7 @@ def advice_input(
         known_ms=known_ms,
         complete_ms=max(known_ms, findings_since_ms or 0),
         events=here,
-        rebalances=_rebalances(here, slots, lanes, commit_times, given),
+        rebalances=rebalances_of(here, slots, lanes, commit_times, backlog),
         slots=slots,
         states=states,
         conditions=findings.condition_bars(told, _row, lambda _: ""),
@@ -207,112 +172,6 @@ def _type(states: Sequence[StateSpan], events: Sequence[ReadEvent]) -> str:
 
 def _row(event: ReadEvent) -> int | None:
     return event.index
-
-
-def _rebalances(
-    events: Sequence[ReadEvent],
-    slots: Sequence[SlotLane],
-    lanes: Lanes,
-    commits: CommitTimes,
-    given: TimelineInput,
-) -> list[Rebalance]:
-    backlog = None if given.ends_of is None else Backlog(given.commits, given.ends_of) or None
-    came, went = dict[int, set[str]](), dict[int, set[str]]()
-    for lane in slots:
-        for tenure in lane.tenures:
-            came.setdefault(tenure.since_ms, set()).add(tenure.member_id)
-            if tenure.until_ms is not None:
-                went.setdefault(tenure.until_ms, set()).add(tenure.member_id)
-    owners = _Owners.of(lanes)
-    by_index = {event.index: event for event in events}
-    made = []
-    for flag in findings.generation_flags(events, _row, lanes.slot_of.get, backlog):
-        assert flag.event is not None
-        event = by_index[flag.event]
-        # Members of the newer kinds come and go before the rebalance that follows is over.
-        is_classic = event.text("group_type") == GroupType.CLASSIC.value
-        given_up = owners.given_up(flag.at_ms, commits)
-        # Where nobody had a partition before, nothing stood still.
-        most_ms = 0 if owners.owners and not given_up else _longest_ms(given_up, flag)
-        least_ms = flag.least_ms if most_ms is None else min(flag.least_ms, most_ms)
-        made.append(
-            Rebalance(
-                flag=flag,
-                event=event,
-                came=frozenset(came.get(flag.at_ms, ()) if is_classic else _ids(event, "joined")),
-                went=frozenset(went.get(flag.at_ms, ()) if is_classic else _ids(event, "left")),
-                held=sum(each.stays for each in given_up),
-                kept=sum(each.is_kept for each in given_up),
-                least_ms=least_ms,
-                most_ms=most_ms,
-                held_ms=_held_ms(given_up, least_ms, most_ms),
-            )
-        )
-    return made
-
-
-def _ids(event: ReadEvent, field_name: str) -> set[str]:
-    return {words(member_id) for member_id in event.items(field_name)}
-
-
-@dataclass(frozen=True, slots=True)
-class _GivenUp:
-    """A partition that had an owner before a rebalance; ``stays``: that is a member afterwards, and may keep it."""
-
-    stop: Stop | None
-    stays: bool
-    is_kept: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Owners:
-    """The owners of all partitions over time, and when the members of each slot left."""
-
-    owners: Mapping[tuple[str, int], Sequence[Ownership]]
-    left_ms: Sequence[frozenset[int]]
-
-    @classmethod
-    def of(cls, lanes: Lanes) -> _Owners:
-        left_ms = [
-            frozenset(stay.until_ms for stay in slot.stays if stay.until_ms is not None)
-            for slot in lanes.slots
-        ]
-        return cls(lanes.owners, left_ms)
-
-    def given_up(self, at_ms: int, commits: CommitTimes) -> list[_GivenUp]:
-        """The partitions that had one owner shortly before the end of a rebalance."""
-        given_up = []
-        for place, spans in self.owners.items():
-            number = bisect_left(spans, at_ms, key=lambda span: span.since_ms)
-            span = spans[number - 1] if number else None
-            if span is None or span.slot < 0 or (span.until_ms is not None and span.until_ms < at_ms):
-                continue
-            # One that was killed may have left its partitions to the process that has come in its place.
-            stays = at_ms not in self.left_ms[span.slot]
-            stop = stop_of(place, at_ms, commits, span.since_ms)
-            given_up.append(_GivenUp(stop, stays, stays and span.until_ms != at_ms))
-        return given_up
-
-
-def _longest_ms(given_up: Sequence[_GivenUp], flag: GenerationFlag) -> int | None:
-    """The longest stop of the partitions, at most the time since the group's last record; None: nothing bounds it."""
-    lengths = [each.stop.length_ms for each in given_up if each.stop is not None]
-    bounds = [flag.most_ms, max(lengths) if lengths and len(lengths) == len(given_up) else None]
-    return min((bound for bound in bounds if bound is not None), default=None)
-
-
-def _held_ms(given_up: Sequence[_GivenUp], least_ms: int, most_ms: int | None) -> tuple[int, int | None]:
-    """The stops of the partitions whose owner kept them, at least, and of those whose owner stayed, at most."""
-    kept_ms, held_ms, is_bounded = 0, 0, True
-    for each in given_up:
-        bounds = [most_ms, None if each.stop is None else each.stop.length_ms]
-        own_ms = min((bound for bound in bounds if bound is not None), default=None)
-        if each.is_kept:
-            kept_ms += least_ms if own_ms is None else min(least_ms, own_ms)
-        if each.stays:
-            held_ms += own_ms or 0
-            is_bounded &= own_ms is not None
-    return kept_ms, held_ms if is_bounded else None
 
 
 def states_named(history: AdviceInput, state: str) -> list[tuple[StateSpan, int | None]]:

@@ -3,32 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 from groupreplay.codecs.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS, GroupType
 from groupreplay.state.phrases import counted, first_of, from_to, milliseconds, safe_text
-from groupreplay.timeline.advice.evidence import finding, middle, stop_effects, stopped
-from groupreplay.timeline.advice.finding import Effect, Finding, Kind
-from groupreplay.timeline.advice.inputs import AdviceInput, Rebalance
+from groupreplay.timeline.advice.aways import Away, aways, least_ms_of, longest_ms_of, savings, within
+from groupreplay.timeline.advice.evidence import (
+    begin_assumed,
+    finding,
+    ordering,
+    rebalance_effect,
+    stop_effects,
+    stopped,
+    sure_savings,
+)
+from groupreplay.timeline.advice.finding import Finding, Kind
+from groupreplay.timeline.advice.inputs import AdviceInput
+from groupreplay.timeline.advice.rebalances import Rebalance
 from groupreplay.timeline.document import SlotLane
+from groupreplay.timeline.likely.begins import HEARTBEAT_MS
 from groupreplay.timeline.rolling_restarts import Restart, restarts, rolling
 
 #: Fewer rebalances are no habit.
 _LEAST_REBALANCES: Final = 4
 #: The brokers' default of ``group.max.session.timeout.ms``: no session can be longer.
 _LONGEST_SESSION_MS: Final = 1_800_000
-#: ``heartbeat.interval.ms`` by default: a session begins with the last heartbeat before the end of a process.
-HEARTBEAT_MS: Final = 3_000
 #: A static member that is back so shortly after its session comes in the rebalance that its end has begun.
 _MERGED_MS: Final = 10_000
 #: The second wave of a deployment begins within this time.
 _WAVES_MS: Final = 1_800_000
 _FOLLOW_UP: Final = "cooperative_followup"
 _MANY_IDS: Final = 3
-#: Why a member left that has said so itself.
-_OF_ITS_OWN: Final = frozenset({"left", "poll_timeout"})
 _IN_PLACE: Final = (
     "rebalances in which nobody came or went but dynamic members that were back, in their place (client id and host), "
     "before their session could end"
@@ -37,62 +43,8 @@ _OF_NEW_IDS: Final = (
     "rebalances in which nobody came or went but members with such an instance id, at most; at least those of a member "
     "that came after another one had ended, and before the session of that one did"
 )
+_OF_SECOND_WAVES: Final = "rebalances in which nobody came or went but the members of the second waves"
 _LASTING_NAME: Final = "one name per process that stays when it restarts, such as that of a StatefulSet's pod"
-
-
-@dataclass(frozen=True, slots=True)
-class Away:
-    """A restart with the bounds of the time between the last sign of the old process and the join of the new one."""
-
-    restart: Restart
-    least_ms: int
-    most_ms: int
-
-
-def within(history: AdviceInput, candidates: Sequence[Restart]) -> list[Restart]:
-    """Those in the time that findings are about."""
-    return [restart for restart in candidates if restart.at_ms >= history.complete_ms]
-
-
-def aways(history: AdviceInput, candidates: Sequence[Restart]) -> list[Away]:
-    """The bounds by the rebalances in which the members went and came, and by why the old one went."""
-    by_time = {rebalance.at_ms: rebalance for rebalance in history.rebalances}
-    left = {event.text("member_id"): event for event in history.named("member.left")}
-    made = []
-    for restart in candidates:
-        gone_ms = restart.before.until_ms
-        assert gone_ms is not None
-        came, went = by_time.get(restart.at_ms), by_time.get(gone_ms)
-        joined_ms = restart.at_ms - _longest_ms(came), restart.at_ms - _least_ms(came)
-        sent_ms = gone_ms - _longest_ms(went), gone_ms
-        if restart.before.reason not in _OF_ITS_OWN:
-            # It may have been silent for a whole session before the broker removed it.
-            event = left.get(restart.before.member_id)
-            elapsed_ms = None if event is None else event.number("elapsed_ms")
-            session_ms = history.session_ms(restart.before.member_id) or DEFAULT_SESSION_TIMEOUT_MS
-            longest_ms = max(elapsed_ms or 0, session_ms + _longest_ms(went))
-            if came is went and came is not None and came.flag.least_ms > 2 * HEARTBEAT_MS:
-                # The rebalance began with the join and waited for the end of the old session.
-                longest_ms = session_ms + (came.flag.sync_ms or 0)
-            is_sure = restart.before.reason == "session_timeout" or came is went
-            sent_ms = gone_ms - longest_ms, gone_ms - (session_ms if is_sure else 0)
-        made.append(Away(restart, max(joined_ms[0] - sent_ms[1], 0), max(joined_ms[1] - sent_ms[0], 0)))
-    return made
-
-
-def _longest_ms(rebalance: Rebalance | None) -> int:
-    """How long before its end a rebalance began, at most.
-
-    Members learn of it with their next heartbeat, and the first one to learn commits no more when it rejoins.
-    """
-    if rebalance is None or rebalance.flag.most_ms is None:
-        return 0
-    tight_ms = rebalance.flag.most_ms if rebalance.most_ms is None else rebalance.most_ms + HEARTBEAT_MS
-    return min(rebalance.flag.most_ms, tight_ms)
-
-
-def _least_ms(rebalance: Rebalance | None) -> int:
-    return 0 if rebalance is None else rebalance.flag.least_ms
 
 
 def explained(
@@ -142,17 +94,20 @@ def static_membership(history: AdviceInput) -> Iterator[Finding]:
     )
     if len(most) < _LEAST_REBALANCES or not least:
         return
-    bounds = stopped(least)[0], stopped(most)[1]
-    effect = Effect(measure="rebalances", least=len(least), most=len(most), how=_IN_PLACE)
+    saved = savings(most, least, perhaps, limits)
+    effects = [
+        rebalance_effect((len(least), len(most)), _IN_PLACE, saved),
+        *stop_effects((stopped(least)[0], stopped(most)[1]), saved),
+    ]
     assumed = {} if len(known) == len(ids) else {"session_timeout_ms": DEFAULT_SESSION_TIMEOUT_MS}
     yield finding(
         history,
         Kind.STATIC_MEMBERSHIP,
         _static_text(history, perhaps, (len(least), len(most)), max(limits.values())),
         ("group.instance.id", _LASTING_NAME),
-        [effect, *stop_effects(bounds)],
+        effects,
         (rebalance.event for rebalance in most),
-        order_ms=middle(bounds),
+        order_ms=ordering(effects),
         assumed={**assumed, "heartbeat_interval_ms": HEARTBEAT_MS},
     )
 
@@ -200,7 +155,11 @@ def random_instance_ids(history: AdviceInput) -> Iterator[Finding]:
         return
     replaced = _replaced(history, once)
     surely = [each for each in moves if each.came <= replaced.keys() and each.went <= {*replaced.values()}]
-    bounds = stopped(surely)[0], stopped(moves)[1]
+    saved = sure_savings(moves, surely)
+    effects = [
+        rebalance_effect((len(surely), len(moves)), _OF_NEW_IDS, saved),
+        *stop_effects((stopped(surely)[0], stopped(moves)[1]), saved),
+    ]
     yield finding(
         history,
         Kind.RANDOM_INSTANCE_IDS,
@@ -208,12 +167,10 @@ def random_instance_ids(history: AdviceInput) -> Iterator[Finding]:
         f"{first_of([lane.instance_id or '' for lane in gone], safe_text)}: each start has a new one, so that the "
         "coordinator waits for the session of the old one, and the group rebalances all the same",
         ("group.instance.id", "a name that stays when the process restarts, or none"),
-        [
-            Effect(measure="rebalances", least=len(surely), most=len(moves), how=_OF_NEW_IDS),
-            *stop_effects(bounds),
-        ],
+        effects,
         (rebalance.event for rebalance in moves),
-        order_ms=middle(bounds),
+        order_ms=ordering(effects),
+        assumed=begin_assumed(saved),
     )
 
 
@@ -243,10 +200,10 @@ def _replaced(history: AdviceInput, once: Sequence[SlotLane]) -> dict[str, str]:
 
 def _came_for(came: Rebalance, went: Rebalance, session_ms: int | None) -> bool:
     """Whether a member came after a process had ended whose session was over in ``went``, and before that."""
-    least_ms, most_ms = _least_ms(came), _longest_ms(came)
+    least_ms, most_ms = least_ms_of(came), longest_ms_of(came)
     # The last sign of the old process was a whole session before the broker removed it.
     ended_ms = went.at_ms - (session_ms or DEFAULT_SESSION_TIMEOUT_MS) + HEARTBEAT_MS
-    is_before_removal = came.at_ms - least_ms < went.at_ms - _longest_ms(went)
+    is_before_removal = came.at_ms - least_ms < went.at_ms - longest_ms_of(went)
     # The rebalance that the join began waited for the end of the old session.
     is_before_removal |= came is went and came.flag.least_ms > 2 * HEARTBEAT_MS
     return came.at_ms - most_ms >= ended_ms and is_before_removal
@@ -266,22 +223,19 @@ def two_waves(history: AdviceInput) -> Iterator[Finding]:
     spared_rebalances = explained(history.rebalances, spared, after_ms=history.complete_ms)
     if not spared_rebalances:
         return
-    bounds = stopped(spared_rebalances)
+    saved, count = sure_savings(spared_rebalances, spared_rebalances), len(spared_rebalances)
+    effects = [
+        rebalance_effect((count, count), _OF_SECOND_WAVES, saved),
+        *stop_effects(stopped(spared_rebalances), saved),
+    ]
     yield finding(
         history,
         Kind.TWO_WAVES,
         f"{len(seconds)} of {counted(len(rolled), 'rolling restart')} began within {milliseconds(_WAVES_MS)} after the "
         "one before: the deployment restarts every member twice",
         ("deployment", "one wave: change the image and the configuration together"),
-        [
-            Effect(
-                measure="rebalances",
-                least=len(spared_rebalances),
-                most=len(spared_rebalances),
-                how="rebalances in which nobody came or went but the members of the second waves",
-            ),
-            *stop_effects(bounds),
-        ],
+        effects,
         (rebalance.event for rebalance in spared_rebalances),
-        order_ms=middle(bounds),
+        order_ms=ordering(effects),
+        assumed=begin_assumed(saved),
     )

@@ -12,12 +12,23 @@ import numpy as np
 
 from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state.phrases import counted, first_of, member, milliseconds, safe_text
-from groupreplay.timeline.advice.evidence import finding, middle, stop_effects, stopped
+from groupreplay.timeline.advice.aways import Away, aways, savings, within
+from groupreplay.timeline.advice.evidence import (
+    begin_assumed,
+    finding,
+    ordering,
+    rebalance_effect,
+    stop_effects,
+    stopped,
+    sure_savings,
+)
 from groupreplay.timeline.advice.finding import Effect, Finding, Kind
-from groupreplay.timeline.advice.inputs import AdviceInput, Rebalance
-from groupreplay.timeline.advice.restarts import HEARTBEAT_MS, Away, aways, explained, within
+from groupreplay.timeline.advice.inputs import AdviceInput
+from groupreplay.timeline.advice.rebalances import Rebalance
+from groupreplay.timeline.advice.restarts import explained
 from groupreplay.timeline.commit_times import CommitTimes, Place
 from groupreplay.timeline.event_reading import ReadEvent
+from groupreplay.timeline.likely.begins import HEARTBEAT_MS
 from groupreplay.timeline.rolling_restarts import restarts
 
 #: Values to choose from; the second one is Kafka's default since 3.0 (KIP-735).
@@ -35,6 +46,16 @@ _LONGEST_WORK_MS: Final = 3_600_000
 _RETURN_MS: Final = 2 * HEARTBEAT_MS
 #: A timeout is an outlier if it is this many times the next one.
 _OUTLIER: Final = 2
+
+
+_OF_SESSIONS: Final = (
+    "rebalances in which nobody came or went but static members that were back within the new timeout"
+)
+_OF_SLOW_WORK: Final = (
+    "rebalances in which nobody went but members that had given up, and nobody came but the same ones again; one that "
+    "hangs for good has to go all the same"
+)
+_LIKELY_AGAIN: Final = "likely those of members that came back, because their work was done then"
 
 
 def session_timeout(history: AdviceInput) -> Iterator[Finding]:
@@ -73,7 +94,12 @@ def _session_finding(
     perhaps = [away.restart for away in absences if away.least_ms < value_ms]
     least = explained(history.rebalances, surely, after_ms=history.complete_ms)
     most = explained(history.rebalances, perhaps, after_ms=history.complete_ms)
-    bounds = stopped(least)[0], stopped(most)[1]
+    limits = {away.restart.before.member_id: value_ms for away in absences}
+    saved = savings(most, least, absences, limits)
+    effects = [
+        rebalance_effect((len(least), len(most)), _OF_SESSIONS, saved),
+        *stop_effects((stopped(least)[0], stopped(most)[1]), saved),
+    ]
     names = sorted({event.text("instance_id") for event in events})
     of = "" if before_ms is None else f" of {milliseconds(before_ms)}"
     return finding(
@@ -82,17 +108,9 @@ def _session_finding(
         f"the session{of} of {first_of(names, safe_text)} ended {counted(len(events), 'time')} shortly before "
         "the process was back",
         (_SESSION_SETTING[history.group_type == GroupType.CLASSIC.value], str(value_ms)),
-        [
-            Effect(
-                measure="rebalances",
-                least=len(least),
-                most=len(most),
-                how="rebalances in which nobody came or went but static members that were back within the new timeout",
-            ),
-            *stop_effects(bounds),
-        ],
+        effects,
         [*events, *(rebalance.event for rebalance in most)],
-        order_ms=middle(bounds),
+        order_ms=ordering(effects),
         assumed={"heartbeat_interval_ms": HEARTBEAT_MS},
     )
 
@@ -113,25 +131,23 @@ def max_poll_interval(history: AdviceInput) -> Iterator[Finding]:
     timeouts = [value for event in left if (value := _timeout_ms(history, event.text("member_id")))]
     limit = f" of {milliseconds(max(timeouts))}" if timeouts else ""
     gap_ms = _usual_work_ms(history)
-    bounds = 0, stopped(caused)[1]
+    # It polled again, so that it would have with a longer interval.
+    again = explained(history.rebalances, back, after_ms=history.complete_ms)
+    saved = sure_savings(caused, again)
+    effects = [
+        rebalance_effect((0, len(caused)), _OF_SLOW_WORK, saved, _LIKELY_AGAIN),
+        *stop_effects((0, stopped(caused)[1]), saved),
+    ]
     yield finding(
         history,
         Kind.MAX_POLL_INTERVAL,
         f"{counted(len(left), 'time')} a member gave up because it did not poll within max.poll.interval.ms{limit}; "
         f"99 of 100 gaps between two commits of a partition are at most {milliseconds(gap_ms)}",
         ("max.poll.interval.ms", "longer than the longest work on one poll; or lower max.poll.records"),
-        [
-            Effect(
-                measure="rebalances",
-                least=0,
-                most=len(caused),
-                how="rebalances in which nobody went but members that had given up, and nobody came but the same ones "
-                "again; one that hangs for good has to go all the same",
-            ),
-            *stop_effects(bounds),
-        ],
+        effects,
         left,
-        order_ms=middle(bounds),
+        order_ms=ordering(effects),
+        assumed=begin_assumed(saved),
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from groupreplay.state.phrases import counted, from_to, milliseconds
 from groupreplay.timeline.advice.finding import DeploymentSum, Effect
+from groupreplay.timeline.likely.sums import Bounds
 
 #: What follows the number of an effect.
 _UNITS: Final[Mapping[str, str]] = {
@@ -22,21 +23,35 @@ _UNITS: Final[Mapping[str, str]] = {
 
 
 def effect_text(effect: Effect) -> str:
-    """``30 rebalances``, ``11.3 s to 3 min 9 s of standstill``."""
-    bounds = effect.least, effect.most
-    is_time = effect.measure.endswith("_ms")
-    return f"{range_text(bounds) if is_time else _number_text(bounds)}{_UNITS[effect.measure]}"
+    """``30 rebalances``, ``about 40.0 s to 55.0 s of standstill (by the records 11.3 s to 3 min 9 s)``."""
+    proven = effect.least, effect.most
+    likely = None if effect.likely_least is None else (effect.likely_least, effect.likely_most)
+    words = range_text if effect.measure.endswith("_ms") else _number_text
+    return _stated(proven, likely, words, _UNITS[effect.measure])
 
 
-def range_text(bounds: tuple[int, int | None]) -> str:
-    """``11.3 s to 3 min 9 s``; one value where both are equal."""
+def _stated(proven: Bounds, likely: Bounds | None, words: Callable[[Bounds], str], unit: str = "") -> str:
+    """The likely range first, as what is inferred; then what the records prove."""
+    if likely is None:
+        return f"{words(proven)}{unit}"
+    about = f"about {words(likely)}" if likely[0] >= 0 else words(likely).replace("at most", "at most about")
+    return f"{about}{unit} (by the records {words(proven)})"
+
+
+def stop_text(proven: Bounds, likely: Bounds | None) -> str:
+    """How long groups stood still: ``about 40.0 s to 55.0 s (by the records 11.3 s to 3 min 9 s)``."""
+    return _stated(proven, likely, range_text)
+
+
+def range_text(bounds: Bounds) -> str:
+    """``11.3 s to 3 min 9 s``; one value where both are equal, ``at most 3 min 9 s`` where it may be a loss."""
     least, most = bounds
     if most is None:
         return f"{milliseconds(least)} or more"
-    return from_to(milliseconds(least), milliseconds(most))
+    return f"at most {milliseconds(most)}" if least < 0 else from_to(milliseconds(least), milliseconds(most))
 
 
-def _number_text(bounds: tuple[int, int | None]) -> str:
+def _number_text(bounds: Bounds) -> str:
     least, most = bounds
     return f"{least} or more" if most is None else from_to(str(least), str(most))
 
@@ -52,10 +67,11 @@ def deployment_text(summed: DeploymentSum, *, of_one_group: bool = False, at_lea
     ``at_least``: without the upper bound, ``6.7 s or more``.
     """
     stopped_ms = (summed.stopped_ms[0], None) if at_least else summed.stopped_ms
+    stopped = stop_text(stopped_ms, summed.likely_stopped_ms)
     of_groups = "" if of_one_group else f" of {counted(summed.groups, 'group')}"
     text = (
         f"{counted(summed.deployments, 'deployment')}{of_groups} made "
-        f"{counted(summed.rebalances, 'rebalance')} and stood still for {range_text(stopped_ms)}"
+        f"{counted(summed.rebalances, 'rebalance')} and stood still for {stopped}"
     )
     return text if summed.records is None else f"{text}; {counted(summed.records, 'record')} waited"
 
@@ -75,4 +91,5 @@ def before_text(summed: DeploymentSum, *, at_least: bool = False) -> str:
     if summed.before is None or summed.stopped_before_ms is None:
         return ""
     stopped_ms = (summed.stopped_before_ms[0], None) if at_least else summed.stopped_before_ms
-    return f". In the time before: {summed.before}, {range_text(stopped_ms)}"
+    stopped = stop_text(stopped_ms, summed.likely_stopped_before_ms)
+    return f". In the time before: {summed.before}, {stopped}"

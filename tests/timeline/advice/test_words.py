@@ -1,0 +1,50 @@
+"""Effects in words: what is inferred stands first, and beside it what the records prove."""
+
+from __future__ import annotations
+
+import pytest
+
+from groupreplay.timeline.advice.finding import Effect, Measure
+from groupreplay.timeline.advice.words import effect_text, stop_text
+
+
+@pytest.mark.parametrize(
+    ("measure", "bounds", "likely", "text"),
+    [
+        ("rebalances", (30, 30), (None, None), "30 rebalances"),
+        ("rebalances", (5, 9), (6, 8), "about 6 to 8 rebalances (by the records 5 to 9)"),
+        ("partition_stops", (24, 60), (48, 48), "about 48 stops of partitions (by the records 24 to 60)"),
+        ("stopped_ms", (12_000, None), (None, None), "12.0 s or more of standstill"),
+        (
+            "stopped_ms",
+            (12_000, 180_000),
+            (40_000, 55_000),
+            "about 40.0 s to 55.0 s of standstill (by the records 12.0 s to 3 min 0 s)",
+        ),
+        (
+            "partition_stopped_ms",
+            (-9_000, 180_000),
+            (-1_000, 55_000),
+            "at most about 55.0 s of standstill, added up over partitions (by the records at most 3 min 0 s)",
+        ),
+    ],
+)
+def test_an_effect_in_words(
+    measure: Measure, bounds: tuple[int, int | None], likely: tuple[int | None, int | None], text: str
+) -> None:
+    """A number that may be negative is a loss: only its upper end is told."""
+    effect = Effect(
+        measure=measure,
+        least=bounds[0],
+        most=bounds[1],
+        likely_least=likely[0],
+        likely_most=likely[1],
+        how="counted",
+    )
+    assert effect_text(effect) == text
+
+
+def test_a_stop_in_words() -> None:
+    """The same form as that of effects."""
+    assert stop_text((1_000, 9_000), None) == "1.0 s to 9.0 s"
+    assert stop_text((1_000, 9_000), (3_000, 4_000)) == "about 3.0 s to 4.0 s (by the records 1.0 s to 9.0 s)"
