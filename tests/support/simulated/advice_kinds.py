@@ -293,7 +293,7 @@ QUESTIONS: tuple[Question, ...] = (
     Question(
         name="incremental rebalances",
         kind=Kind.INCREMENTAL_REBALANCES,
-        before=lambda numbers: replace(_rolled(numbers), needs_trace=True),
+        before=lambda numbers: replace(_rolled_together(numbers), needs_trace=True),
         after=lambda side, _: side.with_client({_STRATEGY: "cooperative-sticky"}),
         truths={"partition_stopped_ms": held_less, "partition_stops": stopped_fewer},
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 from msgspec import structs
@@ -14,12 +15,14 @@ from groupreplay.timeline.advice.finding import Effect, Finding, Kind
 from groupreplay.timeline.advice.inputs import AdviceInput
 from groupreplay.timeline.advice.rebalances import Rebalance
 from groupreplay.timeline.event_reading import words
-from groupreplay.timeline.likely.begins import HEARTBEAT_MS
+from groupreplay.timeline.likely.begins import HEARTBEAT_MS, SLACK
 from groupreplay.timeline.likely.moves import moves
 from groupreplay.timeline.likely.sums import Part, likely_sum
 
 #: Fewer rebalances are no habit.
 _LEAST_REBALANCES: Final = 4
+#: The reason of a member that said nothing when it went.
+_KILLED: Final = "session_timeout"
 _TIMES: Final = (
     "the lengths of these rebalances for each partition that kept its owner, less a second rebalance for each that did "
     "not, at least; the times since the last commit of each partition whose owner stayed in the group, at most, as an "
@@ -34,7 +37,7 @@ _LIKELY_STOPS: Final = (
 )
 _LIKELY_TIMES: Final = (
     "of {} of {} rebalances the times since the last commits, which members make before they join, less the wait of "
-    "what an incremental assignor moves: half a heartbeat interval to a whole one in the mean"
+    "what an incremental assignor moves: a heartbeat interval"
 )
 
 
@@ -86,16 +89,20 @@ def _effects(history: AdviceInput, eager: Sequence[Rebalance], stops: tuple[int,
     effects[1] = structs.replace(
         effects[1], likely_least=counts[0], likely_most=counts[1], how=f"{_STOPS}; {_LIKELY_STOPS}"
     )
+    killed_ms = {event.time_ms for event in history.named("member.left") if event.text("reason") == _KILLED}
+    following = dict(pairwise(each.at_ms for each in history.rebalances))
     parts, rest = list[Part](), list[tuple[int, int | None]]()
     for each in eager:
-        if each.began_ms is None or each.held_ms[1] is None:
-            rest.append(each.held_ms)
+        # The second rebalance may have waited for the session of a member that was killed meanwhile.
+        may_wait = not killed_ms.isdisjoint((each.at_ms, following.get(each.at_ms)))
+        if each.began_ms is None or each.held_ms[1] is None or may_wait:
+            rest.append(_saved_bounds([each]))
         else:
             least, most = moved[each.at_ms]
-            waits = _waits(each)
-            parts.append(Part.exactly(each.held_ms[1]) - waits.times(least))
-            # Where heartbeats come one after another it is the last one: half an interval later at most, in the mean.
-            rest.append((-least * HEARTBEAT_MS // 2 - round((most - least) * waits.most), 0))
+            wait_ms, slack_ms = _wait_ms(each)
+            parts.append(Part.exactly(each.held_ms[1] - least * wait_ms))
+            # How late requests are is the same in all of them, so that it does not even out.
+            rest.append(((least - most) * wait_ms - most * slack_ms, 0))
     likely = likely_sum(parts, rest, bounds)
     if likely is not None:
         effects[0] = likely_effect(effects[0], likely, _LIKELY_TIMES.format(len(parts), len(eager)))
@@ -133,15 +140,14 @@ def _saved_bounds(eager: Sequence[Rebalance]) -> tuple[int, int | None]:
     heartbeat interval, and as long as the leader needed.
     """
     least_ms, most_ms = added(each.held_ms for each in eager)
-    waits_ms = sum((each.held - each.kept) * (HEARTBEAT_MS + (each.flag.sync_ms or 0)) for each in eager)
+    waits_ms = sum((each.held - each.kept) * sum(_wait_ms(each)) for each in eager)
     return least_ms - waits_ms, most_ms
 
 
-def _waits(rebalance: Rebalance) -> Part:
-    """How long a partition that moves waits for the second rebalance of an incremental assignor.
+def _wait_ms(rebalance: Rebalance) -> tuple[int, int]:
+    """How long a partition that moves waits for the second rebalance, and how much longer at most.
 
-    Its owner begins that one at once. It lasts until the next heartbeat of the others, where they come together, and as
-    long as the leader needed in this one.
+    Its owner begins that one at once. The others learn of it with their next heartbeats, whose timers have begun with
+    the assignment, and their leader needs as long as it did in this one.
     """
-    sync_ms = rebalance.flag.sync_ms or 0
-    return Part.evenly(sync_ms, HEARTBEAT_MS + sync_ms)
+    return HEARTBEAT_MS + (rebalance.flag.sync_ms or 0), round(HEARTBEAT_MS * SLACK)

@@ -20,7 +20,7 @@ from groupreplay.timeline.commit_times import CommitTimes, Place
 #: Kafka's default of ``heartbeat.interval.ms``, which no record has.
 HEARTBEAT_MS: Final = 3_000
 #: Requests take their time: joins that are further apart by this share of the interval are still of one rebalance.
-_SLACK: Final = 0.05
+SLACK: Final = 0.05
 #: A commit that comes earlier than this share of the usual time after the one before is not a regular one.
 _EARLY: Final = 0.95
 #: The spread of joins may be longer than that of even heartbeats by this, and by so many standard errors.
@@ -56,7 +56,7 @@ class Joins:
     @property
     def is_of_heartbeats(self) -> bool:
         """Whether the joins are as near to each other as heartbeats: no member was busy, or has hung."""
-        return bool(self.stayed_ms) and self.spread_ms <= HEARTBEAT_MS * (1 + _SLACK)
+        return bool(self.stayed_ms) and self.spread_ms <= HEARTBEAT_MS * (1 + SLACK)
 
     def began_ms(self, *, at_close: bool) -> _Span | None:
         """Between which moments it began, each as likely as another; None: its joins do not show it.

@@ -44,11 +44,6 @@ class Part:
         deviation = (most - least) / (2 * _DEVIATIONS)
         return cls((least + most) / 2, deviation**2, -inf, inf)
 
-    def times(self, factor: float) -> Part:
-        """The part so many times, in one draw."""
-        ends = self.least * factor, self.most * factor
-        return Part(self.mean * factor, self.variance * factor**2, min(ends), max(ends))
-
     def __sub__(self, other: Part) -> Part:
         """The difference to an independent one."""
         variance = self.variance + other.variance

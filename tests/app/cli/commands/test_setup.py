@@ -93,7 +93,8 @@ def test_the_files_and_the_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
             spark=spark_release("4.0.2"), target=BundleTarget("3.11", "aarch64"), archive="env.tar.gz"
         ).script,
     )
-    summary = f"{archive}: groupreplay and 11 libraries, 1 MB; {tmp_path / 'job.py'}\n"
+    size = f"{archive.stat().st_size / 1_000_000:.0f} MB"
+    summary = f"{archive}: groupreplay and 11 libraries, {size}; {tmp_path / 'job.py'}\n"
     assert result.stderr == summary
     again = invoke("bundle", "-o", archive, "--spark", "4.0.2", *flags)
     assert (again.exit_code, "replace it with --force" in again.stderr) == (ExitCode.USAGE, True)
