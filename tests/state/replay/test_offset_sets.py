@@ -28,7 +28,15 @@ from support.histories.builders import (
     read_in_batches,
     replay,
 )
-from support.histories.modern_builders import first_join, left, operation
+from support.histories.modern_builders import (
+    current,
+    described,
+    first_join,
+    left,
+    operation,
+    target,
+    target_epoch,
+)
 
 MINUTE = 60_000
 EMPTY = [
@@ -127,6 +135,17 @@ def test_an_empty_group_of_a_newer_kind() -> None:
     (event,) = told([*history, commit("t", 0, 3, at=5_000)])
     check(event.fact, direction="backward", offsets_moved=2)
     assert event.group_type.value == "consumer"
+
+
+@pytest.mark.parametrize("left_over", [target_epoch(2), current("a", 2, (0,)), target("a", (0,))])
+def test_a_group_of_a_newer_kind_in_a_compacted_log(left_over: Raw) -> None:
+    """One old record of it is left before its member's commits, whose description was written again later: no set."""
+    history = [
+        *operation(1, left_over),
+        commit("t", 0, 10, at=MINUTE),
+        *operation(2 * MINUTE, described("a")),
+    ]
+    assert told(history, CONTEXT) == []
 
 
 def test_commits_of_members_are_none() -> None:

@@ -14,6 +14,9 @@ from typing import Any
 from groupreplay.state import Event, History
 from support.histories.builders import Raw
 
+#: Whether a group matters, and whether a departure is unlike the others.
+_JUDGED = ("matters", "unplanned")
+
 
 def windows(log: Sequence[Raw]) -> Iterator[tuple[int, int]]:
     """Every window of at least one record."""
@@ -49,11 +52,24 @@ def overtaken(log: Sequence[Raw], p: int, c: int, *, tombstones: bool) -> list[R
 
 
 def known(event: Event) -> dict[str, Any]:
-    """The known fields of a fact. The id of a rebalance is left out: it depends on the first record that is left."""
-    fields = asdict(event.fact).items()
+    """The known fields of a fact. The id of a rebalance is left out: it depends on the first record that is left.
+
+    So are the candidates for a reason that is not known, of which there are more with fewer records, and what is judged
+    by all that was read of the group.
+    """
+    fields = asdict(event.fact)
+    left_out = {"rebalance_id", *_JUDGED, *(["candidates"] if fields.get("reason") == "unknown" else [])}
     return {
-        name: value for name, value in fields if value not in (None, "unknown") and name != "rebalance_id"
+        name: value
+        for name, value in fields.items()
+        if value not in (None, "unknown") and name not in left_out
     }
+
+
+def is_possible(event: Event, truth: dict[str, Any]) -> bool:
+    """Whether the true reason is among the candidates of an event that does not know it."""
+    candidates = {one["reason"] for one in asdict(event.fact).get("candidates") or ()}
+    return not candidates or truth.get("reason", "unknown") in {"unknown", *candidates}
 
 
 def untrue(events: Sequence[Event], whole: Sequence[Event]) -> list[Event]:
@@ -67,7 +83,8 @@ def untrue(events: Sequence[Event], whole: Sequence[Event]) -> list[Event]:
         for event in events
         if event.history is History.FULL
         and not any(
-            known(event).items() <= fact.items() for fact in truth.get((event.fact.NAME, event.time_ms), ())
+            known(event).items() <= fact.items() and is_possible(event, fact)
+            for fact in truth.get((event.fact.NAME, event.time_ms), ())
         )
         # The cleaner may remove all records of an empty group before a conversion.
         and not (event.fact.NAME == "group.created" and event.time_ms in converted)

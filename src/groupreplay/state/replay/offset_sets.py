@@ -117,12 +117,13 @@ class _PossibleSet(NamedTuple):
 def takes_sets(snapshot: GroupSnapshot, at_ms: int, context: Context) -> bool:
     """Whether commits at this time come from outside the group, because it has no members.
 
-    A group of which nothing but commits was read may have members whose record comes later in a compacted log.
+    In a compacted log the records of its members may come later. Only a record of a classic group has all of them.
     """
     group = snapshot.group
     if has_members(group):
         return False
-    return group.history is History.FULL or context.is_complete(at_ms) or not group.simple
+    is_known = group.history is History.FULL or context.is_complete(at_ms)
+    return is_known or not (group.simple or group.modern is not None)
 
 
 def emptied_at(group: GroupState) -> int:
