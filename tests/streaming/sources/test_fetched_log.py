@@ -49,25 +49,27 @@ class Writer:
 class Transactions:
     """Commits offsets of a group in transactions, each time in one batch."""
 
-    def __init__(self, servers: str, member: Consumer, name: str) -> None:
+    def __init__(self, servers: str, member: Consumer, name: str, topic: str) -> None:
         self.producer = Producer({"bootstrap.servers": servers, "transactional.id": name, "log_level": 0})
-        self.member = member
+        self.member, self.topic = member, topic
         self.producer.init_transactions(60)
 
     def write(self, records: int) -> None:
         """In the open transaction."""
-        places = [TopicPartition("orders", number, 1) for number in range(records)]
+        places = [TopicPartition(self.topic, number, 1) for number in range(records)]
         self.producer.send_offsets_to_transaction(places, self.member.consumer_group_metadata(), 60)
 
 
 def write_transactions(servers: str, group: str, number: int, unique: Callable[[str], str]) -> None:
     """Two transactions lie across each other, twice, one of them aborted; then a third, whose marker is the last."""
+    topic = unique("t")
+    make_topics(servers, {topic: 5})
     plain, packed = (
         Writer(servers, group, number),
         Writer(servers, group, number, **{"compression.type": "gzip"}),
     )
     with closing(new_consumer(servers, group)) as member:
-        aborting, committing = (Transactions(servers, member, unique("tx")) for _ in range(2))
+        aborting, committing = (Transactions(servers, member, unique("tx"), topic) for _ in range(2))
         plain.write(70)
         for _ in range(2):
             aborting.producer.begin_transaction()
@@ -104,7 +106,6 @@ def test_the_rows_of_a_consumer(
     partitions = connection.identify(OFFSETS_TOPIC).partitions
     number = partition_for(group, partitions)
     begin = connection.end_offsets(OFFSETS_TOPIC, partitions)[number]
-    make_topics(servers, {"orders": 5})
     write_transactions(servers, group, number, unique)
     monkeypatch.setattr(topic_module, "_MANY_RECORDS", 1)
     end = connection.end_offsets(OFFSETS_TOPIC, partitions)[number]
