@@ -10,7 +10,7 @@ from groupreplay.coordinator.simulation.script import Script
 #: A heartbeat is at most so late, as its thread and the network are.
 _LATE_MS: Final = 20
 #: Of so many heartbeats the times are known by the assignment before them; those of later ones are spread by then.
-_KNOWN_BEATS: Final = 60
+KNOWN_BEATS: Final = 20
 
 
 def notice_delay_ms(script: Script, numbers: random.Random, since_ms: int) -> int:
@@ -19,7 +19,7 @@ def notice_delay_ms(script: Script, numbers: random.Random, since_ms: int) -> in
     The timer of heartbeats begins anew with each assignment (``AbstractCoordinator.initiateJoinGroup``).
     """
     interval_ms = script.heartbeat_interval_ms
-    if not script.exact or since_ms >= _KNOWN_BEATS * interval_ms:
+    if not script.exact or since_ms >= KNOWN_BEATS * interval_ms:
         return 1 + numbers.randrange(interval_ms)
     beat_ms = 0
     while beat_ms <= since_ms:

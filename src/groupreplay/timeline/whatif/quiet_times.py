@@ -1,7 +1,8 @@
 """Times in which nothing happened but regular commits: they are not played, because nothing in them costs anything.
 
 So much is cut out of them that the commits before and after come as if all were played: whole times between commits.
-The time after the last thing that happened is long enough for all that may follow from it, with either settings.
+The time after the last thing that happened is long enough for all that may follow from it, with either settings, and so
+long that the heartbeats of members are as far from each other as they are after the whole time.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from groupreplay.coordinator.simulation.pace import KNOWN_BEATS
 from groupreplay.timeline.whatif.moments import HANGS, Moments, Turn
 from groupreplay.timeline.whatif.settings import CONSUMER_SESSION, HEARTBEAT, POLL, SESSION, PlaySettings
 
@@ -78,7 +80,8 @@ class _Limits:
         session_ms = max(max(each[SESSION], each[CONSUMER_SESSION]) for each in settings)
         heartbeat_ms = max(each[HEARTBEAT] for each in settings)
         near_ms = 2 * (heartbeat_ms + interval_ms)
-        return cls(near_ms, near_ms + session_ms + _SETTLES_MS, max(each[POLL] for each in settings))
+        after_ms = max(near_ms + session_ms + _SETTLES_MS, KNOWN_BEATS * heartbeat_ms)
+        return cls(near_ms, after_ms, max(each[POLL] for each in settings))
 
 
 def _busy(moments: Moments, limits: _Limits) -> Iterator[_Span]:
