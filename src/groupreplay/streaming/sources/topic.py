@@ -132,8 +132,9 @@ def read_log(
                 yield batch
             progress(total, total)
             return
-        except (ImportError, GroupReplayError) as error:
-            log.debug("a consumer reads the log: %s", error)
+        # Also of a release of the library that this code does not know: the consumer reports what is wrong in truth.
+        except Exception as error:
+            log.debug("a consumer reads the log: %s", error or type(error).__name__)
         spans = [(number, read_to[number], end) for number, _, end in spans]
     yield from read_spans(
         connection, OFFSETS_TOPIC, spans, lambda done, of: progress(total - of + done, total)
