@@ -86,15 +86,15 @@ def rebalances_of(
     """The completed rebalances among events, in order."""
     given_up = _Owners.of(lanes)
     made = [
-        (one, given_up.before(one.flag.at_ms, commits))
-        for one in _changes(
+        (change, given_up.before(change.flag.at_ms, commits))
+        for change in _changes(
             events, slots, findings.generation_flags(events, _row, lanes.slot_of.get, backlog)
         )
     ]
-    began = begins([_joins(one, lost, commits) for one, lost in made])
+    began = begins([_joins(change, lost, commits) for change, lost in made])
     return [
-        _rebalance(one, lost, began_ms, is_known=bool(given_up.owners))
-        for (one, lost), began_ms in zip(made, began, strict=True)
+        _rebalance(change, lost, began_ms, is_known=bool(given_up.owners))
+        for (change, lost), began_ms in zip(made, began, strict=True)
     ]
 
 
@@ -140,16 +140,16 @@ def _changes(
 
 
 def _rebalance(
-    one: _Change, given_up: Sequence[_GivenUp], began_ms: tuple[int, int] | None, *, is_known: bool
+    change: _Change, given_up: Sequence[_GivenUp], began_ms: tuple[int, int] | None, *, is_known: bool
 ) -> Rebalance:
     # Where nobody had a partition before, nothing stood still.
-    most_ms = 0 if is_known and not given_up else _longest_ms(given_up, one)
-    least_ms = one.flag.least_ms if most_ms is None else min(one.flag.least_ms, most_ms)
+    most_ms = 0 if is_known and not given_up else _longest_ms(given_up, change)
+    least_ms = change.flag.least_ms if most_ms is None else min(change.flag.least_ms, most_ms)
     return Rebalance(
-        flag=one.flag,
-        event=one.event,
-        came=one.came,
-        went=one.went,
+        flag=change.flag,
+        event=change.event,
+        came=change.came,
+        went=change.went,
         held=sum(each.stays for each in given_up),
         kept=sum(each.is_kept for each in given_up),
         least_ms=least_ms,
@@ -160,17 +160,17 @@ def _rebalance(
     )
 
 
-def _joins(one: _Change, given_up: Sequence[_GivenUp], commits: CommitTimes) -> Joins | None:
+def _joins(change: _Change, given_up: Sequence[_GivenUp], commits: CommitTimes) -> Joins | None:
     """What shows when it began; None: it is none of a classic group, or no member that stayed has commits.
 
     The last commits before several join phases in a row may be those of the first one or of the last one.
     """
-    if not _is_classic(one.event) or one.skipped:
+    if not _is_classic(change.event) or change.skipped:
         return None
     by_slot = dict[int, list[_GivenUp]]()
     for each in given_up:
         by_slot.setdefault(each.slot, []).append(each)
-    at_ms, stayed, left = one.flag.at_ms, list[tuple[int, bool]](), list[tuple[int, bool]]()
+    at_ms, stayed, left = change.flag.at_ms, list[tuple[int, bool]](), list[tuple[int, bool]]()
     for of_slot in by_slot.values():
         since_ms = max(each.since_ms for each in of_slot)
         last = last_commits(commits, [each.place for each in of_slot], since_ms, at_ms)
@@ -180,15 +180,15 @@ def _joins(one: _Change, given_up: Sequence[_GivenUp], commits: CommitTimes) -> 
             left.append(last)
     if not stayed:
         return None
-    is_one = len(one.went) == 1 and not one.came and len(left) == 1
+    is_one = len(change.went) == 1 and not change.came and len(left) == 1
     return Joins(
         stayed_ms=[last_ms for last_ms, _ in stayed],
         early=[is_early for _, is_early in stayed],
         left_ms=left[0][0] if is_one else None,
-        left_early=left[0][1] if is_one and one.has_left else None,
+        left_early=left[0][1] if is_one and change.has_left else None,
         bounds_ms=(
-            None if one.flag.most_ms is None else at_ms - one.flag.most_ms,
-            at_ms - one.flag.least_ms,
+            None if change.flag.most_ms is None else at_ms - change.flag.most_ms,
+            at_ms - change.flag.least_ms,
         ),
     )
 
@@ -248,12 +248,12 @@ class _Owners:
         return given_up
 
 
-def _longest_ms(given_up: Sequence[_GivenUp], one: _Change) -> int | None:
+def _longest_ms(given_up: Sequence[_GivenUp], change: _Change) -> int | None:
     """The longest stop of the partitions, at most the time since the group's last record; None: nothing bounds it."""
     lengths = [each.stop.length_ms for each in given_up if each.stop is not None]
     # Of several join phases in a row the flag has the last one, and they stood still in all of them.
     bounds = [
-        None if one.skipped else one.flag.most_ms,
+        None if change.skipped else change.flag.most_ms,
         max(lengths) if lengths and len(lengths) == len(given_up) else None,
     ]
     return min((bound for bound in bounds if bound is not None), default=None)
