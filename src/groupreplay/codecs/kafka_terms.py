@@ -91,6 +91,8 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 DEFAULT_PARTITIONS = 50
 #: The default session timeout, of all kinds of groups.
 DEFAULT_SESSION_TIMEOUT_MS = 45_000
+#: Kafka's default of ``heartbeat.interval.ms``, of the clients of classic groups.
+DEFAULT_HEARTBEAT_INTERVAL_MS = 3_000
 
 
 def given_ms(timeout_ms: int) -> int | None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 
 from groupreplay.timeline.commit_rates import CommitLog, usual_gap_ms
 
+#: A regular commit is not earlier than this share of the usual time.
+_EARLY: Final = 0.95
 #: A topic and the number of a partition.
 Place = tuple[str, int]
 
@@ -50,6 +53,10 @@ class CommitTimes:
             number = bisect_right(times, before_ms)
             lasts.update(times[max(number - 2, 0) : number])
         return tuple(sorted(lasts)[-2:])
+
+    def is_early(self, lasts: Sequence[int]) -> bool:
+        """Whether the last of two commits came before the usual time, as no regular one does."""
+        return len(lasts) > 1 and lasts[1] - lasts[0] < _EARLY * self.interval_ms
 
     def next_ms(self, places: Collection[Place], after_ms: int) -> int | None:
         """The first commit of any of these partitions after a moment; None: there is none."""

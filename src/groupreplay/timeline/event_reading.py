@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state.events.event import Severity, name_of
 from groupreplay.state.phrases import clock_time, timestamp, timestamp_ms
 
@@ -43,6 +44,11 @@ class ReadEvent:
         """A field of ``data`` that is an object; empty otherwise."""
         value = self.data.get(field)
         return value if isinstance(value, Mapping) else {}
+
+    @property
+    def is_classic(self) -> bool:
+        """Whether it is one of a classic group."""
+        return self.text("group_type") == GroupType.CLASSIC.value
 
     @property
     def cause(self) -> Mapping[str, Any]:

@@ -111,7 +111,7 @@ def is_failed_sync(event: ReadEvent) -> bool:
 
     The newer kinds give an epoch up whenever another change comes.
     """
-    is_classic = event.name == "rebalance.completed" and event.text("group_type") == "classic"
+    is_classic = event.name == "rebalance.completed" and event.is_classic
     return is_classic and (event.number("skipped_generations") or 0) >= FAILED_GENERATIONS
 
 

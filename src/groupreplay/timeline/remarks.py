@@ -229,7 +229,7 @@ def _missing_probes(given: TimelineInput, events: Sequence[ReadEvent]) -> Iterat
     unread = [one for one in given.unread if one.what == "probes"]
     for one in unread:
         yield Remark(kind="unread_probes", text=_unread_text(one))
-    is_classic = any(event.text("group_type") == "classic" for event in events)
+    is_classic = any(event.is_classic for event in events)
     if is_classic and not given.probed and not unread:
         yield Remark(
             kind="no_probes",

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType
+from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE
 from groupreplay.timeline.commit_times import CommitTimes, Place
 from groupreplay.timeline.event_reading import ReadEvent
 
@@ -35,7 +35,7 @@ class Stop:
 def is_eager(event: ReadEvent) -> bool:
     """Whether every member gave up all of its partitions in this ``rebalance.completed``."""
     return (
-        event.text("group_type") == GroupType.CLASSIC.value
+        event.is_classic
         and event.text("protocol_type") == CONSUMER_PROTOCOL_TYPE
         and event.text("protocol") in EAGER
     )

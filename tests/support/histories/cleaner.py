@@ -14,9 +14,6 @@ from typing import Any
 from groupreplay.state import Event, History
 from support.histories.builders import Raw
 
-#: Whether a group matters, and whether a departure is unlike the others.
-_JUDGED = ("matters", "unplanned")
-
 
 def windows(log: Sequence[Raw]) -> Iterator[tuple[int, int]]:
     """Every window of at least one record."""
@@ -54,11 +51,10 @@ def overtaken(log: Sequence[Raw], p: int, c: int, *, tombstones: bool) -> list[R
 def known(event: Event) -> dict[str, Any]:
     """The known fields of a fact. The id of a rebalance is left out: it depends on the first record that is left.
 
-    So are the candidates for a reason that is not known, of which there are more with fewer records, and what is judged
-    by all that was read of the group.
+    So are the candidates for a reason that is not known: with fewer records there are more of them.
     """
     fields = asdict(event.fact)
-    left_out = {"rebalance_id", *_JUDGED, *(["candidates"] if fields.get("reason") == "unknown" else [])}
+    left_out = {"rebalance_id", *(["candidates"] if fields.get("reason") == "unknown" else [])}
     return {
         name: value
         for name, value in fields.items()

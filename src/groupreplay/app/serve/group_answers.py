@@ -13,6 +13,7 @@ import pyarrow as pa
 from groupreplay.state.snapshot.observations import Probe
 from groupreplay.streaming.base.errors import GroupReplayError, UnreachableError
 from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.contract.log import next_place
 from groupreplay.streaming.contract.probe_messages import GroupAnswer, RoundSummary
 from groupreplay.streaming.engine.probe_rows import ProbeFilter, group_probe, placed_messages
 from groupreplay.streaming.kafka.clients import Connection
@@ -141,5 +142,5 @@ class LiveAnswers:
         for batch in read_messages(connection, self.topic, starts, ends, _SILENCE_SECONDS):
             self._kept.take(batch, probe_filter)
             # Batch by batch: after a failure nothing is taken twice.
-            self._next[batch.column("partition")[-1].as_py()] = batch.column("offset")[-1].as_py() + 1
+            self._next.update([next_place(batch)])
         self._next = dict(ends)

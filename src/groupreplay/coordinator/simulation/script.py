@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import Final, Generic, TypeAlias, TypeVar
 
+from groupreplay.codecs.kafka_terms import DEFAULT_HEARTBEAT_INTERVAL_MS
+
 SECOND_MS: Final = 1_000
 MINUTE_MS: Final = 60 * SECOND_MS
 HOUR_MS: Final = 60 * MINUTE_MS
@@ -192,7 +194,7 @@ class Script:
     remote_assignor: str | None = None
     commit_interval_ms: int = 5_000
     session_timeout_ms: int = 45_000
-    heartbeat_interval_ms: int = 3_000
+    heartbeat_interval_ms: int = DEFAULT_HEARTBEAT_INTERVAL_MS
     rebalance_timeout_ms: int = 300_000
     close: str = DEFAULT_CLOSE
     retention_time_ms: int = -1

@@ -18,6 +18,7 @@ from typing import Final
 
 import msgspec
 
+from groupreplay.codecs.kafka_terms import DEFAULT_HEARTBEAT_INTERVAL_MS
 from groupreplay.state.events.event import Evidence, LeaveCandidate, LeaveReason
 from groupreplay.state.phrases import clock_time, milliseconds, timestamp
 from groupreplay.state.policy.context import SessionSettings
@@ -32,8 +33,8 @@ _TIMER_SLACK_MS: Final = 2_000
 _POLL_CHECK_MS: Final = 3_000
 #: ``auto.commit.interval.ms`` by default, and a little: librdkafka commits so long after the last poll at most.
 _COMMIT_MS: Final = 5_100
-#: Members learn of a rebalance with their next heartbeat (``heartbeat.interval.ms``, 3 s by default).
-_NOTICE_MS: Final = 3_000
+#: Members learn of a rebalance with their next heartbeat.
+_NOTICE_MS: Final = DEFAULT_HEARTBEAT_INTERVAL_MS
 #: The timeout of each reason, and what it does, as the sum of a candidate says it.
 _TIMERS: Final[Mapping[str, tuple[str, str]]] = {
     "session_timeout": ("session_timeout_ms", "its session could end"),

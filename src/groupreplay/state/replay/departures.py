@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from groupreplay.codecs.kafka_terms import DEFAULT_HEARTBEAT_INTERVAL_MS
 from groupreplay.state.events.event import LeaveReason
 from groupreplay.state.policy.context import SessionSettings
 from groupreplay.state.replay.departure_reasons import Finding, JoinTimer, Leaving
@@ -18,8 +19,6 @@ from groupreplay.state.snapshot.partitions import each
 
 #: So long before the end of a rebalance the members commit nothing more: they have given up their partitions.
 _SILENCE_MS: Final = 5_000
-#: Members learn of a rebalance with their next heartbeat (``heartbeat.interval.ms``, 3 s by default).
-_NOTICE_MS: Final = 3_000
 #: A rebalance that a departure begins ends when the others have rejoined, which each does with its next heartbeat
 #: (``heartbeat.interval.ms``, 3 s by default): the usual time, not the longest.
 _REJOIN_MS: Final = 2_000
@@ -98,7 +97,8 @@ class JoinPhase(msgspec.Struct, frozen=True):
         """When the others had stopped to commit, if that is long before the end; else the end."""
         if self._is_alone or others_ms is None or others_ms >= self.ended_ms - _SILENCE_MS:
             return self.ended_ms
-        return others_ms - _NOTICE_MS
+        # Members learn of a rebalance with their next heartbeat.
+        return others_ms - DEFAULT_HEARTBEAT_INTERVAL_MS
 
     def is_awaited(self, member: Member) -> bool:
         """Whether the last answer about the rebalance shows the member: it was waited for."""

@@ -85,6 +85,11 @@ def plausible_bounds(times_ms: pa.Array | pa.ChunkedArray) -> tuple[int, int] | 
     return None if bounds["max"] is None else (bounds["min"], bounds["max"])
 
 
+def next_place(batch: pa.RecordBatch) -> tuple[int, int]:
+    """The partition of a batch, of which all rows are, and the offset that follows its last one."""
+    return batch["partition"][-1].as_py(), batch["offset"][-1].as_py() + 1
+
+
 def keys_and_values(batch: pa.RecordBatch) -> Iterator[tuple[bytes | None, bytes | None]]:
     """The messages of a batch."""
     return zip(batch["key"].to_pylist(), batch["value"].to_pylist(), strict=True)

@@ -18,7 +18,7 @@ from groupreplay.state.policy.pending import PendingCommit
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.contract.log import ProgressCallback, no_progress
+from groupreplay.streaming.contract.log import ProgressCallback, next_place, no_progress
 from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
 from groupreplay.streaming.kafka.raw_log import raw_log
 from groupreplay.streaming.kafka.topic_reader import read_messages, read_spans
@@ -120,14 +120,14 @@ def read_log(
     spans = [(number, start, end) for number, start, end in spans if start < end]
     total = left = sum(end - start for _, start, end in spans)
     if total >= _MANY_RECORDS:
-        read_to = {number: start for number, start, _ in spans}
+        nexts = {number: start for number, start, _ in spans}
         try:
             from groupreplay.streaming.sources.fetched_log import fetched_spans
 
             for batch in fetched_spans(connection, spans):
-                number, behind = batch["partition"][-1].as_py(), batch["offset"][-1].as_py() + 1
-                left -= behind - read_to[number]
-                read_to[number] = behind
+                number, following = next_place(batch)
+                left -= following - nexts[number]
+                nexts[number] = following
                 progress(total - left, total)
                 yield batch
             progress(total, total)
@@ -135,7 +135,7 @@ def read_log(
         # Also of a release of the library that this code does not know: the consumer reports what is wrong in truth.
         except Exception as error:
             log.debug("a consumer reads the log: %s", error or type(error).__name__)
-        spans = [(number, read_to[number], end) for number, _, end in spans]
+        spans = [(number, nexts[number], end) for number, _, end in spans]
     yield from read_spans(
         connection, OFFSETS_TOPIC, spans, lambda done, of: progress(total - of + done, total)
     )

@@ -11,7 +11,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, Message, TopicPartition
 
 from groupreplay.state.policy.context import OFFSETS_TOPIC
-from groupreplay.streaming.contract.log import no_progress
+from groupreplay.streaming.contract.log import next_place, no_progress
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.topic_reader import batch_of, consume
 from groupreplay.streaming.sources.topic import read_log
@@ -79,15 +79,15 @@ class LogReader:
         spans = [(number, self._next[number], end) for number, end in sorted(ends.items())]
         if sum(end - start for _, start, end in spans) <= MOST_RECORDS:
             return
-        batches, read_to, records = list[pa.RecordBatch](), dict[int, int](), 0
+        batches, next_offsets, records = list[pa.RecordBatch](), dict[int, int](), 0
         for batch in read_log(self.connection, spans, no_progress):
-            number, following = batch["partition"][-1].as_py(), batch["offset"][-1].as_py() + 1
+            number, following = next_place(batch)
             batches.append(batch)
-            read_to[number] = following
+            next_offsets[number] = following
             records += batch.num_rows
             if records >= (MOST_RECORDS if following >= ends[number] else _MOST_OF_PARTITION):
-                yield Arrived(batches, read_to, records, is_full=True)
-                batches, read_to, records = [], {}, 0
+                yield Arrived(batches, next_offsets, records, is_full=True)
+                batches, next_offsets, records = [], {}, 0
         # Behind the last record of a partition may be markers of transactions.
         yield Arrived(
             batches, {number: max(self._next[number], end) for number, end in ends.items()}, records, True

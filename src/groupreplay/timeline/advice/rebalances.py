@@ -6,7 +6,6 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.timeline import findings
 from groupreplay.timeline.commit_times import CommitTimes, Place
 from groupreplay.timeline.document import GenerationFlag, SlotLane
@@ -129,7 +128,7 @@ def _changes(
         assert flag.event is not None
         event = by_index[flag.event]
         # Members of the newer kinds come and go before the rebalance that follows is over.
-        is_classic = _is_classic(event)
+        is_classic = event.is_classic
         yield _Change(
             flag=flag,
             event=event,
@@ -165,7 +164,7 @@ def _joins(change: _Change, given_up: Sequence[_GivenUp], commits: CommitTimes) 
 
     The last commits before several join phases in a row may be those of the first one or of the last one.
     """
-    if not _is_classic(change.event) or change.skipped:
+    if not change.event.is_classic or change.skipped:
         return None
     by_slot = dict[int, list[_GivenUp]]()
     for each in given_up:
@@ -191,10 +190,6 @@ def _joins(change: _Change, given_up: Sequence[_GivenUp], commits: CommitTimes) 
             at_ms - change.flag.least_ms,
         ),
     )
-
-
-def _is_classic(event: ReadEvent) -> bool:
-    return event.text("group_type") == GroupType.CLASSIC.value
 
 
 def _row(event: ReadEvent) -> int | None:

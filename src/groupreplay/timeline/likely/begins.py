@@ -15,14 +15,13 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Final
 
+from groupreplay.codecs.kafka_terms import DEFAULT_HEARTBEAT_INTERVAL_MS
 from groupreplay.timeline.commit_times import CommitTimes, Place
 
-#: Kafka's default of ``heartbeat.interval.ms``, which no record has.
-HEARTBEAT_MS: Final = 3_000
+#: No record has the interval.
+HEARTBEAT_MS: Final = DEFAULT_HEARTBEAT_INTERVAL_MS
 #: Requests take their time: joins that are further apart by this share of the interval are still of one rebalance.
 SLACK: Final = 0.05
-#: A commit that comes earlier than this share of the usual time after the one before is not a regular one.
-_EARLY: Final = 0.95
 #: The spread of joins may be longer than that of even heartbeats by this, and by so many standard errors.
 _TOLERANCE: Final = 0.1
 _ERRORS: Final = 4
@@ -86,7 +85,7 @@ def last_commits(
     lasts = commits.last_two([*places], at_ms)
     if not lasts or lasts[-1] < since_ms:
         return None
-    return lasts[-1], len(lasts) > 1 and lasts[-1] - lasts[0] < _EARLY * commits.interval_ms
+    return lasts[-1], commits.is_early(lasts)
 
 
 def begins(joins: Sequence[Joins | None]) -> list[_Span | None]:

@@ -13,7 +13,6 @@ from enum import Enum
 from itertools import pairwise
 from typing import Final
 
-from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state.snapshot.partitions import each
 from groupreplay.timeline.commit_times import CommitTimes, Place
 from groupreplay.timeline.event_reading import ReadEvent
@@ -75,7 +74,7 @@ def stops_by_place(history: GroupHistory, interval_ms: int) -> dict[Place, list[
     for place, at_ms in _given_up(rebalances):
         if (stop := stop_of(place, at_ms, commits)) is not None:
             stops[place].append(stop)
-    joined_ms = [event.time_ms for event in rebalances if event.text("group_type") == GroupType.CLASSIC.value]
+    joined_ms = [event.time_ms for event in rebalances if event.is_classic]
     for place, times in commits.of_place.items():
         begins_ms = [at_ms for at_ms in joined_ms if times[0] < at_ms < times[-1]]
         for before, after in pairwise(sorted([*times, *begins_ms])):

@@ -26,8 +26,6 @@ _HANG_OF_USUAL: Final = 3
 _SHORTEST_HANG_MS: Final = 15_000
 #: A member without a commit for so many usual times at the end of the history is silent then.
 _SILENT_OF_USUAL: Final = 2
-#: A regular commit is not earlier than this share of the usual time.
-_EARLY: Final = 0.95
 #: A group of which half of the rebalances follow a commit within this share of the usual time commits before joining.
 _BEFORE_JOINING: Final = 0.25
 
@@ -180,18 +178,13 @@ def _commits_at_close(recorded: Recorded) -> bool:
             ]
             members, at_ms = dict(change.members), change.joined_ms
         lasts = (recorded.commits.last_two(member.places, at_ms) for member in gone)
-        early += [_is_early(recorded, each) for each in lasts if _is_usual(recorded, each, at_ms)]
+        early += [recorded.commits.is_early(each) for each in lasts if _is_usual(recorded, each, at_ms)]
     return 2 * sum(early) > len(early)
 
 
 def _is_usual(recorded: Recorded, lasts: tuple[int, ...], until_ms: int) -> bool:
     """Whether no regular commit is missing after the last one."""
     return bool(lasts) and until_ms - lasts[-1] < recorded.commits.interval_ms
-
-
-def _is_early(recorded: Recorded, lasts: tuple[int, ...]) -> bool:
-    """Whether the last of two commits came before the usual time."""
-    return len(lasts) > 1 and lasts[1] - lasts[0] < recorded.commits.interval_ms * _EARLY
 
 
 @dataclass(slots=True)
@@ -285,7 +278,7 @@ class _Reader:
         if not lasts:
             return None, False
         is_usual = _is_usual(self.recorded, lasts, until_ms)
-        return lasts[-1], _is_early(self.recorded, lasts) or (self.at_close and is_usual)
+        return lasts[-1], self.recorded.commits.is_early(lasts) or (self.at_close and is_usual)
 
     def _waited_for(
         self, member: RecordedMember, after: Generation, waited_ms: int, last_ms: int | None

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Final
 
+from groupreplay.codecs.kafka_terms import DEFAULT_HEARTBEAT_INTERVAL_MS
 from groupreplay.timeline.whatif.changes import Generation, Replacement
 from groupreplay.timeline.whatif.recorded import Recorded
 
@@ -18,8 +19,6 @@ _GENERATIONS: Final = 5
 #: A regular commit is sought within so many usual times, which may differ by this share.
 _WITHIN: Final = 4
 _SLACK: Final = 0.02
-#: Kafka's default of heartbeat.interval.ms: members join within so long after a rebalance began.
-_NOTICE_MS: Final = 3_000
 
 
 def regular_commit_ms(recorded: Recorded, member_id: str, since_ms: int) -> int | None:
@@ -54,5 +53,10 @@ def _generations(recorded: Recorded, member_id: str, since_ms: int) -> Iterator[
             return
         later = (each for each in changes[number + 1 :] if isinstance(each, Generation))
         after = next(later, None)
-        until_ms = recorded.end_ms if after is None else after.joined_ms - (after.silent_ms or 0) - _NOTICE_MS
+        # Members join within one heartbeat interval after a rebalance began.
+        until_ms = (
+            recorded.end_ms
+            if after is None
+            else after.joined_ms - (after.silent_ms or 0) - DEFAULT_HEARTBEAT_INTERVAL_MS
+        )
         yield change, until_ms

@@ -9,7 +9,7 @@ from typing import Final
 
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.contract.log import keys_and_values
+from groupreplay.streaming.contract.log import keys_and_values, next_place
 from groupreplay.streaming.contract.messages import RESERVED
 from groupreplay.streaming.contract.partition_ends import CHANGES_KEY
 from groupreplay.streaming.contract.probe_messages import decode_message
@@ -63,5 +63,5 @@ class LiveEnds:
             for key, value in keys_and_values(batch):
                 if key in wanted:
                     self._ends.add(decode_message(key, value))
-            self._next[batch.column("partition")[-1].as_py()] = batch.column("offset")[-1].as_py() + 1
+            self._next.update([next_place(batch)])
         self._next = dict(until)
