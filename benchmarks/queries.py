@@ -78,6 +78,7 @@ class Queries:
         partitions = ensure_topics(source, settings.topics)
         probes = settings.topics.probes
         self._probes = TopicPlan(cluster=settings.source, topic=probes, partitions=partitions[probes])
+        self._read_tasks = self.spark.sparkContext.defaultParallelism
 
     def connector(self, settings: RunSettings) -> DataStreamWriter:
         """Spark's Kafka source alone."""
@@ -103,7 +104,7 @@ class Queries:
             probe_filter=ProbeFilter(topic=self._probes.topic, cluster_id=self._cluster_id),
             job=Job(context=Context(cluster_id=self._cluster_id, era=self._era), topics=settings.topics),
             max_offsets_per_trigger=settings.max_offsets_per_trigger,
-            read_tasks=self.spark.sparkContext.defaultParallelism,
+            read_tasks=self._read_tasks,
         )
         return writer(messages(rows.observe(OBSERVED, *counters(settings.topics))), settings)
 
@@ -126,7 +127,7 @@ class Queries:
         return float(sum(batch["durationMs"]["triggerExecution"] for batch in batches) / 1000)
 
     def _records(self, settings: RunSettings) -> DataFrame:
-        return log_records(self.spark, self.log, settings.max_offsets_per_trigger)
+        return log_records(self.spark, self.log, settings.max_offsets_per_trigger, self._read_tasks)
 
 
 def _counted(rows: DataFrame) -> DataFrame:

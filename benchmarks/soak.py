@@ -163,7 +163,7 @@ def bounced(broker: EmbeddedBroker, minutes: float) -> Iterator[None]:
             wait_until(lambda: _started(broker), JOIN_SECONDS / 2, pause=PORT_SECONDS)
             bounces[0] += 1
 
-    with in_background(run, JOIN_SECONDS):
+    with in_background(run):
         yield
     print(f"{bounces[0]} restarts of the broker")
 

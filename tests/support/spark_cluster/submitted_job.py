@@ -123,7 +123,7 @@ class SubmittedJob(RunningJob):
         }
         command = self._shipment.command(self._cluster, conf)
         command += ["job.py", "run", "--bootstrap-server", self.server, "--checkpoint", self._location]
-        command += ["--shuffle-partitions", "2", "--trigger", "1", *topic_flags(self.topics), *self._flags]
+        command += ["--shuffle-partitions", "2", "--trigger", "1", *topic_flags(self.topics), *self.flags]
         environment = {**self._shipment.environment(), "SPARK_SUBMIT_OPTS": _ONE_COMPILER}
         return GuardedProcess(command, self.log, environment=environment, cwd=self._shipment.folder)
 
