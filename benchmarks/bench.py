@@ -306,7 +306,7 @@ def main() -> None:
         for name in asked.shape or ["steady"]:
             results.append(measure(asked, shape_of(asked, name), spark))
             # Another size has other ratios.
-            before = figures.known() if asked.scale == 1 else {}
+            before: dict[str, Figure] = figures.known() if asked.factor == 1 else {}
             print(table(results[-1], before), end="\n\n", flush=True)
             if asked.page:
                 put(name, table(results[-1], {}))

@@ -12,6 +12,7 @@ from groupreplay.streaming.contract.probe_messages import (
     ClockReading,
     DocumentRequest,
     GroupAnswer,
+    GroupRecords,
     HeartbeatMessage,
     JobDocumentsRequest,
     MemberAnswer,
@@ -71,8 +72,8 @@ def beat(*, at: int, caught_up: int | None, run: str = "r", job: str = "j") -> H
 
 
 def moment(message: ProbeMessage) -> int:
-    """When it was written; 0 for requests, which have no time."""
-    if isinstance(message, DocumentRequest | JobDocumentsRequest):
+    """When it was written; 0 for requests and for records of a group, which have no time."""
+    if isinstance(message, DocumentRequest | JobDocumentsRequest | GroupRecords):
         return 0
     return message.at_ms if isinstance(message, HeartbeatMessage | ClockReading) else message.taken_ms
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from groupreplay.app.exporter.feed import SinkFeed
 from groupreplay.app.exporter.http_server import HttpServer, open_server
 from groupreplay.app.serve.application import serve_application
 from groupreplay.app.serve.watched_cluster import WatchedCluster
@@ -111,6 +112,7 @@ class LiveSite:
             snapshot.take_state(group.encode("utf-8", "surrogatepass"), value)
         snapshot.take_job(JOB_KEY, job_document(now, **changes), now)
         feed = self.clusters[at].feed
+        assert isinstance(feed, SinkFeed)
         with feed._lock:
             feed._snapshot = snapshot
 
@@ -124,10 +126,7 @@ def live_site(
 
     clock = RunningTime(begin_ms)
     with ExitStack() as stack:
-        clusters = [stack.enter_context(served_cluster(folder, begin_ms, name)) for name in names]
-        for cluster in clusters:
-            cluster.clock = clock
-            cluster.exporter.clock = clock
+        clusters = [stack.enter_context(served_cluster(folder, clock, name)) for name in names]
         site = LiveSite(folder, clusters, clock)
         site.start(token)
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -22,18 +22,19 @@ TOPICS = {"group-events": "E", "group-states": "S"}
 @contextmanager
 def served_cluster(
     folder: Path,
-    now_ms: int,
+    now_ms: int | Callable[[], int],
     name: str = "kafka",
     *,
     age_ms: int = 7 * DAY_MS,
     size_bytes: int = 1 << 30,
     **more: Any,
 ) -> Iterator[WatchedCluster]:
-    """A cluster whose topics nobody reads."""
+    """A cluster whose topics nobody reads; ``now_ms``: the present, or a clock."""
     nowhere = Cluster(bootstrap_servers="127.0.0.1:1")
     served = ClusterToServe(name=name, source=nowhere, sink=nowhere, topics=TopicNames())
+    clock = now_ms if callable(now_ms) else lambda: now_ms
     bounds = Bounds(age_ms=age_ms, size_bytes=size_bytes)
-    made = WatchedCluster(served, folder / f"{name}.db", bounds, Limits(), lambda: now_ms, **more)
+    made = WatchedCluster(served, folder / f"{name}.db", bounds, Limits(), clock, **more)
     made.history.begin(TOPICS)
     with pytest.MonkeyPatch.context() as patch:
         # A timeline asks for the records first: nobody will answer.
