@@ -126,7 +126,8 @@ class Offsets:
         at, found, newer = self._find(keys, run.rows["log_offset"][order])
         fallen: list[int] = []
         old_offsets: list[int] = []
-        steps, dated_back = np.zeros(0, STEPS), False
+        steps: npt.NDArray[np.void] = np.zeros(0, STEPS)
+        dated_back = False
         if steps_from is not None:
             steps = first_steps(self.rows[at[newer]], run, order[newer], steps_from)
         if newer.any():

@@ -120,8 +120,8 @@ class PredictedEnds(EndColumns):
         pairs = [(at, column - int(number == 2)) for number, (at, column) in enumerate(pairs)]
         self._apply_others(places, pairs)
         changed = self._apply(places, values, more, rounding)
-        at = np.unique(np.concatenate([changed, *(at for at, _ in pairs)]))
-        return at + np.int64(places.start)
+        touched: Ints = np.unique(np.concatenate([changed, *(at for at, _ in pairs)]))
+        return touched + np.int64(places.start)
 
     def _begin(self, part: int, *, alone: bool) -> slice:
         count = len(self.end)

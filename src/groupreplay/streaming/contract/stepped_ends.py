@@ -67,7 +67,8 @@ class SteppedEnds(EndColumns):
         self._step[places] = steps
         self._changed[:] = False
         self._changed[places] = True
-        return np.unique(np.concatenate([places, starts, waits, led]))
+        touched: Ints = np.unique(np.concatenate([places, starts, waits, led]))
+        return touched
 
 
 def _places(gaps: Ints, count: int) -> Ints:

@@ -88,8 +88,8 @@ def _own_context(activity: Ints) -> Ints:
 
 
 def _frequencies(contexts: Ints, symbols: Ints) -> Ints:
-    counts = np.bincount((contexts * _SYMBOLS + symbols).reshape(-1), minlength=_CONTEXTS * _SYMBOLS)
-    counts = counts.reshape(_CONTEXTS, _SYMBOLS)
+    pairs = (contexts * _SYMBOLS + symbols).reshape(-1)
+    counts = np.bincount(pairs, minlength=_CONTEXTS * _SYMBOLS).reshape(_CONTEXTS, _SYMBOLS)
     totals = counts.sum(axis=1, keepdims=True)
     shares = ((counts << _PRECISION) + totals // 2) // np.maximum(totals, 1)
     frequencies = np.where(counts > 0, np.maximum(shares, 1), 0)

@@ -111,7 +111,8 @@ def _record_places(
     )
 
     def place_of(number: _Numbers) -> _Numbers:
-        return batch_begins + number * record_sizes + _wider_bytes(number)
+        places: _Numbers = batch_begins + number * record_sizes + _wider_bytes(number)
+        return places
 
     numbers = np.arange(len(batches)) - np.repeat(firsts, counts)
     lengths, bodies = _varints(np.frombuffer(data, np.uint8), place_of(numbers))

@@ -64,7 +64,7 @@ class _Writer:
         except ValueError:
             return None
         numbers = np.cumsum(gaps)
-        count = int(max(numbers.max(initial=-1), max(message.unknown, default=-1))) + 1
+        count = max(int(numbers.max(initial=-1)), max(message.unknown, default=-1)) + 1
         columns = {len(column) for column in (numbers, ends, starts, waiting, paces, epochs)}
         is_sound = len(columns) == 1 and 0 <= count <= MOST_PLACES - message.place
         if not is_sound or np.any(np.diff(numbers) <= 0):

@@ -226,7 +226,7 @@ def _stay_ends(ordered: _SortedCommits, times_ms: Ints) -> Ints:
     moves = ordered.moves
     if not len(moves) or int(times_ms.max()) - int(times_ms.min()) < STAY_MS:
         return moves[:0]
-    since = np.maximum(np.r_[0, moves[:-1]], ordered.begins[ordered.stretch[moves]])
+    since: Ints = np.maximum(np.r_[0, moves[:-1]], ordered.begins[ordered.stretch[moves]])
     return moves[times_ms[moves] - times_ms[since] >= STAY_MS]
 
 

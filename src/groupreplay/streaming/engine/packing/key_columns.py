@@ -87,7 +87,7 @@ def is_ascii(data: Bytes, start: Ints, length: Ints) -> Flags:
     ascii_only = np.ones(len(start), bool)
     filled = np.flatnonzero(length > 0)
     if len(filled):
-        bounds = np.column_stack((start[filled], start[filled] + length[filled])).ravel()
+        bounds: Ints = np.column_stack((start[filled], start[filled] + length[filled])).ravel()
         # ``reduceat`` extends the last stretch to the end of the data; an index there would be out of bounds.
         bounds = bounds[: len(bounds) - int(bounds[-1] == len(data))]
         # Every other stretch lies between two strings.
