@@ -125,7 +125,8 @@ class MadeUpEnds:
         rates = rates * (1 + 0.4 * np.sin(2 * np.pi * self._round / ROUNDS_A_DAY))
         if self._kind == "bursts":
             rates = rates * self._random.gamma(9, 1 / 9, count)
-        return self._random.poisson(rates)
+        records: np.typing.NDArray[np.int64] = self._random.poisson(rates)
+        return records
 
 
 @contextmanager

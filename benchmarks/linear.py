@@ -13,6 +13,7 @@ import struct
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -176,6 +177,11 @@ def of_records(records: list[_Record]) -> tuple[float, int]:
     return time.process_time() - begun, rows
 
 
+def of_shape(shape: Callable[[int], Iterator[_Record]], count: int) -> tuple[float, int]:
+    """The same of so many records of a shape."""
+    return of_records(list(shape(count)))
+
+
 def of_probes(count: int) -> tuple[float, int]:
     """The same for a prober's answers."""
     packed = [to_wire(PackedProbe(one)) for one in probes(count)]
@@ -196,14 +202,16 @@ def main() -> None:
         "| one group, one batch | CPU s | four times as many | ratio | messages |",
         "| --- | ---: | ---: | ---: | ---: |",
     ]
-    for shape in (*_SHAPES, probes):
-        name = shape.__name__.replace("_", " ")
+    measures: dict[str, Callable[[int], tuple[float, int]]] = {
+        shape.__name__.replace("_", " "): partial(of_shape, shape) for shape in _SHAPES
+    }
+    for name, measure in {**measures, "probes": of_probes}.items():
         if flags.shape not in (None, name):
             continue
-        few, many = ([], [])
+        few, many = list[float](), list[float]()
         for count, seconds in ((flags.records, few), (4 * flags.records, many)):
             for _ in range(_GOES):
-                spent, rows = of_probes(count) if shape is probes else of_records(list(shape(count)))  # type: ignore[operator]
+                spent, rows = measure(count)
                 seconds.append(spent)
         ratio = min(many) / min(few)
         lines.append(f"| {name} | {min(few):.2f} | {min(many):.2f} | {ratio:.2f} | {rows:,} |")

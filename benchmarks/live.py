@@ -22,8 +22,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
 from confluent_kafka import OFFSET_END, TopicPartition
 from page import flag_parser, put, show_progress
@@ -71,17 +73,22 @@ class Job(RunningJob):
         documents = read_json(self.server, self.topics.job)
         return {one["batch"]["id"]: one["batch"] for one in documents if one.get("batch")}
 
+    def has_finished(self, number: int) -> bool:
+        """Whether this batch is finished."""
+        return max(self.batches(), default=0) >= number
+
 
 def run_command() -> None:
     """Runs the command line of groupreplay, in a child process."""
     from groupreplay.app.cli.program import main as command_line
     from groupreplay.streaming.spark import engine, job
+    from groupreplay.streaming.spark.progress import finished_batch
+    from groupreplay.streaming.spark.session import spark_session
 
-    file_of_progress = Path(sys.argv[2])
-    start, finished, known = job.spark_session, engine.finished_batch, set[int]()
+    file_of_progress, known = Path(sys.argv[2]), set[int]()
 
     def made(*settings: Any) -> Any:
-        spark = start(*settings)
+        spark = spark_session(*settings)
         print(f"{_SESSION_IS_UP} {time.time()}", flush=True)
         return spark
 
@@ -90,11 +97,11 @@ def run_command() -> None:
             known.add(progress["batchId"])
             with file_of_progress.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(progress) + "\n")
-        return finished(progress)
+        return finished_batch(progress)
 
-    job.spark_session, engine.finished_batch = made, noted
     sys.argv = ["groupreplay", *sys.argv[3:]]
-    command_line()
+    with patch.object(job, "spark_session", made), patch.object(engine, "finished_batch", noted):
+        command_line()
 
 
 @dataclass(frozen=True)
@@ -140,7 +147,7 @@ def _pass(job: Job, batches: int) -> int:
     begin = max(job.batches(), default=0)
     for number in range(begin + 1, begin + batches + 1):
         # One wait for each batch: a wait has a limit, and there may be many batches.
-        job.wait_until(lambda number=number: max(job.batches(), default=0) >= number)
+        job.wait_until(partial(job.has_finished, number))
     return begin + batches
 
 
@@ -157,8 +164,13 @@ def restart(now: Running, size: Size) -> dict[str, Any]:
         begin = time.time()
         now.job.restart()
         arrived: list[float] = []
+
+        def has_arrived() -> bool:
+            arrived.extend(_arrived(consumer))
+            return bool(arrived)
+
         try:
-            now.job.wait_until(lambda: arrived.extend(_arrived(consumer)) or arrived)
+            now.job.wait_until(has_arrived)
         finally:
             now.job.process.end(0)
     up = now.job.session_up()

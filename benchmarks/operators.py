@@ -46,7 +46,7 @@ from groupreplay.streaming.spark.operator import (
 )
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame, GroupedData, SparkSession
 
 _PARTITIONS: Final = 5
 #: No timer fires within an hour.
@@ -66,14 +66,15 @@ _CONF: Final[Mapping[str, str]] = {
 _APPLY, _TRANSFORM = "applyInPandasWithState", "transformWithState"
 
 
-def applied(rows: DataFrame) -> DataFrame:
+def applied(rows: GroupedData) -> DataFrame:
     """The operator of the job."""
     from pyspark.sql.streaming.state import GroupStateTimeout
 
     timeout = GroupStateTimeout.ProcessingTimeTimeout
-    return rows.applyInPandasWithState(  # type: ignore[operator]
+    made: DataFrame = rows.applyInPandasWithState(
         partial(step, job=_JOB), OUTPUT_SCHEMA, STATE_SCHEMA, "append", timeout
     )
+    return made
 
 
 class _Stored:
@@ -103,10 +104,10 @@ class _Stored:
         self._value.update((self._blob, at_ms))
 
 
-def transformed(rows: DataFrame) -> DataFrame:
+def transformed(rows: GroupedData) -> DataFrame:
     """The other one. Its class is made here, because a PySpark before 4.1 has no base for it."""
     from pyspark.sql import Row
-    from pyspark.sql.streaming import StatefulProcessor
+    from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
     class Processor(StatefulProcessor):
         def init(self, handle: Any) -> None:
@@ -120,12 +121,13 @@ def transformed(rows: DataFrame) -> DataFrame:
             for cells in rows_of_call(bytes(key[0]), [chunk], stored, _JOB):
                 yield Row(**dict(zip(OUTPUT_COLUMNS, cells, strict=True)))
 
-    return rows.transformWithState(  # type: ignore[operator]
+    made: DataFrame = rows.transformWithState(
         statefulProcessor=Processor(),
         outputStructType=OUTPUT_SCHEMA,
         outputMode="append",
         timeMode="ProcessingTime",
     )
+    return made
 
 
 _OPERATORS: Final = {_APPLY: applied, _TRANSFORM: transformed}

@@ -23,9 +23,8 @@ from groupreplay.streaming.engine.probe_rows import ProbeFilter
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.spark.internals.jvm import JavaProgress
-from groupreplay.streaming.spark.operator import Job
+from groupreplay.streaming.spark.operator import COUNTED_SCHEMA, Job
 from groupreplay.streaming.spark.query import (
-    COUNTED_SCHEMA,
     OBSERVED,
     TopicPlan,
     counters,

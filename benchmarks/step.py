@@ -29,6 +29,8 @@ _DAY_MS = 24 * 3_600_000
 #: How long groups have been at rest when a first start begins.
 _REST_MS = 3_600_000
 _CONTEXT = Context(cluster_id="benchmark", retention_ms=7 * _DAY_MS)
+#: Key of a group, what is packed for it, and the time.
+_Call = tuple[bytes, list[bytes], int]
 
 
 class Groups:
@@ -50,7 +52,7 @@ class Groups:
             self.deadlines[key] = result.deadline_ms
         return result
 
-    def report(self, what: str, calls: Iterable[tuple[bytes, list[bytes], int]]) -> None:
+    def report(self, what: str, calls: Iterable[_Call]) -> None:
         """Makes the calls and prints what one costs."""
         micros, written, rows = [], 0, 0
         for key, packed, now_ms in calls:
@@ -64,7 +66,7 @@ class Groups:
         )
 
 
-def report_first_start(packed: Iterable[tuple[bytes, list[bytes], int]], latest_ms: int) -> None:
+def report_first_start(packed: Iterable[_Call], latest_ms: int) -> None:
     """What the look ahead costs in the call that reads a group's past, and which calls it spares."""
     since_ms = latest_ms + _REST_MS
     past = [(key, blobs, -1) for key, blobs, _ in packed]
@@ -73,7 +75,9 @@ def report_first_start(packed: Iterable[tuple[bytes, list[bytes], int]], latest_
         groups = Groups(replace(_CONTEXT, emit_since_ms=since_ms))
         with way:
             groups.report(f"first start, {what} the look ahead", past)
-        due = [(key, [], since_ms) for key, at_ms in groups.deadlines.items() if at_ms <= since_ms]
+        due: list[_Call] = [
+            (key, [], since_ms) for key, at_ms in groups.deadlines.items() if at_ms <= since_ms
+        ]
         if due:
             groups.report("its second call", due)
 
@@ -98,7 +102,7 @@ def main() -> None:
             for key, blob in zip(rows["key"].to_pylist(), rows["packed"].to_pylist(), strict=True)
         ]
         groups.report("later call" if number else "first call", packed)
-    due = [(key, [], max(latest_ms, at_ms)) for key, at_ms in groups.deadlines.items()]
+    due: list[_Call] = [(key, [], max(latest_ms, at_ms)) for key, at_ms in groups.deadlines.items()]
     groups.report("timer", due)
     report_first_start(packed, latest_ms)
     key, blob = next(iter(groups.blobs.items()))

@@ -147,7 +147,7 @@ def shoot(address: str, image: Path, settings: dict[str, Any], ready: str = "htm
 def shrink(image: Path) -> None:
     """A palette of 256 colours makes a third of a picture; without pngquant it stays as it is."""
     if (program := shutil.which("pngquant")) is not None:
-        words = ["--force", "--skip-if-larger", "--strip", "--output", image, "256", image]
+        words = ["--force", "--skip-if-larger", "--strip", "--output", str(image), "256", str(image)]
         # 98: the result would be larger.
         subprocess.run([program, *words], check=False)
 
@@ -176,9 +176,10 @@ def main() -> None:
 
         def simulated(scenario: str, flags: list[str]) -> Path:
             """The capture of a simulation, which is made once."""
-            path = captures.get((scenario, *flags))
+            kind = (scenario, *flags)
+            path = captures.get(kind)
             if path is None:
-                path = captures[(scenario, *flags)] = Path(scratch) / f"{len(captures)}-{scenario}.parquet"
+                path = captures[kind] = Path(scratch) / f"{len(captures)}-{scenario}.parquet"
                 groupreplay("simulate", "--scenario", scenario, *flags, "-o", path)
             return path
 

@@ -15,6 +15,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -90,9 +91,7 @@ def fill(
     for file in _files(root):
         text = file.read_text("utf-8")
         for pattern, is_action in ((_IMAGE, False), (_ACTION, True)):
-            text = pattern.sub(
-                lambda found, file=file, is_action=is_action: pinned(found, file, is_action), text
-            )
+            text = pattern.sub(partial(pinned, file=file, is_action=is_action), text)
         file.write_text(text, "utf-8")
     return written
 

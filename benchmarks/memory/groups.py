@@ -13,13 +13,14 @@ import argparse
 import gc
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
 import msgspec
 from prometheus_client import generate_latest
+from prometheus_client.core import Metric
 
 from groupreplay.app.exporter.collector import measure
 from groupreplay.app.exporter.feed import Limits
@@ -113,14 +114,14 @@ def measure_exporter(groups: int, max_groups: int) -> None:
     report("exporter, events of today", groups, events)
 
     class Scrape:
-        def collect(self) -> object:
+        def collect(self) -> Iterable[Metric]:
             return measure(snapshot, _NOW_MS, Limits(max_groups=max_groups))
 
     begin = time.perf_counter()
     found = measure(snapshot, _NOW_MS, Limits(max_groups=max_groups))
     locked = time.perf_counter() - begin
     series = sum(len(one.samples) for one in found)
-    text = generate_latest(Scrape())  # type: ignore[arg-type]
+    text = generate_latest(Scrape())
     print(f"scrape: {series} series, {len(text) / 1e6:.1f} MB, {locked:.2f} s with the snapshot locked")
     assert snapshot.unreadable == 0
     assert len(snapshot.groups) == groups
@@ -132,7 +133,7 @@ def measure_state(groups: int) -> None:
 
     def states() -> None:
         batches = (batch(first, min(_BATCH, groups - first)) for first in range(0, groups, _BATCH))
-        rows = Rows("c", "e", batches)  # type: ignore[arg-type]
+        rows = Rows("c", "e", batches)
         for _ in driver.feed(rows):
             pass
 

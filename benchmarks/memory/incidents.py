@@ -36,7 +36,7 @@ _OF_TOPIC, _OF_HOST = 20, 200
 
 def _shares(group: int, groups: int) -> frozenset[Attribute]:
     hosts = max(groups // _OF_HOST, 1)
-    members = (("host", f"10.0.{(group + each) % hosts}") for each in range(3))
+    members: Iterator[Attribute] = (("host", f"10.0.{(group + each) % hosts}") for each in range(3))
     return frozenset(
         [("topic", f"topic-{group % _OF_TOPIC}"), ("client", f"service-{group % 997}"), *members]
     )

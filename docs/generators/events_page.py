@@ -106,7 +106,8 @@ def _table(properties: dict[str, Any]) -> list[str]:
 
 def _element(schema: dict[str, Any]) -> dict[str, Any]:
     """The fields of an element of a list of objects; none for everything else."""
-    array = next((one for one in (schema, *schema.get("anyOf", ())) if "items" in one), {})
+    kinds: tuple[dict[str, Any], ...] = (schema, *schema.get("anyOf", ()))
+    array = next((one for one in kinds if "items" in one), {})
     properties: dict[str, Any] = array.get("items", {}).get("properties", {})
     return properties
 

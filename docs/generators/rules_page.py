@@ -83,7 +83,8 @@ def _section(detector: Detector | MovedOffsets) -> Iterator[str]:
 def page() -> str:
     """The whole file, in TOML."""
     lines = [f"{_INTRO}runbook = {json.dumps(Policy().runbook)}", ""]
-    for detector in (*DETECTORS, MovedOffsets()):
+    detectors: tuple[Detector | MovedOffsets, ...] = (*DETECTORS, MovedOffsets())
+    for detector in detectors:
         lines += _section(detector)
     globs = "".join(f"    {json.dumps(rule.groups)},\n" for rule in EPHEMERAL)
     lines += [f"{_GROUPS}[[group]]\nmatch = [\n{globs}]\nmatters = false\n", _EXAMPLE]

@@ -7,8 +7,7 @@ from inspect import getdoc
 from typing import Any, Final
 
 from generators.markdown import row
-from groupreplay.codecs.kafka_terms import ConsumerPhase, MemberPhase, Phase
-from groupreplay.coordinator.classic.classic_group import VALID_PREVIOUS_STATES
+from groupreplay.codecs.kafka_terms import VALID_PREVIOUS_STATES, ConsumerPhase, MemberPhase, Phase
 from groupreplay.coordinator.consumer.consumer_group import VALID_PREVIOUS
 from groupreplay.state.replay.phases import NEXT, Observed, TransitionEvent
 from groupreplay.state.snapshot.modern import MEMBER_STATES, STABLE_STATE, STATES

@@ -10,7 +10,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +47,7 @@ def given(folder: Path) -> bytes:
     def keep(_: Any, frames: Iterator[pd.DataFrame], state: Any) -> Iterator[pd.DataFrame]:
         from pyspark.serializers import CPickleSerializer
 
-        plain = CPickleSerializer.loads
+        plain: Callable[..., Any] = CPickleSerializer.loads
 
         def loads(self: Any, pickled: bytes, encoding: str = "bytes") -> Any:
             if b"_create_row" in pickled and len(pickled) < 1_000:

@@ -46,7 +46,7 @@ def histories() -> dict[str, tuple[list[Raw], list[Raw]]]:
 def half(number: int, start_ms: int) -> Sequence[tuple[int, bytes, bytes | None, int]]:
     """The first or the second half of all histories as one log."""
     records = interleaved({name: both[number] for name, both in histories().items()}, PARTITIONS, start_ms)
-    return [(partition % PARTITIONS, *rest) for partition, *rest in records]
+    return [(partition % PARTITIONS, key, value, at_ms) for partition, key, value, at_ms in records]
 
 
 def main() -> None:

@@ -18,12 +18,13 @@ import groupreplay
 from groupreplay.streaming.contract.probe_messages import encode_message
 from support.histories.builders import asked_for, commit, emptied, generation, gone, member, no_offset
 from support.histories.group_writer import life_cut_inside_a_rebalance
+from support.histories.raw_records import Raw
 from support.histories.raw_records import commit as raw_commit
 from support.histories.samples import one_of_each, written
 from support.job.captures import raw
 from support.job.probes import asked, beat, summed_up
 from support.stored import conditions
-from support.stored.states import CONTEXT, FILE, Raw, load, part, replay_half
+from support.stored.states import CONTEXT, FILE, load, part, replay_half
 
 MINUTE = 60_000
 

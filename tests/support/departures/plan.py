@@ -198,7 +198,7 @@ def default_broker(seed: int, share: float = 1.0) -> list[Cell]:
         draft.usual(CLASSIC_MINUTE, "java", ("slow", "blocked"))
     for library in ("librdkafka", "java"):
         for profile in (CLASSIC_SHORT, CONSUMER_DEFAULT):
-            draft.static(profile, library)  # type: ignore[arg-type]
+            draft.static(profile, library)
     for _ in range(_few(share, 3)):
         draft.usual(CONSUMER_OWN, "librdkafka")
     draft.usual(CONSUMER_OWN, "java")
@@ -222,7 +222,7 @@ def short_broker(seed: int, share: float = 1.0) -> list[Cell]:
         draft.usual(CONSUMER_QUIET, "librdkafka")
     for library in ("librdkafka", "java"):
         for profile in (CLASSIC_SHORT, CONSUMER_SHORT):
-            draft.static(profile, library)  # type: ignore[arg-type]
+            draft.static(profile, library)
     for _ in range(_few(share, 2)):
         draft.usual(CONSUMER_OWN_LONG, "librdkafka")
     return draft.cells

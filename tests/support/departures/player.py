@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, Protocol
@@ -135,8 +136,8 @@ class Player:
                 self._plan(cell, one)
             for cell in self.cells:
                 for one in cell.replaced:
-                    self._at(one.at_s, lambda cell=cell, one=one: self._do(cell, one))
-                    self._at(one.at_s + 1.5, lambda cell=cell, one=one: self._start(cell, one, "stay"))
+                    self._at(one.at_s, partial(self._do, cell, one))
+                    self._at(one.at_s + 1.5, partial(self._start, cell, one, "stay"))
             end_s = self.seconds or max(cell.end_s for cell in self.cells)
             while self._due or time.monotonic() < begin + end_s:
                 left = (self._due[0][0] if self._due else end_s) - (time.monotonic() - begin)

@@ -35,8 +35,8 @@ def _pair(rebalance_ms: int = 300_000) -> tuple[MemberMetadata, MemberMetadata]:
     )
 
 
-def _two(number: int, at: int, **fields: int) -> Raw:
-    return generation(number, *_pair(), at=BEGIN + at, **fields)
+def _two(number: int, at: int, since: int | None = None) -> Raw:
+    return generation(number, *_pair(), at=BEGIN + at, since=since)
 
 
 def _new_group(at: int = 0) -> list[Raw]:

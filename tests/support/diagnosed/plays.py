@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Any, Final
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import ConfigResource
@@ -24,10 +24,10 @@ from support.diagnosed.stage import (
 from support.kafka.clients import set_configs
 from support.kafka.waiting import wait_until
 
-KIP_848: Final = {"group_protocol": "consumer"}
+KIP_848: Final[dict[str, Any]] = {"group_protocol": "consumer"}
 
 
-def three(stage: Stage, group: str, library: str = "librdkafka", **settings: object) -> PlayedGroup:
+def three(stage: Stage, group: str, library: str = "librdkafka", **settings: Any) -> PlayedGroup:
     """Members a, b and c, which work."""
     members = stage.group(group, library, **settings)
     members.start(*(f"{group}-{name}" for name in "abc"))
@@ -35,7 +35,7 @@ def three(stage: Stage, group: str, library: str = "librdkafka", **settings: obj
     return members
 
 
-def lost(how: str, library: str = "librdkafka", **settings: object) -> Play:
+def lost(how: str, library: str = "librdkafka", **settings: Any) -> Play:
     """Member c is killed or frozen until the coordinator has removed it."""
 
     def play(stage: Stage, group: str) -> None:
@@ -119,7 +119,7 @@ def refused_instance(stage: Stage, group: str) -> None:
         members.lives(2, 12)
 
 
-def static_restarts(times: int, **settings: object) -> Play:
+def static_restarts(times: int, **settings: Any) -> Play:
     """A static member is closed and started again, so often; the others stay."""
 
     def play(stage: Stage, group: str) -> None:
@@ -137,7 +137,7 @@ def static_restarts(times: int, **settings: object) -> Play:
     return play
 
 
-def rolling(**settings: object) -> Play:
+def rolling(**settings: Any) -> Play:
     """Each member is restarted after the other."""
 
     def play(stage: Stage, group: str) -> None:

@@ -17,7 +17,7 @@ from groupreplay.app.whatif.question import Question
 from groupreplay.coordinator.simulation.settings_table import SettingValue
 from groupreplay.state import Context
 from groupreplay.streaming.base.errors import GroupReplayError
-from groupreplay.streaming.config.retention import RetentionFlags
+from groupreplay.streaming.config.settings import RetentionFlags
 from groupreplay.streaming.sources.capture import CaptureSource
 from groupreplay.streaming.sources.source import context_of
 from groupreplay.timeline.group_history import GroupHistory

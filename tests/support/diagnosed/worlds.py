@@ -12,7 +12,7 @@ from typing import Any
 from groupreplay.app.report.timelines import TimelineQuery, group_timelines
 from groupreplay.app.simulate.files import write_simulation
 from groupreplay.app.text.event_text import text_of
-from groupreplay.coordinator.simulation.scenario import GroupSettings, Scenario
+from groupreplay.coordinator.simulation.scenario import ClientValue, GroupSettings, Scenario
 from groupreplay.coordinator.simulation.scenarios import SCENARIOS
 from groupreplay.coordinator.simulation.script_steps import ScriptedEvent, ScriptedStep
 from groupreplay.state import Context
@@ -35,7 +35,10 @@ HOUR = 60 * MINUTE
 #: A timeline; a number other than 0 draws another world of the same kind, where numbers are drawn.
 World = Callable[[int], TimelineDocument]
 #: Clients that commit every five seconds, whether offsets have changed or not.
-STEADY = {"auto.commit.interval.ms": 5_000, "partition.assignment.strategy": "range"}
+STEADY: Mapping[str, ClientValue] = {
+    "auto.commit.interval.ms": 5_000,
+    "partition.assignment.strategy": "range",
+}
 
 
 def clients(
@@ -95,7 +98,7 @@ def history(
     def document(_: int) -> TimelineDocument:
         log = placed(sorted(flat, key=lambda raw: raw.at))
         end_ms = max(raw.at for raw in log) + SECOND if until is None else until
-        _, events = told(log, list(probes), end_ms, context)
+        events = told(log, list(probes), end_ms, context)[1]
         defaults: dict[str, Any] = {
             "group_id": GROUP,
             "source": SOURCE,

@@ -108,11 +108,15 @@ def _request(draw: Any, at: int, retention_ms: int) -> list[Raw]:
     if kind == "series":
         gap_ms = draw(st.sampled_from([1_000, 5_000, 20_000]))
         times = range(at, at + draw(st.sampled_from([3, 25])) * gap_ms, gap_ms)
-        return [commit(*place, turn // 2, at=one) for turn, one in enumerate(times) for place in places]
+        return [
+            commit(topic, partition, turn // 2, at=one)
+            for turn, one in enumerate(times)
+            for topic, partition in places
+        ]
     if kind in ("round", "static"):
         return [draw(_generation(number, at, is_static=kind == "static"))]
     others = {"emptied": [emptied(number, at=at)], "asked": [asked_for(at=at)], "gone": [gone(at=at)]}
-    return others.get(kind) or [no_offset(*place, at=at) for place in places]
+    return others.get(kind) or [no_offset(topic, partition, at=at) for topic, partition in places]
 
 
 @st.composite

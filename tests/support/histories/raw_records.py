@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -46,7 +46,7 @@ def commit(
     *,
     offset: int = 0,
     version: int = 4,
-    **fields: object,
+    **fields: Any,
 ) -> tuple[bytes, bytes]:
     """Key and value of an offset commit."""
     values = {"metadata": "", "commit_timestamp_ms": 1_000, **fields}

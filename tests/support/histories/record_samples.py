@@ -37,7 +37,8 @@ def random_record(random: Random, key_type: int | None = None) -> tuple[Key, Val
 def random_value(random: Random, value_class: type[Value], version: int, early: bool = False) -> Value:
     """A value with the fields of this version, or of the early body."""
     value = random_message(random, value_class, EARLY if early else version, version=version)
-    return replace(value, early=early)
+    made: Value = replace(value, early=early)
+    return made
 
 
 def random_blob(random: Random, blob_class: type[Versioned]) -> Any:

@@ -66,8 +66,11 @@ def _operation(draw: Any, at: int) -> list[Raw]:
         return [gone(at=at)]
     if kind == "commit":
         offsets = draw(st.lists(st.tuples(places, st.integers(0, 50)), min_size=1, max_size=4))
-        return [commit(*place, offset, at=at) for place, offset in offsets]
-    dropped = [no_offset(*place, at=at) for place in draw(st.lists(places, min_size=1, max_size=3))]
+        return [commit(topic, partition, offset, at=at) for (topic, partition), offset in offsets]
+    dropped = [
+        no_offset(topic, partition, at=at)
+        for topic, partition in draw(st.lists(places, min_size=1, max_size=3))
+    ]
     return [*dropped, gone(at=at)] if kind == "delete" else dropped
 
 
@@ -108,8 +111,10 @@ def outlived(draw: Any) -> list[Raw]:
         request = draw(st.lists(places, min_size=1, max_size=4, unique=True))
         deletes = draw(st.integers(0, 4)) == 0
         records += [
-            no_offset(*place, at=at) if deletes else commit(*place, draw(st.integers(0, 50)), at=at)
-            for place in request
+            no_offset(topic, partition, at=at)
+            if deletes
+            else commit(topic, partition, draw(st.integers(0, 50)), at=at)
+            for topic, partition in request
         ]
     return placed(records)
 

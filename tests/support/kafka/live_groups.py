@@ -20,7 +20,7 @@ from confluent_kafka import Consumer
 from confluent_kafka.admin import ConfigResource
 
 from groupreplay.app.demo.scenario import Actor, member_command
-from groupreplay.codecs import decode_key, decode_value
+from groupreplay.codecs import Key, decode_key, decode_value
 from groupreplay.state import Context, Group
 from groupreplay.state.policy.broker_log import BrokerLog
 from groupreplay.streaming.broker_log.reader import read_broker_logs
@@ -254,5 +254,5 @@ class ReplayedGroups:
 def _raws(batch: pa.RecordBatch, groups: Collection[str]) -> Iterator[Raw]:
     for record in batch.to_pylist():
         key = decode_key(record["key"])
-        if getattr(key, "group", None) in groups:
+        if isinstance(key, Key) and getattr(key, "group", None) in groups:
             yield Raw(key, decode_value(key, record["value"]), record["offset"], record["timestamp"])

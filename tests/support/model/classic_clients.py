@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from groupreplay.codecs import Assignment, Subscription, TopicPartitions, encode_blob
 from groupreplay.coordinator.classic.classic_group import ClassicGroup
@@ -48,10 +49,10 @@ def protocols(*names: str, topics: tuple[str, ...] = ("t",)) -> tuple[Protocol, 
     return tuple(Protocol(name, subscription(*topics)) for name in names or ("range",))
 
 
-def joining(name: str = "c", member_id: str = "", **fields: object) -> JoinGroup:
+def joining(name: str = "c", member_id: str = "", **fields: Any) -> JoinGroup:
     """A JoinGroup of a client."""
     fields.setdefault("protocols", protocols())
-    return JoinGroup(client_id=name, client_host="/10.0.0.1", member_id=member_id, **fields)  # type: ignore[arg-type]
+    return JoinGroup(client_id=name, client_host="/10.0.0.1", member_id=member_id, **fields)
 
 
 @dataclass
@@ -134,7 +135,7 @@ class Clients:
     def error(self, request: Request) -> str | None:
         """Send a request and return the error of its answer; None when the answer has to wait."""
         answer = self.ask(request)
-        return answer and answer.error.value
+        return None if answer is None else answer.error.value
 
     def wait(self, ms: int) -> None:
         """Time passes, and all timers that are due run."""
@@ -150,7 +151,7 @@ class Clients:
 
     # -- short forms of requests
 
-    def join(self, name: str = "c", **fields: object) -> tuple[JoinGroup, str]:
+    def join(self, name: str = "c", **fields: Any) -> tuple[JoinGroup, str]:
         """A new member joins: its last request, and its member id if it has one yet."""
         request = joining(name, **fields)
         answer = self.ask(request)
@@ -160,25 +161,25 @@ class Clients:
         self.ask(again)
         return again, answer.member_id
 
-    def rejoin(self, member_id: str, **fields: object) -> JoinGroup:
+    def rejoin(self, member_id: str, **fields: Any) -> JoinGroup:
         """A member rejoins with its id."""
         request = joining(member_id.rpartition("-")[0], member_id, **fields)
         self.ask(request)
         return request
 
-    def sync(self, member_id: str, **fields: object) -> Answer | None:
+    def sync(self, member_id: str, **fields: Any) -> Answer | None:
         """A member syncs; the leader assigns partition 0 of topic t to the first member, 1 to the second, and so on."""
         return self.ask(self.syncing(member_id, **fields))
 
-    def syncing(self, member_id: str, **fields: object) -> SyncGroup:
+    def syncing(self, member_id: str, **fields: Any) -> SyncGroup:
         """A member's SyncGroup for the present generation."""
         group = self.group
         shares = tuple((name, owning("t", place)) for place, name in enumerate(group.members))
         fields.setdefault("generation", group.generation)
         fields.setdefault("assignments", shares if member_id == group.leader else ())
-        return SyncGroup(member_id=member_id, **fields)  # type: ignore[arg-type]
+        return SyncGroup(member_id=member_id, **fields)
 
-    def stable(self, *names: str, **fields: object) -> list[str]:
+    def stable(self, *names: str, **fields: Any) -> list[str]:
         """A new group with these members, all synced: their ids."""
         for name in names or ("c",):
             self.join(name, **fields)
@@ -189,26 +190,26 @@ class Clients:
             self.sync(member_id)
         return ids
 
-    def completing(self, **fields: object) -> list[str]:
+    def completing(self, **fields: Any) -> list[str]:
         """A new group whose members a and b have joined and not synced: their ids, the leader's first."""
         for name in "ab":
             self.join(name, **fields)
         self.wait(6_000)
         return self.member_ids
 
-    def heartbeat(self, member_id: str, **fields: object) -> str | None:
+    def heartbeat(self, member_id: str, **fields: Any) -> str | None:
         """The error of a member's heartbeat."""
         fields.setdefault("generation", self.group.generation)
-        return self.error(ClassicHeartbeat(member_id=member_id, **fields))  # type: ignore[arg-type]
+        return self.error(ClassicHeartbeat(member_id=member_id, **fields))
 
-    def leave(self, member_id: str = "", **fields: object) -> str | None:
+    def leave(self, member_id: str = "", **fields: Any) -> str | None:
         """A member leaves."""
-        return self.error(LeaveGroup.of(member_id=member_id, **fields))  # type: ignore[arg-type]
+        return self.error(LeaveGroup.of(member_id=member_id, **fields))
 
-    def commit(self, offset: int, *, topic: str = "t", partition: int = 0, **fields: object) -> str | None:
+    def commit(self, offset: int, *, topic: str = "t", partition: int = 0, **fields: Any) -> str | None:
         """Commit one offset, by default without a member."""
         commits = (Commit(topic=topic, partition=partition, offset=offset),)
-        return self.error(OffsetCommit(commits=commits, **fields))  # type: ignore[arg-type]
+        return self.error(OffsetCommit(commits=commits, **fields))
 
     @property
     def member_ids(self) -> list[str]:
@@ -225,4 +226,4 @@ class Clients:
     @property
     def state(self) -> str:
         """The group's state."""
-        return self.coordinator.state.value
+        return str(self.coordinator.state.value)

@@ -253,8 +253,7 @@ def _ask_only(clients: Clients, who: int) -> None:
 
 
 def _rejoin(clients: Clients, member_id: str, topics: tuple[str, ...] = ("t",)) -> None:
-    group = clients.coordinator.group
-    member = group.members.get(member_id) if group else None
+    member = clients.group.members.get(member_id) if clients.coordinator.group else None
     if member is None or member.joining is None:
         clients.rejoin(
             member_id,
@@ -291,9 +290,8 @@ def _heartbeats(clients: Clients, who: int) -> None:
 
 
 def _commit(clients: Clients, who: int, **fields: Any) -> None:
-    group = clients.coordinator.group
-    if group is not None and group.members:
-        fields |= {"member_id": _member(clients, who), "generation": group.generation}
+    if clients.member_ids:
+        fields |= {"member_id": _member(clients, who), "generation": clients.group.generation}
     commits = tuple(
         Commit(topic=topic, partition=who % 3, offset=clients.now % 1_000) for topic in _TOPICS[: 1 + who % 2]
     )
@@ -306,7 +304,7 @@ def _end_transaction(clients: Clients, who: int) -> None:
         clients.ask(EndTransaction(producer_id=pending[0], committed=who % 3 > 0))
 
 
-HAPPENINGS: dict[str, Callable[[Clients, int], None]] = {
+HAPPENINGS: dict[str, Callable[[Clients, int], object]] = {
     "join": _join,
     "join as an old client": lambda clients, who: _join(clients, who, require_known_member_id=False),
     "join as a static member": _static,

@@ -307,7 +307,7 @@ def _classic_group(clients: ConsumerClients, who: int) -> None:
         CLASSIC["settle"](clients, who)
 
 
-HAPPENINGS: dict[str, Callable[[ConsumerClients, int], None]] = {
+HAPPENINGS: dict[str, Callable[[ConsumerClients, int], object]] = {
     "enter": _enter,
     "enter, too": _enter,
     "enter as a static member": lambda clients, who: _enter(clients, who, instance_id=f"i{who % 2}"),

@@ -244,11 +244,11 @@ def _in_order(records: list[tuple[Any, Any]], *, all_offsets: bool, members: boo
     With ``members`` also those of members, by member.
     """
 
-    def place(record: tuple[Any, Any]) -> tuple[Any, ...] | None:
+    def place(record: tuple[Any, Any]) -> tuple[Any, ...]:
         key, value = record
         if isinstance(key, OffsetCommitKey) and (all_offsets or value is None):
             return key.topic, key.partition
-        return (key.member_id,) if members and value is None and hasattr(key, "member_id") else None
+        return (key.member_id,) if members and value is None and hasattr(key, "member_id") else ()
 
-    runs = itertools.groupby(records, key=lambda one: place(one) is not None)
+    runs = itertools.groupby(records, key=lambda one: place(one) != ())
     return [one for is_sorted, run in runs for one in (sorted(run, key=place) if is_sorted else run)]

@@ -207,9 +207,8 @@ def _told(text: str) -> Told:
 
 
 def _answer(told: dict[str, Any]) -> Answer:
-    named = {name: told[name] for name in ("generation", "protocol_type", "protocol") if name in told}
-    if "skip_assignment" in told:
-        named["skip_assignment"] = told["skip_assignment"]
+    own = ("generation", "protocol_type", "protocol", "skip_assignment")
+    named = {name: told[name] for name in own if name in told}
     if "left" in told:
         left = Answer.of_leaving(Error(one) for one in told["left"])
         return left if told["error"] == Error.NONE.value else replace(left, error=Error(told["error"]))

@@ -78,4 +78,5 @@ class Histories:
                 """All events are compared."""
                 self.life.end()
 
-        return LifeMachine.TestCase
+        case: type = LifeMachine.TestCase
+        return case

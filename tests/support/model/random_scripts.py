@@ -33,7 +33,7 @@ from groupreplay.coordinator.requests import Settings as GroupSettings
 from support.model.classic_clients import owning
 from support.model.coordinator_pair import CoordinatorPair
 from support.model.kafka_coordinator import GROUP, KafkaCoordinator
-from support.model.script_actors import ClassicActor, ConsumerActor
+from support.model.script_actors import Actor, ClassicActor, ConsumerActor
 
 HOST: Final = "/10.0.0.1"
 KINDS: Final = ("classic", "consumer", "mixed")
@@ -86,7 +86,8 @@ class RandomScript:
         if odds < 0.06:
             self._administer()
             return
-        actor = self.numbers.choice([*self.classic, *self.consumer])
+        actors: list[Actor] = [*self.classic, *self.consumer]
+        actor = self.numbers.choice(actors)
         if odds < 0.13:
             self._commit(actor)
         elif isinstance(actor, ClassicActor):
@@ -123,7 +124,7 @@ class RandomScript:
         topic = self.numbers.choice(("t", "u", "w"))
         return Commit(topic=topic, partition=partition, offset=self.numbers.randrange(99))
 
-    def _commit(self, actor: ClassicActor | ConsumerActor) -> None:
+    def _commit(self, actor: Actor) -> None:
         generation = actor.generation if isinstance(actor, ClassicActor) else actor.epoch
         request = OffsetCommit(
             member_id=actor.member_id,

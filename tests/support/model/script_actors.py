@@ -43,3 +43,7 @@ class ConsumerActor:
     def member_id(self) -> str:
         """A member chooses its id itself; a new process has a new one."""
         return f"{self.name}{self.lives}"
+
+
+#: A client of either kind.
+Actor = ClassicActor | ConsumerActor

@@ -180,8 +180,8 @@ class ScriptWorld(ABC):
             return hashes.setdefault(value, f"hash {len(hashes)}")
         if name in _TIMES and value not in (0, -1):
             return "time"
-        topics = {topic.topic_id: one for one, topic in self.topics.items()}
-        return {**self.ids, **topics}.get(value, value)
+        names: dict[Any, str] = {**self.ids, **{topic.topic_id: one for one, topic in self.topics.items()}}
+        return names.get(value, value)
 
     # -- members of the classic protocol
 

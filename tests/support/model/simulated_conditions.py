@@ -67,7 +67,8 @@ def run_simulation(folder: Path, scenario: str, groups: int, duration_ms: int, s
 
 def unexpected_warnings(one: SimulatedRun) -> list[tuple[str, str, str | None]]:
     """All events of WARN or above but those that are true in the scenario: time, type, group."""
-    is_true = TRUE_WARNINGS.get(one.plan.scenario.name, lambda *_: False)
+    scenario = one.plan.scenario.name
+    is_true: Callable[[SimulatedRun, Json], bool] = TRUE_WARNINGS.get(scenario, lambda *_: False)
     return [
         (event["time"], event["type"], event["data"].get("group_id"))
         for event in one.events

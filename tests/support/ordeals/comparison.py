@@ -62,8 +62,10 @@ def settled(job: JobTopics) -> tuple[dict[str, Json], dict[str, Json]]:
 
     def same() -> bool:
         begun[:] = [timestamp(now_ms())]
-        expected.clear(), expected.update(replayed(job))
-        said.clear(), said.update(said_of_groups(job, expected))
+        expected.clear()
+        expected.update(replayed(job))
+        said.clear()
+        said.update(said_of_groups(job, expected))
         return said.keys() == expected.keys()
 
     with suppress(AssertionError):  # what differs is shown by the caller

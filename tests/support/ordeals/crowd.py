@@ -134,7 +134,8 @@ class Crowd:
         for thread in closing:
             thread.join(_CLOSING_SECONDS)
             assert not thread.is_alive(), "a consumer does not close"
-        wave.members.clear(), wave.shares.clear()
+        wave.members.clear()
+        wave.shares.clear()
 
     def _abandon(self) -> None:
         """Closes what a failure has left open: a consumer that is only forgotten keeps the process from ending."""

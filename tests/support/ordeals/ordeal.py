@@ -70,7 +70,12 @@ class Ordeal:
     def _kill_worker(self) -> None:
         """One of Spark's Python processes: a worker, or the one that they are forked from."""
         workers: list[int] = []
-        wait_until(lambda: workers.extend(in_session(self._job, "python")) or workers)
+
+        def found() -> list[int]:
+            workers.extend(in_session(self._job, "python"))
+            return workers
+
+        wait_until(found)
         with suppress(ProcessLookupError):  # it may have ended by itself meanwhile
             os.kill(self._random.choice(workers), signal.SIGKILL)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from confluent_kafka import TopicPartition
@@ -35,8 +36,10 @@ class Siege:
         topics = {OFFSETS_TOPIC: PARTITIONS, self.job.topics.probes: 1, self.job.topics.job: 1}
         for topic, partitions in topics.items():
             for number in range(partitions):
-                place = TopicPartition(topic, number)
-                wait_until(lambda place=place: self.cluster.in_sync(place) == [*NODES], HEALING_SECONDS)
+                wait_until(partial(self._is_whole, TopicPartition(topic, number)), HEALING_SECONDS)
+
+    def _is_whole(self, place: TopicPartition) -> bool:
+        return self.cluster.in_sync(place) == [*NODES]
 
     def goes_on(self) -> None:
         """The same process catches up; how soon is printed."""

@@ -95,7 +95,7 @@ def stop_at_the_third_wait(stage: Stage) -> None:
     """SIGTERM comes while the supervisor waits for the third time."""
     waits = iter([False, False, True])
 
-    def wait(_: float) -> bool:
+    def wait(seconds: float) -> bool:
         if next(waits):
             stage.stop.make(15)
         return stage.stop.made

@@ -88,8 +88,8 @@ def told(release: str, folder: Path, turns: int, show: Callable[[str], None] = l
         done = _record(release, folder, turns, show)
         deeds.write_text("".join(json.dumps(astuple(one)) + "\n" for one in done))
     done = [
-        Deed(*fields, tuple(triggers))
-        for *fields, triggers in map(json.loads, deeds.read_text().splitlines())
+        Deed(group, at_ms, what, tuple(triggers))
+        for group, at_ms, what, triggers in map(json.loads, deeds.read_text().splitlines())
     ]
     log = folder / f"{release}.log"
     return [*_told(release, done, _events(folder / f"{release}.parquet", log), _log(log.read_text()))]

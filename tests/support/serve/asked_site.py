@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-import httpx
+from httpx2 import Response
 from jsonschema import Draft202012Validator
 from starlette.testclient import TestClient
 
@@ -25,7 +25,7 @@ class AskedSite:
         application = serve_application(clusters, lambda: now_ms, token=token, **more)
         self.client = TestClient(application, base_url="http://127.0.0.1", raise_server_exceptions=False)
 
-    def get(self, path: str, **headers: str) -> httpx.Response:
+    def get(self, path: str, **headers: str) -> Response:
         """The answer, checked if it is one of the API."""
         answer = self.client.get(path, headers=headers)
         if path.startswith("/api/") and not path.startswith("/api/openapi"):

@@ -25,7 +25,7 @@ from groupreplay.coordinator.requests import (
 from support.model.coordinator_pair import CoordinatorPair
 from support.model.kafka_coordinator import KafkaCoordinator
 from support.model.random_scripts import HOST, RandomScript, make_script
-from support.model.script_actors import ClassicActor
+from support.model.script_actors import Actor, ClassicActor
 
 #: More than the least number of members at which a table of Scala and one of Java grow.
 _CROWD: Final = range(13, 18)
@@ -54,7 +54,8 @@ class BoldSteps(RandomScript):
 
     def _leave_together(self, count: int) -> None:
         """An administrator removes several members; some are named wrongly, or twice."""
-        actors = [self.numbers.choice([*self.classic, *self.consumer]) for _ in range(count)]
+        everybody: list[Actor] = [*self.classic, *self.consumer]
+        actors = [self.numbers.choice(everybody) for _ in range(count)]
         members = []
         for actor in actors:
             odds = self.numbers.random()
@@ -74,7 +75,8 @@ class BoldSteps(RandomScript):
 
     def _commit_oddly(self) -> None:
         numbers = self.numbers
-        actor = numbers.choice([*self.classic, *self.consumer])
+        actors: list[Actor] = [*self.classic, *self.consumer]
+        actor = numbers.choice(actors)
         generation = actor.generation if isinstance(actor, ClassicActor) else actor.epoch
         request = OffsetCommit(
             member_id=numbers.choice((actor.member_id, "", "nobody")),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from groupreplay.coordinator.simulation.script import MINUTE_MS, SECOND_MS, STATIC, About, Between
 from groupreplay.coordinator.simulation.script_steps import (
@@ -26,6 +27,7 @@ from support.simulated.unlike_clients import Unlike
 
 _COMMIT = "auto.commit.interval.ms"
 _INSTANCE = "group.instance.id"
+_STATIC_MEMBERS: dict[str, Any] = {_INSTANCE: STATIC}
 _POLL = "max.poll.interval.ms"
 _RETENTION = "offsets.retention.minutes"
 _SESSION = "session.timeout.ms"
@@ -80,7 +82,8 @@ def _short_sessions(numbers: random.Random) -> Side:
     return Side(
         scenario=scripted(
             ScriptedEvent(every_ms=every_ms, steps=(restart,)),
-            **{_INSTANCE: STATIC, _SESSION: 20_000},
+            **_STATIC_MEMBERS,
+            **{_SESSION: 20_000},
         ),
         hours=2,
     )
@@ -137,7 +140,7 @@ def _new_ids(numbers: random.Random) -> Side:
     if numbers.random() < 1 / 2:
         events.append(ScriptedEvent(after_ms=3 * MINUTE_MS, steps=(Start(4), Stop(4, at_ms=60 * MINUTE_MS))))
     return Side(
-        scenario=scripted(*events, **{_INSTANCE: STATIC}, partitions=8),
+        scenario=scripted(*events, **_STATIC_MEMBERS, partitions=8),
         unlike=Unlike(new_ids=True),
         hours=1.5,
     )

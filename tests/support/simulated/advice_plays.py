@@ -15,6 +15,7 @@ from groupreplay.api.sources import open_log
 from groupreplay.app.report.timelines import TimelineQuery, read_groups
 from groupreplay.app.simulate.files import trace_path, truth_path, write_simulation
 from groupreplay.codecs import OffsetCommitKey, decode_assignment, decode_key
+from groupreplay.coordinator.classic.classic_group import ClassicGroup
 from groupreplay.coordinator.requests import DeleteGroup, Error
 from groupreplay.coordinator.simulation.scenario import Scenario
 from groupreplay.coordinator.simulation.simulation import SimulationPlan
@@ -114,8 +115,9 @@ class Played:
 
     def shares(self) -> list[int]:
         """How many partitions each member has, by the coordinator."""
-        members = self.group.coordinator.group.members.values()
-        return [_partitions(member.assignment) for member in members]
+        group = self.group.coordinator.group
+        assert isinstance(group, ClassicGroup)
+        return [_partitions(member.assignment) for member in group.members.values()]
 
     def deleted(self) -> int:
         """Deletes the group; returns how many offsets that removed."""
@@ -150,8 +152,8 @@ def played(side: Side, seed: int) -> Played:
     )
     with TemporaryDirectory() as folder:
         path = Path(folder) / "played.parquet"
-        traced = {"trace": trace_path(path)} if side.needs_trace else {}
-        write_simulation(replace(plan, made=make, traced=side.needs_trace), path, **traced)
+        trace = trace_path(path) if side.needs_trace else None
+        write_simulation(replace(plan, made=make, traced=side.needs_trace), path, trace=trace)
         opened = open_log(str(path), None, None, member_events=True)
         read = read_groups(opened.rows, opened.context, TimelineQuery(groups=GroupChoice(), source=SOURCE))
         history = read.history(read.inputs[0])

@@ -12,7 +12,7 @@ from typing import Any
 from groupreplay.api.sources import open_log
 from groupreplay.app.report.timelines import TimelineQuery, timeline_inputs
 from groupreplay.app.simulate.files import trace_path, truth_path, write_simulation
-from groupreplay.coordinator.simulation.scenario import GroupSettings, Scenario
+from groupreplay.coordinator.simulation.scenario import ClientValue, GroupSettings, Scenario
 from groupreplay.coordinator.simulation.script_steps import ScriptedEvent
 from groupreplay.coordinator.simulation.simulation import SimulationPlan
 from groupreplay.state.snapshot.partitions import each
@@ -24,7 +24,7 @@ from support.histories.builders import CONTEXT, Raw, placed, replay
 from support.pictures.timelines import SOURCE, input_of
 
 HOUR_MS = 3_600_000
-EAGER = {"partition.assignment.strategy": "range", "auto.commit.interval.ms": 5_000}
+EAGER: dict[str, ClientValue] = {"partition.assignment.strategy": "range", "auto.commit.interval.ms": 5_000}
 
 
 def scripted(*events: ScriptedEvent, members: int = 4, partitions: int = 6, **client: Any) -> Scenario:

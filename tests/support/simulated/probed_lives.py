@@ -58,7 +58,7 @@ def scenario_lives(
     for item in simulate(plan, plan.group_ids()[0]):
         if isinstance(item, WrittenRecord):
             raw = Raw(item.key, item.value, item.offset, item.timestamp_ms)
-            found[item.key.group].records.append(raw)  # type: ignore[union-attr]
+            found[item.key.group].records.append(raw)
         elif isinstance(item, GroupProbe):
             found[item.group_id].probes.append(_probe(item, plan, len(found[item.group_id].probes)))
         elif isinstance(item, GroupTransition) and item.change.group_type == "classic":
@@ -70,6 +70,7 @@ def scenario_lives(
 
 
 def _probe(item: GroupProbe, plan: SimulationPlan, offset: int) -> Probe:
+    assert plan.probe_interval_ms is not None
     members = item.summary.members
     return Probe(
         taken_ms=item.taken_ms,

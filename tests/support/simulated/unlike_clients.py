@@ -70,7 +70,8 @@ class UnlikeGroup(SimulatedGroup):
             super()._stop(number, now_ms)
 
     def _hang(self, number: int, now_ms: int) -> None:
-        script, own = self._script, self.unlike.timeouts.get(number, {})
+        script = self._script
+        own: Mapping[str, Any] = self.unlike.timeouts.get(number, {})
         self._script = replace(script, **own)
         super()._hang(number, now_ms)
         self._script = script

@@ -60,8 +60,12 @@ class ClusterWorker:
 
     def restart(self) -> None:
         """Starts the worker again after a kill, as a service manager does."""
-        self.process.end(0)
+        self.end()
         self.process = self._start()
+
+    def end(self) -> None:
+        """Ends the process of the last start."""
+        self.process.end(0)
 
     def executors(self) -> list[int]:
         """The process ids of its executors, the oldest first."""
@@ -147,7 +151,7 @@ def standalone_cluster(folder: Path, hosts: Sequence[str] = WORKER_HOSTS) -> Ite
         web = _printed(master, r"MasterWebUI to .* started at (http://\S+)")
         workers = [ClusterWorker(number, host, url, folder) for number, host in enumerate(hosts, 1)]
         for one in workers:
-            stack.callback(lambda one=one: one.process.end(0))
+            stack.callback(one.end)
         cluster = StandaloneCluster(master, url, web, workers)
         cluster.wait_whole()
         yield cluster

@@ -40,14 +40,16 @@ def layout(form: StoredForm[Any]) -> Layout:
             found[kind.__name__] = [f"{name}: {_annotation(kind, name)}" for name in _fields(kind)]
     if form is group_snapshot.FORM:
         tables = {
-            name: [f"{field}: {dtype[field].str}" for field in dtype.names] for name, dtype in _TABLES.items()
+            name: [f"{field}: {dtype[field].str}" for field in dtype.names or ()]
+            for name, dtype in _TABLES.items()
         }
         found |= tables
     return found
 
 
 def _fields(kind: type) -> tuple[str, ...]:
-    return getattr(kind, "__struct_fields__", None) or getattr(kind, "_fields", ())
+    names: tuple[str, ...] = getattr(kind, "__struct_fields__", ()) or getattr(kind, "_fields", ())
+    return names
 
 
 def _annotation(kind: type, name: str) -> str:

@@ -53,7 +53,8 @@ def delta_rows(folder: Path) -> list[dict[str, Any]]:
     """Read by delta-rs."""
     from deltalake import DeltaTable
 
-    return DeltaTable(str(folder / "group_events")).to_pyarrow_table().to_pylist()
+    rows: list[dict[str, Any]] = DeltaTable(str(folder / "group_events")).to_pyarrow_table().to_pylist()
+    return rows
 
 
 def iceberg_rows(folder: Path) -> list[dict[str, Any]]:
@@ -62,7 +63,8 @@ def iceberg_rows(folder: Path) -> list[dict[str, Any]]:
 
     metadata = folder / "monitoring" / "group_events" / "metadata"
     newest = metadata / f"v{(metadata / 'version-hint.text').read_text()}.metadata.json"
-    return StaticTable.from_metadata(str(newest)).scan().to_arrow().to_pylist()
+    rows: list[dict[str, Any]] = StaticTable.from_metadata(str(newest)).scan().to_arrow().to_pylist()
+    return rows
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -31,11 +32,17 @@ from groupreplay.codecs.compiled_writers import UNWRITABLE
 from groupreplay.codecs.kafka_json import to_json
 from groupreplay.codecs.primitives import LengthWriter
 
+_FIELDS: dict[str, Any] = {
+    "group": "g",
+    "topic": "t",
+    "partition": 0,
+    "member_id": "m",
+    "regular_expression": "r",
+}
 #: One key of every type, for decoding values.
 KEYS = [
-    key_class(**{name: _value for name, _value in fields.items() if name in key_class.__dataclass_fields__})
+    key_class(**{name: _value for name, _value in _FIELDS.items() if name in key_class.__dataclass_fields__})
     for key_class, _ in REGISTRY.values()
-    for fields in [{"group": "g", "topic": "t", "partition": 0, "member_id": "m", "regular_expression": "r"}]
 ]
 BLOB_DECODERS = (
     decode_subscription,

@@ -156,10 +156,10 @@ class _Writer:
             offset=random.choice(_OFFSETS),
             metadata=random.choice(("", "m", "x" * 5_000, "\x1b]0;")),
             commit_timestamp_ms=self._time(),
-            **({"expire_timestamp_ms": random.choice((-1, *_EXTREME_MS))} if version == 1 else {}),
-            **({"leader_epoch": random.choice(_NUMBERS)} if version >= 3 else {}),
         )
-        return key, value
+        if version == 1:
+            return key, replace(value, expire_timestamp_ms=random.choice((-1, *_EXTREME_MS)))
+        return key, replace(value, leader_epoch=random.choice(_NUMBERS)) if version >= 3 else value
 
     def _generation_record(self) -> tuple[Key, Value | None]:
         random = self._random

@@ -62,7 +62,7 @@ def dated_records(rows: Sequence[Raw], caught_up_ms: int = 0) -> tuple[list[Date
         if cut or not isinstance(value, OffsetCommitValue):
             stays = {place: stay for place, stay in stays.items() if place[0] != key.group}
         if isinstance(value, OffsetCommitValue):
-            place = (key.group, key.topic, key.partition)
+            place = _place(key)
             rests = at_ms - committed_ms.get(place, at_ms) >= REST_MS and committed_ms[place] >= 0
             stays = _of_the_request(stays, key.group, committed_ms, at_ms) if rests else stays
             offset, since_ms = stays.get(place, (value.offset, at_ms))
@@ -78,6 +78,10 @@ def dated_records(rows: Sequence[Raw], caught_up_ms: int = 0) -> tuple[list[Date
         if bad_record or bad_inside:
             wrong.append((one._replace(raw=raw), "timestamp" if bad_record else _kafka_name(key.KEY_TYPE)))
     return dated, list(_reported(wrong, caught_up_ms, limit_ms))
+
+
+def _place(key: Any) -> tuple[str, str, int]:
+    return key.group, key.topic, key.partition
 
 
 def _is_apart(before_ms: int, at_ms: int) -> bool:

@@ -122,8 +122,12 @@ def bare_decodings(root: Path) -> list[str]:
             if name in DECODERS:
                 found.add(f"{module.path} {name}")
             # Without an argument it is that of bytes, and raises if they are no UTF-8.
-            is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-            if is_call and node.func.attr == "decode" and not node.args and not node.keywords:
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr == "decode"
+                and not (node.args or node.keywords)
+            ):
                 found.add(f"{module.path} bytes.decode")
     return sorted(one for one in found if not one.startswith("streaming/contract/messages.py "))
 

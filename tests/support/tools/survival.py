@@ -146,5 +146,5 @@ def _export(rows: Sequence[OutputRow]) -> None:
             seen.take_event(row.value, START_MS)
     assert not seen.unreadable, f"the exporter could not read {seen.unreadable} messages"
     metrics = {metric.name: metric for metric in measure(seen, START_MS, Limits())}
-    page = generate_latest(SimpleNamespace(collect=metrics.values))  # type: ignore[arg-type]
+    page = generate_latest(SimpleNamespace(collect=metrics.values))
     assert list(text_string_to_metric_families(page.decode()))
