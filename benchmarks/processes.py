@@ -10,7 +10,8 @@ import os
 import subprocess
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +34,26 @@ class Cost:
     peak_mib: Mapping[str, float] = field(default_factory=dict)
 
 
+class CpuTimes:
+    """CPU seconds of processes by kind; of those that have ended, as far as they were noted.
+
+    Spark ends workers after a minute without work, and their daemon does not wait for them: no process has their time.
+    """
+
+    def __init__(self) -> None:
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self._seen: dict[psutil.Process, float] = {}
+
+    def note(self, kind: str, processes: Iterable[psutil.Process]) -> None:
+        """Adds what these have used since they were noted last."""
+        for process in processes:
+            with suppress(psutil.Error):
+                times = process.cpu_times()
+                used = times.user + times.system
+                self.seconds[kind] += used - self._seen.get(process, 0.0)
+                self._seen[process] = used
+
+
 class Meter:
     """Measures this process, the JVM that it started and the workers below that; a context manager.
 
@@ -40,7 +61,7 @@ class Meter:
     """
 
     def __init__(self, jvm: int) -> None:
-        self._jvm = psutil.Process(jvm)
+        self._jvm, self._times = psutil.Process(jvm), CpuTimes()
         self._peaks = dict.fromkeys(KINDS, 0.0)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -65,20 +86,14 @@ class Meter:
         }
 
     def _cpu(self) -> dict[str, float]:
-        """CPU seconds by kind; workers that have ended count with the process that they were forked from."""
-        seconds = dict.fromkeys(KINDS, 0.0)
         for kind, processes in self._processes().items():
-            for process in processes:
-                with suppress(psutil.Error):
-                    times = process.cpu_times()
-                    seconds[kind] += times.user + times.system
-                    if kind == "workers":
-                        seconds[kind] += times.children_user + times.children_system
-        return seconds
+            self._times.note(kind, processes)
+        return {kind: self._times.seconds[kind] for kind in KINDS}
 
     def _watch(self) -> None:
         while True:
             for kind, processes in self._processes().items():
+                self._times.note(kind, processes)
                 held = sum(map(_resident if kind != "workers" else _share, processes)) / _MIB
                 self._peaks[kind] = max(self._peaks[kind], held)
             if self._stop.wait(_PAUSE_SECONDS):

@@ -27,7 +27,7 @@ from typing import Any, Final
 import psutil
 from confluent_kafka import Producer
 from page import flag_parser, put, show_progress
-from processes import FULL_SPEED
+from processes import FULL_SPEED, CpuTimes
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 sys.path.insert(0, str(Path(__file__).parent / "memory"))
@@ -125,21 +125,19 @@ class Meter:
     job: Job
     peak_mib: dict[str, float] = field(default_factory=lambda: {"together": 0.0})
     _pss_at: float = 0.0
+    _times: CpuTimes = field(default_factory=CpuTimes)
 
     def cpu(self) -> dict[str, float]:
-        """Since the process began; a worker that has ended counts with the one it was forked from."""
-        seconds = dict.fromkeys(KINDS, 0.0)
+        """Since the process began."""
         root = psutil.Process(self.job.process.pid)
         for process in [root, *root.children(recursive=True)]:
             with suppress(psutil.Error):
-                kind, times = kind_of(process, root.pid), process.cpu_times()
-                seconds[kind] += times.user + times.system
-                if kind == "workers":
-                    seconds[kind] += times.children_user + times.children_system
-        return seconds
+                self._times.note(kind_of(process, root.pid), [process])
+        return {kind: self._times.seconds[kind] for kind in KINDS}
 
     def look(self) -> None:
-        """Takes the PSS now and then: the kernel goes through all pages for it."""
+        """Notes the CPU time, and takes the PSS now and then: the kernel goes through all pages for it."""
+        self.cpu()
         if time.monotonic() >= self._pss_at:
             sizes = pss_mib(self.job.process)
             if sizes["together"] > self.peak_mib["together"]:
