@@ -97,9 +97,16 @@ class Queries:
 
     def job(self, settings: RunSettings) -> DataStreamWriter:
         """The query of the job, as ``run`` builds it; writes events of the past, too."""
+        return self._job(settings, self.log)
+
+    def job_python(self, settings: RunSettings) -> DataStreamWriter:
+        """The same with ``--log-source python``."""
+        return self._job(settings, replace(self.log, by_connector=False))
+
+    def _job(self, settings: RunSettings, log: TopicPlan) -> DataStreamWriter:
         rows = output_rows(
             self.spark,
-            log=self.log,
+            log=log,
             probes=self._probes,
             probe_filter=ProbeFilter(topic=self._probes.topic, cluster_id=self._cluster_id),
             job=Job(context=Context(cluster_id=self._cluster_id, era=self._era), topics=settings.topics),
