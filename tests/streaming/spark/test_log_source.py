@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 pytest.importorskip("pyspark.sql.streaming.datasource", reason="data sources that bound a batch: Spark 4.2")
 
 from groupreplay.state import Context
-from groupreplay.streaming.base.errors import ExitCode
+from groupreplay.streaming.base.errors import ExitCode, UnreachableError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.engine.advance import AdvanceResult, advance
 from groupreplay.streaming.engine.wire import GROUP_TAG
@@ -107,6 +107,31 @@ def test_the_ends_are_asked_for_once_a_batch() -> None:
     }
     assert reader.reportLatestOffset() == {"__consumer_offsets": {"0": 90}}
     assert Counter(asked) == {"first": 2, "end": 1}
+
+
+def test_brokers_that_are_away_are_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A restart of a broker ends no query; after half a minute without an answer the error does."""
+    away, clock = UnreachableError("no leader"), [0.0]
+    answers: list[dict[int, int] | UnreachableError] = [away, away, {0: 5}]
+
+    def offsets(*_: object) -> dict[int, int]:
+        answer = answers.pop(0) if answers else away
+        if isinstance(answer, UnreachableError):
+            raise answer
+        return answer
+
+    def sleep(seconds: float) -> None:
+        clock[0] += seconds
+
+    time = SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep)
+    monkeypatch.setattr("groupreplay.streaming.spark.log_source.time", time)
+    plan = LogPlan(cluster=Cluster(bootstrap_servers="h:1"), partitions=1, max_offsets=7, tasks=2)
+    reader = LogReader(plan)
+    reader.__dict__["_connection"] = SimpleNamespace(first_offsets=offsets)
+    assert (reader.initialOffset(), clock) == ({"__consumer_offsets": {"0": 5}}, [1.0])
+    with pytest.raises(UnreachableError):
+        reader.initialOffset()
+    assert 30 < clock[0] - 1.0 <= 31
 
 
 @pytest.mark.broker

@@ -10,7 +10,8 @@ either of them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final
@@ -19,6 +20,7 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 
 from groupreplay.state.policy.context import OFFSETS_TOPIC
+from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.engine.packing.pack import INPUT_COLUMNS
 from groupreplay.streaming.spark.operator import COUNTED_SCHEMA, pack_log
@@ -33,6 +35,10 @@ if TYPE_CHECKING:
 _COLUMNS: Final = ("partition", "offset", "timestamp", "key", "value")
 #: The source's one option. Spark hides values of options whose names contain "secret": the login is in it.
 PLAN: Final = "secretPlan"
+
+#: How long the brokers may give no answer.
+_PATIENCE_SECONDS: Final = 30.0
+_PAUSE_SECONDS: Final = 0.5
 
 Offsets = Mapping[int, int]
 
@@ -107,7 +113,7 @@ class LogReader(DataSourceStreamReader):
 
     def initialOffset(self) -> dict[str, Any]:
         """The begin of the log."""
-        return _as_json(self._connection.first_offsets(OFFSETS_TOPIC, self.plan.partitions))
+        return _as_json(self._offsets(self._connection.first_offsets))
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """The largest number of offsets of a batch."""
@@ -119,20 +125,20 @@ class LogReader(DataSourceStreamReader):
         Raises:
             ValueError: records that were not read yet are gone.
         """
-        starts = _offsets(start)
-        self._newest = ends = self._ends()
-        _require_whole(starts, self._connection.first_offsets(OFFSETS_TOPIC, self.plan.partitions), ends)
+        starts = _from_json(start)
+        self._newest = ends = self._offsets(self._connection.end_offsets)
+        _require_whole(starts, self._offsets(self._connection.first_offsets), ends)
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         return _as_json(ends if most is None else bounded(starts, ends, most))
 
     def reportLatestOffset(self) -> dict[str, Any]:
         """The end of the log, for the progress of the query: Spark has just asked for that of the next batch."""
-        return _as_json(self._newest or self._ends())
+        return _as_json(self._newest or self._offsets(self._connection.end_offsets))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The tasks of a batch."""
-        starts = _offsets(start)
-        spans = [(number, starts.get(number, 0), at) for number, at in _offsets(end).items()]
+        starts = _from_json(start)
+        spans = [(number, starts.get(number, 0), at) for number, at in _from_json(end).items()]
         return [
             Spans(dealt) for dealt in deal([each for each in spans if each[1] < each[2]], self.plan.tasks)
         ]
@@ -146,8 +152,16 @@ class LogReader(DataSourceStreamReader):
         records = (batch.select(list(_COLUMNS)).rename_columns(list(INPUT_COLUMNS)) for batch in batches)
         return pack_log(records, self.plan.clock_correction_ms)
 
-    def _ends(self) -> dict[int, int]:
-        return self._connection.end_offsets(OFFSETS_TOPIC, self.plan.partitions)
+    def _offsets(self, answer: Callable[[str, int], dict[int, int]]) -> dict[int, int]:
+        """Of all partitions; waits for brokers that are away for a moment, as the connector does."""
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            try:
+                return answer(OFFSETS_TOPIC, self.plan.partitions)
+            except GroupReplayError:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(_PAUSE_SECONDS)
 
 
 @lru_cache(maxsize=1)
@@ -204,5 +218,5 @@ def _as_json(offsets: Offsets) -> dict[str, Any]:
     return {OFFSETS_TOPIC: {str(number): at for number, at in sorted(offsets.items())}}
 
 
-def _offsets(document: Mapping[str, Any]) -> dict[int, int]:
+def _from_json(document: Mapping[str, Any]) -> dict[int, int]:
     return {int(number): int(at) for number, at in document[OFFSETS_TOPIC].items()}

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from groupreplay.state.events.event import Severity
@@ -102,7 +102,7 @@ def packed_log(
         return records.mapInArrow(partial(pack_log, clock_correction_ms=clock_correction_ms), COUNTED_SCHEMA)
     from groupreplay.streaming.spark.log_source import PLAN, LogPlan, LogSource
 
-    spark.dataSource.register(LogSource)
+    _register_source(spark)
     log_plan = LogPlan(
         cluster=plan.cluster,
         partitions=plan.partitions,
@@ -111,6 +111,14 @@ def packed_log(
         clock_correction_ms=clock_correction_ms,
     )
     return spark.readStream.format(LogSource.name()).option(PLAN, log_plan.to_option()).load()
+
+
+@lru_cache(maxsize=1)
+def _register_source(spark: SparkSession) -> None:
+    """Once in a session: Spark warns of every further time."""
+    from groupreplay.streaming.spark.log_source import LogSource
+
+    spark.dataSource.register(LogSource)
 
 
 def log_records(
