@@ -45,7 +45,7 @@ from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.broker import EmbeddedBroker
 
 #: The readers in the order in which they run; the names of the first four are methods of ``Queries``.
-SPARK: Final = ("connector", "count_rows", "count_packed", "job")
+SPARK: Final = ("connector", "count_rows", "count_packed", "job", "job_connector")
 OUTSIDE: Final = ("replay", "console", "broker_load")
 #: In the third round the JVM's compilers still take half of the job's time in ``many``, in the fifth a third.
 _WARM_UP: Final = 4
@@ -54,6 +54,7 @@ TITLES: Final[Mapping[str, str]] = {
     "count_rows": "… counted by group, raw records",
     "count_packed": "… counted by group, our packed rows",
     "job": "our job, all topics written",
+    "job_connector": "… with `--log-source connector`",
     "replay": "groupreplay replay (no Spark)",
     "console": "Kafka's console consumer",
     "broker_load": "the broker's own load",

@@ -24,6 +24,7 @@ from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.spark.internals.jvm import JavaProgress
 from groupreplay.streaming.spark.operator import COUNTED_SCHEMA, Job
+from groupreplay.streaming.spark.preflight import log_plan
 from groupreplay.streaming.spark.query import (
     OBSERVED,
     TopicPlan,
@@ -77,6 +78,7 @@ class Queries:
         partitions = ensure_topics(source, settings.topics)
         probes = settings.topics.probes
         self._probes = TopicPlan(cluster=settings.source, topic=probes, partitions=partitions[probes])
+        self._log_of_job = log_plan(settings, self.spark, source, topic.partitions)
         self._read_tasks = self.spark.sparkContext.defaultParallelism
 
     def connector(self, settings: RunSettings) -> DataStreamWriter:
@@ -96,9 +98,16 @@ class Queries:
 
     def job(self, settings: RunSettings) -> DataStreamWriter:
         """The query of the job, as ``run`` builds it; writes events of the past, too."""
+        return self._job(settings, self._log_of_job)
+
+    def job_connector(self, settings: RunSettings) -> DataStreamWriter:
+        """The same with ``--log-source connector``."""
+        return self._job(settings, self.log)
+
+    def _job(self, settings: RunSettings, log: TopicPlan) -> DataStreamWriter:
         rows = output_rows(
             self.spark,
-            log=self.log,
+            log=log,
             probes=self._probes,
             probe_filter=ProbeFilter(topic=self._probes.topic, cluster_id=self._cluster_id),
             job=Job(context=Context(cluster_id=self._cluster_id, era=self._era), topics=settings.topics),

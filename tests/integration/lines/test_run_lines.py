@@ -31,22 +31,21 @@ FAST = (
     if has_known_internals(pyspark.__version__)
     else STOCK
 )
-#: The log without Spark's connector.
-SOURCE = ("--python-source",)
-HAS_SOURCES = pytest.mark.skipif(
-    not hasattr(DataSourceStreamReader, "getDefaultReadLimit"),
-    reason="data sources that bound a batch: Spark 4.2",
-)
+#: The log by Spark's connector, also where groupreplay's own source is the default.
+CONNECTOR = ("--log-source", "connector")
+HAS_SOURCES = hasattr(DataSourceStreamReader, "getDefaultReadLimit")
+#: Spark plans a source of Python's in a worker of its own.
+OURS = {FAST, STOCK} if HAS_SOURCES else {FAST}
+WITH_SOURCES = pytest.mark.skipif(not HAS_SOURCES, reason="data sources that bound a batch: Spark 4.2")
 
 
 @pytest.mark.parametrize(
     ("flags", "later", "modules"),
     [
-        ((), (), {FAST}),
+        ((), (), OURS),
         (("--plain-spark",), ("--plain-spark",), {STOCK}),
-        # Spark plans a Python source in a worker of its own.
-        pytest.param((), SOURCE, {FAST, STOCK}, marks=HAS_SOURCES),
-        pytest.param(SOURCE, (), {FAST}, marks=HAS_SOURCES),
+        pytest.param(CONNECTOR, (), OURS, marks=WITH_SOURCES),
+        pytest.param((), CONNECTOR, {FAST}, marks=WITH_SOURCES),
     ],
     ids=["fast", "plain", "to Python's source", "back to the connector"],
 )

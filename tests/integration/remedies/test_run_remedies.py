@@ -262,7 +262,7 @@ def test_a_setting_of_the_connector(stored: Stored, tmp_path: Path) -> None:
         spark.conf.set(OLD_OFFSETS, "true")
     read_remedy(f"streaming.spark.preflight: keep {OLD_OFFSETS}=true", told)
     stored.runs(checkpoint)
-    assert run_here(stored.server, checkpoint, stored.topics, once=True, python_source=True) == ExitCode.OK
+    assert run_here(stored.server, checkpoint, stored.topics, once=True, log_source="python") == ExitCode.OK
 
 
 KAFKA = "topic string, partition int, offset bigint, timestamp timestamp, key binary, value binary"

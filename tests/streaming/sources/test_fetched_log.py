@@ -155,7 +155,7 @@ def test_a_consumer_reads_on(monkeypatch: pytest.MonkeyPatch, missing: bool) -> 
     seen, done = list[Sequence[tuple[int, int, int]]](), list[tuple[int, int | None]]()
     monkeypatch.setattr(topic_module, "read_spans", spans_of(seen))
     monkeypatch.setattr(topic_module, "_MANY_RECORDS", 10)
-    monkeypatch.setattr(fetched_log, "fetched_spans", fetched)
+    monkeypatch.setattr(fetched_log.FetchedLog, "read", fetched)
     connection = Connection(Cluster(bootstrap_servers="h:1"))
     spans = [(0, 3, 9), (1, 5, 5), (2, 0, 4)]
     read = rows(read_log(connection, spans, lambda done_, total: done.append((done_, total))))
@@ -166,3 +166,39 @@ def test_a_consumer_reads_on(monkeypatch: pytest.MonkeyPatch, missing: bool) -> 
         assert done == [(2, 10), (3, 10)]
     assert rows(read_log(connection, [(0, 3, 9)], no_progress)) == []
     assert seen[-1] == [(0, 3, 9)]
+
+
+class Client:
+    """In place of ``RawLog``: counts the clients that are open."""
+
+    opened = closed = 0
+
+    def __init__(self, *_: object, **__: object) -> None:
+        Client.opened += 1
+
+    def close(self) -> None:
+        """See ``RawLog.close``."""
+        Client.closed += 1
+
+
+def test_a_client_stays_open_until_a_reading_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task costs no new connections; what may be wrong with the old ones ends with them, and a consumer reads on."""
+    seen, offset = list[Sequence[tuple[int, int, int]]](), 3
+
+    def records(_: Client, __: int, start: int, ___: int) -> Iterator[pa.RecordBatch]:
+        yield rows_batch([Raw(0, start, 1_000, b"k", None)])
+        if start != offset:
+            raise GroupReplayError("the connection was closed")
+
+    monkeypatch.setattr(fetched_log, "RawLog", Client)
+    monkeypatch.setattr(fetched_log, "_records", records)
+    monkeypatch.setattr(topic_module, "read_spans", spans_of(seen))
+    connection = Connection(Cluster(bootstrap_servers="h:1"))
+    log = fetched_log.FetchedLog(connection)
+
+    def read(start: int) -> list[int]:
+        return [row["offset"] for row in rows(read_log(connection, [(0, start, 9)], no_progress, log))]
+
+    assert (read(3), read(3), Client.opened, Client.closed, seen) == ([3], [3], 1, 0, [])
+    assert (read(5), Client.opened, Client.closed, seen) == ([5], 1, 1, [[(0, 6, 9)]])
+    assert (read(3), Client.opened, Client.closed) == ([3], 2, 1)

@@ -1,4 +1,4 @@
-"""The log without Spark's Kafka connector: the same rows in bounded batches, and what a lost record leads to."""
+"""The log without Spark's Kafka connector: the same groups in bounded batches, and what a lost record leads to."""
 
 from __future__ import annotations
 
@@ -14,15 +14,19 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyspark.sql.streaming.datasource", reason="data sources that bound a batch: Spark 4.2")
 
-from groupreplay.streaming.base.errors import ExitCode
+from groupreplay.state import Context
+from groupreplay.streaming.base.errors import ExitCode, UnreachableError
 from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.engine.advance import AdvanceResult, advance
+from groupreplay.streaming.engine.wire import GROUP_TAG
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.spark.faults import known_fault
 from groupreplay.streaming.spark.log_source import LogPlan, LogReader, _require_whole, bounded, deal
+from groupreplay.streaming.spark.operator import RECORD_COUNTS
 from groupreplay.streaming.spark.preflight import check_plan, offsets_topic
-from groupreplay.streaming.spark.query import TopicPlan, log_records
-from support.histories.raw_records import commit
-from support.job.jobs import last_batch, write_log
+from groupreplay.streaming.spark.query import TopicPlan, packed_log
+from support.histories.builders import commit, generation, member
+from support.job.jobs import interleaved, last_batch, write_log
 from support.job.spark_sessions import small_session
 
 if TYPE_CHECKING:
@@ -75,7 +79,7 @@ def test_lost_records_are_an_error(start: int) -> None:
 def test_the_login_is_hidden() -> None:
     """The plan comes back whole from its option, whose name is among those that Spark hides."""
     cluster = Cluster(bootstrap_servers="h:1", properties={"sasl.jaas.config": "password"})
-    plan = LogPlan(cluster=cluster, partitions=50, max_offsets=7, tasks=2)
+    plan = LogPlan(cluster=cluster, partitions=50, max_offsets=7, tasks=2, clock_correction_ms=9)
     assert LogPlan.from_option(plan.to_option()) == plan
     assert "password" not in repr(LogReader(plan).plan)
 
@@ -105,41 +109,80 @@ def test_the_ends_are_asked_for_once_a_batch() -> None:
     assert Counter(asked) == {"first": 2, "end": 1}
 
 
+def test_brokers_that_are_away_are_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A restart of a broker ends no query; after half a minute without an answer the error does."""
+    away, clock = UnreachableError("no leader"), [0.0]
+    answers: list[dict[int, int] | UnreachableError] = [away, away, {0: 5}]
+
+    def offsets(*_: object) -> dict[int, int]:
+        answer = answers.pop(0) if answers else away
+        if isinstance(answer, UnreachableError):
+            raise answer
+        return answer
+
+    def sleep(seconds: float) -> None:
+        clock[0] += seconds
+
+    time = SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep)
+    monkeypatch.setattr("groupreplay.streaming.spark.log_source.time", time)
+    plan = LogPlan(cluster=Cluster(bootstrap_servers="h:1"), partitions=1, max_offsets=7, tasks=2)
+    reader = LogReader(plan)
+    reader.__dict__["_connection"] = SimpleNamespace(first_offsets=offsets)
+    assert (reader.initialOffset(), clock) == ({"__consumer_offsets": {"0": 5}}, [1.0])
+    with pytest.raises(UnreachableError):
+        reader.initialOffset()
+    assert 30 < clock[0] - 1.0 <= 31
+
+
 @pytest.mark.broker
 @pytest.mark.spark
-def test_the_rows_of_the_connector(
+def test_the_groups_of_the_connector(
     broker: EmbeddedBroker, unique: Callable[[str], str], tmp_path: Path
 ) -> None:
-    """Both read the same committed rows of every partition, this one in batches of 40 offsets.
+    """Both lead to the same states and messages of every group; this one in batches of 40 offsets.
 
-    Either checkpoint goes on with the other source, and then has the rows that came later.
+    Either checkpoint goes on with the other source, and then has what came later.
     """
     cluster = Cluster(bootstrap_servers=broker.bootstrap_servers)
     connection = Connection(cluster)
     partitions = offsets_topic(connection).partitions
     spark = small_session()
 
-    def rows(name: str, *, by_connector: bool) -> Counter[tuple[object, ...]]:
+    def results(name: str, *, by_connector: bool) -> dict[str, AdvanceResult]:
         plan = TopicPlan(
             cluster=cluster, topic="__consumer_offsets", partitions=partitions, by_connector=by_connector
         )
         check_plan(spark, connection, plan)
-        log = log_records(spark, plan, 40, read_tasks=2)
+        log = packed_log(spark, plan, 40, read_tasks=2, clock_correction_ms=0).drop(RECORD_COUNTS)
         writer = log.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / name))
         query = writer.start(str(tmp_path / f"{name}-rows"))
         try:
             query.processAllAvailable()
         finally:
             query.stop()
-        return Counter(map(tuple, spark.read.parquet(str(tmp_path / f"{name}-rows")).collect()))
+        packed: dict[bytes, list[bytes]] = {}
+        for row in spark.read.parquet(str(tmp_path / f"{name}-rows")).collect():
+            packed.setdefault(bytes(row.key), []).append(bytes(row.packed))
+        return {
+            group: advance(
+                key, None, packed[key], now_ms=0, recorded_ms=None, context=Context(cluster_id="c")
+            )
+            for group in groups
+            if (key := GROUP_TAG + group.encode()) in packed
+        }
 
-    group = unique("g")
-    first = [(number % partitions, *commit(group, partition=number), 1_000 + number) for number in range(90)]
-    write_log(broker.bootstrap_servers, first, partitions)
-    before = rows("ours", by_connector=False)
-    assert before == rows("theirs", by_connector=True)
-    assert sum(before.values()) >= len(first)
+    groups = [unique(f"g{number}") for number in range(30)]
+    history = [
+        generation(1, member("a", [0]), at=0),
+        *(commit("t", part, part, at=1 + part) for part in range(3)),
+    ]
+    write_log(
+        broker.bootstrap_servers, interleaved(dict.fromkeys(groups, history), partitions, 1_000), partitions
+    )
+    before = results("ours", by_connector=False)
+    assert before == results("theirs", by_connector=True)
+    assert list(before) == groups
     assert last_batch(tmp_path / "ours") >= 2
-    later = [(0, *commit(group, partition=number), 2_000 + number) for number in range(5)]
-    write_log(broker.bootstrap_servers, later, partitions)
-    assert rows("ours", by_connector=True) == rows("theirs", by_connector=False)
+    later = {group: [commit("t", 1, 7, at=0)] for group in groups[:5]}
+    write_log(broker.bootstrap_servers, interleaved(later, partitions, 2_000), partitions)
+    assert results("ours", by_connector=True) == results("theirs", by_connector=False)

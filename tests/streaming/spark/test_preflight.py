@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unittest.mock import MagicMock
 
 import pytest
@@ -13,7 +14,7 @@ from py4j.protocol import Py4JError
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.config.settings import Cluster, RunSettings
 from groupreplay.streaming.kafka import clients
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.spark import preflight
@@ -49,6 +50,51 @@ def test_the_connector_must_find_the_internal_topic(
         spark.conf.set(OLD_OFFSETS, "true")
     assert caught.value.exit_code == ExitCode.USAGE
     assert OLD_OFFSETS in (caught.value.fix or "")
+
+
+SCRAM = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "SCRAM-SHA-512"}
+KERBEROS = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "GSSAPI"}
+
+
+@pytest.mark.parametrize(
+    ("log_source", "master", "python", "login", "by_connector"),
+    [
+        ("auto", "local[2,4]", sys.executable, SCRAM, False),
+        ("auto", "local", sys.executable, KERBEROS, True),
+        ("auto", "spark://h:7077", sys.executable, {}, True),
+        ("auto", "local[2]", "/usr/bin/python3", {}, True),
+        ("connector", "local[2]", sys.executable, {}, True),
+        ("python", "spark://h:7077", "/usr/bin/python3", KERBEROS, False),
+    ],
+)
+def test_what_reads_the_log(
+    log_source: str,
+    master: str,
+    python: str,
+    login: dict[str, str],
+    by_connector: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ours where every worker has the driver's Python and the client knows the login, or where it is asked for.
+
+    On a Spark without such sources, or without the client's library, the connector does.
+    """
+    cluster = Cluster(bootstrap_servers="h:1", properties=login)
+    settings = RunSettings(source=cluster, checkpoint="c", log_source=log_source)
+    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(master=master, pythonExec=python))
+
+    def chosen() -> TopicPlan:
+        return preflight.log_plan(settings, spark, Connection(cluster), 7)
+
+    monkeypatch.setattr(preflight, "has_python_sources", lambda: True)
+    plan = TopicPlan(cluster=cluster, topic=OFFSETS_TOPIC, partitions=7, by_connector=by_connector)
+    assert chosen() == plan
+    if log_source == "auto":
+        with monkeypatch.context() as patch:
+            patch.setitem(sys.modules, "cramjam", None)
+            assert chosen().by_connector
+        monkeypatch.setattr(preflight, "has_python_sources", lambda: False)
+        assert chosen().by_connector
 
 
 def test_an_unreachable_cluster_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

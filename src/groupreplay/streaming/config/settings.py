@@ -95,7 +95,8 @@ class RunSettings:
     replace another job that writes to the same topics. ``standby``: wait beside such a job, and go on when it is gone.
     ``once``: read what is there, and end. ``adopt``: the file of a ``watch`` after which a new checkpoint begins.
     ``spark_conf`` overrides the job's own Spark configuration. ``plain_spark``: use no private part of Spark.
-    ``python_source``: read the log without Spark's Kafka connector.
+    ``log_source`` reads the log: the Kafka ``connector``, ``python``, which is groupreplay in the workers, or ``auto``:
+    python where all workers are on this machine and can.
     """
 
     source: Cluster
@@ -125,7 +126,7 @@ class RunSettings:
     log_level: str = "WARN"
     spark_conf: Mapping[str, str] = field(default_factory=dict)
     plain_spark: bool = False
-    python_source: bool = False
+    log_source: str = "auto"
 
     def __post_init__(self) -> None:
         if not self.checkpoint.strip():

@@ -10,6 +10,7 @@ import ssl
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from importlib.util import find_spec
 from struct import unpack_from
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -40,15 +41,9 @@ class RawLog:
     """
 
     def __init__(self, connection: Connection, topic: str, *, committed: bool) -> None:
-        try:
-            import google_crc32c  # noqa: F401 - whoever takes the batches apart needs it, and is not asked
-            from aiokafka.errors import KafkaError
-        except ImportError as error:
-            missing = EXTRAS["logs"].get((error.name or "").partition(".")[0], "aiokafka")
-            raise _unread(
-                connection, f"{missing} is not installed", "pip install 'groupreplay[logs]'"
-            ) from None
         settings = _settings(connection)
+        from aiokafka.errors import KafkaError
+
         self._connection, self._topic, self._committed = connection, topic, committed
         self._failures = (KafkaError, OSError, asyncio.TimeoutError)
         self._thread, self._loop = ThreadPoolExecutor(1), asyncio.new_event_loop()
@@ -111,6 +106,15 @@ def _aborted(response: Any) -> Sequence[tuple[int, int]]:
     return dict(zip(fields.names, partition, strict=True)).get("aborted_transactions") or ()
 
 
+def can_fetch(connection: Connection) -> bool:
+    """Whether ``RawLog`` has its libraries, and knows the login of this connection."""
+    try:
+        _settings(connection)
+    except GroupReplayError:
+        return False
+    return True
+
+
 def raw_log(connection: Connection, topic: str, spans: Mapping[int, tuple[int, int]]) -> dict[int, bytes]:
     """The record batches of each partition from its first offset (committed or not) up to the second one.
 
@@ -141,7 +145,11 @@ def _unread(connection: Connection, why: str, fix: str) -> GroupReplayError:
 
 
 def _settings(connection: Connection) -> dict[str, Any]:
-    """The settings of aiokafka's client."""
+    """The settings of aiokafka's client, if the extra is installed."""
+    # All of it: whoever takes the batches apart needs the rest, and is not asked.
+    missing = [package for module, package in EXTRAS["logs"].items() if find_spec(module) is None]
+    if missing:
+        raise _unread(connection, f"{missing[0]} is not installed", "pip install 'groupreplay[logs]'")
     known = connection.security()
     protocol = str(known.get("security.protocol", "PLAINTEXT")).upper()
     settings: dict[str, Any] = {

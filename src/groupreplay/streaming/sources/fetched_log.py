@@ -6,7 +6,7 @@ A consumer makes an object of each record. Here they become columns, as those of
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Final, NoReturn
 
@@ -25,21 +25,43 @@ from groupreplay.streaming.sources.log_segments import Batch, batches_in, is_abo
 _FETCH_BYTES: Final = 4 << 20
 
 
-def fetched_spans(connection: Connection, spans: Sequence[tuple[int, int, int]]) -> Iterator[pa.RecordBatch]:
-    """The records that a consumer with ``read_committed`` gets of these spans (partition, first offset, end).
+@dataclass(slots=True)
+class FetchedLog:
+    """A client of the leaders, which stays open from one reading to the next until one fails."""
 
-    Raises:
-        GroupReplayError: something is not as it should be, here or in the log: a consumer is to read on.
-    """
-    keep_freed_memory()
-    with closing(RawLog(connection, OFFSETS_TOPIC, committed=True)) as log:
-        for partition, start, end in spans:
-            pieces = ([batch] for batch in _committed(log, partition, start, end))
-            for columns in columns_of_pieces(pieces, _unreadable):
-                # A batch may begin before the span, and end behind it.
-                first, behind = np.searchsorted(numbers(columns.offsets), [start, end]).tolist()
-                if first < behind:
-                    yield columns.rows(OFFSETS_TOPIC, partition).slice(first, behind - first)
+    connection: Connection
+    _log: RawLog | None = field(default=None, init=False)
+
+    def read(self, spans: Sequence[tuple[int, int, int]]) -> Iterator[pa.RecordBatch]:
+        """The records that a consumer with ``read_committed`` gets of these spans (partition, first offset, end).
+
+        Raises:
+            GroupReplayError: something is not as it should be, here or in the log: a consumer is to read on.
+        """
+        keep_freed_memory()
+        if self._log is None:
+            self._log = RawLog(self.connection, OFFSETS_TOPIC, committed=True)
+        try:
+            for span in spans:
+                yield from _records(self._log, *span)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Closes its connections."""
+        if self._log is not None:
+            self._log.close()
+        self._log = None
+
+
+def _records(log: RawLog, partition: int, start: int, end: int) -> Iterator[pa.RecordBatch]:
+    pieces = ([batch] for batch in _committed(log, partition, start, end))
+    for columns in columns_of_pieces(pieces, _unreadable):
+        # A batch may begin before the span, and end behind it.
+        first, behind = np.searchsorted(numbers(columns.offsets), [start, end]).tolist()
+        if first < behind:
+            yield columns.rows(OFFSETS_TOPIC, partition).slice(first, behind - first)
 
 
 def _committed(log: RawLog, partition: int, offset: int, end: int) -> Iterator[Batch]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from confluent_kafka import KafkaException
@@ -23,6 +24,9 @@ from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
 from groupreplay.streaming.kafka.raw_log import raw_log
 from groupreplay.streaming.kafka.topic_reader import read_messages, read_spans
 from groupreplay.streaming.sources.source import DataEnd, Rows, counted, with_rounds
+
+if TYPE_CHECKING:
+    from groupreplay.streaming.sources.fetched_log import FetchedLog
 
 log = logging.getLogger(__name__)
 
@@ -108,23 +112,25 @@ def read_topic(
 
 
 def read_log(
-    connection: Connection, spans: Sequence[tuple[int, int, int]], progress: ProgressCallback
+    connection: Connection,
+    spans: Sequence[tuple[int, int, int]],
+    progress: ProgressCallback,
+    fetched: FetchedLog | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The committed records of the offsets topic in these spans (partition, first offset, offset behind the last).
 
     If they are many, and aiokafka is there and can log in, its batches are taken apart; a consumer reads the rest.
+    ``fetched`` is a client that is open already, for readings that may be small.
 
     Raises:
         UnreachableError: nothing arrives; also while iterating.
     """
     spans = [(number, start, end) for number, start, end in spans if start < end]
     total = left = sum(end - start for _, start, end in spans)
-    if total >= _MANY_RECORDS:
+    if total >= _MANY_RECORDS or fetched is not None:
         nexts = {number: start for number, start, _ in spans}
         try:
-            from groupreplay.streaming.sources.fetched_log import fetched_spans
-
-            for batch in fetched_spans(connection, spans):
+            for batch in _fetched(connection, spans) if fetched is None else fetched.read(spans):
                 number, following = next_place(batch)
                 left -= following - nexts[number]
                 nexts[number] = following
@@ -139,6 +145,14 @@ def read_log(
     yield from read_spans(
         connection, OFFSETS_TOPIC, spans, lambda done, of: progress(total - of + done, total)
     )
+
+
+def _fetched(connection: Connection, spans: Sequence[tuple[int, int, int]]) -> Iterator[pa.RecordBatch]:
+    # Here, because it imports what an extra has.
+    from groupreplay.streaming.sources.fetched_log import FetchedLog
+
+    with closing(FetchedLog(connection)) as log_:
+        yield from log_.read(spans)
 
 
 def _pending(connection: Connection, stable: Mapping[int, int]) -> Sequence[PendingCommit]:

@@ -121,7 +121,7 @@ _FAULTS: Final = (
     _Fault(
         re.compile(r"NoSuchMethodError: [^\n]*\bconsumer\.(?:Kafka)?Consumer\.poll\(long\)"),
         "Spark's Kafka connector has clients without the call by which it finds the partitions of an internal topic",
-        "start the job with --python-source, which reads the offsets topic without the connector",
+        "start the job with --log-source python, which reads the offsets topic without the connector",
         ExitCode.USAGE,
     ),
     _Fault(

@@ -6,13 +6,12 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from socket import gethostname
 from typing import TYPE_CHECKING, Final
 
 from groupreplay.state.phrases import timestamp
-from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.clock import BrokerClock
 from groupreplay.streaming.base.errors import GroupReplayError, PassingError
 from groupreplay.streaming.base.process import StopRequest, in_worker, stop_requests
@@ -117,15 +116,6 @@ def _require_unlocked(settings: RunSettings, stop: StopRequest) -> None:
         stop.wait(0.2)
 
 
-def _log_plan(settings: RunSettings, partitions: int) -> TopicPlan:
-    return TopicPlan(
-        cluster=settings.source,
-        topic=OFFSETS_TOPIC,
-        partitions=partitions,
-        by_connector=not settings.python_source,
-    )
-
-
 def _has_run(settings: RunSettings, session: Callable[[], SparkSession]) -> bool:
     """Whether a query has run on the checkpoint; asks without a broker, and for a local folder without Spark."""
     folder = local_folder(settings.checkpoint, settings.spark_conf)
@@ -152,13 +142,14 @@ def _try(
     with ExitStack() as stack:
         stack.enter_context(closing(job_topic))
         spark = session()
-        preflight.check_plan(spark, source, _log_plan(settings, topic.partitions))
+        log_plan = preflight.log_plan(settings, spark, source, topic.partitions)
+        preflight.check_plan(spark, source, log_plan)
         preflight.check_line(spark)
         checkpoint = Checkpoint(spark, settings.checkpoint)
         if checkpoint.is_plain:
             use_local_files(spark, settings)
         progress = stack.enter_context(closing(batch_progress(spark, plain=settings.plain_spark)))
-        process = _Process(settings, spark, rules, checkpoint, partitions, stop, outage, progress)
+        process = _Process(settings, spark, rules, checkpoint, log_plan, partitions, stop, outage, progress)
         if settings.standby:
             job_topic.close()
             _run_in_turns(process, topic)
@@ -195,6 +186,7 @@ class _Process:
     spark: SparkSession
     rules: RulesWatch
     checkpoint: Checkpoint
+    log_plan: TopicPlan
     partitions: Mapping[str, int]
     stop: StopRequest
     outage: Outage
@@ -240,7 +232,7 @@ class _Process:
             spark=self.spark,
             settings=settings,
             location=store.location,
-            log=_log_plan(settings, partitions),
+            log=replace(self.log_plan, partitions=partitions),
             probes=TopicPlan(cluster=settings.sink_cluster, topic=probes, partitions=self.partitions[probes]),
             batches=self.progress,
         )

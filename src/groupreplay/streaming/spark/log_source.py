@@ -1,39 +1,44 @@
-"""The offsets topic as a Python data source of Spark 4.2 and later, in place of Spark's Kafka connector.
+"""The packed offsets topic as a Python data source of Spark 4.2 and later, in place of Spark's Kafka connector.
 
 The connector finds the partitions of an internal topic only by ``KafkaConsumer.poll(long)``, which kafka-clients 4 does
-not have. This source uses Spark's public interface alone. Its offsets have the connector's form, so that a checkpoint
-goes on with either of them.
+not have, and makes a row of each record, which then goes to Python. This source uses Spark's public interface alone,
+and packs what it reads where it reads it. Its offsets have the connector's form, so that a checkpoint goes on with
+either of them.
 """
 # ruff: noqa: N802 (the names are Spark's)
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 
 from groupreplay.state.policy.context import OFFSETS_TOPIC
+from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.engine.packing.pack import INPUT_COLUMNS
+from groupreplay.streaming.spark.operator import COUNTED_SCHEMA, pack_log
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.types import StructType
 
     from groupreplay.streaming.kafka.clients import Connection
+    from groupreplay.streaming.sources.fetched_log import FetchedLog
 
-#: As of ``ROW_SCHEMA``: Spark compares also what may be null.
-SCHEMA: Final = (
-    "partition int NOT NULL, offset bigint NOT NULL, timestamp_ms bigint NOT NULL, key binary, value binary"
-)
 _COLUMNS: Final = ("partition", "offset", "timestamp", "key", "value")
-_NAMES: Final = ("partition", "offset", "timestamp_ms", "key", "value")
 #: The source's one option. Spark hides values of options whose names contain "secret": the login is in it.
 PLAN: Final = "secretPlan"
+
+#: How long the brokers may give no answer.
+_PATIENCE_SECONDS: Final = 30.0
+_PAUSE_SECONDS: Final = 0.5
 
 Offsets = Mapping[int, int]
 
@@ -46,18 +51,24 @@ class LogPlan:
     partitions: int
     max_offsets: int
     tasks: int
+    clock_correction_ms: int = 0
 
     def to_option(self) -> str:
         """As the option ``PLAN``."""
         cluster = [self.cluster.bootstrap_servers, dict(self.cluster.properties)]
-        return json.dumps([cluster, self.partitions, self.max_offsets, self.tasks])
+        return json.dumps([cluster, self.partitions, self.max_offsets, self.tasks, self.clock_correction_ms])
 
     @classmethod
     def from_option(cls, text: str) -> LogPlan:
         """The plan in an option."""
-        (servers, properties), partitions, max_offsets, tasks = json.loads(text)
-        cluster = Cluster(bootstrap_servers=servers, properties=properties)
-        return cls(cluster=cluster, partitions=partitions, max_offsets=max_offsets, tasks=tasks)
+        (servers, properties), partitions, max_offsets, tasks, correction_ms = json.loads(text)
+        return cls(
+            cluster=Cluster(bootstrap_servers=servers, properties=properties),
+            partitions=partitions,
+            max_offsets=max_offsets,
+            tasks=tasks,
+            clock_correction_ms=correction_ms,
+        )
 
 
 class LogSource(DataSource):
@@ -69,8 +80,8 @@ class LogSource(DataSource):
         return "groupreplay-log"
 
     def schema(self) -> str:
-        """``SCHEMA``."""
-        return SCHEMA
+        """That of ``pack``."""
+        return COUNTED_SCHEMA
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """The reader of a streaming query."""
@@ -102,7 +113,7 @@ class LogReader(DataSourceStreamReader):
 
     def initialOffset(self) -> dict[str, Any]:
         """The begin of the log."""
-        return _as_json(self._connection.first_offsets(OFFSETS_TOPIC, self.plan.partitions))
+        return _as_json(self._offsets(self._connection.first_offsets))
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """The largest number of offsets of a batch."""
@@ -114,34 +125,59 @@ class LogReader(DataSourceStreamReader):
         Raises:
             ValueError: records that were not read yet are gone.
         """
-        starts = _offsets(start)
-        self._newest = ends = self._ends()
-        _require_whole(starts, self._connection.first_offsets(OFFSETS_TOPIC, self.plan.partitions), ends)
+        starts = _from_json(start)
+        self._newest = ends = self._offsets(self._connection.end_offsets)
+        _require_whole(starts, self._offsets(self._connection.first_offsets), ends)
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         return _as_json(ends if most is None else bounded(starts, ends, most))
 
     def reportLatestOffset(self) -> dict[str, Any]:
         """The end of the log, for the progress of the query: Spark has just asked for that of the next batch."""
-        return _as_json(self._newest or self._ends())
+        return _as_json(self._newest or self._offsets(self._connection.end_offsets))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The tasks of a batch."""
-        starts = _offsets(start)
-        spans = [(number, starts.get(number, 0), at) for number, at in _offsets(end).items()]
+        starts = _from_json(start)
+        spans = [(number, starts.get(number, 0), at) for number, at in _from_json(end).items()]
         return [
             Spans(dealt) for dealt in deal([each for each in spans if each[1] < each[2]], self.plan.tasks)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The records of a task, in the order of each partition."""
+        """The rows of ``pack`` for the records of a task."""
         from groupreplay.streaming.contract.log import no_progress
         from groupreplay.streaming.sources.topic import read_log
 
-        for batch in read_log(self._connection, partition.value, no_progress):
-            yield batch.select(list(_COLUMNS)).rename_columns(list(_NAMES))
+        batches = read_log(self._connection, partition.value, no_progress, open_log(self.plan.cluster))
+        records = (batch.select(list(_COLUMNS)).rename_columns(list(INPUT_COLUMNS)) for batch in batches)
+        return pack_log(records, self.plan.clock_correction_ms)
 
-    def _ends(self) -> dict[int, int]:
-        return self._connection.end_offsets(OFFSETS_TOPIC, self.plan.partitions)
+    def _offsets(self, answer: Callable[[str, int], dict[int, int]]) -> dict[int, int]:
+        """Of all partitions; waits for brokers that are away for a moment, as the connector does."""
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            try:
+                return answer(OFFSETS_TOPIC, self.plan.partitions)
+            except GroupReplayError:
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(_PAUSE_SECONDS)
+
+
+@lru_cache(maxsize=1)
+def _kept(servers: str, properties: str) -> FetchedLog:
+    from groupreplay.streaming.kafka.clients import Connection
+    from groupreplay.streaming.sources.fetched_log import FetchedLog
+
+    return FetchedLog(Connection(Cluster(bootstrap_servers=servers, properties=json.loads(properties))))
+
+
+def open_log(cluster: Cluster) -> FetchedLog | None:
+    """The client of this worker, which one task after the other uses; None: a library is missing."""
+    try:
+        return _kept(cluster.bootstrap_servers, json.dumps(dict(cluster.properties), sort_keys=True))
+    except ImportError:
+        return None
 
 
 def bounded(starts: Offsets, ends: Offsets, most: int) -> dict[int, int]:
@@ -182,5 +218,5 @@ def _as_json(offsets: Offsets) -> dict[str, Any]:
     return {OFFSETS_TOPIC: {str(number): at for number, at in sorted(offsets.items())}}
 
 
-def _offsets(document: Mapping[str, Any]) -> dict[int, int]:
+def _from_json(document: Mapping[str, Any]) -> dict[int, int]:
     return {int(number): int(at) for number, at in document[OFFSETS_TOPIC].items()}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
+from groupreplay.streaming.kafka.raw_log import can_fetch
 from groupreplay.streaming.local.platforms import LINE_NAMES, find_java, find_line, javas_of
 from groupreplay.streaming.spark.checkpoint import local_folder
 from groupreplay.streaming.spark.checkpoint_files import has_run, in_folder, unwritable
@@ -18,7 +19,12 @@ from groupreplay.streaming.spark.faults import Remedy, failure_text, headline, k
 from groupreplay.streaming.spark.operator import STATE_SCHEMA, caught_up_ms
 from groupreplay.streaming.spark.query import TopicPlan, planned_partitions
 from groupreplay.streaming.spark.session import OLD_OFFSETS, jvm_runs_already
-from groupreplay.streaming.spark.session_checks import need_pyspark, need_python_sources
+from groupreplay.streaming.spark.session_checks import (
+    are_workers_like_driver,
+    has_python_sources,
+    need_pyspark,
+    need_python_sources,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,6 +52,19 @@ def offsets_topic(connection: Connection) -> TopicIdentity:
     return identity
 
 
+def log_plan(settings: RunSettings, spark: SparkSession, source: Connection, partitions: int) -> TopicPlan:
+    """How the offsets topic is read, by ``RunSettings.log_source``."""
+    by_python = settings.log_source == "python" or (
+        settings.log_source == "auto"
+        and has_python_sources()
+        and are_workers_like_driver(spark)
+        and can_fetch(source)
+    )
+    return TopicPlan(
+        cluster=settings.source, topic=OFFSETS_TOPIC, partitions=partitions, by_connector=not by_python
+    )
+
+
 def check_plan(spark: SparkSession, connection: Connection, plan: TopicPlan) -> None:
     """Checks that the source of the plan finds the records of the topic.
 
@@ -59,8 +78,8 @@ def check_plan(spark: SparkSession, connection: Connection, plan: TopicPlan) -> 
         raise GroupReplayError(
             "Spark's Kafka connector plans to read no partition of a topic that holds records",
             where=plan.topic,
-            fix=f"keep {OLD_OFFSETS}=true, which this internal topic needs, or read it with --python-source "
-            f"(Spark 4.2 or later); this is Spark {spark.version}",
+            fix=f"keep {OLD_OFFSETS}=true, which this internal topic needs, or read it with "
+            f"--log-source python (Spark 4.2 or later); this is Spark {spark.version}",
             exit_code=ExitCode.USAGE,
         )
 

@@ -55,17 +55,19 @@ def finished_batch(progress: Mapping[str, Any]) -> Batch:
     # Spark 3.5 has no ``batchDuration``.
     took_ms = progress["durationMs"].get(_WHOLE, progress.get("batchDuration", 0))
     observed = progress.get("observedMetrics", {})
-    counts = Counter(observed.get(OBSERVED, {}))
+    counts, types = Counter(observed.get(OBSERVED, {})), as_counts(observed.get(OBSERVED_READ, {}))
     counts.update({name: count or 0 for name, count in observed.get(OBSERVED_PROBES, {}).items()})
+    # Of a log that is packed where it is read, Spark counts the packed rows.
+    records = sum(types.values())
     return Batch(
         number=int(progress["batchId"]),
         started_ms=_milliseconds(progress["timestamp"]),
         seconds=took_ms / 1_000,
-        rows=progress["numInputRows"],
-        records=sum(one["numInputRows"] for one in of_log),
+        rows=records + sum(one["numInputRows"] for one in sources if one not in of_log),
+        records=records,
         read_to={topic: read for one in sources for topic, read in _read_to(one["endOffset"]).items()},
         counts=counts,
-        record_types=as_counts(observed.get(OBSERVED_READ, {})),
+        record_types=types,
         groups=sum(int(operator["numRowsTotal"]) for operator in progress["stateOperators"]),
         evaluated_to_ms=_milliseconds(event_time.get("watermark")),
         caught_up_ms=_milliseconds(event_time.get("max")),

@@ -6,7 +6,7 @@ import json
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from groupreplay.state.events.event import Severity
@@ -89,23 +89,44 @@ def read_options(plan: TopicPlan, *, shaded: bool = False) -> dict[str, str]:
     }
 
 
+def packed_log(
+    spark: SparkSession,
+    plan: TopicPlan,
+    max_offsets_per_trigger: int,
+    read_tasks: int,
+    clock_correction_ms: int,
+) -> DataFrame:
+    """The rows of ``pack`` for the records of the offsets topic, read in ``read_tasks`` tasks."""
+    if plan.by_connector:
+        records = log_records(spark, plan, max_offsets_per_trigger, read_tasks)
+        return records.mapInArrow(partial(pack_log, clock_correction_ms=clock_correction_ms), COUNTED_SCHEMA)
+    from groupreplay.streaming.spark.log_source import PLAN, LogPlan, LogSource
+
+    _register_source(spark)
+    log_plan = LogPlan(
+        cluster=plan.cluster,
+        partitions=plan.partitions,
+        max_offsets=max_offsets_per_trigger,
+        tasks=read_tasks,
+        clock_correction_ms=clock_correction_ms,
+    )
+    return spark.readStream.format(LogSource.name()).option(PLAN, log_plan.to_option()).load()
+
+
+@lru_cache(maxsize=1)
+def _register_source(spark: SparkSession) -> None:
+    """Once in a session: Spark warns of every further time."""
+    from groupreplay.streaming.spark.log_source import LogSource
+
+    spark.dataSource.register(LogSource)
+
+
 def log_records(
     spark: SparkSession, plan: TopicPlan, max_offsets_per_trigger: int, read_tasks: int
 ) -> DataFrame:
-    """The records of the offsets topic, in the columns that ``pack`` reads; in ``read_tasks`` tasks."""
+    """The records of the offsets topic by the connector, in the columns that ``pack`` reads."""
     from pyspark.sql import functions as sql
 
-    if not plan.by_connector:
-        from groupreplay.streaming.spark.log_source import PLAN, LogPlan, LogSource
-
-        spark.dataSource.register(LogSource)
-        log_plan = LogPlan(
-            cluster=plan.cluster,
-            partitions=plan.partitions,
-            max_offsets=max_offsets_per_trigger,
-            tasks=read_tasks,
-        )
-        return spark.readStream.format(LogSource.name()).option(PLAN, log_plan.to_option()).load()
     # Fifty tasks would start Python fifty times; so each task packs several partitions in turn.
     return (
         _stream(
@@ -243,8 +264,7 @@ def output_rows(
     from pyspark.sql.streaming.state import GroupStateTimeout
 
     return (
-        log_records(spark, log, max_offsets_per_trigger, read_tasks)
-        .mapInArrow(partial(pack_log, clock_correction_ms=job.context.clock_correction_ms), COUNTED_SCHEMA)
+        packed_log(spark, log, max_offsets_per_trigger, read_tasks, job.context.clock_correction_ms)
         .observe(OBSERVED_READ, *record_sums())
         .drop(RECORD_COUNTS)
         .unionByName(

@@ -191,7 +191,7 @@ def submitted_conf() -> dict[str, str]:
 
 def _asked_conf(settings: RunSettings) -> dict[str, str]:
     partitions = {"spark.sql.shuffle.partitions": str(settings.shuffle_partitions)}
-    return {**partitions, OLD_OFFSETS: "false"} if settings.python_source else partitions
+    return {**partitions, OLD_OFFSETS: "false"} if settings.log_source == "python" else partitions
 
 
 def jvm_runs_already() -> bool:

@@ -110,22 +110,25 @@ def need_classic(spark: SparkSession) -> None:
         )
 
 
+def has_python_sources() -> bool:
+    """Whether this pyspark has Python data sources that bound a batch (Spark 4.2)."""
+    try:
+        from pyspark.sql.datasource import DataSourceStreamReader
+    except ImportError:
+        return False
+    return hasattr(DataSourceStreamReader, "getDefaultReadLimit")
+
+
 def need_python_sources(spark: SparkSession) -> None:
-    """Refuses a Spark without Python data sources that bound a batch (Spark 4.2).
+    """Refuses a Spark without Python data sources that bound a batch.
 
     Raises:
         GroupReplayError: it has none.
     """
-    try:
-        from pyspark.sql.datasource import DataSourceStreamReader
-    except ImportError:
-        is_there = False
-    else:
-        is_there = hasattr(DataSourceStreamReader, "getDefaultReadLimit")
-    if not is_there:
+    if not has_python_sources():
         raise GroupReplayError(
             f"Spark {spark.version} has no Python data sources that bound a batch",
-            where="--python-source",
+            where="--log-source python",
             fix="leave it out: the Kafka connector of this Spark reads the offsets topic; Spark 4.2 or later has them",
             exit_code=ExitCode.USAGE,
         )
@@ -199,6 +202,12 @@ def has_shaded_clients(spark: SparkSession) -> bool:
 def is_local(master: str) -> bool:
     """Whether the master runs all tasks in the driver's JVM."""
     return master.partition("[")[0] == "local"
+
+
+def are_workers_like_driver(spark: SparkSession) -> bool:
+    """Whether all workers run the driver's Python on its machine, and so have the libraries that it has."""
+    context = spark.sparkContext
+    return is_local(str(context.master)) and context.pythonExec == sys.executable
 
 
 def costly_settings(conf: Mapping[str, str]) -> list[tuple[str, str]]:

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from groupreplay.streaming.config.settings import RunSettings, TopicNames
     from groupreplay.streaming.contract.probe_messages import GroupAnswer
 
+_LOG_SOURCES = ("auto", "connector", "python")
+
 
 def _settings(source: ClusterFlags, sink: ClusterFlags, **values: Any) -> RunSettings:
     from groupreplay.streaming.config.settings import RunSettings
@@ -96,9 +98,12 @@ def _settings(source: ClusterFlags, sink: ClusterFlags, **values: Any) -> RunSet
     plain_spark=switch(
         "Use Spark's public interface only, which costs more time; for a release whose inner parts have changed."
     ),
-    python_source=switch(
-        "Read the log without Spark's Kafka connector, which costs more time; for a connector that leaves internal "
-        "topics out. Needs Spark 4.2 or later."
+    log_source=flag(
+        "What reads the log: Spark's Kafka connector, or groupreplay in Spark's workers (python), which takes less "
+        "time and needs Spark 4.2 or later and the extra logs. auto: python, where all workers are on this machine and "
+        "can.",
+        type=click.Choice(_LOG_SOURCES),
+        default=_LOG_SOURCES[0],
     ),
 )
 def run_command(settings: RunSettings) -> int:
