@@ -108,6 +108,20 @@ def test_a_release_that_was_not_tested_is_said(monkeypatch: pytest.MonkeyPatch) 
     assert "pyarrow 26.0.0" in found.found
 
 
+@pytest.mark.parametrize("has_sources", [True, False])
+def test_a_log_that_the_connector_reads(monkeypatch: pytest.MonkeyPatch, has_sources: bool) -> None:
+    """A warning with the extra, where Spark can have groupreplay's own source; with it there is none."""
+    monkeypatch.setattr(machine_checks, "has_python_sources", lambda: has_sources)
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "aiokafka", None)
+        (result,) = machine_checks.versions(Subject(SETTINGS))
+    assert result.status is (Status.WARNING if has_sources else Status.OK)
+    assert result.found.startswith("aiokafka is not installed: Spark's") is has_sources
+    if has_sources:
+        read_remedy("app.check.machine_checks: pip install 'groupreplay[logs]'", str(result.fix))
+    assert [after.status for after in machine_checks.versions(Subject(SETTINGS))] == [Status.OK]
+
+
 @pytest.mark.parametrize(
     ("release", "status"), [("4.2.0", Status.OK), ("4.2.1", Status.OK), ("4.2.9", Status.WARNING)]
 )

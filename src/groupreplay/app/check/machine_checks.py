@@ -12,14 +12,14 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from groupreplay.app.check import CheckResult, Subject, failed, ok, unknown, warning
-from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
+from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, missing_packages
 from groupreplay.streaming.local.platforms import NEWEST, find_line, javas_of
 from groupreplay.streaming.run import identity
 from groupreplay.streaming.spark import checkpoint as checkpoints
 from groupreplay.streaming.spark.checkpoint_files import holder_of, in_folder, refuse_damage
 from groupreplay.streaming.spark.internals.jvm import submitted_settings
 from groupreplay.streaming.spark.session import DAEMON, WITHOUT_DAEMON
-from groupreplay.streaming.spark.session_checks import costly_settings, is_local
+from groupreplay.streaming.spark.session_checks import costly_settings, has_python_sources, is_local
 from groupreplay.version import __version__
 
 _DAEMON_FIX: Final = f"with groupreplay in the archive (groupreplay bundle), set {'='.join(DAEMON)}"
@@ -70,21 +70,28 @@ def versions(_: Subject) -> Sequence[CheckResult]:
             fix = f"{error.fix} (on a cluster: use the platform's Spark)"
             return [failed("versions", GroupReplayError(error.what, fix=fix, exit_code=ExitCode.USAGE))]
         return [warning("versions", f"{error.what}; {listed}", str(error.fix))]
-    line = find_line(installed["pyspark"])
+    return [_versions_of_spark(installed["pyspark"], listed)]
+
+
+def _versions_of_spark(release: str, listed: str) -> CheckResult:
+    """What this pyspark makes of the job, with the libraries that read the log for it."""
+    line = find_line(release)
     if line is None:
         what = (
-            f"with pyspark {installed['pyspark']} the job uses Spark's public interface only, which takes several "
-            f"times the CPU time for each group; {listed}"
+            f"with pyspark {release} the job uses Spark's public interface only, which takes several times the CPU "
+            f"time for each group; {listed}"
         )
-        return [warning("versions", what, f"pip install 'pyspark=={NEWEST.name}.*'")]
-    if not line.was_run(installed["pyspark"]):
+        return warning("versions", what, f"pip install 'pyspark=={NEWEST.name}.*'")
+    if not line.was_run(release):
+        what = f"pyspark {release} was not run with the Kafka connector {line.connector}; {listed}"
+        return warning("versions", what, f"pip install 'pyspark=={line.run_with[-1]}', with which it was run")
+    if (missing := missing_packages("logs")) and has_python_sources():
         what = (
-            f"pyspark {installed['pyspark']} was not run with the Kafka connector {line.connector}; {listed}"
+            f"{missing[0]} is not installed: Spark's Kafka connector reads the log, which takes two and a half times "
+            f"as long as groupreplay's own source; {listed}"
         )
-        return [
-            warning("versions", what, f"pip install 'pyspark=={line.run_with[-1]}', with which it was run")
-        ]
-    return [ok("versions", listed)]
+        return warning("versions", what, "pip install 'groupreplay[logs]'")
+    return ok("versions", listed)
 
 
 def checkpoint(subject: Subject) -> Sequence[CheckResult]:

@@ -98,7 +98,7 @@ def needing_extra(error: ModuleNotFoundError, extras: Collection[str] = ()) -> E
     owner = next((extra for extra, modules in EXTRAS.items() if module in modules), None)
     if owner is None:
         return error
-    missing = sorted({owner, *(extra for extra in extras if not _is_installed(extra))})
+    missing = sorted({owner, *(extra for extra in extras if missing_packages(extra))})
     return GroupReplayError(
         f"{EXTRAS[owner][module]} is not installed",
         fix=f"pip install 'groupreplay[{','.join(missing)}]'",
@@ -119,8 +119,9 @@ def naming_extras() -> Iterator[None]:
         raise needing_extra(error) from error
 
 
-def _is_installed(extra: str) -> bool:
-    return all(_is_found(module) for module in EXTRAS[extra])
+def missing_packages(extra: str) -> list[str]:
+    """The libraries of an extra that are not installed."""
+    return [package for module, package in EXTRAS[extra].items() if not _is_found(module)]
 
 
 def _is_found(module: str) -> bool:

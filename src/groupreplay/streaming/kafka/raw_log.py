@@ -10,11 +10,10 @@ import ssl
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
-from importlib.util import find_spec
 from struct import unpack_from
 from typing import Any, Final, NamedTuple, TypeVar
 
-from groupreplay.streaming.base.errors import EXTRAS, GroupReplayError
+from groupreplay.streaming.base.errors import GroupReplayError, missing_packages
 from groupreplay.streaming.kafka.clients import ANSWER_SECONDS, Connection
 
 _T = TypeVar("_T")
@@ -147,8 +146,7 @@ def _unread(connection: Connection, why: str, fix: str) -> GroupReplayError:
 def _settings(connection: Connection) -> dict[str, Any]:
     """The settings of aiokafka's client, if the extra is installed."""
     # All of it: whoever takes the batches apart needs the rest, and is not asked.
-    missing = [package for module, package in EXTRAS["logs"].items() if find_spec(module) is None]
-    if missing:
+    if missing := missing_packages("logs"):
         raise _unread(connection, f"{missing[0]} is not installed", "pip install 'groupreplay[logs]'")
     known = connection.security()
     protocol = str(known.get("security.protocol", "PLAINTEXT")).upper()
