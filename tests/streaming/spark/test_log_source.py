@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from groupreplay.streaming.local.broker import EmbeddedBroker
 
 OFFSETS = st.dictionaries(st.integers(0, 60), st.tuples(st.integers(0, 10**12), st.integers(0, 10**7)))
+PLAN = LogPlan(servers="h:1", properties={}, topic="__consumer_offsets", partitions=1, max_offsets=7, tasks=2)
 SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 10**6), st.integers(1, 10**6)), max_size=60)
 
 
@@ -65,9 +67,9 @@ def test_spans_are_dealt_evenly(spans: list[tuple[int, int, int]], tasks: int) -
 @pytest.mark.parametrize("start", [4, 21])
 def test_lost_records_are_an_error(start: int) -> None:
     """A next offset before the begin of the log, or behind its end, cannot be read: the job's state would be wrong."""
-    _require_whole({0: 5, 1: 20}, {0: 5, 1: 0}, {0: 5, 1: 20})
-    with pytest.raises(ValueError, match="offsets-0, offset") as caught:
-        _require_whole({0: start}, {0: 5}, {0: 20})
+    _require_whole("t", {0: 5, 1: 20}, {0: 5, 1: 0}, {0: 5, 1: 20})
+    with pytest.raises(ValueError, match="t-0, offset") as caught:
+        _require_whole("t", {0: start}, {0: 5}, {0: 20})
     fault = known_fault(str(caught.value))
     assert fault is not None
     assert (fault.what.partition(":")[0], fault.exit_code) == (
@@ -78,8 +80,7 @@ def test_lost_records_are_an_error(start: int) -> None:
 
 def test_the_login_is_hidden() -> None:
     """The plan comes back whole from its option, whose name is among those that Spark hides."""
-    cluster = Cluster(bootstrap_servers="h:1", properties={"sasl.jaas.config": "password"})
-    plan = LogPlan(cluster=cluster, partitions=50, max_offsets=7, tasks=2, clock_correction_ms=9)
+    plan = replace(PLAN, properties={"sasl.jaas.config": "password"}, clock_correction_ms=9)
     assert LogPlan.from_option(plan.to_option()) == plan
     assert "password" not in repr(LogReader(plan).plan)
 
@@ -95,9 +96,7 @@ def test_the_ends_are_asked_for_once_a_batch() -> None:
 
         return offsets_of
 
-    reader = LogReader(
-        LogPlan(cluster=Cluster(bootstrap_servers="h:1"), partitions=1, max_offsets=7, tasks=2)
-    )
+    reader = LogReader(PLAN)
     connection = SimpleNamespace(first_offsets=answer("first", {0: 5}), end_offsets=answer("end", {0: 90}))
     reader.__dict__["_connection"] = connection
     assert reader.reportLatestOffset() == {"__consumer_offsets": {"0": 90}}
@@ -125,8 +124,7 @@ def test_brokers_that_are_away_are_asked_again(monkeypatch: pytest.MonkeyPatch) 
 
     time = SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep)
     monkeypatch.setattr("groupreplay.streaming.spark.log_source.time", time)
-    plan = LogPlan(cluster=Cluster(bootstrap_servers="h:1"), partitions=1, max_offsets=7, tasks=2)
-    reader = LogReader(plan)
+    reader = LogReader(PLAN)
     reader.__dict__["_connection"] = SimpleNamespace(first_offsets=offsets)
     assert (reader.initialOffset(), clock) == ({"__consumer_offsets": {"0": 5}}, [1.0])
     with pytest.raises(UnreachableError):

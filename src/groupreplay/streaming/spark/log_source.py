@@ -4,6 +4,8 @@ The connector finds the partitions of an internal topic only by ``KafkaConsumer.
 not have, and makes a row of each record, which then goes to Python. This source uses Spark's public interface alone,
 and packs what it reads where it reads it. Its offsets have the connector's form, so that a checkpoint goes on with
 either of them.
+
+Spark starts four processes for a source, and each imports this module: what only some of them need is imported there.
 """
 # ruff: noqa: N802 (the names are Spark's)
 
@@ -12,18 +14,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 
-from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import GroupReplayError
-from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.engine.packing.pack import INPUT_COLUMNS
-from groupreplay.streaming.spark.operator import COUNTED_SCHEMA, pack_log
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,9 +43,14 @@ Offsets = Mapping[int, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogPlan:
-    """What the source reads: all partitions of the log, in ``tasks`` tasks, ``max_offsets`` a batch."""
+    """What the source reads: all partitions of a topic, in ``tasks`` tasks, ``max_offsets`` a batch.
 
-    cluster: Cluster
+    ``servers`` and ``properties`` are those of the ``Cluster``.
+    """
+
+    servers: str
+    properties: Mapping[str, str] = field(repr=False)
+    topic: str
     partitions: int
     max_offsets: int
     tasks: int
@@ -55,20 +58,12 @@ class LogPlan:
 
     def to_option(self) -> str:
         """As the option ``PLAN``."""
-        cluster = [self.cluster.bootstrap_servers, dict(self.cluster.properties)]
-        return json.dumps([cluster, self.partitions, self.max_offsets, self.tasks, self.clock_correction_ms])
+        return json.dumps({**asdict(self), "properties": dict(self.properties)})
 
     @classmethod
     def from_option(cls, text: str) -> LogPlan:
         """The plan in an option."""
-        (servers, properties), partitions, max_offsets, tasks, correction_ms = json.loads(text)
-        return cls(
-            cluster=Cluster(bootstrap_servers=servers, properties=properties),
-            partitions=partitions,
-            max_offsets=max_offsets,
-            tasks=tasks,
-            clock_correction_ms=correction_ms,
-        )
+        return cls(**json.loads(text))
 
 
 class LogSource(DataSource):
@@ -80,7 +75,9 @@ class LogSource(DataSource):
         return "groupreplay-log"
 
     def schema(self) -> str:
-        """That of ``pack``."""
+        """That of ``pack``; whoever names it spares its import here."""
+        from groupreplay.streaming.spark.operator import COUNTED_SCHEMA
+
         return COUNTED_SCHEMA
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
@@ -98,7 +95,7 @@ class Spans(InputPartition):
 class LogReader(DataSourceStreamReader):
     """Plans the batches on the driver, and reads committed records in the workers; joins no group.
 
-    Offsets are ``{"__consumer_offsets": {"0": 17, …}}``: the next one of each partition.
+    Offsets are ``{TOPIC: {"0": 17, …}}``: the next one of each partition.
     """
 
     def __init__(self, plan: LogPlan) -> None:
@@ -107,13 +104,11 @@ class LogReader(DataSourceStreamReader):
 
     @cached_property
     def _connection(self) -> Connection:
-        from groupreplay.streaming.kafka.clients import Connection
-
-        return Connection(self.plan.cluster)
+        return _connection(self.plan)
 
     def initialOffset(self) -> dict[str, Any]:
         """The begin of the log."""
-        return _as_json(self._offsets(self._connection.first_offsets))
+        return self._as_json(self._offsets(self._connection.first_offsets))
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """The largest number of offsets of a batch."""
@@ -127,13 +122,13 @@ class LogReader(DataSourceStreamReader):
         """
         starts = _from_json(start)
         self._newest = ends = self._offsets(self._connection.end_offsets)
-        _require_whole(starts, self._offsets(self._connection.first_offsets), ends)
+        _require_whole(self.plan.topic, starts, self._offsets(self._connection.first_offsets), ends)
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        return _as_json(ends if most is None else bounded(starts, ends, most))
+        return self._as_json(ends if most is None else bounded(starts, ends, most))
 
     def reportLatestOffset(self) -> dict[str, Any]:
         """The end of the log, for the progress of the query: Spark has just asked for that of the next batch."""
-        return _as_json(self._newest or self._offsets(self._connection.end_offsets))
+        return self._as_json(self._newest or self._offsets(self._connection.end_offsets))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The tasks of a batch."""
@@ -146,9 +141,11 @@ class LogReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of ``pack`` for the records of a task."""
         from groupreplay.streaming.contract.log import no_progress
+        from groupreplay.streaming.engine.packing.pack import INPUT_COLUMNS
         from groupreplay.streaming.sources.topic import read_log
+        from groupreplay.streaming.spark.operator import pack_log
 
-        batches = read_log(self._connection, partition.value, no_progress, open_log(self.plan.cluster))
+        batches = read_log(self._connection, partition.value, no_progress, _open_log(self.plan.to_option()))
         records = (batch.select(list(_COLUMNS)).rename_columns(list(INPUT_COLUMNS)) for batch in batches)
         return pack_log(records, self.plan.clock_correction_ms)
 
@@ -157,27 +154,31 @@ class LogReader(DataSourceStreamReader):
         deadline = time.monotonic() + _PATIENCE_SECONDS
         while True:
             try:
-                return answer(OFFSETS_TOPIC, self.plan.partitions)
+                return answer(self.plan.topic, self.plan.partitions)
             except GroupReplayError:
                 if time.monotonic() > deadline:
                     raise
             time.sleep(_PAUSE_SECONDS)
 
+    def _as_json(self, offsets: Offsets) -> dict[str, Any]:
+        return {self.plan.topic: {str(number): at for number, at in sorted(offsets.items())}}
+
+
+def _connection(plan: LogPlan) -> Connection:
+    from groupreplay.streaming.config.settings import Cluster
+    from groupreplay.streaming.kafka.clients import Connection
+
+    return Connection(Cluster(bootstrap_servers=plan.servers, properties=plan.properties))
+
 
 @lru_cache(maxsize=1)
-def _kept(servers: str, properties: str) -> FetchedLog:
-    from groupreplay.streaming.kafka.clients import Connection
-    from groupreplay.streaming.sources.fetched_log import FetchedLog
-
-    return FetchedLog(Connection(Cluster(bootstrap_servers=servers, properties=json.loads(properties))))
-
-
-def open_log(cluster: Cluster) -> FetchedLog | None:
+def _open_log(option: str) -> FetchedLog | None:
     """The client of this worker, which one task after the other uses; None: a library is missing."""
     try:
-        return _kept(cluster.bootstrap_servers, json.dumps(dict(cluster.properties), sort_keys=True))
+        from groupreplay.streaming.sources.fetched_log import FetchedLog
     except ImportError:
         return None
+    return FetchedLog(_connection(LogPlan.from_option(option)))
 
 
 def bounded(starts: Offsets, ends: Offsets, most: int) -> dict[int, int]:
@@ -204,19 +205,16 @@ def deal(spans: Sequence[tuple[int, int, int]], tasks: int) -> list[list[tuple[i
     return hands
 
 
-def _require_whole(starts: Offsets, firsts: Offsets, ends: Offsets) -> None:
+def _require_whole(topic: str, starts: Offsets, firsts: Offsets, ends: Offsets) -> None:
     for number, start in sorted(starts.items()):
         if not firsts[number] <= start <= ends[number]:
             # Spark passes on the text alone: ``faults`` has the sentence and the remedy.
             raise ValueError(
-                f"the next record of {OFFSETS_TOPIC}-{number}, offset {start}, is not in the log "
+                f"the next record of {topic}-{number}, offset {start}, is not in the log "
                 f"({firsts[number]} to {ends[number]}): data may have been lost"
             )
 
 
-def _as_json(offsets: Offsets) -> dict[str, Any]:
-    return {OFFSETS_TOPIC: {str(number): at for number, at in sorted(offsets.items())}}
-
-
 def _from_json(document: Mapping[str, Any]) -> dict[int, int]:
-    return {int(number): int(at) for number, at in document[OFFSETS_TOPIC].items()}
+    (offsets,) = document.values()
+    return {int(number): int(at) for number, at in offsets.items()}

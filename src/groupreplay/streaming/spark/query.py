@@ -104,13 +104,16 @@ def packed_log(
 
     _register_source(spark)
     log_plan = LogPlan(
-        cluster=plan.cluster,
+        servers=plan.cluster.bootstrap_servers,
+        properties=plan.cluster.properties,
+        topic=plan.topic,
         partitions=plan.partitions,
         max_offsets=max_offsets_per_trigger,
         tasks=read_tasks,
         clock_correction_ms=clock_correction_ms,
     )
-    return spark.readStream.format(LogSource.name()).option(PLAN, log_plan.to_option()).load()
+    stream = spark.readStream.format(LogSource.name()).option(PLAN, log_plan.to_option())
+    return stream.schema(COUNTED_SCHEMA).load()
 
 
 @lru_cache(maxsize=1)
