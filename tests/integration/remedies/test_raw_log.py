@@ -36,13 +36,13 @@ def read(guarded: SecuredBroker, folder: Path, **changed: str) -> bytes:
 
 def test_without_the_library(guarded: SecuredBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The named extra brings both packages, and with them the batches are read."""
-    for module, package in (("google_crc32c", "google-crc32c"), ("aiokafka.errors", "aiokafka")):
+    for module, package in (("google_crc32c", "google-crc32c"), ("aiokafka", "aiokafka")):
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, module, None)
             with pytest.raises(GroupReplayError, match=f"{package} is not installed") as caught:
                 read(guarded, tmp_path)
         read_remedy("streaming.kafka.raw_log: pip install", str(caught.value))
-        installs(str(caught.value), module.partition(".")[0])
+        installs(str(caught.value), module)
     assert b"backfill" in read(guarded, tmp_path)
 
 

@@ -63,14 +63,15 @@ class Stored:
         shutil.copytree(self.folder, place)
         return place
 
-    def runs(self, checkpoint: Path, topics: TopicNames | None = None) -> None:
+    def runs(self, checkpoint: Path, topics: TopicNames | None = None, log_source: str = "auto") -> None:
         """A run with this checkpoint reads everything and ends."""
-        assert run_here(self.server, checkpoint, topics or self.topics, once=True) == ExitCode.OK
+        topics = topics or self.topics
+        assert run_here(self.server, checkpoint, topics, once=True, log_source=log_source) == ExitCode.OK
 
-    def refused(self, checkpoint: Path, topics: TopicNames | None = None) -> str:
+    def refused(self, checkpoint: Path, topics: TopicNames | None = None, log_source: str = "auto") -> str:
         """What a run with this checkpoint ends with."""
         with pytest.raises(GroupReplayError) as caught:
-            self.runs(checkpoint, topics)
+            self.runs(checkpoint, topics, log_source)
         return str(caught.value)
 
 
@@ -257,12 +258,12 @@ def test_a_setting_of_the_connector(stored: Stored, tmp_path: Path) -> None:
     checkpoint, spark = tmp_path / "checkpoint", small_session()
     spark.conf.set(OLD_OFFSETS, "false")
     try:
-        told = stored.refused(checkpoint)
+        told = stored.refused(checkpoint, log_source="connector")
     finally:
         spark.conf.set(OLD_OFFSETS, "true")
     read_remedy(f"streaming.spark.preflight: keep {OLD_OFFSETS}=true", told)
-    stored.runs(checkpoint)
-    assert run_here(stored.server, checkpoint, stored.topics, once=True, log_source="python") == ExitCode.OK
+    stored.runs(checkpoint, log_source="connector")
+    stored.runs(checkpoint, log_source="python")
 
 
 KAFKA = "topic string, partition int, offset bigint, timestamp timestamp, key binary, value binary"

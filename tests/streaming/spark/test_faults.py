@@ -64,6 +64,12 @@ KAFKA = "org.apache.kafka.common.errors"
         (f"{KAFKA}.TimeoutException: Expiring 5 record(s) for events-0:30000 ms has passed", Remedy.REPLICAS),
         (f"{KAFKA}.TimeoutException: Topic events not present in metadata after 60000 ms.", Remedy.CLUSTER),
         ("java.net.ConnectException: Connection refused", Remedy.CLUSTER),
+        ("java.net.SocketTimeoutException: connect timed out", Remedy.CLUSTER),
+        (
+            "org.apache.spark.SparkException: Python worker failed to connect back.\nCaused by: "
+            "java.net.SocketTimeoutException: Timed out while waiting for the Python worker to connect back",
+            Remedy.WORKER,
+        ),
         (f"{KAFKA}.UnknownTopicOrPartitionException: This server does not host", Remedy.TOPIC),
         ("java.lang.IllegalStateException: something else", Remedy.RETRY),
         ("[CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error", Remedy.RETRY),

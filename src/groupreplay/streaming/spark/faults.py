@@ -29,6 +29,8 @@ class Remedy(Enum):
     SMALLER = "smaller"
     #: Waiting until the brokers accept writes: a partition has no leader, or too few replicas are in sync.
     REPLICAS = "replicas"
+    #: Waiting: a busy machine has not started a Python process within the 10 s that Spark gives it.
+    WORKER = "worker"
     #: Waiting until the cluster answers.
     CLUSTER = "cluster"
     #: Creating a topic again.
@@ -51,6 +53,8 @@ _REMEDIES: Final = (
     (Remedy.SMALLER, re.compile(r"RecordTooLargeException|RecordBatchTooLargeException|MSG_SIZE_TOO_LARGE")),
     # The client tries again until it gives up: the refusal itself is rarely seen.
     (Remedy.REPLICAS, re.compile(r"NotEnoughReplicas\w*Exception|Expiring \d+ record")),
+    # Its cause is a SocketTimeoutException, which is not Kafka's (``PythonWorkerFactory.createSimpleWorker``).
+    (Remedy.WORKER, re.compile(r"Python worker (?:failed )?to connect back")),
     (
         Remedy.CLUSTER,
         # What Kafka's clients throw, anywhere in the chain of causes, while a cluster cannot be reached.
@@ -75,6 +79,7 @@ WAITING: Final = {
     Remedy.DISK: "the checkpoint, or the disk of Spark's files, cannot be used",
     Remedy.SMALLER: "the brokers refuse a message as too large",
     Remedy.REPLICAS: "the brokers accept no messages (no leader, or fewer replicas in sync than min.insync.replicas)",
+    Remedy.WORKER: "a Python process of Spark has not started in time",
     Remedy.CLUSTER: "Kafka cannot be reached",
     Remedy.TOPIC: "a topic is missing",
     Remedy.RETRY: "the query failed",
