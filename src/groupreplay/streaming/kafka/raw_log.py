@@ -41,8 +41,10 @@ class RawLog:
 
     def __init__(self, connection: Connection, topic: str, *, committed: bool) -> None:
         settings = _settings(connection)
-        from aiokafka.errors import KafkaError
-
+        try:
+            from aiokafka.errors import KafkaError
+        except ImportError as error:
+            raise _unread(connection, f"aiokafka: {error}", "pip install 'groupreplay[logs]'") from None
         self._connection, self._topic, self._committed = connection, topic, committed
         self._failures = (KafkaError, OSError, asyncio.TimeoutError)
         self._thread, self._loop = ThreadPoolExecutor(1), asyncio.new_event_loop()

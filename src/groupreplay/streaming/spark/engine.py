@@ -333,7 +333,7 @@ class SparkEngine:
             report=run.report,
             stop=run.stop,
             outage=run.outage,
-            repair=lambda helps: _repair(run, helps),
+            repair=lambda helps: self._repair(run, helps),
             lost=run.lost_log,
             must_end=run.must_end,
             replaced=run.replaced,
@@ -373,10 +373,13 @@ class SparkEngine:
             return "the settings have changed, continuing with the new ones"
         return self.read_tasks.growth() or self.batch_size.change()
 
-
-def _repair(run: JobRun, helps: Remedy) -> str | None:
-    """What was done about a failure, if anything; raises GroupReplayError when a topic cannot be created."""
-    created = run.create_missing_topics()
-    if created is None and helps in (Remedy.SMALLER, Remedy.REPLICAS):
-        return run.limits.tighten(is_refused=helps is Remedy.SMALLER)
-    return created
+    def _repair(self, run: JobRun, helps: Remedy) -> str | None:
+        """What was done about a failure, if anything; raises GroupReplayError when a topic cannot be created."""
+        if helps is Remedy.WORKER and self.settings.log_source == "auto" and not self.log.by_connector:
+            # Each query of our source starts a process within Spark's 10 s; the connector needs none.
+            self.log = replace(self.log, by_connector=True)
+            return "Spark's connector reads the log from now on"
+        created = run.create_missing_topics()
+        if created is None and helps in (Remedy.SMALLER, Remedy.REPLICAS):
+            return run.limits.tighten(is_refused=helps is Remedy.SMALLER)
+        return created
