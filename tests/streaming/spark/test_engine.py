@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import itertools
 import time
-from dataclasses import replace
-from unittest.mock import MagicMock
 
 import pytest
 
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
-from groupreplay.streaming.config.settings import Cluster, RunSettings
 from groupreplay.streaming.run.outage import Hindrance
 from groupreplay.streaming.run.status import JobReport
-from groupreplay.streaming.spark.engine import SparkEngine
 from groupreplay.streaming.spark.faults import Remedy
-from groupreplay.streaming.spark.query import TopicPlan
 from support.job.progress import IDENTITY, batch
 from support.ordeals.staged_queries import Puppet, Stage, stop_at_the_third_wait
 
@@ -153,28 +148,6 @@ def test_what_cannot_be_repaired_now_is_waited_for() -> None:
     stage.supervisor.run()
     assert len(stage.begun) == 6
     assert stage.lines[0] == "output topics are missing and cannot be created, retrying"
-
-
-@pytest.mark.parametrize("log_source", ["auto", "python"])
-def test_a_process_that_cannot_be_started_in_time(log_source: str) -> None:
-    """The connector, which needs none, reads the log of the next query, unless the other source was asked for."""
-    cluster = Cluster(bootstrap_servers="h:1")
-    log = TopicPlan(cluster=cluster, topic="__consumer_offsets", partitions=1, by_connector=False)
-    engine = SparkEngine(
-        spark=MagicMock(),
-        settings=RunSettings(source=cluster, checkpoint="c", log_source=log_source),
-        location="c",
-        log=log,
-        probes=replace(log, topic="group-probes", by_connector=True),
-        batches=MagicMock(),
-    )
-    run = MagicMock(create_missing_topics=lambda: None)
-    repaired = [engine._repair(run, Remedy.WORKER) for _ in range(2)]
-    if log_source == "auto":
-        assert repaired == ["Spark's connector reads the log from now on", None]
-    else:
-        assert repaired == [None, None]
-    assert engine.log == replace(log, by_connector=log_source == "auto")
 
 
 def test_nothing_is_repaired_while_the_cluster_is_away() -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
+from unittest.mock import MagicMock
 
 import pytest
 from hypothesis import given
@@ -17,11 +18,12 @@ pytest.importorskip("pyspark.sql.streaming.datasource", reason="data sources tha
 
 from groupreplay.state import Context
 from groupreplay.streaming.base.errors import ExitCode, UnreachableError
-from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.config.settings import Cluster, RunSettings
 from groupreplay.streaming.engine.advance import AdvanceResult, advance
 from groupreplay.streaming.engine.wire import GROUP_TAG
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.spark.faults import known_fault
+from groupreplay.streaming.spark.engine import SparkEngine
+from groupreplay.streaming.spark.faults import Remedy, known_fault
 from groupreplay.streaming.spark.log_source import LogPlan, LogReader, _require_whole, bounded, deal
 from groupreplay.streaming.spark.operator import RECORD_COUNTS
 from groupreplay.streaming.spark.preflight import check_plan, offsets_topic
@@ -130,6 +132,28 @@ def test_brokers_that_are_away_are_asked_again(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(UnreachableError):
         reader.initialOffset()
     assert 30 < clock[0] - 1.0 <= 31
+
+
+@pytest.mark.parametrize("log_source", ["auto", "python"])
+def test_a_process_that_cannot_be_started_in_time(log_source: str) -> None:
+    """The connector, which needs none, reads the log of the next query, unless the other source was asked for."""
+    cluster = Cluster(bootstrap_servers="h:1")
+    log = TopicPlan(cluster=cluster, topic="__consumer_offsets", partitions=1, by_connector=False)
+    engine = SparkEngine(
+        spark=MagicMock(),
+        settings=RunSettings(source=cluster, checkpoint="c", log_source=log_source),
+        location="c",
+        log=log,
+        probes=replace(log, topic="group-probes", by_connector=True),
+        batches=MagicMock(),
+    )
+    run = MagicMock(create_missing_topics=lambda: None)
+    repaired = [engine._repair(run, Remedy.WORKER) for _ in range(2)]
+    if log_source == "auto":
+        assert repaired == ["Spark's connector reads the log from now on", None]
+    else:
+        assert repaired == [None, None]
+    assert engine.log == replace(log, by_connector=log_source == "auto")
 
 
 @pytest.mark.broker
