@@ -17,6 +17,7 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster, RunSettings
 from groupreplay.streaming.kafka import clients
 from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.raw_log import RawLog
 from groupreplay.streaming.spark import preflight
 from groupreplay.streaming.spark.query import TopicPlan, planned_partitions
 from groupreplay.streaming.spark.session import OLD_OFFSETS
@@ -75,9 +76,10 @@ def test_what_reads_the_log(
     by_connector: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Ours where every worker has the driver's Python and the client knows the login, or where it is asked for.
+    """Ours where every worker has the driver's Python and the client can log in, or where it is asked for.
 
-    On a Spark without such sources, or without the client's library, the connector does.
+    On a Spark without such sources, without a library of the client, or if that does not reach a broker, the connector
+    does.
     """
     cluster = Cluster(bootstrap_servers="h:1", properties=login)
     settings = RunSettings(source=cluster, checkpoint="c", log_source=log_source)
@@ -86,7 +88,12 @@ def test_what_reads_the_log(
     def chosen() -> TopicPlan:
         return preflight.log_plan(settings, spark, Connection(cluster), 7)
 
+    async def opened(_: RawLog, __: object) -> None:
+        """A broker has answered."""
+
     monkeypatch.setattr(preflight, "has_python_sources", lambda: True)
+    assert chosen().by_connector is (log_source != "python")
+    monkeypatch.setattr(RawLog, "_open", opened)
     plan = TopicPlan(cluster=cluster, topic=OFFSETS_TOPIC, partitions=7, by_connector=by_connector)
     assert chosen() == plan
     if log_source == "auto":

@@ -6,6 +6,7 @@ They are fetched by aiokafka's client (extra ``logs``), with the connection sett
 from __future__ import annotations
 
 import asyncio
+import logging
 import ssl
 from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -15,6 +16,8 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from groupreplay.streaming.base.errors import GroupReplayError, missing_packages
 from groupreplay.streaming.kafka.clients import ANSWER_SECONDS, Connection
+
+log = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 _MOST_BYTES: Final = 16 << 20
@@ -107,13 +110,15 @@ def _aborted(response: Any) -> Sequence[tuple[int, int]]:
     return dict(zip(fields.names, partition, strict=True)).get("aborted_transactions") or ()
 
 
-def can_fetch(connection: Connection) -> bool:
-    """Whether ``RawLog`` has its libraries, and knows the login of this connection."""
+def can_fetch(connection: Connection, topic: str) -> bool:
+    """Whether ``RawLog`` reaches the brokers with the libraries that are installed and the login of this connection."""
     try:
-        _settings(connection)
-    except GroupReplayError:
+        with closing(RawLog(connection, topic, committed=True)):
+            return True
+    # Some settings of librdkafka, such as certificates in the text, mean nothing to the other client.
+    except Exception as error:
+        log.debug("the batches of %s cannot be fetched: %s", topic, error or type(error).__name__)
         return False
-    return True
 
 
 def raw_log(connection: Connection, topic: str, spans: Mapping[int, tuple[int, int]]) -> dict[int, bytes]:

@@ -58,7 +58,7 @@ def log_plan(settings: RunSettings, spark: SparkSession, source: Connection, par
         settings.log_source == "auto"
         and has_python_sources()
         and are_workers_like_driver(spark)
-        and can_fetch(source)
+        and can_fetch(source, OFFSETS_TOPIC)
     )
     return TopicPlan(
         cluster=settings.source, topic=OFFSETS_TOPIC, partitions=partitions, by_connector=not by_python

@@ -13,7 +13,6 @@ from __future__ import annotations
 import gc
 import runpy
 import zipimport
-from typing import Final
 
 import pandas as pd  # noqa: F401
 import pyarrow.compute  # noqa: F401
@@ -21,8 +20,6 @@ import pyspark
 
 from groupreplay.streaming.spark import operator  # noqa: F401
 from groupreplay.streaming.spark.internals import has_known_internals
-
-_OBJECTS: Final = 50_000
 
 
 def main() -> None:
@@ -32,8 +29,6 @@ def main() -> None:
     # Collections in the workers skip all objects that exist now, and so do not copy their pages.
     gc.collect()
     gc.freeze()
-    # A call makes hundreds of objects that no cycle keeps: by default the collector looks at them after each 700.
-    gc.set_threshold(_OBJECTS)
     runpy.run_module("pyspark.daemon", run_name="__main__", alter_sys=True)
 
 
