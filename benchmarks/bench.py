@@ -44,7 +44,7 @@ from groupreplay.streaming.config.settings import Cluster, RunSettings
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.broker import EmbeddedBroker
 
-#: The readers in the order in which they run; the names of the first four are methods of ``Queries``.
+#: The readers in the order in which they run; the names of those in Spark are methods of ``Queries``.
 SPARK: Final = ("connector", "count_rows", "count_packed", "job", "job_connector")
 OUTSIDE: Final = ("replay", "console", "broker_load")
 #: In the third round the JVM's compilers still take half of the job's time in ``many``, in the fifth a third.

@@ -12,14 +12,10 @@ import pytest
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.spark.internals import has_known_internals
+from groupreplay.streaming.spark.session_checks import has_python_sources
 from support.histories.builders import Raw, commit, generation, member
 from support.job.jobs import RunningJob, interleaved, last_batch, running_job, topic_names, write_log
 from support.ordeals.comparison import differences, settled
-
-try:
-    from pyspark.sql.datasource import DataSourceStreamReader
-except ImportError:  # Spark 3.5
-    DataSourceStreamReader = object  # type: ignore[assignment, misc]
 
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.line, pytest.mark.long]
 PARTITIONS = 2
@@ -33,7 +29,7 @@ FAST = (
 )
 #: The log by Spark's connector, also where groupreplay's own source is the default.
 CONNECTOR = ("--log-source", "connector")
-HAS_SOURCES = hasattr(DataSourceStreamReader, "getDefaultReadLimit")
+HAS_SOURCES = has_python_sources()
 #: Spark plans a source of Python's in a worker of its own.
 OURS = {FAST, STOCK} if HAS_SOURCES else {FAST}
 WITH_SOURCES = pytest.mark.skipif(not HAS_SOURCES, reason="data sources that bound a batch: Spark 4.2")

@@ -14,7 +14,7 @@ from groupreplay.state.events.event import JobGap
 from groupreplay.state.policy.context import OFFSETS_TOPIC, Context
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.settings import RunSettings
-from groupreplay.streaming.contract.log import IncidentState, LogMarks
+from groupreplay.streaming.contract.log import IncidentState, LogMarks, with_units
 from groupreplay.streaming.contract.messages import OutputRow
 from groupreplay.streaming.engine.advance import advance
 from groupreplay.streaming.engine.packing.pack import INPUT_COLUMNS, packed_rows
@@ -193,8 +193,5 @@ class SmallEngine:
 
 
 def _packed_log(batches: Sequence[pa.RecordBatch], horizons: Horizons) -> Iterator[tuple[bytes, bytes]]:
-    columns = ["partition", "offset", "timestamp", "key", "value"]
-    for rows in packed_rows(
-        (one.select(columns).rename_columns(list(INPUT_COLUMNS)) for one in batches), horizons
-    ):
+    for rows in packed_rows((with_units(batch, INPUT_COLUMNS) for batch in batches), horizons):
         yield from zip(rows.keys, rows.packed, strict=True)

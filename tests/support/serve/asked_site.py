@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from httpx2 import Response
 from jsonschema import Draft202012Validator
 from starlette.testclient import TestClient
 
 from groupreplay.app.serve.application import serve_application
 from groupreplay.app.serve.openapi import openapi_document
 from groupreplay.app.serve.watched_cluster import WatchedCluster
+
+if TYPE_CHECKING:
+    # What Starlette's client answers with; only types need it by its name.
+    from httpx2 import Response
 
 TOKEN = "a-token-of-the-tests"
 

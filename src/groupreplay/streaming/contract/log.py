@@ -10,7 +10,7 @@ that do not number epochs, or that were restored from a backup.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -38,6 +38,13 @@ ROW_SCHEMA: Final = pa.schema(
         pa.field("value", pa.binary()),
     ]
 )
+
+
+def with_units(rows: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    """These columns of rows of ``ROW_SCHEMA``; the names may have a unit, such as ``timestamp_ms``."""
+    return rows.select([name.removesuffix("_ms") for name in names]).rename_columns(list(names))
+
+
 #: Rows of a batch, at most.
 BATCH_ROWS: Final = 50_000
 

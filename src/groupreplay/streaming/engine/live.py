@@ -20,7 +20,7 @@ from groupreplay.state import Context, Group
 from groupreplay.state.events.group_events import GroupQuarantined
 from groupreplay.state.output.envelope import event_type
 from groupreplay.state.plausible_times import UNKNOWN_MS
-from groupreplay.streaming.contract.log import numbers
+from groupreplay.streaming.contract.log import numbers, with_units
 from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.engine import quarantine
 from groupreplay.streaming.engine.advance import advance
@@ -226,7 +226,7 @@ class Live:
                 mine = partition == number
                 latest_ms = self._horizons.latest_ms(number, offset[mine], times_ms[mine])
                 self.latest_ms = max(self.latest_ms, latest_ms)
-        return kept.select([*_PLACED, "key", "value"]).rename_columns(list(RECORD_COLUMNS))
+        return with_units(kept, RECORD_COLUMNS)
 
     def _messages(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         kept = self._of_the_time(batch)

@@ -20,6 +20,7 @@ from groupreplay.codecs.kafka_terms import partition_for
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
+from groupreplay.streaming.contract.log import with_units
 from groupreplay.streaming.contract.probe_messages import GroupRecords, encode_message
 from groupreplay.streaming.engine.packing.pack import INPUT_COLUMNS, packed_rows
 from groupreplay.streaming.engine.probe_rows import ProbeFilter
@@ -39,14 +40,9 @@ _MOST_GROUPS: Final = 100
 def group_rows(batches: Iterable[pa.RecordBatch], group_id: str) -> PackedRecords | None:
     """The records of one group among all of its partition, packed; None without any. ``read_to`` is not set."""
     wanted, blobs = GROUP_TAG + group_id.encode(), list[bytes]()
-    for keys, packed, _ in packed_rows(map(_columns, batches)):
+    for keys, packed, _ in packed_rows(with_units(batch, INPUT_COLUMNS) for batch in batches):
         blobs += [blob for key, blob in zip(keys, packed, strict=True) if key == wanted and blob is not None]
     return PackedRecords(0, packed_groups(blobs)) if blobs else None
-
-
-def _columns(batch: pa.RecordBatch) -> pa.RecordBatch:
-    names = [name.removesuffix("_ms") for name in INPUT_COLUMNS]
-    return pa.RecordBatch.from_arrays([batch[name] for name in names], list(INPUT_COLUMNS))
 
 
 @dataclass(slots=True, kw_only=True)

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from groupreplay.streaming.kafka.clients import Connection
     from groupreplay.streaming.sources.fetched_log import FetchedLog
 
-_COLUMNS: Final = ("partition", "offset", "timestamp", "key", "value")
 #: The source's one option. Spark hides values of options whose names contain "secret": the login is in it.
 PLAN: Final = "secretPlan"
 
@@ -67,18 +66,12 @@ class LogPlan:
 
 
 class LogSource(DataSource):
-    """The source; ``spark.dataSource.register(LogSource)`` makes it known."""
+    """The source; ``spark.dataSource.register(LogSource)`` makes it known. Its rows are those of ``pack``."""
 
     @classmethod
     def name(cls) -> str:
         """The name of the format."""
         return "groupreplay-log"
-
-    def schema(self) -> str:
-        """That of ``pack``; whoever names it spares its import here."""
-        from groupreplay.streaming.spark.operator import COUNTED_SCHEMA
-
-        return COUNTED_SCHEMA
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """The reader of a streaming query."""
@@ -104,7 +97,7 @@ class LogReader(DataSourceStreamReader):
 
     @cached_property
     def _connection(self) -> Connection:
-        return _connection(self.plan)
+        return _connection(self.plan.servers, self.plan.properties)
 
     def initialOffset(self) -> dict[str, Any]:
         """The begin of the log."""
@@ -140,13 +133,14 @@ class LogReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of ``pack`` for the records of a task."""
-        from groupreplay.streaming.contract.log import no_progress
+        from groupreplay.streaming.contract.log import no_progress, with_units
         from groupreplay.streaming.engine.packing.pack import INPUT_COLUMNS
         from groupreplay.streaming.sources.topic import read_log
         from groupreplay.streaming.spark.operator import pack_log
 
-        batches = read_log(self._connection, partition.value, no_progress, _open_log(self.plan.to_option()))
-        records = (batch.select(list(_COLUMNS)).rename_columns(list(INPUT_COLUMNS)) for batch in batches)
+        fetched = _open_log(self.plan.servers, tuple(sorted(self.plan.properties.items())))
+        batches = read_log(self._connection, partition.value, no_progress, fetched)
+        records = (with_units(batch, INPUT_COLUMNS) for batch in batches)
         return pack_log(records, self.plan.clock_correction_ms)
 
     def _offsets(self, answer: Callable[[str, int], dict[int, int]]) -> dict[int, int]:
@@ -164,21 +158,21 @@ class LogReader(DataSourceStreamReader):
         return {self.plan.topic: {str(number): at for number, at in sorted(offsets.items())}}
 
 
-def _connection(plan: LogPlan) -> Connection:
+def _connection(servers: str, properties: Mapping[str, str]) -> Connection:
     from groupreplay.streaming.config.settings import Cluster
     from groupreplay.streaming.kafka.clients import Connection
 
-    return Connection(Cluster(bootstrap_servers=plan.servers, properties=plan.properties))
+    return Connection(Cluster(bootstrap_servers=servers, properties=properties))
 
 
 @lru_cache(maxsize=1)
-def _open_log(option: str) -> FetchedLog | None:
-    """The client of this worker, which one task after the other uses; None: a library is missing."""
+def _open_log(servers: str, properties: tuple[tuple[str, str], ...]) -> FetchedLog | None:
+    """The client of this worker, for one task after the other, of any plan; None: a library is missing."""
     try:
         from groupreplay.streaming.sources.fetched_log import FetchedLog
     except ImportError:
         return None
-    return FetchedLog(_connection(LogPlan.from_option(option)))
+    return FetchedLog(_connection(servers, dict(properties)))
 
 
 def bounded(starts: Offsets, ends: Offsets, most: int) -> dict[int, int]:
