@@ -10,11 +10,11 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.error import URLError
 from urllib.request import urlopen
 
@@ -35,26 +35,31 @@ if TYPE_CHECKING:
 
 
 _START_SECONDS: Final = 20.0
+_POLL_SECONDS: Final = 0.1
 
 
-@contextmanager
-def live_pages(bootstrap_servers: str, folder: Path) -> Iterator[str]:
-    """Says where the pages are, which are up inside the block; or that they could not be started.
+class _Pages(NamedTuple):
+    """The server of the live pages, whose files are below ``folder``."""
 
-    The demo goes on without them: its events are printed, too. All files are below ``folder``.
-    """
+    process: GuardedProcess
+    address: str
+
+    def note(self) -> str:
+        """Where the pages are; or that they could not be started: the demo goes on, its events are printed, too."""
+        if _answers(self.process, self.address):
+            return f"Live pages of the groups, as long as the demo runs: {self.address}"
+        return "The live pages could not be started."
+
+
+def _start_pages(bootstrap_servers: str, folder: Path) -> _Pages:
     from groupreplay.streaming.local.process_guard import GuardedProcess
 
     (port,) = free_ports(1)
     command = [sys.executable, "-m", "groupreplay", "serve"]
     command += ["--bootstrap-server", bootstrap_servers, "--listen", f"{HOST}:{port}"]
     environment = {**os.environ, "TMPDIR": str(folder)}
-    with GuardedProcess(command, folder / "pages.log", environment=environment) as server:
-        address = f"http://{HOST}:{port}/"
-        if _answers(server, address):
-            yield f"Live pages of the groups, as long as the demo runs: {address}"
-        else:
-            yield "The live pages could not be started."
+    server = GuardedProcess(command, folder / "pages.log", environment=environment)
+    return _Pages(server, f"http://{HOST}:{port}/")
 
 
 def _answers(server: GuardedProcess, address: str) -> bool:
@@ -65,7 +70,7 @@ def _answers(server: GuardedProcess, address: str) -> bool:
             with urlopen(f"{address}healthz", timeout=2):  # noqa: S310 - an address of this module
                 return True
         except (URLError, OSError):
-            time.sleep(0.1)
+            time.sleep(_POLL_SECONDS)
     return False
 
 
@@ -99,9 +104,13 @@ def run_demo(story: Story, seconds: int | None, screen: Screen, *, keep: bool, r
         job = parts.enter_context(_start_job(broker.bootstrap_servers, folder, story.job))
         reader = parts.enter_context(SinkReader(broker.bootstrap_servers))
         with screen.busy("starting the job (Spark takes 10 to 30 s)"):
-            _await_job(job, reader)
-            said = parts.enter_context(live_pages(broker.bootstrap_servers, folder))
-        screen.note(said)
+            _await(job, reader.find_topics)
+            # Beside Spark, which leaves one core of two to others.
+            pages = _start_pages(broker.bootstrap_servers, folder)
+            parts.enter_context(pages.process)
+            _await(job, partial(_has_heartbeat, reader))
+            note = pages.note()
+        screen.note(note)
         _watch(seconds or story.seconds, stage, job, reader, screen)
         _summarise(stage, reader, screen)
         with screen.busy("drawing what happened"):
@@ -138,28 +147,33 @@ def _start_job(bootstrap_servers: str, folder: Path, flags: Sequence[str]) -> Gu
     command = [sys.executable, "-m", "groupreplay", "run"]
     command += ["--bootstrap-server", bootstrap_servers, "--checkpoint", str(folder / "checkpoint")]
     command += ["--trigger", "1", "--shuffle-partitions", "2", "--member-events", *flags]
-    # In the minute of a demo the optimising compiler only takes time from the job's start.
+    # In the minute of a demo a source with processes of its own and the optimising compiler only take time from the
+    # job's start.
+    command += ["--log-source", "connector"]
     options = ("-XX:TieredStopAtLevel=1", f"-Djava.io.tmpdir={scratch}")
     java = " ".join((os.environ.get("JAVA_TOOL_OPTIONS", ""), *options)).strip()
     places = {"TMPDIR": str(scratch), "SPARK_LOCAL_DIRS": str(scratch), "JAVA_TOOL_OPTIONS": java}
     return GuardedProcess(command, folder / "job.log", environment={**os.environ, **places})
 
 
-def _await_job(job: GuardedProcess, reader: SinkReader) -> None:
-    """Return at the job's first heartbeat: the job emits events for everything that happens after it.
+def _await(job: GuardedProcess, is_ready: Callable[[], bool]) -> None:
+    """Return when the job has got so far.
 
     Raises:
         GroupReplayError: the job ended, or was not ready in time.
     """
     deadline = time.monotonic() + _JOB_START_SECONDS
-    while reader.caught_up_ms is None:
+    while not is_ready():
         _need_running(job)
         if time.monotonic() > deadline:
             raise _failure(job, f"the job was not ready within {_JOB_START_SECONDS:.0f} s")
-        if reader.find_topics():
-            reader.events(0.2)
-        else:
-            time.sleep(0.2)
+        time.sleep(_POLL_SECONDS)
+
+
+def _has_heartbeat(reader: SinkReader) -> bool:
+    """Whether the job has written one: from then on it emits events for everything that happens."""
+    reader.events(_POLL_SECONDS)
+    return reader.caught_up_ms is not None
 
 
 def _need_running(job: GuardedProcess) -> None:
