@@ -38,7 +38,7 @@ class Starts:
         self.stop.wait = self._wait  # type: ignore[method-assign]
         patch.setattr(run_module, "_try", self._try)
         patch.setattr(run_module, "_session", self._session)
-        patch.setattr(run_module, "need_workers", self._need_workers)
+        patch.setattr(run_module, "WorkerTrial", self._trial)
         patch.setattr(run_module, "stop_requests", self._stop_requests)
         patch.setattr(run_module, "report_progress", self.lines.append)
         patch.setattr(run_module, "job_hindrance", self._hindrance)
@@ -47,17 +47,24 @@ class Starts:
         patch.setattr("groupreplay.streaming.spark.checkpoint.jvm_runs_already", lambda: False)
 
     def _try(
-        self, _: RunSettings, rules: Any, stop: StopRequest, session: Callable[[], Any], *rest: Any
+        self,
+        _: RunSettings,
+        rules: Any,
+        stop: StopRequest,
+        session: Callable[[], Any],
+        trial: Callable[[], Any],
+        *rest: Any,
     ) -> None:
         self.tries += 1
         outcome = self.outcomes.pop(0) if self.outcomes else None
         if not isinstance(outcome, UnreachableError):
             session()
+            trial()
         if outcome is not None:
             raise outcome
         stop.make(15)
 
-    def _need_workers(self, spark: str, _: StopRequest) -> None:
+    def _trial(self, spark: str) -> None:
         assert spark == "spark"
         self.workers_sought += 1
 

@@ -17,7 +17,7 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.spark import worker_check
 from groupreplay.streaming.spark.internals.jvm import jvm_of, log_levels, run_in_executor
-from groupreplay.streaming.spark.worker_check import need_workers, worker_fault
+from groupreplay.streaming.spark.worker_check import WorkerTrial, worker_fault
 from groupreplay.version import __version__
 from support.job.spark_sessions import small_session
 from support.other_python import DRIVER_VERSION, another_python
@@ -118,7 +118,7 @@ def test_the_jobs_own_workers_pass(caplog: pytest.LogCaptureFixture) -> None:
     spark = small_session()
     manager = jvm_of(spark).org.apache.logging.log4j.LogManager
     levels = [str(manager.getLogger(name).getLevel()) for name in worker_check._LOGGERS]
-    need_workers(spark, StopRequest())
+    WorkerTrial(spark).need(StopRequest())
     assert caplog.records == []
     assert [str(manager.getLogger(name).getLevel()) for name in worker_check._LOGGERS] == levels
     with log_levels(spark, worker_check._LOGGERS[:1], is_quiet=True):
@@ -138,11 +138,11 @@ def refusal(python: Path, monkeypatch: pytest.MonkeyPatch, remedy: str) -> str:
     spark = small_session()
     monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python))
     with pytest.raises(GroupReplayError) as caught:
-        need_workers(spark, StopRequest())
+        WorkerTrial(spark).need(StopRequest())
     assert caught.value.where == f"spark.pyspark.python={python}"
     read_remedy(remedy, str(caught.value))
     monkeypatch.setattr(spark.sparkContext, "pythonExec", sys.executable)
-    need_workers(spark, StopRequest())
+    WorkerTrial(spark).need(StopRequest())
     return caught.value.what
 
 
@@ -216,7 +216,7 @@ def test_a_cluster_without_executors_delays_nothing(
         stop.make(15)
     spark: Any = SimpleNamespace(sparkContext=context)
     with caplog.at_level(logging.WARNING):
-        need_workers(spark, stop)
+        WorkerTrial(spark).need(stop)
     end.set()
     assert cancelled == [worker_check._JOB]
     assert [one.getMessage().partition(";")[0] for one in caplog.records] == said
@@ -237,7 +237,7 @@ def test_workers_without_our_daemon(
     monkeypatch.setattr(worker_check, "log_levels", lambda *_, **__: nullcontext())
     monkeypatch.setattr(worker_check, "_ask", lambda _, answers, __: answers.extend((__version__, daemon)))
     spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(master=master))
-    need_workers(spark, StopRequest())
+    WorkerTrial(spark).need(StopRequest())
     assert caplog.messages == said
 
 
@@ -247,7 +247,7 @@ def test_another_release_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker_check, "_ask", lambda _, answers, __: answers.extend(("0.0.1", "fast")))
     spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(pythonExec="/opt/python"))
     with pytest.raises(GroupReplayError) as caught:
-        need_workers(spark, StopRequest())
+        WorkerTrial(spark).need(StopRequest())
     assert str(caught.value) == (
         f"Spark's workers have groupreplay 0.0.1, and the driver has {__version__} ({PLACE}): "
         f"use one release for both; {SEND}"

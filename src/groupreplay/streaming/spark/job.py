@@ -47,7 +47,7 @@ from groupreplay.streaming.spark.session import (
     unquiet,
     use_local_files,
 )
-from groupreplay.streaming.spark.worker_check import need_workers
+from groupreplay.streaming.spark.worker_check import WorkerTrial
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -81,9 +81,10 @@ def _run(settings: RunSettings, stop: StopRequest, adopt: Callable[[], Handover]
         @cache
         def session() -> SparkSession:
             report_progress("starting Spark")
-            spark = stack.enter_context(_session(settings))
-            need_workers(spark, stop)
-            return spark
+            return stack.enter_context(_session(settings))
+
+        # Once, not at each try: a cluster without executors is waited for.
+        trial = cache(lambda: WorkerTrial(session()))
 
         def hindrance() -> Hindrance | None:
             is_started = session.cache_info().currsize > 0
@@ -92,7 +93,7 @@ def _run(settings: RunSettings, stop: StopRequest, adopt: Callable[[], Handover]
         outage = Outage(hindrance=hindrance, stop=stop, show=report_progress)
         while not stop.made:
             try:
-                _try(settings, rules, stop, session, outage, adopt)
+                _try(settings, rules, stop, session, trial, outage, adopt)
             except PassingError as error:
                 if not stop.made and not _has_run(settings, session):
                     raise
@@ -129,6 +130,7 @@ def _try(
     rules: RulesWatch,
     stop: StopRequest,
     session: Callable[[], SparkSession],
+    trial: Callable[[], WorkerTrial],
     outage: Outage,
     adopt: Callable[[], Handover] | None,
 ) -> None:
@@ -142,6 +144,7 @@ def _try(
     with ExitStack() as stack:
         stack.enter_context(closing(job_topic))
         spark = session()
+        workers = trial()  # goes on beside what follows
         log_plan = preflight.log_plan(settings, spark, source, topic.partitions)
         preflight.check_plan(spark, source, log_plan)
         preflight.check_line(spark)
@@ -151,11 +154,13 @@ def _try(
         progress = stack.enter_context(closing(batch_progress(spark, plain=settings.plain_spark)))
         process = _Process(settings, spark, rules, checkpoint, log_plan, partitions, stop, outage, progress)
         if settings.standby:
+            workers.need(stop)
             job_topic.close()
             _run_in_turns(process, topic)
             return
         # Before the first time is written: that of the first start decides which events are emitted.
         ready = process.ready(topic)
+        workers.need(stop)
         parts = process.parts(TopicOwner(messages=job_topic, stop=stop, show=report_progress), ready)
         with checkpoint.locked():
             _require_free_topics(parts.owner, checkpoint, settings)

@@ -6,7 +6,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from groupreplay.state.policy.context import OFFSETS_TOPIC
@@ -17,7 +17,7 @@ from groupreplay.streaming.spark.checkpoint import local_folder
 from groupreplay.streaming.spark.checkpoint_files import has_run, in_folder, unwritable
 from groupreplay.streaming.spark.faults import Remedy, failure_text, headline, known_fault, remedy
 from groupreplay.streaming.spark.operator import STATE_SCHEMA, caught_up_ms
-from groupreplay.streaming.spark.query import TopicPlan, planned_partitions
+from groupreplay.streaming.spark.query import TopicPlan, packed_log, planned_partitions
 from groupreplay.streaming.spark.session import OLD_OFFSETS, jvm_runs_already
 from groupreplay.streaming.spark.session_checks import (
     are_workers_like_driver,
@@ -74,6 +74,7 @@ def check_plan(spark: SparkSession, connection: Connection, plan: TopicPlan) -> 
     """
     if not plan.by_connector:
         need_python_sources(spark)
+        _open_source(spark, plan)
     elif _partitions_with_data(connection, plan.partitions) and not _planned(spark, plan):
         raise GroupReplayError(
             "Spark's Kafka connector plans to read no partition of a topic that holds records",
@@ -97,6 +98,16 @@ def check_line(spark: SparkSession) -> None:
             fix=f"use one of these lines of Spark: {LINE_NAMES}",
             exit_code=ExitCode.USAGE,
         )
+
+
+def _open_source(spark: SparkSession, plan: TopicPlan) -> None:
+    """Lets Spark start the processes of our source now, beside the trial of its workers, not one after the other."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    # The query will fail for the same reason, and has remedies.
+    with suppress(Py4JError, PySparkException):
+        packed_log(spark, plan, max_offsets_per_trigger=1, read_tasks=1, clock_correction_ms=0)
 
 
 def _planned(spark: SparkSession, plan: TopicPlan) -> int:

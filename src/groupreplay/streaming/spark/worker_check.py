@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Final
 
 from groupreplay.streaming.base.errors import GroupReplayError, unusable
@@ -68,35 +68,45 @@ _SEND: Final = (
 )
 
 
-def need_workers(spark: SparkSession, stop: StopRequest) -> None:
-    """Runs one task that imports what the job's tasks import, in a worker as the job will have them.
+class WorkerTrial:
+    """One task that imports what the job's tasks import, in a worker as the job will have them; it begins at once."""
 
-    Returns without an answer when a stop is requested, when no executor has been there for two minutes, or when the
-    task has failed for a reason that is not the worker's Python.
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._answers: list[str] = []
+        self._failures: list[Exception] = []
+        self._silence = ExitStack()
+        self._silence.enter_context(log_levels(spark, _LOGGERS, is_quiet=not log.isEnabledFor(logging.DEBUG)))
+        self._asking = threading.Thread(target=_ask, args=(spark, self._answers, self._failures), daemon=True)
+        self._asking.start()
 
-    Raises:
-        GroupReplayError: that Python cannot be started, is of another version, or lacks what the job needs.
-    """
-    answers: list[str] = []
-    failures: list[Exception] = []
-    asking = threading.Thread(target=_ask, args=(spark, answers, failures), daemon=True)
-    with log_levels(spark, _LOGGERS, is_quiet=not log.isEnabledFor(logging.DEBUG)):
-        asking.start()
+    def need(self, stop: StopRequest) -> None:
+        """Waits for its end.
+
+        Returns without an answer when a stop is requested, when no executor has been there for two minutes, or when the
+        task has failed for a reason that is not the worker's Python.
+
+        Raises:
+            GroupReplayError: that Python cannot be started, is of another version, or lacks what the job needs.
+        """
         deadline = time.monotonic() + _SECONDS
-        while asking.is_alive() and not stop.made and time.monotonic() < deadline:
-            asking.join(_POLL_SECONDS)
-        if asking.is_alive():
-            spark.sparkContext.cancelJobGroup(_JOB)
-            if not stop.made:
-                log.warning(
-                    "no executor has started a worker within %.0f s; the query waits for one", _SECONDS
-                )
-            return
-        if failures:
-            _explain(spark, "\n".join(failure_texts(failures[0])))
-    if not answers:
-        return
-    release, daemon = answers
+        with self._silence:
+            while self._asking.is_alive() and not stop.made and time.monotonic() < deadline:
+                self._asking.join(_POLL_SECONDS)
+            if self._asking.is_alive():
+                self._spark.sparkContext.cancelJobGroup(_JOB)
+                if not stop.made:
+                    log.warning(
+                        "no executor has started a worker within %.0f s; the query waits for one", _SECONDS
+                    )
+                return
+            if self._failures:
+                _explain(self._spark, "\n".join(failure_texts(self._failures[0])))
+        if self._answers:
+            _require_fit(self._spark, *self._answers)
+
+
+def _require_fit(spark: SparkSession, release: str, daemon: str) -> None:
     if not daemon and not is_local(str(spark.sparkContext.master)):
         log.warning("%s", STOCK)
     if release != __version__:
