@@ -37,14 +37,17 @@ def next_besides_conditions(
     snapshot: GroupSnapshot, offsets: Offsets, context: Context
 ) -> tuple[int, Due] | None:
     """The same without the evaluation of conditions."""
-    due = list[tuple[int, Due]]()
-    losses = snapshot.losses
-    if snapshot.log.pending:
-        due.append((snapshot.log.pending[-1].timestamp_ms + 1, Due.OPERATION))
-    if snapshot.probes.waiting:
-        due.append((snapshot.probes.waiting[-1].heard_ms, Due.PROBE))
+    losses, pending, answers = snapshot.losses, snapshot.log.pending, snapshot.probes.waiting
+    is_changing = losses.changes or losses.unclear or snapshot.sets.waiting
     # This runs before every record; nearly always nothing waits.
-    if losses.changes or losses.unclear or snapshot.sets.waiting:
+    if len(offsets) and not (pending or answers or is_changing or losses.lost):
+        return None
+    due = list[tuple[int, Due]]()
+    if pending:
+        due.append((pending[-1].timestamp_ms + 1, Due.OPERATION))
+    if answers:
+        due.append((answers[-1].heard_ms, Due.PROBE))
+    if is_changing:
         at_ms = offset_sets.due_ms(snapshot)
         if at_ms is not None:
             due.append((at_ms, Due.OFFSET_CHANGES))
@@ -56,6 +59,18 @@ def next_besides_conditions(
 
 
 _MINUTE_MS: Final = 60_000
+
+
+def is_evaluated_inside(snapshot: GroupSnapshot, commits: Extent, moments: Collection[int]) -> bool:
+    """Whether conditions may be evaluated before the last of these commits, and then without what follows.
+
+    ``moments`` are those at which a commit among them can begin or end a condition.
+    """
+    if commits.last_ms == commits.first_ms:
+        return False
+    due_ms = snapshot.conditions.next_evaluation_ms
+    is_due = due_ms is not None and due_ms <= commits.last_ms
+    return is_due or bool(moments or snapshot.probes.waiting or snapshot.conditions.active)
 
 
 def is_due_after_commits(

@@ -226,7 +226,8 @@ class Group:
         self._agenda.note(RECORD if turned else (Dependency.COMMITS,))
         group_summary.note_record(self._snapshot.activity, report.timestamp_ms)
         moments = turns(self._detectors.turning, self._view(extent.first_ms), run)
-        before = self._offsets.copy() if extent.last_ms > extent.first_ms else None
+        is_split = due_work.is_evaluated_inside(self._snapshot, extent, moments)
+        before = self._offsets.copy() if is_split else None
         applied = offset_sets.apply_commits(self._snapshot, self._offsets, run, self._context)
         group_summary.note_commits(self._snapshot.activity, extent.commits, len(self._offsets))
         events += report.events + self._resume(run)
@@ -253,8 +254,7 @@ class Group:
         events += self._do_due(last_ms)
         self._between = None
         self._advance_clock(last_ms)
-        # What was evaluated inside the run has not seen its end.
-        self._agenda.note((Dependency.COMMITS,))
+        self._agenda.note((Dependency.COMMITS,))  # what was evaluated inside the run has not seen its end
         return events
 
     def _evaluate_at(self, at_ms: int) -> None:
@@ -340,7 +340,7 @@ class Group:
             # Nothing is emitted before that time; conditions that hold then are emitted then.
             conditions.next_evaluation_ms = self._context.emit_since_ms
             return []
-        detections, names = self._agenda.evaluate(self._view(now_ms), only)
+        detections, evaluated = self._agenda.evaluate(self._view(now_ms), only)
         times = [self._agenda.next_ms(), None if only is None else conditions.next_evaluation_ms]
         planned = self._rules.open_windows(now_ms) if detections or conditions.active else None
         if planned is not None:
@@ -350,7 +350,7 @@ class Group:
         conditions.next_evaluation_ms = None if next_ms is None else max(next_ms, now_ms + 1)
         if not detections and not conditions.active:
             return []
-        tracker = self._tracker(now_ms)
+        tracker, names = self._tracker(now_ms), {detector.name for detector in evaluated}
         if not is_open:
             return self._emit_updates(tracker.update(detections, names, now_ms), report)
         tracker.active = {**conditions.active}

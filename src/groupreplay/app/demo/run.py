@@ -10,8 +10,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -104,13 +103,11 @@ def run_demo(story: Story, seconds: int | None, screen: Screen, *, keep: bool, r
         job = parts.enter_context(_start_job(broker.bootstrap_servers, folder, story.job))
         reader = parts.enter_context(SinkReader(broker.bootstrap_servers))
         with screen.busy("starting the job (Spark takes 10 to 30 s)"):
-            _await(job, reader.find_topics)
-            # Beside Spark, which leaves one core of two to others.
+            # They start beside Spark, and wait for the job's topics.
             pages = _start_pages(broker.bootstrap_servers, folder)
             parts.enter_context(pages.process)
-            _await(job, partial(_has_heartbeat, reader))
-            note = pages.note()
-        screen.note(note)
+            _await_job(job, reader)
+        screen.note(pages.note())
         _watch(seconds or story.seconds, stage, job, reader, screen)
         _summarise(stage, reader, screen)
         with screen.busy("drawing what happened"):
@@ -156,24 +153,21 @@ def _start_job(bootstrap_servers: str, folder: Path, flags: Sequence[str]) -> Gu
     return GuardedProcess(command, folder / "job.log", environment={**os.environ, **places})
 
 
-def _await(job: GuardedProcess, is_ready: Callable[[], bool]) -> None:
-    """Return when the job has got so far.
+def _await_job(job: GuardedProcess, reader: SinkReader) -> None:
+    """Return at the job's first heartbeat: the job emits events for everything that happens after it.
 
     Raises:
         GroupReplayError: the job ended, or was not ready in time.
     """
     deadline = time.monotonic() + _JOB_START_SECONDS
-    while not is_ready():
+    while reader.caught_up_ms is None:
         _need_running(job)
         if time.monotonic() > deadline:
             raise _failure(job, f"the job was not ready within {_JOB_START_SECONDS:.0f} s")
-        time.sleep(_POLL_SECONDS)
-
-
-def _has_heartbeat(reader: SinkReader) -> bool:
-    """Whether the job has written one: from then on it emits events for everything that happens."""
-    reader.events(_POLL_SECONDS)
-    return reader.caught_up_ms is not None
+        if reader.find_topics():
+            reader.events(_POLL_SECONDS)
+        else:
+            time.sleep(_POLL_SECONDS)
 
 
 def _need_running(job: GuardedProcess) -> None:

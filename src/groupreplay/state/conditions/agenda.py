@@ -9,7 +9,14 @@ from typing import Final
 
 import numpy as np
 
-from groupreplay.state.conditions.detection import Dependency, Detection, Evaluation, GroupDetector, GroupView
+from groupreplay.state.conditions.detection import (
+    QUIET,
+    Dependency,
+    Detection,
+    Evaluation,
+    GroupDetector,
+    GroupView,
+)
 from groupreplay.state.conditions.registry import GROUP_DETECTORS, with_thresholds
 from groupreplay.state.conditions.tracker import MOST_CONDITIONS
 from groupreplay.state.policy.rules import Rules
@@ -117,8 +124,10 @@ class Agenda:
         """All detectors are due."""
         self._changed.update(self._detectors.changes)
 
-    def evaluate(self, view: GroupView, only: Collection[str] | None) -> tuple[list[Detection], set[str]]:
-        """What holds at this moment, and the names of the conditions that were evaluated: of those that are due.
+    def evaluate(
+        self, view: GroupView, only: Collection[str] | None
+    ) -> tuple[list[Detection], Sequence[GroupDetector]]:
+        """What holds at this moment, and the detectors that were evaluated: those that are due.
 
         ``only``: of these in place of them; they are due again, because more may have changed than they are asked for.
         """
@@ -126,16 +135,16 @@ class Agenda:
             # The highest severity of every condition changes with a window.
             self.note_all()
         if only is not None:
-            return self._detect(
-                [detector for detector in self._detectors.detectors if detector.name in only], view
-            )
+            chosen = [detector for detector in self._detectors.detectors if detector.name in only]
+            return self._detect(chosen, view), chosen
         due = self._due(view.now_ms)
         self._changed.clear()
-        detections, names = self._detect(due, view)
+        detections = self._detect(due, view)
         if len(detections) + len(view.snapshot.conditions.active) > MOST_CONDITIONS:
             # Which of too many are dropped is decided among all.
-            return self._detect(self._detectors.detectors, view)
-        return detections, names
+            due = self._detectors.detectors
+            detections = self._detect(due, view)
+        return detections, due
 
     def _due(self, now_ms: int) -> Sequence[GroupDetector]:
         changed = self._detectors.after(frozenset(self._changed))
@@ -146,17 +155,15 @@ class Agenda:
         pairs = zip(self._detectors.names, self._detectors.detectors, strict=True)
         return [detector for name, detector in pairs if name in names]
 
-    def _detect(
-        self, detectors: Iterable[GroupDetector], view: GroupView
-    ) -> tuple[list[Detection], set[str]]:
+    def _detect(self, detectors: Iterable[GroupDetector], view: GroupView) -> list[Detection]:
         detections: list[Detection] = []
-        names: set[str] = set()
         for detector in detectors:
-            name, evaluation = detector.name, detector.evaluate(view)
-            names.add(name)
-            detections += evaluation.detections
-            self._note_time(name, evaluation, view.now_ms)
-        return detections, names
+            evaluation = detector.evaluate(view)
+            # Most find nothing, and there is no time to forget in a call that begins.
+            if evaluation is not QUIET or self._next_ms:
+                detections += evaluation.detections
+                self._note_time(detector.name, evaluation, view.now_ms)
+        return detections
 
     def _note_time(self, name: str, evaluation: Evaluation, now_ms: int) -> None:
         next_ms, pause_ms = evaluation.next_ms, evaluation.pause_ms

@@ -6,7 +6,7 @@ gap. Commits are read in runs, which end at each silence of ``SILENCE_MS``.
 
 from __future__ import annotations
 
-from typing import Final, TypeGuard
+from typing import Final
 
 from groupreplay.codecs.kafka_terms import CONSUMER_PROTOCOL_TYPE, GroupType, Phase
 from groupreplay.state.conditions.detection import GroupView
@@ -33,23 +33,20 @@ def usual_gap_ms(view: GroupView, commits: int, repeats: float) -> int | None:
 
     A repeat is a commit of an offset that was committed before.
     """
-    return expected_gap_ms(view.offsets.usual(), commits, repeats)
+    return expected_gap_ms(known_gaps(view, commits), commits, repeats)
 
 
 def expected_gap_ms(gaps: Usual | None, commits: int, repeats: float) -> int | None:
     """The same of gaps that were counted."""
-    return gaps.gap_ms if _are_known(gaps, commits) and gaps.repeated >= repeats else None
+    # So many gaps have one commit more before the first of them.
+    if gaps is None or gaps.gaps + 1 < commits or gaps.repeated < repeats:
+        return None
+    return gaps.gap_ms
 
 
 def known_gaps(view: GroupView, commits: int) -> Usual | None:
     """95 % of the gaps between commits are shorter; None if fewer than so many commits were counted lately."""
-    gaps = view.offsets.usual()
-    return gaps if _are_known(gaps, commits) else None
-
-
-def _are_known(gaps: Usual | None, commits: int) -> TypeGuard[Usual]:
-    # So many gaps have one commit more before the first of them.
-    return gaps is not None and gaps.gaps + 1 >= commits
+    return view.offsets.usual(least=commits - 1)
 
 
 def are_regular(view: GroupView, gaps: Usual) -> bool:

@@ -101,10 +101,11 @@ class PartitionPoisonDetector(GroupDetector):
 
     def _any_old(self, view: GroupView) -> bool:
         """Whether an offset has stayed over so many generations; of no group without members."""
-        number, first = view.group.epoch, view.offsets.first_generation()
-        if number is None or first is None or number - first < self.generations:
+        number = view.group.epoch
+        if number is None or number < self.generations or view.group.simple or not has_members(view.group):
             return False
-        return not view.group.simple and has_members(view.group)
+        first = view.offsets.first_generation()
+        return first is not None and number - first >= self.generations
 
     def evaluate(self, view: GroupView) -> Evaluation:
         """See ``GroupDetector``."""

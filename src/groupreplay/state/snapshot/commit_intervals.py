@@ -153,10 +153,12 @@ class UsualGaps:
         self._counts: list[int] = []
         self._by_share: dict[float, Usual | None] = {}
 
-    def of(self, rhythm: npt.NDArray[np.void], share: float) -> Usual | None:
-        """The usual gap of a histogram, which is never changed in place."""
+    def of(self, rhythm: npt.NDArray[np.void], share: float, least: int) -> Usual | None:
+        """The usual gap of a histogram, which is never changed in place; None if it has fewer than ``least`` gaps."""
         if self._rhythm is not rhythm:
             self._rhythm, self._counts, self._by_share = rhythm, _counts(rhythm), {}
+        if sum(self._counts) < least:
+            return None
         if share not in self._by_share:
             self._by_share[share] = _usual(self._counts, rhythm, share)
         return self._by_share[share]

@@ -41,7 +41,7 @@ def pauses(run: CommitRun, newest_ms: int | None) -> Pauses:
     rows, lulls = run.rows, run.lulls
     begins, ends = rows["first_timestamp_ms"], rows["commit_timestamp_ms"]
     before_ms = run.first_ms if newest_ms is None else newest_ms
-    is_one = not len(lulls) and int(begins.max()) - int(ends.min()) < LULL_MS
+    is_one = not len(lulls) and np.maximum.reduce(begins) - np.minimum.reduce(ends) < LULL_MS
     if is_one and run.first_ms - before_ms < LULL_MS:
         return NO_PAUSES
     # Between its lulls a partition has no gap of that length. Where as many of these stretches have ended as have
@@ -55,6 +55,8 @@ def pauses(run: CommitRun, newest_ms: int | None) -> Pauses:
 
 def noted(resumed: Resumed, found: Pauses) -> Resumed:
     """What is known after these pauses."""
+    if found is NO_PAUSES:  # Nearly always.
+        return resumed
     ends: list[int] = []
     for place in range(_LENGTHS):
         longer = found.end_ms[found.length_ms >= LULL_MS << place]

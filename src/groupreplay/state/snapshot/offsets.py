@@ -275,9 +275,9 @@ class Offsets:
         """95 % of the times between two commits of a partition are shorter; None without any."""
         return None if (known := self.usual()) is None else known.gap_ms
 
-    def usual(self, share: float = 0.95) -> commit_intervals.Usual | None:
-        """The usual gap between commits."""
-        return self._usual.of(self.rhythm, share)
+    def usual(self, share: float = 0.95, least: int = 1) -> commit_intervals.Usual | None:
+        """The usual gap between commits; None if fewer than ``least`` gaps were counted lately."""
+        return self._usual.of(self.rhythm, share, least)
 
     def copy(self) -> Offsets:
         """Topics, rows, moves and pauses, which are not changed with those of this table."""

@@ -143,8 +143,7 @@ def _try(
     job_topic = JobTopic(sink, settings.topics.job, partitions[settings.topics.job])
     with ExitStack() as stack:
         stack.enter_context(closing(job_topic))
-        spark = session()
-        workers = trial()  # goes on beside what follows
+        spark, workers = session(), trial()  # the trial goes on beside what follows
         log_plan = preflight.log_plan(settings, spark, source, topic.partitions)
         preflight.check_plan(spark, source, log_plan)
         preflight.check_line(spark)
