@@ -47,19 +47,12 @@ class Starts:
         patch.setattr("groupreplay.streaming.spark.checkpoint.jvm_runs_already", lambda: False)
 
     def _try(
-        self,
-        _: RunSettings,
-        rules: Any,
-        stop: StopRequest,
-        session: Callable[[], Any],
-        trial: Callable[[], Any],
-        *rest: Any,
+        self, _: RunSettings, rules: Any, stop: StopRequest, session: Callable[[], Any], *rest: Any
     ) -> None:
         self.tries += 1
         outcome = self.outcomes.pop(0) if self.outcomes else None
         if not isinstance(outcome, UnreachableError):
             session()
-            trial()
         if outcome is not None:
             raise outcome
         stop.make(15)

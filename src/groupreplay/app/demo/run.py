@@ -50,14 +50,15 @@ class _Pages(NamedTuple):
         return "The live pages could not be started."
 
 
-def _start_pages(bootstrap_servers: str, folder: Path) -> _Pages:
+def _start_pages(bootstrap_servers: str, folder: Path, parts: contextlib.ExitStack) -> _Pages:
+    """They start beside the job, wait for its topics, and end with the other parts."""
     from groupreplay.streaming.local.process_guard import GuardedProcess
 
     (port,) = free_ports(1)
     command = [sys.executable, "-m", "groupreplay", "serve"]
     command += ["--bootstrap-server", bootstrap_servers, "--listen", f"{HOST}:{port}"]
     environment = {**os.environ, "TMPDIR": str(folder)}
-    server = GuardedProcess(command, folder / "pages.log", environment=environment)
+    server = parts.enter_context(GuardedProcess(command, folder / "pages.log", environment=environment))
     return _Pages(server, f"http://{HOST}:{port}/")
 
 
@@ -103,16 +104,14 @@ def run_demo(story: Story, seconds: int | None, screen: Screen, *, keep: bool, r
         job = parts.enter_context(_start_job(broker.bootstrap_servers, folder, story.job))
         reader = parts.enter_context(SinkReader(broker.bootstrap_servers))
         with screen.busy("starting the job (Spark takes 10 to 30 s)"):
-            # They start beside Spark, and wait for the job's topics.
-            pages = _start_pages(broker.bootstrap_servers, folder)
-            parts.enter_context(pages.process)
+            pages = _start_pages(broker.bootstrap_servers, folder, parts)
             _await_job(job, reader)
         screen.note(pages.note())
         _watch(seconds or story.seconds, stage, job, reader, screen)
         _summarise(stage, reader, screen)
         with screen.busy("drawing what happened"):
-            drawn = _draw(broker.bootstrap_servers, report)
-        screen.note(drawn)
+            note = _draw(broker.bootstrap_servers, report)
+        screen.note(note)
         with screen.busy("ending the consumers and the job"):
             job.ask_to_end()
             stage.close()

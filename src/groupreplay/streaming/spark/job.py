@@ -9,7 +9,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from socket import gethostname
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from groupreplay.state.phrases import timestamp
 from groupreplay.streaming.base.clock import BrokerClock
@@ -79,26 +79,33 @@ def _run(settings: RunSettings, stop: StopRequest, adopt: Callable[[], Handover]
     with ExitStack() as stack:
 
         @cache
-        def session() -> SparkSession:
+        def session() -> _Started:
             report_progress("starting Spark")
-            return stack.enter_context(_session(settings))
-
-        # Once, not at each try: a cluster without executors is waited for.
-        trial = cache(lambda: WorkerTrial(session()))
+            spark = stack.enter_context(_session(settings))
+            return _Started(spark, WorkerTrial(spark))
 
         def hindrance() -> Hindrance | None:
             is_started = session.cache_info().currsize > 0
-            return job_hindrance(settings, Checkpoint(session(), settings.checkpoint) if is_started else None)
+            return job_hindrance(
+                settings, Checkpoint(session().spark, settings.checkpoint) if is_started else None
+            )
 
         outage = Outage(hindrance=hindrance, stop=stop, show=report_progress)
         while not stop.made:
             try:
-                _try(settings, rules, stop, session, trial, outage, adopt)
+                _try(settings, rules, stop, session, outage, adopt)
             except PassingError as error:
                 if not stop.made and not _has_run(settings, session):
                     raise
                 outage.wait(f"waiting to start, because {error.what} ({error.where})")
         return stop.exit_code
+
+
+class _Started(NamedTuple):
+    """Spark, and the trial of its workers, which goes on beside the rest of the start."""
+
+    spark: SparkSession
+    workers: WorkerTrial
 
 
 def _require_unlocked(settings: RunSettings, stop: StopRequest) -> None:
@@ -117,20 +124,19 @@ def _require_unlocked(settings: RunSettings, stop: StopRequest) -> None:
         stop.wait(0.2)
 
 
-def _has_run(settings: RunSettings, session: Callable[[], SparkSession]) -> bool:
+def _has_run(settings: RunSettings, session: Callable[[], _Started]) -> bool:
     """Whether a query has run on the checkpoint; asks without a broker, and for a local folder without Spark."""
     folder = local_folder(settings.checkpoint, settings.spark_conf)
     if folder is not None:
         return has_run(in_folder(folder))
-    return Checkpoint(session(), settings.checkpoint).started()
+    return Checkpoint(session().spark, settings.checkpoint).started()
 
 
 def _try(
     settings: RunSettings,
     rules: RulesWatch,
     stop: StopRequest,
-    session: Callable[[], SparkSession],
-    trial: Callable[[], WorkerTrial],
+    session: Callable[[], _Started],
     outage: Outage,
     adopt: Callable[[], Handover] | None,
 ) -> None:
@@ -143,7 +149,7 @@ def _try(
     job_topic = JobTopic(sink, settings.topics.job, partitions[settings.topics.job])
     with ExitStack() as stack:
         stack.enter_context(closing(job_topic))
-        spark, workers = session(), trial()  # the trial goes on beside what follows
+        spark, workers = session()
         log_plan = preflight.log_plan(settings, spark, source, topic.partitions)
         preflight.check_plan(spark, source, log_plan)
         preflight.check_line(spark)
