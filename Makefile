@@ -119,7 +119,7 @@ bench: installed jars
 # Takes about 45 minutes; run nothing else on the machine meanwhile.
 bench-page: installed jars
 	$(BIN)/python benchmarks/bench.py --shape steady --shape wide --shape many --shape churn --page
-	$(BIN)/python benchmarks/live.py help --page
+	$(BIN)/python benchmarks/live.py help demo --page
 	$(BIN)/python benchmarks/live.py restart --groups 20000 --page
 	$(BIN)/python benchmarks/live.py idle --groups 20000 --page
 	$(BIN)/python benchmarks/live.py idle --groups 100000 --page

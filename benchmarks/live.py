@@ -1,10 +1,12 @@
-"""Costs of the running job: a restart, idle batches, busy batches; and the time of ``--help``.
+"""Costs of the running job: a restart, idle batches, busy batches; and the time of ``--help`` and of the demo's start.
 
     python benchmarks/live.py restart [--groups 20000]   from the Spark session to the first new event
     python benchmarks/live.py idle [--groups 20000]      batches in which nothing happens
     python benchmarks/live.py busy [--groups 5000]       batches in which every group commits
     python benchmarks/live.py help                       groupreplay --help, many times
+    python benchmarks/live.py demo                       groupreplay demo, to its first event
     small: help --repeat 1
+    small: demo --repeat 1
     small: idle busy restart --groups 20 --warm-up 1 --repeat 2 --trigger 1
 
 Each starts a broker, lets its coordinator write the commits of that many groups, and runs the whole job as a process
@@ -14,6 +16,7 @@ of its own, with its default settings and the flags behind ``--``. Of several me
 from __future__ import annotations
 
 import json
+import re
 import statistics
 import subprocess
 import sys
@@ -47,6 +50,7 @@ _PARTITIONS: Final = 5
 #: The first batch after the catch-up calls every group once.
 _SETTLING_BATCHES: Final = 5
 _AS_A_CHILD: Final = "job"
+_END_SECONDS: Final = 20.0
 _SESSION_IS_UP: Final = "the session is up at"
 
 
@@ -223,6 +227,27 @@ def show_help(size: Size) -> dict[str, Any]:
     return _spread(seconds)
 
 
+#: An action of the demo has ``>>>`` in place of a severity.
+_EVENT_LINE: Final = re.compile(rb"[\d:.]{12} +\w")
+
+
+def show_demo(size: Size) -> dict[str, Any]:
+    """From the start of the demo to its first event; the broker's and Spark's jars are there."""
+    seconds = []
+    program = str(Path(sys.executable).with_name("groupreplay"))
+    for _ in range(size.repeat):
+        begin = time.perf_counter()
+        with (
+            tempfile.TemporaryDirectory(prefix="groupreplay-bench-") as folder,
+            GuardedProcess([program, "demo"], subprocess.PIPE, cwd=Path(folder)) as demo,
+        ):
+            assert demo.answers is not None
+            assert any(_EVENT_LINE.match(line) for line in demo.answers), "the demo printed no event"
+            seconds.append(time.perf_counter() - begin)
+            demo.end(_END_SECONDS)
+    return _spread(seconds)
+
+
 def _spread(seconds: Sequence[float]) -> dict[str, float]:
     return {"median_s": statistics.median(seconds), "min_s": min(seconds), "max_s": max(seconds)}
 
@@ -233,7 +258,11 @@ _OF_THE_JOB: Final[Mapping[str, tuple[Callable[[Running, Size], dict[str, Any]],
     "idle": (idle, Size(groups=20_000, warm_up=200, repeat=20)),
     "busy": (busy, Size(groups=5_000, warm_up=12, repeat=8, trigger=10.0)),
 }
-_HELP: Final = "help"
+#: Those that need none: what measures them, and how often.
+_ALONE: Final[Mapping[str, tuple[Callable[[Size], dict[str, Any]], int]]] = {
+    "help": (show_help, 11),
+    "demo": (show_demo, 3),
+}
 
 
 def main() -> None:
@@ -242,12 +271,10 @@ def main() -> None:
         run_command()
         return
     parser = flag_parser(__doc__)
-    parser.add_argument("what", choices=[*_OF_THE_JOB, _HELP], nargs="+")
+    parser.add_argument("what", choices=[*_OF_THE_JOB, *_ALONE], nargs="+")
     parser.add_argument("--groups", type=int)
     parser.add_argument("--warm-up", type=int, help="batches before, which are not measured")
-    parser.add_argument(
-        "--repeat", type=int, help="batches, or starts of groupreplay --help, that are measured"
-    )
+    parser.add_argument("--repeat", type=int, help="batches, or starts of groupreplay, that are measured")
     parser.add_argument("--trigger", type=float, help="seconds from batch to batch")
     parser.add_argument("--page", action="store_true", help="put the figures into docs/performance.md")
     own: list[str] = sys.argv[1:]
@@ -257,9 +284,11 @@ def main() -> None:
     asked = parser.parse_args(own)
     flags = {name: getattr(asked, name) for name in ("groups", "warm_up", "repeat", "trigger")}
     given = {name: value for name, value in flags.items() if value is not None}
-    if _HELP in asked.what:
-        show(_HELP, show_help(replace(Size(repeat=11), **given)), page=asked.page)
-    measures = [_OF_THE_JOB[name] for name in asked.what if name != _HELP]
+    for name in asked.what:
+        if name in _ALONE:
+            measure_start, repeat = _ALONE[name]
+            show(name, measure_start(replace(Size(repeat=repeat), **given)), page=asked.page)
+    measures = [_OF_THE_JOB[name] for name in asked.what if name in _OF_THE_JOB]
     if measures:
         first = replace(measures[0][1], **given)
         with running(first.groups, [*of_run, "--trigger", str(first.trigger)]) as now:

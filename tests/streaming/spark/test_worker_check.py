@@ -222,6 +222,18 @@ def test_a_cluster_without_executors_delays_nothing(
     assert [one.getMessage().partition(";")[0] for one in caplog.records] == said
 
 
+def test_a_start_that_fails_beside_the_trial(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its session ends under the trial, which nobody asks any more: nothing is printed of that."""
+    monkeypatch.setattr(worker_check, "log_levels", lambda *_, **__: nullcontext())
+    ended: Any = SimpleNamespace(sparkContext=None)
+    trial = WorkerTrial(ended)
+    trial._asking.join(30)
+    assert [type(failure) for failure in trial._failures] == [AttributeError]
+    assert capfd.readouterr().err == ""
+
+
 @pytest.mark.parametrize(
     ("master", "daemon", "said"),
     [("yarn", "", [worker_check.STOCK]), ("yarn", "fast", []), ("local[2]", "", [])],

@@ -179,7 +179,7 @@ def _ask(spark: SparkSession, answers: list[str], failures: list[Exception]) -> 
         spark.sparkContext.setJobGroup(_JOB, "the Python of the workers", interruptOnCancel=True)
         (row,) = spark.range(1).mapInArrow(_worker, "release string, daemon string").collect()
         answers += [row.release, row.daemon]
-    except (Py4JError, PySparkException, OSError) as error:
+    except (Py4JError, PySparkException, OSError, AttributeError) as error:  # the last: the session has ended
         failures.append(error)
 
 
