@@ -68,7 +68,13 @@ passes_alone = { $(1) -m '$(2)' $(WORKERS) $(ARGS); code=$$?; [ $$code -ne 1 ] |
 	echo 'the tests that failed run once more, alone'; \
 	$(1) -m '$(2)' --last-failed --last-failed-no-failures none --maxfail 3 $(ARGS); code=$$?; }; [ $$code -eq 0 ]; }
 
-test: wheel lint jars archives browser
+# Both take one core: mypy reads while the archives are made and the modules of the tests are compiled, which in a fresh clone
+# each of pytest's workers would do.
+test: wheel jars browser
+	@$(MAKE) --no-print-directory lint & lint=$$!; \
+	$(MAKE) --no-print-directory archives; made=$$?; \
+	$(BIN)/pytest --collect-only -qq > /dev/null || true; \
+	wait $$lint && exit $$made
 	$(call passes_alone,$(BIN)/pytest,not long and not rest)
 
 # What does not fit into the ten minutes of `make test`: other releases, kinds, pages and places of what that shows.

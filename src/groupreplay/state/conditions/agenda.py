@@ -158,11 +158,11 @@ class Agenda:
     def _detect(self, detectors: Iterable[GroupDetector], view: GroupView) -> list[Detection]:
         detections: list[Detection] = []
         for detector in detectors:
-            evaluation = detector.evaluate(view)
-            # Most find nothing, and there is no time to forget in a call that begins.
-            if evaluation is not QUIET or self._next_ms:
+            name, evaluation = detector.name, detector.evaluate(view)
+            # Most find nothing, and have asked for no time.
+            if evaluation is not QUIET or name in self._next_ms:
                 detections += evaluation.detections
-                self._note_time(detector.name, evaluation, view.now_ms)
+                self._note_time(name, evaluation, view.now_ms)
         return detections
 
     def _note_time(self, name: str, evaluation: Evaluation, now_ms: int) -> None:
