@@ -20,6 +20,8 @@ from support.ordeals.comparison import differences, settled
 pytestmark = [pytest.mark.broker, pytest.mark.spark, pytest.mark.line, pytest.mark.long]
 PARTITIONS = 2
 GROUPS = 20
+#: A generation begins before its record, and not below zero: how often that is reported depends on the job's speed.
+FIRST_MS = 10
 STOCK = "pyspark.daemon"
 #: A line that is later than the known ones has PySpark's own.
 FAST = (
@@ -76,7 +78,10 @@ def first_halves() -> dict[str, list[Raw]]:
     """Groups that are created, and have two generations."""
     one, two = member("one", [0, 1]), member("two", [2])
     return {
-        f"group-{number}": [generation(1, one, at=number), generation(2, one, two, at=100 + number)]
+        f"group-{number}": [
+            generation(1, one, at=FIRST_MS + number),
+            generation(2, one, two, at=100 + number),
+        ]
         for number in range(GROUPS)
     }
 
@@ -86,7 +91,7 @@ def second_halves() -> dict[str, list[Raw]]:
     one = member("one", [0, 1, 2])
     return {
         f"group-{number}": [
-            generation(3, one, at=number),
+            generation(3, one, at=FIRST_MS + number),
             *(commit("t", part, 10 * turn, at=200 + turn) for turn in range(3) for part in range(3)),
         ]
         for number in range(GROUPS)
