@@ -9,8 +9,9 @@
     small: demo --repeat 1
     small: idle busy restart --groups 20 --warm-up 1 --repeat 2 --trigger 1
 
-Each starts a broker, lets its coordinator write the commits of that many groups, and runs the whole job as a process
-of its own, with its default settings and the flags behind ``--``. Of several measurements all take the same job.
+Each of the first three starts a broker, lets its coordinator write the commits of that many groups, and runs the
+whole job as a process of its own, with its default settings and the flags behind ``--``. Of several measurements all
+take the same job.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ _PARTITIONS: Final = 5
 #: The first batch after the catch-up calls every group once.
 _SETTLING_BATCHES: Final = 5
 _AS_A_CHILD: Final = "job"
+_PROGRAM: Final = str(Path(sys.executable).with_name("groupreplay"))
 _END_SECONDS: Final = 20.0
 _SESSION_IS_UP: Final = "the session is up at"
 
@@ -221,8 +223,7 @@ def show_help(size: Size) -> dict[str, Any]:
     seconds = []
     for _ in range(size.repeat):
         begin = time.perf_counter()
-        program = Path(sys.executable).with_name("groupreplay")
-        subprocess.run([program, "--help"], check=True, stdout=subprocess.DEVNULL, timeout=60)
+        subprocess.run([_PROGRAM, "--help"], check=True, stdout=subprocess.DEVNULL, timeout=60)
         seconds.append(time.perf_counter() - begin)
     return _spread(seconds)
 
@@ -234,12 +235,11 @@ _EVENT_LINE: Final = re.compile(rb"[\d:.]{12} +\w")
 def show_demo(size: Size) -> dict[str, Any]:
     """From the start of the demo to its first event; the broker's and Spark's jars are there."""
     seconds = []
-    program = str(Path(sys.executable).with_name("groupreplay"))
     for _ in range(size.repeat):
         begin = time.perf_counter()
         with (
             tempfile.TemporaryDirectory(prefix="groupreplay-bench-") as folder,
-            GuardedProcess([program, "demo"], subprocess.PIPE, cwd=Path(folder)) as demo,
+            GuardedProcess([_PROGRAM, "demo"], subprocess.PIPE, cwd=Path(folder)) as demo,
         ):
             assert demo.answers is not None
             assert any(_EVENT_LINE.match(line) for line in demo.answers), "the demo printed no event"
@@ -258,7 +258,7 @@ _OF_THE_JOB: Final[Mapping[str, tuple[Callable[[Running, Size], dict[str, Any]],
     "idle": (idle, Size(groups=20_000, warm_up=200, repeat=20)),
     "busy": (busy, Size(groups=5_000, warm_up=12, repeat=8, trigger=10.0)),
 }
-#: Those that need none: what measures them, and how often.
+#: Starts of the program, which need no running job: what measures them, and how often.
 _ALONE: Final[Mapping[str, tuple[Callable[[Size], dict[str, Any]], int]]] = {
     "help": (show_help, 11),
     "demo": (show_demo, 3),

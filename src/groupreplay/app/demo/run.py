@@ -110,8 +110,8 @@ def run_demo(story: Story, seconds: int | None, screen: Screen, *, keep: bool, r
         _watch(seconds or story.seconds, stage, job, reader, screen)
         _summarise(stage, reader, screen)
         with screen.busy("drawing what happened"):
-            note = _draw(broker.bootstrap_servers, report)
-        screen.note(note)
+            drawn = _draw(broker.bootstrap_servers, report)
+        screen.note(drawn)
         with screen.busy("ending the consumers and the job"):
             job.ask_to_end()
             stage.close()
