@@ -9,7 +9,7 @@ from typing import Final
 from groupreplay.state.conditions.agenda import Agenda, GroupDetectors
 from groupreplay.state.conditions.detection import GroupView
 from groupreplay.state.policy.context import Context
-from groupreplay.state.replay import classic, offset_losses, offset_sets
+from groupreplay.state.replay import offset_losses, offset_sets, simple_groups
 from groupreplay.state.snapshot.group_snapshot import Conditions, GroupSnapshot
 from groupreplay.state.snapshot.observations import Extent, Probe
 from groupreplay.state.snapshot.offsets import Offsets
@@ -53,7 +53,7 @@ def next_besides_conditions(
             due.append((at_ms, Due.OFFSET_CHANGES))
     if losses.lost:
         due.append((losses.lost[0].at_ms + offset_losses.MEMORY_MS, Due.OLD_LOSSES))
-    if not len(offsets) and (at_ms := classic.nothing_left_ms(snapshot, offsets, context)) is not None:
+    if not len(offsets) and (at_ms := simple_groups.nothing_left_ms(snapshot, offsets, context)) is not None:
         due.append((at_ms, Due.NOTHING_LEFT))
     return min(due, default=None)
 

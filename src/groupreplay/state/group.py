@@ -20,9 +20,10 @@ from groupreplay.state.due_work import Due, next_besides_conditions, next_due
 from groupreplay.state.events.event import Event, History
 from groupreplay.state.output.document import UNKNOWN_DIGEST, Deleted, describe, next_document
 from groupreplay.state.policy.context import Context
-from groupreplay.state.replay import classic, group_summary, offset_losses, offset_sets, probing, slot_history
+from groupreplay.state.replay import group_summary, offset_losses, offset_sets, probing, slot_history
 from groupreplay.state.replay.operation import apply_operation
 from groupreplay.state.replay.report import Report
+from groupreplay.state.replay.simple_groups import apply_commit, apply_nothing_left
 from groupreplay.state.snapshot import group_snapshot
 from groupreplay.state.snapshot.commits_between import CommitsBetween
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot, LogPosition
@@ -187,7 +188,7 @@ class Group:
         report = self._report(log.partition, log.last_offset, at_ms, cause_ms=log.last_timestamp_ms)
         if not group_summary.is_significant(self._snapshot, self._rules, at_ms):
             self._snapshot.losses.lost = ()
-        classic.apply_nothing_left(self._snapshot, report)
+        apply_nothing_left(self._snapshot, report)
         self._agenda.note(RECORD)
         self.changed = True
         return report.events + self._evaluate(self._timer_report(at_ms))
@@ -222,7 +223,7 @@ class Group:
     def _apply_run(self, run: CommitRun) -> list[Event]:
         extent, events, group = run.extent, self._complete_operation(), self._snapshot.group
         report = self._report(run.partition, extent.first_offset, extent.first_ms)
-        turned = group.group_type is GroupType.CLASSIC and classic.apply_commit(group, report)
+        turned = group.group_type is GroupType.CLASSIC and apply_commit(group, report)
         self._agenda.note(RECORD if turned else (Dependency.COMMITS,))
         group_summary.note_record(self._snapshot.activity, report.timestamp_ms)
         moments = turns(self._detectors.turning, self._view(extent.first_ms), run)
@@ -341,11 +342,10 @@ class Group:
             conditions.next_evaluation_ms = self._context.emit_since_ms
             return []
         detections, evaluated = self._agenda.evaluate(self._view(now_ms), only)
-        times = [self._agenda.next_ms(), None if only is None else conditions.next_evaluation_ms]
         planned = self._rules.open_windows(now_ms) if detections or conditions.active else None
-        if planned is not None:
-            # A condition that outlasts the window gets its own severity then.
-            times.append(planned.closes_ms)
+        times = [self._agenda.next_ms(), None if only is None else conditions.next_evaluation_ms]
+        # A condition that outlasts the window gets its own severity then.
+        times.append(None if planned is None else planned.closes_ms)
         next_ms = min((at_ms for at_ms in times if at_ms is not None), default=None)
         conditions.next_evaluation_ms = None if next_ms is None else max(next_ms, now_ms + 1)
         if not detections and not conditions.active:

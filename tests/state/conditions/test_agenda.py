@@ -33,7 +33,7 @@ def agenda() -> Agenda:
 
 def test_a_group_that_was_read_evaluates_all() -> None:
     """Nothing is stored of what was due."""
-    assert due(Agenda(DETECTORS)) == {*DETECTORS.names}
+    assert due(Agenda(DETECTORS)) == {detector.name for detector in DETECTORS.detectors}
 
 
 @pytest.mark.parametrize("change", [Dependency.MEMBERS, Dependency.COMMITS, Dependency.PROBES])
@@ -54,7 +54,7 @@ def test_time_makes_due_what_has_asked_for_it(agenda: Agenda) -> None:
 def test_all_are_due_when_everything_may_have_changed(agenda: Agenda) -> None:
     """A clock that was set back, or a planned window."""
     agenda.note_all()
-    assert due(agenda) == {*DETECTORS.names}
+    assert due(agenda) == {detector.name for detector in DETECTORS.detectors}
 
 
 def test_detectors_learn_from_each_operation(monkeypatch: pytest.MonkeyPatch) -> None:

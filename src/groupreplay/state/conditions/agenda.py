@@ -45,7 +45,6 @@ class GroupDetectors:
     """
 
     detectors: tuple[GroupDetector, ...]
-    names: tuple[str, ...]
     on_commits: frozenset[str]
     on_any_commit: frozenset[str]
     learning: tuple[GroupDetector, ...]
@@ -73,7 +72,6 @@ def group_detectors(rules: Rules) -> GroupDetectors:
     detectors = with_thresholds(GROUP_DETECTORS, rules.thresholds)
     return GroupDetectors(
         detectors=detectors,
-        names=tuple(detector.name for detector in detectors),
         on_commits=frozenset(
             detector.name for detector in detectors if Dependency.COMMITS in detector.DEPENDS_ON
         ),
@@ -86,7 +84,12 @@ def group_detectors(rules: Rules) -> GroupDetectors:
 
 
 def turns(detectors: Iterable[GroupDetector], view: GroupView, run: CommitRun) -> list[int]:
-    """The moments of a run, which is not applied yet, whose commits can begin or end a condition; in order."""
+    """The moments of a run, which is not applied yet, whose commits can begin or end a condition; in order.
+
+    Of the past there are none: nothing is evaluated before events are emitted.
+    """
+    if run.last_ms < view.context.emit_since_ms:
+        return []
     ahead = RunAhead(view.offsets, run)
     flags = [flags for detector in detectors if (flags := detector.turns(view, ahead)) is not None]
     return sorted({*ahead.returns.at_ms[np.logical_or.reduce(flags)].tolist()}) if flags else []
@@ -152,8 +155,7 @@ class Agenda:
         if not in_time:
             return changed
         names = in_time.union(detector.name for detector in changed)
-        pairs = zip(self._detectors.names, self._detectors.detectors, strict=True)
-        return [detector for name, detector in pairs if name in names]
+        return [detector for detector in self._detectors.detectors if detector.name in names]
 
     def _detect(self, detectors: Iterable[GroupDetector], view: GroupView) -> list[Detection]:
         detections: list[Detection] = []

@@ -160,11 +160,14 @@ class Detector:
 
     CONDITION: ClassVar[type[Condition]]
     DEPENDS_ON: ClassVar[frozenset[Dependency]]
+    #: The name of its condition.
+    name: ClassVar[str]
 
-    @property
-    def name(self) -> str:
-        """The name of its condition."""
-        return self.CONDITION.NAME
+    @classmethod
+    def __init_subclass__(cls) -> None:
+        # No property: the name of each is asked for after every record.
+        if hasattr(cls, "CONDITION"):
+            cls.name = cls.CONDITION.NAME
 
     def thresholds(self) -> dict[str, Any]:
         """The name of each threshold and its type."""

@@ -104,7 +104,7 @@ class PartitionPoisonDetector(GroupDetector):
         number = view.group.epoch
         if number is None or number < self.generations or view.group.simple or not has_members(view.group):
             return False
-        first = view.offsets.first_generation()
+        _, first = view.offsets.moves() or (0, None)
         return first is not None and number - first >= self.generations
 
     def evaluate(self, view: GroupView) -> Evaluation:

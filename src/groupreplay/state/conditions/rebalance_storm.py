@@ -135,8 +135,8 @@ class RebalanceStormDetector(GroupDetector):
         rounds = span_ms // max(1, view.snapshot.probes.interval_ms) if view.context.probing else 0
         habits = view.snapshot.slot_history
         is_probed = rounds and habits and 2 * unsettled(habits, view.now_ms - span_ms) > rounds
-        moved_ms = view.offsets.last_move_ms()
-        if not is_probed and (moved_ms is None or moved_ms > view.now_ms - span_ms):
+        moves = view.offsets.moves()
+        if not is_probed and (moves is None or moves[0] > view.now_ms - span_ms):
             return False
         # Last, because it takes longest.
         windows = range(self.windows)

@@ -6,7 +6,6 @@ Every record holds the whole group, so that a record is compared with the one be
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import msgspec
 
@@ -15,7 +14,6 @@ from groupreplay.codecs.kafka_terms import GroupType, Phase
 from groupreplay.state.events.event import Evidence, Fact, History
 from groupreplay.state.events.group_events import GroupCreated, GroupDeleted, GroupEmptied, RebalanceCompleted
 from groupreplay.state.plausible_times import written_ms
-from groupreplay.state.policy.context import Context
 from groupreplay.state.replay import generation_diff, logged
 from groupreplay.state.replay.departure_reasons import why
 from groupreplay.state.replay.departures import JoinPhase
@@ -28,6 +26,7 @@ from groupreplay.state.snapshot.group_state import ClassicGeneration, GroupState
 from groupreplay.state.snapshot.members import (
     EarlierTopics,
     Member,
+    Pairing,
     earlier_topics,
     group_topics,
     pair,
@@ -37,9 +36,6 @@ from groupreplay.state.snapshot.members import (
 )
 from groupreplay.state.snapshot.offsets import Offsets
 
-#: Clean-ups of the broker after which a tombstone that is not there was never written: a coordinator that has just
-#: moved begins the interval between two of them anew.
-_CLEAN_UPS: Final = 2
 #: The coordinator writes generation 0 when a group is first asked for; the older one began with generation 1.
 _FIRST_GENERATIONS = (0, 1)
 
@@ -131,6 +127,8 @@ class _Record(msgspec.Struct, frozen=True):
 
     def emit_members(self, change: MembershipChange, history: History) -> None:
         """Emit the facts about its members."""
+        if self.report.is_silent:
+            return
         for fact, evidence in change.facts():
             self.report.emit(fact, group_type=GroupType.CLASSIC, history=history, evidence=evidence)
 
@@ -152,25 +150,29 @@ class _Record(msgspec.Struct, frozen=True):
         )
         former = pairing if known is group.classic.members else pair(known, members)
         moved = generation_diff.moves(diff, former, group_topics(members, self.value.protocol_type))
-        doubtful = step.is_doubtful(members)
+        comparable = pairing if step.comparable else Pairing((), (), ())
+        departures = self._departures(comparable.left)
+        if not self.report.is_silent:
+            self._emit_completed(diff, moved, departures)
+        change = MembershipChange(
+            departures=departures,
+            joined=comparable.joined,
+            kept=comparable.kept,
+            completed=members,
+            lasted_ms=self._lasted_ms(),
+        )
+        self.emit_members(change, step.history)
+        return change, moved.orphans if moved else {}
+
+    def _emit_completed(
+        self, diff: GenerationDiff, moved: Moves | None, departures: Sequence[Departure]
+    ) -> None:
+        doubtful = self.step.is_doubtful(self.members)
         evidence = Evidence.INFERRED if doubtful else Evidence.LOG
-        departures = self._departures(diff.pairing.left) if step.comparable else ()
         completed = logged.rebalance(self._completed(diff, moved, doubtful, departures), self.report)
         if completed.join_ms_max is not None:
             evidence = Evidence.BROKER_LOG if completed.logged else Evidence.PROBE
         self.emit(completed, evidence)
-        lasted_ms = self._lasted_ms()
-        change = MembershipChange(completed=members, lasted_ms=lasted_ms)
-        if step.comparable:
-            change = MembershipChange(
-                departures=departures,
-                joined=diff.pairing.joined,
-                kept=diff.pairing.kept,
-                completed=members,
-                lasted_ms=lasted_ms,
-            )
-        self.emit_members(change, step.history)
-        return change, moved.orphans if moved else {}
 
     def _completed(
         self, diff: GenerationDiff, moved: Moves | None, doubtful: bool, departures: Sequence[Departure]
@@ -337,43 +339,6 @@ def apply_tombstone(snapshot: GroupSnapshot, report: Report) -> None:
     forget(snapshot)
 
 
-def nothing_left_ms(snapshot: GroupSnapshot, offsets: Offsets, context: Context) -> int | None:
-    """When a simple group whose last offset was removed counts as deleted; None for every other group.
-
-    The coordinator in Scala deletes a group with its last offset, and writes no tombstone of a group that never had a
-    generation (``GroupMetadataManager.cleanupGroupMetadata``). The present one writes it with the offsets', or, where a
-    request or the deletion of a topic removed them, at the next clean-up.
-    """
-    group, last_ms = snapshot.group, snapshot.log.last_timestamp_ms
-    exists_by_offsets = (
-        group.phase is Phase.EMPTY
-        and group.group_type is GroupType.CLASSIC
-        and group.classic.generation is None
-        and group.in_progress is None
-        # Of a log that was created again nothing was read yet.
-        and snapshot.log.last_offset >= 0
-    )
-    if len(offsets) or not exists_by_offsets:
-        return None
-    return last_ms + _CLEAN_UPS * context.assumed_check_interval_ms
-
-
-def apply_nothing_left(snapshot: GroupSnapshot, report: Report) -> None:
-    """The time of ``nothing_left_ms`` has come; the report's cause is the record that removed the last offset."""
-    group = snapshot.group
-    _, event = NEXT[group.phase][Observed.NOTHING_LEFT]
-    if event is TransitionEvent.DELETED:
-        since_ms = report.timestamp_ms if report.cause_ms is None else report.cause_ms
-        report.emit(
-            GroupDeleted(generation=None, since_ms=since_ms, assumed=report.context.assumed_check_interval),
-            group_type=group.group_type,
-            history=group.history,
-            simple=True,
-            evidence=Evidence.INFERRED,
-        )
-    forget(snapshot)
-
-
 def forget(snapshot: GroupSnapshot) -> None:
     """Forget the group, but not its place in the log, its offsets, what it did before and whether that is known.
 
@@ -382,19 +347,3 @@ def forget(snapshot: GroupSnapshot) -> None:
     snapshot.group = GroupState(history=snapshot.group.history)
     # Kafka keeps them, but between two calls nothing is kept of a group that is gone.
     snapshot.own_settings = None
-
-
-def apply_commit(group: GroupState, report: Report) -> bool:
-    """An offset commit; one of an unknown group makes a simple group (``OffsetMetadataManager.replay``).
-
-    Returns whether the group's state is another one now.
-    """
-    before = group.phase
-    group.phase, event = NEXT[before][Observed.COMMIT]
-    if event is TransitionEvent.CREATED:
-        group.history = History.FULL if report.context.is_complete(report.timestamp_ms) else History.PARTIAL
-        group.since_ms = report.timestamp_ms
-        if group.history is History.FULL:
-            fact = GroupCreated(generation=None, since_ms=report.timestamp_ms)
-            report.emit(fact, group_type=GroupType.CLASSIC, history=History.FULL, simple=True)
-    return group.phase is not before

@@ -36,6 +36,11 @@ class Report(msgspec.Struct):
     events: list[Event] = []
     _ordinal: int = 0
 
+    @property
+    def is_silent(self) -> bool:
+        """Whether no fact of its time is emitted: costly ones need not be made."""
+        return self.rules.ignore or self.timestamp_ms < self.context.emit_since_ms
+
     def at(self, timestamp_ms: int) -> Report:
         """The same cause at another time; the events are shared."""
         return msgspec.structs.replace(self, timestamp_ms=timestamp_ms)
@@ -63,7 +68,7 @@ class Report(msgspec.Struct):
     ) -> None:
         """Add a fact that happened at the time of the cause; ``capped``: its severity has the cap of its group."""
         ordinal, self._ordinal = self._ordinal, self._ordinal + 1
-        if self.timestamp_ms < self.context.emit_since_ms or self._is_switched_off(fact):
+        if self.is_silent or self._is_switched_off(fact):
             return
         emitted = without_repeat(self.repeats, fact, self.timestamp_ms)
         if emitted is None:
@@ -100,13 +105,16 @@ class Report(msgspec.Struct):
         return Cause(topic=self.topic, partition=self.partition, offset=self.offset, timestamp_ms=at_ms)
 
     def _is_switched_off(self, fact: Fact) -> bool:
-        if self.rules.ignore:
-            return True
         return fact.ABOUT_MEMBER and fact.severity < Severity.WARN and not self.context.member_events
 
 
 class DiscardingReport(Report):
     """Keeps nothing: for a record inside an operation of which only the beginning and the end are compared."""
+
+    @property
+    def is_silent(self) -> bool:
+        """Always."""
+        return True
 
     def emit(self, fact: Fact, **circumstances: object) -> None:
         """Discard the fact."""

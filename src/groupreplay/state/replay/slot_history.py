@@ -93,17 +93,17 @@ def session_settings(snapshot: GroupSnapshot, context: Context, group_id: str) -
 
 def timeouts(group: GroupState) -> tuple[int, int]:
     """The members' largest rebalance timeout (-1: unknown) and largest session timeout (0: unknown)."""
-    former = [
-        (member.rebalance_timeout_ms, member.session_timeout_ms)
-        for member in group.classic.members or group.former
-    ]
-    known = former
-    if group.modern is not None:
+    if group.modern is not None and (living := modern.living(group.modern)):
         known = [
-            (one.rebalance_timeout_ms, one.classic_session_timeout_ms or 0)
-            for one in modern.living(group.modern).values()
-        ] or former
-    return max((one for one, _ in known), default=-1), max((one for _, one in known), default=0)
+            (member.rebalance_timeout_ms, member.classic_session_timeout_ms or 0)
+            for member in living.values()
+        ]
+    else:
+        known = [
+            (member.rebalance_timeout_ms, member.session_timeout_ms)
+            for member in group.classic.members or group.former
+        ]
+    return max([-1, *[rebalance for rebalance, _ in known]]), max([0, *[session for _, session in known]])
 
 
 def _members(group: GroupState) -> int:

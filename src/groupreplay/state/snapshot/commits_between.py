@@ -53,8 +53,8 @@ class RunAhead:
         if len(self.run.lulls):
             return True
         if not len(self.offsets):
-            return self.run.last_ms - int(rows["timestamp_ms"].min()) >= LULL_MS
-        return int(rows["first_timestamp_ms"].max()) - self.offsets.oldest_commit_ms() >= LULL_MS
+            return self.run.last_ms - int(np.minimum.reduce(rows["timestamp_ms"])) >= LULL_MS
+        return int(np.maximum.reduce(rows["first_timestamp_ms"])) - self.offsets.oldest_commit_ms() >= LULL_MS
 
     def usual(self) -> commit_intervals.Usual | None:
         """The usual gap between commits after the run."""

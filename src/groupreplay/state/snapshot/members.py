@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -265,9 +266,10 @@ def _read_partitions(blob: bytes) -> dict[str, str] | None:
 
 def group_topics(members: Sequence[Member], protocol_type: str | None) -> frozenset[str] | None:
     """Topics the group is subscribed to; None when unknown (``ClassicGroup.computeSubscribedTopics``)."""
-    if protocol_type != CONSUMER_PROTOCOL_TYPE or any(member.topics is None for member in members):
+    topics = [member.topics for member in members]
+    if protocol_type != CONSUMER_PROTOCOL_TYPE or None in topics:
         return None
-    return frozenset(topic for member in members for topic in member.topics or ())
+    return frozenset(chain.from_iterable(filter(None, topics)))
 
 
 class EarlierTopics(msgspec.Struct, frozen=True, array_like=True):

@@ -92,6 +92,8 @@ class Offsets:
     resumed_ms: common_pauses.Resumed = ()
     #: Times of the oldest and the newest commit, which are asked for often; None when the rows have changed since.
     _times_ms: tuple[int, int] | None = field(default=None, init=False, repr=False, compare=False)
+    #: ``moves``, in the same way.
+    _moves: tuple[int, int | None] | None = field(default=None, init=False, repr=False, compare=False)
     #: Of the rows, in their order; None when rows were added or removed since.
     _row_keys: npt.NDArray[np.int64] | None = field(default=None, init=False, repr=False, compare=False)
     _usual: commit_intervals.UsualGaps = field(
@@ -112,7 +114,7 @@ class Offsets:
         recreated = self._recreated(run)
         paused = common_pauses.pauses(run, self.newest_commit_ms())
         self.resumed_ms = common_pauses.noted(self.resumed_ms, paused)
-        self._times_ms = None
+        self._times_ms = self._moves = None
         places = self._topic_places(run)
         keys = keys_of(places[run.rows["topic"]], run.rows["partition"])
         order = keys.argsort()
@@ -240,7 +242,7 @@ class Offsets:
 
     def set_back(self, at_ms: int) -> None:
         """Cut every time after this moment to it: the clock that wrote it is back."""
-        self._times_ms = None
+        self._times_ms = self._moves = None
         for times_ms in (self.rows["commit_timestamp_ms"], self.moved["since_ms"]):
             np.minimum(times_ms, at_ms, out=times_ms)
         self.rhythm = commit_intervals.ended_by(self.rhythm, at_ms)
@@ -251,7 +253,7 @@ class Offsets:
         keys = self._known_keys(removed)
         if not keys:
             return
-        self._times_ms = None
+        self._times_ms = self._moves = None
         keep = ~np.isin(self.keys(), np.array(keys, np.int64))
         self._row_keys = None
         self.rows, self.moved = self.rows[keep], self.moved[keep]
@@ -298,15 +300,14 @@ class Offsets:
             for row, (topic, partition) in enumerate(zip(topics, partitions, strict=True))
         }
 
-    def last_move_ms(self) -> int | None:
-        """The time of the last commit with another offset than the one before; None without any offset."""
-        return int(self.moved["since_ms"].max()) if len(self.moved) else None
-
-    def first_generation(self) -> int | None:
-        """The generation that moved the offset which has stayed over most of them; None where none is known."""
-        numbers = self.moved["generation"]
-        known = numbers[numbers >= 0]
-        return int(np.minimum.reduce(known)) if len(known) else None
+    def moves(self) -> tuple[int, int | None] | None:
+        """When an offset moved last, and the generation that moved the one that stays longest; None where not known."""
+        if self._moves is None and len(self.moved):
+            numbers = self.moved["generation"]
+            known = numbers[numbers >= 0]
+            first = int(np.minimum.reduce(known)) if len(known) else None
+            self._moves = int(np.maximum.reduce(self.moved["since_ms"])), first
+        return self._moves
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Every committed offset as ``describe`` shows it, by topic name and partition."""
