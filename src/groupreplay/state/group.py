@@ -13,8 +13,8 @@ from typing import Any
 
 from groupreplay.codecs.kafka_terms import GroupType
 from groupreplay.state import clock_setback, due_work
-from groupreplay.state.conditions.agenda import RECORD, Agenda, group_detectors, turns
-from groupreplay.state.conditions.detection import Dependency, GroupView
+from groupreplay.state.conditions.agenda import Agenda, group_detectors, turns
+from groupreplay.state.conditions.detection import RECORD, Dependency, GroupView
 from groupreplay.state.conditions.tracker import ConditionTracker, ConditionUpdate
 from groupreplay.state.due_work import Due, next_besides_conditions, next_due
 from groupreplay.state.events.event import Event, History

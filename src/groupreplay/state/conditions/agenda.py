@@ -24,10 +24,6 @@ from groupreplay.state.snapshot.commits_between import RunAhead
 from groupreplay.state.snapshot.group_snapshot import GroupSnapshot
 from groupreplay.state.snapshot.observations import CommitRun
 
-#: What a record of the group can change: all but answers of brokers.
-RECORD: Final = frozenset({Dependency.MEMBERS, Dependency.REBALANCE, Dependency.COMMITS, Dependency.OFFSETS})
-
-
 #: Evaluations for which only time must pass: in one call, and in addition for each of its records. A record dated
 #: centuries ahead makes hundreds of thousands due; beyond this number the conditions are evaluated once, at the end of
 #: the time.

@@ -12,7 +12,7 @@ from groupreplay.state.conditions.commit_gaps import are_regular, known_gaps
 from groupreplay.state.conditions.condition import Condition, Example
 from groupreplay.state.conditions.detection import (
     QUIET,
-    Dependency,
+    RECORD,
     Detection,
     Evaluation,
     GroupDetector,
@@ -87,14 +87,7 @@ class CommitsPausedDetector(GroupDetector):
     """
 
     CONDITION = CommitsPaused
-    DEPENDS_ON = frozenset(
-        {
-            Dependency.MEMBERS,
-            Dependency.REBALANCE,
-            Dependency.COMMITS,
-            Dependency.OFFSETS,
-        }
-    )
+    DEPENDS_ON = RECORD
     ENDED_BY_ANY_COMMIT: ClassVar[bool] = True
     threshold_ms: int | None = None
     of_gap: int = 10

@@ -51,6 +51,10 @@ class Dependency(Enum):
     HEARTBEATS = "heartbeats"
 
 
+#: What a record of the group can change: all but answers of brokers.
+RECORD: Final = frozenset({Dependency.MEMBERS, Dependency.REBALANCE, Dependency.COMMITS, Dependency.OFFSETS})
+
+
 # Made thousands of times a second, where frozen dataclasses take three times as long.
 class Detection(msgspec.Struct, frozen=True, kw_only=True):
     """A condition that holds now.

@@ -13,7 +13,7 @@ from groupreplay.state import phrases
 from groupreplay.state.conditions.condition import Alert, Condition, Example
 from groupreplay.state.conditions.detection import (
     QUIET,
-    Dependency,
+    RECORD,
     Detection,
     Evaluation,
     GroupDetector,
@@ -112,14 +112,7 @@ class OffsetsExpiringDetector(GroupDetector):
     """Less than max(``of_retention`` of the retention, ``least_ms`` where it is ``long_ms`` or more) is left."""
 
     CONDITION = OffsetsExpiring
-    DEPENDS_ON = frozenset(
-        {
-            Dependency.MEMBERS,
-            Dependency.REBALANCE,
-            Dependency.COMMITS,
-            Dependency.OFFSETS,
-        }
-    )
+    DEPENDS_ON = RECORD
     threshold_ms: int | None = None
     of_retention: float = 0.1
     least_ms: int = _DAY_MS

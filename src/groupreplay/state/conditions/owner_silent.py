@@ -15,6 +15,7 @@ from groupreplay.state.conditions.commit_gaps import commits_expected, expected_
 from groupreplay.state.conditions.condition import EXAMPLE_MEMBER, Alert, Example, MemberCondition
 from groupreplay.state.conditions.detection import (
     QUIET,
+    RECORD,
     Dependency,
     Detection,
     Evaluation,
@@ -97,15 +98,7 @@ class OwnerSilentDetector(GroupDetector):
     """
 
     CONDITION = OwnerSilent
-    DEPENDS_ON = frozenset(
-        {
-            Dependency.MEMBERS,
-            Dependency.REBALANCE,
-            Dependency.COMMITS,
-            Dependency.OFFSETS,
-            Dependency.PROBES,
-        }
-    )
+    DEPENDS_ON = RECORD | {Dependency.PROBES}
     threshold_ms: int | None = None
     of_gap: int = 10
     commits: int = 20

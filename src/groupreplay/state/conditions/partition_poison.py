@@ -11,7 +11,7 @@ from groupreplay.state import phrases
 from groupreplay.state.conditions.condition import Alert, Condition, Example
 from groupreplay.state.conditions.detection import (
     QUIET,
-    Dependency,
+    RECORD,
     Detection,
     Evaluation,
     GroupDetector,
@@ -84,14 +84,7 @@ class PartitionPoisonDetector(GroupDetector):
     """
 
     CONDITION = PartitionPoison
-    DEPENDS_ON = frozenset(
-        {
-            Dependency.MEMBERS,
-            Dependency.REBALANCE,
-            Dependency.COMMITS,
-            Dependency.OFFSETS,
-        }
-    )
+    DEPENDS_ON = RECORD
     generations: int = 3
     least_ms: int = 15 * MINUTE_MS
 

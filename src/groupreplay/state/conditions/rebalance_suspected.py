@@ -11,7 +11,14 @@ from groupreplay.codecs.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS
 from groupreplay.state import phrases
 from groupreplay.state.conditions.commit_gaps import commits_expected, usual_gap_ms
 from groupreplay.state.conditions.condition import Condition, Example
-from groupreplay.state.conditions.detection import QUIET, Dependency, Evaluation, GroupDetector, GroupView
+from groupreplay.state.conditions.detection import (
+    QUIET,
+    RECORD,
+    Dependency,
+    Evaluation,
+    GroupDetector,
+    GroupView,
+)
 from groupreplay.state.conditions.windows import MINUTE_MS
 from groupreplay.state.events.event import Evidence, Severity
 from groupreplay.state.phrases import Data
@@ -49,15 +56,7 @@ class RebalanceSuspectedDetector(GroupDetector):
 
     CONDITION = RebalanceSuspected
     ENDED_BY_ANY_COMMIT: ClassVar[bool] = True
-    DEPENDS_ON = frozenset(
-        {
-            Dependency.MEMBERS,
-            Dependency.REBALANCE,
-            Dependency.COMMITS,
-            Dependency.OFFSETS,
-            Dependency.PROBES,
-        }
-    )
+    DEPENDS_ON = RECORD | {Dependency.PROBES}
     threshold_ms: int | None = None
     of_gap: int = 5
     least_ms: int = 2 * MINUTE_MS

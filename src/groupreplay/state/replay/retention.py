@@ -21,7 +21,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -58,6 +58,24 @@ class Base(Enum):
     EMPTIED = "the group becoming Empty, or its commit where the record has no such time"
 
 
+class Standing(NamedTuple):
+    """What decides about the rule of a group. ``readable``: its members' subscriptions are known, if it has a type."""
+
+    group_type: GroupType
+    phase: Phase
+    has_type: bool
+    is_consumers: bool
+    readable: bool
+
+    @classmethod
+    def of(cls, group: GroupState) -> Standing:
+        """That of a group now."""
+        protocol_type = group.classic.protocol_type
+        is_consumers = protocol_type == CONSUMER_PROTOCOL_TYPE
+        readable = None not in [member.topics for member in group.classic.members]
+        return cls(group.group_type, group.phase, bool(protocol_type), is_consumers, readable)
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """A rule for groups for which ``holds`` is true; ``base`` None: their offsets do not expire.
@@ -68,16 +86,12 @@ class Rule:
     """
 
     name: str
-    holds: Callable[[GroupState], bool]
+    holds: Callable[[Standing], bool]
     base: Base | None
     since: BrokerRelease | None = None
     until: BrokerRelease | None = None
     protects: bool = True
     sure: bool = True
-
-
-def _is_consumers(group: GroupState) -> bool:
-    return group.classic.protocol_type == CONSUMER_PROTOCOL_TYPE
 
 
 _IN_REBALANCE: Final = Rule(
@@ -101,13 +115,13 @@ RULES: Final = (
     # after the tombstone's compaction; the older one loads the offsets as a group without a protocol type.
     Rule("deleted", lambda group: group.phase is Phase.DEAD, Base.COMMITTED, sure=False),
     Rule("classic, any state", lambda _: True, Base.COMMITTED, until=(2, 0), protects=False),
-    Rule("classic, no protocol type", lambda group: not group.classic.protocol_type, Base.COMMITTED),
+    Rule("classic, no protocol type", lambda group: not group.has_type, Base.COMMITTED),
     Rule("classic, Empty", lambda group: group.phase is Phase.EMPTY, Base.EMPTIED),
-    Rule("classic, members of another type", lambda group: not _is_consumers(group), None),
+    Rule("classic, members of another type", lambda group: not group.is_consumers, None),
     Rule("classic consumers, members", lambda _: True, None, until=(2, 3)),
     Rule(
         "classic consumers, Stable",
-        lambda group: group.phase is Phase.STABLE and _present_topics(group) is not None,
+        lambda group: group.phase is Phase.STABLE and group.readable,
         Base.COMMITTED,
         since=(2, 4),
     ),
@@ -130,10 +144,13 @@ def rules_of(release: BrokerRelease | None) -> tuple[Rule, ...]:
 
 def rule_of(group: GroupState, release: BrokerRelease | None) -> Rule:
     """The rule for the present state of a group."""
-    for rule in rules_of(release):
-        if rule.holds(group):
-            return rule
-    raise AssertionError("the last rule of each release holds for every group")
+    return _rule(Standing.of(group), release)
+
+
+@lru_cache(maxsize=1_000)
+def _rule(standing: Standing, release: BrokerRelease | None) -> Rule:
+    # The last rule of each release holds for every group.
+    return next(rule for rule in rules_of(release) if rule.holds(standing))
 
 
 def _present_topics(group: GroupState) -> frozenset[str] | None:
@@ -232,7 +249,7 @@ def possible_deadlines(
         return _never(offsets)
     due = _due(group, offsets, context.assumed_retention_ms, rule.base)
     hidden = unseen and group.phase is Phase.STABLE and _IN_REBALANCE in rules_of(release)
-    is_open = not rule.sure or (hidden and _is_consumers(group))
+    is_open = not rule.sure or (hidden and group.classic.protocol_type == CONSUMER_PROTOCOL_TYPE)
     return due if is_open or not rule.protects else _without(due, offsets, surely_protected(group))
 
 
