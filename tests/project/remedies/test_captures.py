@@ -37,13 +37,13 @@ def written(attempt: Attempt, said: Said) -> None:
 CASES = (
     Remedy(
         line="explain --from-file CAPTURE",
-        of="app.cli.commands.explain: Give either GROUP or --all-groups.",
+        of="app.cli.options: Give either GROUP, which may be a glob, or --all-groups.",
         says="or (?P<add>--all-groups)",
         apply=lambda attempt, said: attempt.words.append(said["add"]),
     ),
     Remedy(
         line="advise --from-file CAPTURE",
-        of="app.cli.commands.advise: Give either GROUP, which may be a glob, or --all-groups.",
+        of="app.cli.options: Give either GROUP, which may be a glob, or --all-groups.",
         says="or (?P<add>--all-groups)",
         apply=lambda attempt, said: attempt.words.append(said["add"]),
     ),

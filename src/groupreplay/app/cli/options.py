@@ -19,6 +19,7 @@ from groupreplay.streaming.base.errors import did_you_mean
 
 if TYPE_CHECKING:
     from groupreplay.app.text.tables import OutputFormat
+    from groupreplay.streaming.engine.group_choice import GroupChoice
 
 
 def moment(value: str | GivenTime) -> GivenTime:
@@ -179,6 +180,21 @@ def known_names_flag(text: str, *names: str, known: Callable[[], Sequence[str]])
 def groups_flag(text: str) -> Any:
     """A field with ids of groups or globs; the flag may be repeated."""
     return repeated_flag(f"{text}: its id, or a glob such as 'pay-*'; may be repeated.", "--group", "GLOB")
+
+
+def group_names() -> Any:
+    """A field with the arguments GROUP of a command, beside that of ``groups_flag`` with the same meaning."""
+    return declared_as(click.argument("names", metavar="[GROUP]...", nargs=-1))
+
+
+def named_or_all(names: Sequence[str], groups: Sequence[str], all_groups: bool) -> GroupChoice:
+    """The groups that a command is about. Raises click.UsageError: both some and all of them were given, or neither."""
+    from groupreplay.streaming.engine.group_choice import GroupChoice
+
+    named = (*names, *groups)
+    if all_groups == bool(named):
+        raise click.UsageError("Give either GROUP, which may be a glob, or --all-groups.")
+    return GroupChoice(named)
 
 
 def severity_flag(text: str = "Lowest severity to print.") -> Any:

@@ -72,6 +72,15 @@ def test_times(capture: Path) -> None:
     assert "Give either --at TIME, or --since and --until." in refused.stderr
 
 
+def test_the_group_by_its_flag(capture: Path) -> None:
+    """--group has the meaning of the argument, as in the other commands; both name groups together."""
+    words = ["explain", "--from-file", capture]
+    (by_argument,) = {invoke(*words, "g").stdout, invoke(*words, "--group", "g").stdout}
+    both = invoke(*words, "g", "--group", "nobody")
+    assert (both.exit_code, both.stdout) == (5, by_argument)
+    assert "nothing found: there is no group 'nobody' in " in both.stderr
+
+
 def test_no_such_group(capture: Path) -> None:
     """The sentence and the exit code of describe."""
     for more in ((), ("-o", "json")):

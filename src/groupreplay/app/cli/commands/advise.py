@@ -16,9 +16,10 @@ from groupreplay.app.cli.flags import retention_flags, rules_file_flag
 from groupreplay.app.cli.histories import opened_history, warn_of_history
 from groupreplay.app.cli.inputs import LogInput, exit_code, history_flags, log_read
 from groupreplay.app.cli.options import (
-    declared_as,
     flag,
+    group_names,
     groups_flag,
+    named_or_all,
     output_flag,
     switch,
     time_flag,
@@ -54,7 +55,7 @@ _WIDTH: Final = 120
 class AdviseSettings:
     """The arguments and the flags of ``advise``."""
 
-    names: Sequence[str] = declared_as(click.argument("names", metavar="[GROUP]...", nargs=-1))
+    names: Sequence[str] = group_names()
     groups: Sequence[str] = groups_flag("Only this group, as GROUP")
     all_groups: bool = switch(
         "What all deployments cost, then the groups with findings, the largest effect first."
@@ -96,19 +97,15 @@ def command(settings: AdviseSettings) -> int:
     the largest effect first. A kind of advice that the history is too short for is named.
     """
     from groupreplay.app.cli.nothing_found import no_group, no_such
-    from groupreplay.streaming.engine.group_choice import GroupChoice
 
-    names = (*settings.names, *settings.groups)
-    if settings.all_groups == bool(names):
-        raise click.UsageError("Give either GROUP, which may be a glob, or --all-groups.")
+    choice = named_or_all(settings.names, settings.groups, settings.all_groups)
     times = time_range(settings.since, settings.until, settings.zone, settings.log.end)
-    choice = GroupChoice(names)
     advice, rows = _read(settings, times, choice)
     log, nothing = log_read(rows, settings.zone), None
     if choice.unmatched:
         nothing = no_group(choice.unmatched, choice, log.where, log.text())
     elif not advice.groups:
-        asked = given_flags({"GROUP": names}, times)
+        asked = given_flags({"GROUP": choice.patterns}, times)
         nothing = no_such("group", asked, log.where, log.text())
     if advice.groups or settings.output != "table":
         _print(settings, times, advice)

@@ -20,7 +20,16 @@ from groupreplay.app.cli.inputs import (
     history_flags,
     log_read,
 )
-from groupreplay.app.cli.options import declared_as, flag, output_flag, switch, time_flag, time_zone_flag
+from groupreplay.app.cli.options import (
+    flag,
+    group_names,
+    groups_flag,
+    named_or_all,
+    output_flag,
+    switch,
+    time_flag,
+    time_zone_flag,
+)
 from groupreplay.app.cli.printing_flags import (
     TableFlags,
     TimeRange,
@@ -37,6 +46,7 @@ if TYPE_CHECKING:
     from groupreplay.app.text.tables import OutputFormat
     from groupreplay.streaming.config.rules_file import RulesSource
     from groupreplay.streaming.config.settings import RetentionFlags
+    from groupreplay.streaming.engine.group_choice import GroupChoice
     from groupreplay.streaming.sources.source import Rows
     from groupreplay.timeline.incident_forms import SevereIncident
 
@@ -46,9 +56,10 @@ _WIDTH: Final = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplainSettings:
-    """The argument and the flags of ``explain``."""
+    """The arguments and the flags of ``explain``."""
 
-    group: str | None = declared_as(click.argument("group", required=False))
+    names: Sequence[str] = group_names()
+    groups: Sequence[str] = groups_flag("Only this group, as GROUP")
     all_groups: bool = switch("The incidents across groups, then the groups with a problem, the worst first.")
     worst: int = flag(
         "With --all-groups: so many groups are explained.", type=click.IntRange(0, 200), default=10
@@ -82,26 +93,21 @@ def command(settings: ExplainSettings) -> int:
     present one, the last rebalances, and what becomes of the committed offsets. With --all-groups the incidents come
     first: what began in many groups at once, and what these share.
     """
-    if settings.all_groups == (settings.group is not None):
-        raise click.UsageError("Give either GROUP or --all-groups.")
+    choice = named_or_all(settings.names, settings.groups, settings.all_groups)
     times = point_or_range(settings.at, settings.since, settings.until, settings.zone, settings.log.end)
-    return (
-        _all_groups(settings, times) if settings.group is None else _groups(settings, times, settings.group)
-    )
+    return _all_groups(settings, times) if settings.all_groups else _groups(settings, times, choice)
 
 
-def _groups(settings: ExplainSettings, times: TimeRange, group: str) -> int:
+def _groups(settings: ExplainSettings, times: TimeRange, choice: GroupChoice) -> int:
     from groupreplay.app.cli.nothing_found import no_group, no_such
-    from groupreplay.streaming.engine.group_choice import GroupChoice
 
-    choice = GroupChoice([group])
     explanations, rows = _explanations(settings, times, choice)
     log = log_read(rows, settings.zone)
     nothing = None
     if choice.unmatched:
         nothing = no_group(choice.unmatched, choice, log.where, log.text())
     elif not explanations:
-        asked = given_flags({"GROUP": [group]}, times)
+        asked = given_flags({"GROUP": choice.patterns}, times)
         nothing = no_such("record that can be read", asked, log.where, log.text())
     if explanations or settings.output != "table":
         _print(settings, times, (), explanations)
