@@ -82,7 +82,7 @@ def test_settings_of_flags() -> None:
         (
             "session.timeout.ms",
             "10s",
-            "session.timeout.ms = 10s is not allowed, but a whole number, 1 or more (--client-property): "
+            "session.timeout.ms must be a whole number, 1 or more, not 10s (--client-property): "
             "docs/simulations.md lists the settings",
         ),
     ):

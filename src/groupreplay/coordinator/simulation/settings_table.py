@@ -73,7 +73,7 @@ class Setting:
         return converted
 
     def _refused(self, value: object) -> ValueError:
-        return ValueError(f"{self.name} = {shown(value)} is not allowed, but {self.allowed}")
+        return ValueError(f"{self.name} must be {self.allowed}, not {shown(value)}")
 
     def _converted(self, value: object) -> SettingValue | None:
         if isinstance(self.default, int):

@@ -63,7 +63,7 @@ class AskedSetting:
         if self.name != INSTANCE:
             return self.setting.parsed(text)
         if text not in (AUTO, NONE):
-            raise ValueError(f"{INSTANCE} = {text} is not allowed, but {AUTO} or {NONE}")
+            raise ValueError(f"{INSTANCE} must be {AUTO} or {NONE}, not {text}")
         return text
 
 
