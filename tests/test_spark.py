@@ -47,7 +47,9 @@ def test_the_events_of_a_topic_in_a_table(broker: EmbeddedBroker, unique: Callab
     events.write.saveAsTable("group_events")
     found = spark.table("group_events").where(f"group_id = '{group}'").collect()
     spark.sql("DROP TABLE group_events")
-    expected = {event.id: event.type for event in groupreplay.replay(source, group=group)}
+    # Malformed records, which other tests may have written, are events of no group.
+    events_here = groupreplay.replay(source, group=group)
+    expected = {event.id: event.type for event in events_here if event.group == group}
     assert {row.event_id: row.type for row in found} == expected
     assert "groupreplay.rebalance.completed.v1" in expected.values()
 

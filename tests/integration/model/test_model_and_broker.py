@@ -389,10 +389,10 @@ def test_the_model_writes_the_same_records(
             "consumer.session.timeout.ms": session_ms,
         }
         set_configs(small.bootstrap_servers, ConfigResource.Type.GROUP, [group], sessions)
-    model = ModelWorld(group, dict(topics), settings=settings)
     broker = BrokerWorld(group, dict(topics), server=small.bootstrap_servers, offsets=offsets)
-    script(model)
     script(broker)
+    model = ModelWorld(group, dict(topics), other_ids=broker.ids, settings=settings)
+    script(model)
     assert differences(model.answers, broker.answers) == ""
     assert differences(model.log(), broker.log()) == ""
     assert model.operations() == broker.operations()

@@ -20,7 +20,7 @@ GROUPS = 6
 #: Sizes of batches that a test can wait for; ``limits`` are the seconds that are long and those that are wanted.
 SMALL = """
 from groupreplay.streaming.spark import batch_size
-batch_size._FIRST, batch_size._FEWEST = 200, 50
+batch_size._FIRST, batch_size._FEWEST = 800, 400
 batch_size._LONG_SECONDS, batch_size._WANTED_SECONDS = {limits}
 from groupreplay.__main__ import main
 main()
@@ -59,6 +59,6 @@ def test_another_size_of_batches(tmp_path: Path, kind: type[RunningJob], larger:
     text = " ".join(job.log.read_text().split())
     changes = re.findall(r"a batch of ([\d,]+) offsets took \d+ s, continuing with at most ([\d,]+) in", text)
     sizes = [(int(before.replace(",", "")), int(after.replace(",", ""))) for before, after in changes]
-    assert sizes[0][0] == 200
+    assert sizes[0][0] == 800
     assert all((after > before) is larger for before, after in sizes)
     assert {name: comparable(event) for name, event in events.items() if name in expected} == expected

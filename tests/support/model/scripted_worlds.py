@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
 import time
-from collections.abc import Callable, Mapping
+import uuid
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +25,9 @@ from support.model.raw_members import RawRequest
 from support.model.scripted import ScriptRecord, ScriptWorld, Waiting
 
 _STEP_MS = 20
+_ID_BITS = 128
+#: The end of a member id that a coordinator has generated.
+_GENERATED = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$")
 
 
 class _Told:
@@ -34,10 +39,23 @@ class _Told:
         return self._world.replies[id(self._request)]
 
 
+class _OtherIds(random.Random):
+    """The numbers in these generated member ids, one after the other, then random ones."""
+
+    def __init__(self, member_ids: Iterable[str]) -> None:
+        super().__init__(5)
+        self._ids = [uuid.UUID(found[0]).int for found in map(_GENERATED.search, member_ids) if found]
+
+    def getrandbits(self, count: int, /) -> int:
+        """As ``random`` has it."""
+        return self._ids.pop(0) if count == _ID_BITS and self._ids else super().getrandbits(count)
+
+
 @dataclass
 class ModelWorld(ScriptWorld):
-    """The coordinator model in simulated time."""
+    """The coordinator model in simulated time; members get ``other_ids``, by which hash tables order them."""
 
+    other_ids: Iterable[str] = ()
     settings: Settings = field(default_factory=Settings)
     now: int = 1_000
     replies: dict[int, Answer] = field(default_factory=dict)
@@ -47,7 +65,9 @@ class ModelWorld(ScriptWorld):
     trace: list[AnyEntry] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.coordinator = Coordinator(self.group, self.settings, random.Random(5), self.topics, traced=True)
+        self.coordinator = Coordinator(
+            self.group, self.settings, _OtherIds(self.other_ids), self.topics, traced=True
+        )
 
     def send(self, client_id: str, request: Request) -> Waiting:
         """Send a request without waiting for the answer."""
