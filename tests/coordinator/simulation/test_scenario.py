@@ -180,8 +180,14 @@ WRONG: list[tuple[Callable[[], object], str]] = [
     (lambda: FailedAppends(last_ms=0), "more than 0"),
     (lambda: Scenario(name="a b"), "part of group ids"),
     (lambda: Scenario(name="s", broker={"group.max.sise": 2}), "unknown setting 'group.max.sise'"),
-    (lambda: Scenario(name="s", broker={"group.max.size": 0}), "group.max.size = 0 is not allowed"),
-    (lambda: made({"group.protocol": OneOf(("classic", "new"))}), "group.protocol = new is not allowed"),
+    (
+        lambda: Scenario(name="s", broker={"group.max.size": 0}),
+        "group.max.size must be a whole number, 1 or more, not 0",
+    ),
+    (
+        lambda: made({"group.protocol": OneOf(("classic", "new"))}),
+        "group.protocol must be one of classic, consumer, not new",
+    ),
     (lambda: Scenario(name="m", mixture=((math.inf, made()),)), "weights of a mixture must be finite"),
     (
         lambda: Scenario(name="m", mixture=((1, made()),), events=(ScriptedEvent(steps=(Stop(0),)),)),

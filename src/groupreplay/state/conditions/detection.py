@@ -167,9 +167,9 @@ class Detector:
     #: The name of its condition.
     name: ClassVar[str]
 
-    @classmethod
     def __init_subclass__(cls) -> None:
-        # No property: the name of each is asked for after every record.
+        # No property: the name of each is asked for after every record. (super() fails where a class has slots: the
+        # decorator makes it anew.)
         if hasattr(cls, "CONDITION"):
             cls.name = cls.CONDITION.NAME
 
