@@ -301,7 +301,7 @@ class Offsets:
         }
 
     def moves(self) -> tuple[int, int | None] | None:
-        """When an offset moved last, and the generation that moved the one that stays longest; None where not known."""
+        """(when an offset last moved, the first generation with a move that stands, if known); None without offsets."""
         if self._moves is None and len(self.moved):
             numbers = self.moved["generation"]
             known = numbers[numbers >= 0]
