@@ -87,7 +87,7 @@ def test_every_command_is_there() -> None:
         (["capture", "--bootstrap-server", "h:1"], "Give either -o FILE or --show FILE"),
         (["run", "--bootstrap-server", "h:1"], "Missing option '--checkpoint'"),
         (["run", "--checkpoint", "x"], "give --bootstrap-server"),
-        (["coordinator"], "Missing argument 'GROUP'"),
+        (["coordinator"], "Give GROUP, the id of a group."),
         (["schema", "no.such"], "There is no event 'no.such'"),
     ],
 )

@@ -26,27 +26,10 @@ from groupreplay.coordinator.requests import (
     SyncGroup,
     TopicIdPartition,
 )
+from groupreplay.coordinator.trace import ERROR_CODES
 
-#: Numbers of errors on the wire (``Errors``).
-ERRORS = {
-    0: Error.NONE,
-    22: Error.ILLEGAL_GENERATION,
-    23: Error.INCONSISTENT_GROUP_PROTOCOL,
-    25: Error.UNKNOWN_MEMBER_ID,
-    26: Error.INVALID_SESSION_TIMEOUT,
-    27: Error.REBALANCE_IN_PROGRESS,
-    -1: Error.UNKNOWN_SERVER_ERROR,
-    42: Error.INVALID_REQUEST,
-    68: Error.NON_EMPTY_GROUP,
-    69: Error.GROUP_ID_NOT_FOUND,
-    79: Error.MEMBER_ID_REQUIRED,
-    81: Error.GROUP_MAX_SIZE_REACHED,
-    82: Error.FENCED_INSTANCE_ID,
-    110: Error.FENCED_MEMBER_EPOCH,
-    111: Error.UNRELEASED_INSTANCE_ID,
-    112: Error.UNSUPPORTED_ASSIGNOR,
-    113: Error.STALE_MEMBER_EPOCH,
-}
+#: Of an error by its number on the wire.
+_ERRORS = {code: error for error, code in ERROR_CODES.items()}
 _NO_TAGS = b"\x00"
 
 
@@ -97,7 +80,7 @@ class _Reader:
 
     def error(self) -> Error:
         """An error's number."""
-        return ERRORS[self.number("h")]
+        return _ERRORS[self.number("h")]
 
     def text(self) -> str | None:
         """A text with two bytes of length."""

@@ -117,3 +117,11 @@ def test_coordinator() -> None:
     }
     assert invoke("coordinator", "=x", "-o", "csv").stdout.splitlines()[1].startswith("'=x,")
     assert invoke("coordinator", "x", "--partitions", "0").exit_code == 2
+
+
+def test_coordinators_of_several_groups() -> None:
+    """Each group has its row, named as an argument or, as for other commands, by --group."""
+    table = invoke(
+        "coordinator", "testgroup", "--group", "my-group", "--group", "a", "--partitions", "50"
+    ).stdout
+    assert table == ("GROUP\tPARTITION\tCOORDINATOR (ID)\ntestgroup\t27\t-\nmy-group\t12\t-\na\t47\t-\n")

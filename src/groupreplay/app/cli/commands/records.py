@@ -14,12 +14,13 @@ from groupreplay.app.cli.flags import ClusterFlags, cluster_flags, redaction_fla
 from groupreplay.app.cli.inputs import LogInput, log_and_probes_flags, log_flags, log_read, nothing_found
 from groupreplay.app.cli.options import (
     TABLE_FORMATS,
-    declared_as,
     file_flag,
     flag,
     force_flag,
+    group_names,
     groups_flag,
     output_flag,
+    repeated_flag,
     switch,
     time_flag,
     time_zone_flag,
@@ -240,9 +241,10 @@ def _show(path: Path, settings: CaptureSettings) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoordinatorSettings:
-    """The argument and the flags of ``coordinator``; ``partitions`` of the offsets topic."""
+    """The arguments and the flags of ``coordinator``; ``partitions`` of the offsets topic."""
 
-    group: str = declared_as(click.argument("group"))
+    names: Sequence[str] = group_names()
+    groups: Sequence[str] = repeated_flag("The same as GROUP; may be repeated.", "--group", "GROUP")
     source: ClusterFlags = cluster_flags()
     partitions: int | None = flag(
         "Number of partitions of the offsets topic; by default that of the cluster, or 50.",
@@ -260,25 +262,31 @@ def coordinator_command(settings: CoordinatorSettings) -> None:
     """
     from groupreplay.app.text.tables import Table
 
-    place = _located(settings.group, settings.source.find(), settings.partitions)
+    groups = (*settings.names, *settings.groups)
+    if not groups:
+        raise click.UsageError("Give GROUP, the id of a group.")
+    cluster = settings.source.find()
+    places = _located(groups, cluster, settings.partitions)
     table = Table(
         ("GROUP", "PARTITION", "COORDINATOR (ID)"),
-        [tuple(place[name] for name in ("group_id", "partition", "coordinator"))],
+        [tuple(place[name] for name in ("group_id", "partition", "coordinator")) for place in places],
     )
-    settings.table.print([table], [place], settings.output)
-    if place["assumed"]:
-        count = place["partitions"]
+    settings.table.print([table], places, settings.output)
+    if places[0]["assumed"]:
+        count = places[0]["partitions"]
         what = f"assumed: {count} partitions, Kafka's default of offsets.topic.num.partitions"
         click.echo(f"{what}; --bootstrap-server asks a cluster, --partitions gives the number", err=True)
-    if place["coordinator"] is None and settings.source.find() is not None:
-        click.echo(f"partition {place['partition']} has no leader now", err=True)
+    if cluster is None:
+        return
+    for partition in sorted({place["partition"] for place in places if place["coordinator"] is None}):
+        click.echo(f"partition {partition} has no leader now", err=True)
 
 
-def _located(group_id: str, cluster: Cluster | None, partitions: int | None) -> dict[str, Any]:
-    """``group_id``, ``partition``, ``coordinator`` (``host:port (id)``, None without a cluster), ``partitions``.
+def _located(groups: Sequence[str], cluster: Cluster | None, partitions: int | None) -> list[dict[str, Any]]:
+    """A row for each: ``group_id``, ``partition``, ``coordinator`` (``host:port (id)`` or None), ``partitions``.
 
-    ``partitions`` is the number of them: that of the cluster, or the given one, or Kafka's default. ``assumed`` is true
-    for the default.
+    ``coordinator`` is None without a cluster. ``partitions`` is the number of them: that of the cluster, or the given
+    one, or Kafka's default, for which ``assumed`` is true.
 
     Raises:
         GroupReplayError: the cluster cannot be reached, or its number of partitions is not ``partitions``.
@@ -299,10 +307,13 @@ def _located(group_id: str, cluster: Cluster | None, partitions: int | None) -> 
                 exit_code=ExitCode.USAGE,
             )
     count = identity.partitions if identity else partitions or DEFAULT_PARTITIONS
-    return {
-        "group_id": group_id,
-        "partition": partition_for(group_id, count),
-        "coordinator": identity.coordinator_of(group_id) if identity else None,
-        "partitions": count,
-        "assumed": identity is None and partitions is None,
-    }
+    return [
+        {
+            "group_id": group,
+            "partition": partition_for(group, count),
+            "coordinator": identity.coordinator_of(group) if identity else None,
+            "partitions": count,
+            "assumed": identity is None and partitions is None,
+        }
+        for group in groups
+    ]
