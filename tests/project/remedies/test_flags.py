@@ -76,6 +76,12 @@ CASES = (
         apply=add(),
     ),
     Remedy(
+        line="coordinator",
+        of="app.cli.commands.records: Give GROUP, the id of a group.",
+        says="Give (?P<argument>GROUP), the id",
+        apply=lambda attempt, _: attempt.words.append("payments"),
+    ),
+    Remedy(
         line="probe",
         of="app.cli.flags: No cluster is named:",
         says="give (?P<add>--bootstrap-server host:port)",

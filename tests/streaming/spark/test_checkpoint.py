@@ -17,6 +17,7 @@ from groupreplay.streaming.run.identity import Identity, decode_identity
 from groupreplay.streaming.spark import checkpoint as checkpoint_module
 from groupreplay.streaming.spark import checkpoint_files
 from groupreplay.streaming.spark.checkpoint import Checkpoint, local_folder
+from groupreplay.streaming.spark.log_offsets import ActiveGroups, LogOffsets
 from groupreplay.version import __version__
 from support.job.spark_notes import spark_files
 from support.job.spark_sessions import small_session
@@ -310,6 +311,10 @@ def test_how_far_the_log_was_read(folder: Path) -> None:
     for number in (8, 9):
         (folder / "commits" / str(number)).write_text("v1\n{}")
     assert (root.read_to(), root.planned_to()) == ({0: 9, 1: 7}, {0: 10, 1: 7})
+    assert not root.is_ahead()
+    ahead = LogOffsets({0: 10}).with_active(ActiveGroups.of([b"g"]), {0: 20}).to_json("__consumer_offsets")
+    (folder / "offsets" / "11").write_text("\n".join([*lines[:2], json.dumps(ahead), lines[3]]))
+    assert (root.is_ahead(), root.planned_to()) == (True, {0: 10})
 
 
 def test_what_is_known_about_the_topics(folder: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -2,68 +2,43 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from unittest.mock import MagicMock
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 pytest.importorskip("pyspark.sql.streaming.datasource", reason="data sources that bound a batch: Spark 4.2")
 
-from groupreplay.state import Context
+from groupreplay.state import OFFSETS_TOPIC, Context
+from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import ExitCode, UnreachableError
 from groupreplay.streaming.config.settings import Cluster, RunSettings
 from groupreplay.streaming.engine.advance import AdvanceResult, advance
 from groupreplay.streaming.engine.wire import GROUP_TAG
 from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.spark.checkpoint import Checkpoint
 from groupreplay.streaming.spark.engine import SparkEngine
 from groupreplay.streaming.spark.faults import Remedy, known_fault
-from groupreplay.streaming.spark.log_source import LogPlan, LogReader, _require_whole, bounded, deal
+from groupreplay.streaming.spark.log_source import LogPlan, LogReader, _require_whole
 from groupreplay.streaming.spark.operator import RECORD_COUNTS
 from groupreplay.streaming.spark.preflight import check_plan, offsets_topic
 from groupreplay.streaming.spark.query import TopicPlan, packed_log
-from support.histories.builders import commit, generation, member
+from support.histories.builders import Raw, commit, generation, member
 from support.job.jobs import interleaved, last_batch, write_log
 from support.job.spark_sessions import small_session
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from groupreplay.streaming.local.broker import EmbeddedBroker
 
-OFFSETS = st.dictionaries(st.integers(0, 60), st.tuples(st.integers(0, 10**12), st.integers(0, 10**7)))
 PLAN = LogPlan(servers="h:1", properties={}, topic="__consumer_offsets", partitions=1, max_offsets=7, tasks=2)
-SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 10**6), st.integers(1, 10**6)), max_size=60)
-
-
-@given(OFFSETS, st.integers(1, 10**7))
-def test_a_batch_is_bounded(log: dict[int, tuple[int, int]], most: int) -> None:
-    """No partition goes back or past its end, each goes on, and the sum is the bound but for one record of each."""
-    starts = {number: start for number, (start, _) in log.items()}
-    ends = {number: start + left for number, (start, left) in log.items()}
-    planned = bounded(starts, ends, most)
-    assert planned.keys() == ends.keys()
-    assert all(starts[number] <= at <= ends[number] for number, at in planned.items())
-    assert all(planned[number] > starts[number] for number in ends if ends[number] > starts[number])
-    assert sum(planned[number] - starts[number] for number in ends) <= most + len(ends)
-    if sum(left for _, left in log.values()) <= most:
-        assert planned == ends
-
-
-@given(SPANS, st.integers(1, 8))
-def test_spans_are_dealt_evenly(spans: list[tuple[int, int, int]], tasks: int) -> None:
-    """Every span is in one task, and no task has more than the smallest one and its own last span."""
-    spans = [(number, start, start + length) for number, start, length in spans]
-    hands = deal(spans, tasks)
-    assert Counter(span for hand in hands for span in hand) == Counter(spans)
-    assert len(hands) == min(tasks, len(spans))
-    sizes = [sum(end - start for _, start, end in hand) for hand in hands]
-    for hand, size in zip(hands, sizes, strict=True):
-        assert size - (hand[-1][2] - hand[-1][1]) <= min(sizes)
 
 
 @pytest.mark.parametrize("start", [4, 21])
@@ -134,9 +109,15 @@ def test_brokers_that_are_away_are_asked_again(monkeypatch: pytest.MonkeyPatch) 
     assert 30 < clock[0] - 1.0 <= 31
 
 
-@pytest.mark.parametrize("log_source", ["auto", "python"])
-def test_a_process_that_cannot_be_started_in_time(log_source: str) -> None:
-    """The connector, which needs none, reads the log of the next query, unless the other source was asked for."""
+@pytest.mark.parametrize(("log_source", "is_ahead"), [("auto", False), ("auto", True), ("python", False)])
+def test_a_process_that_cannot_be_started_in_time(
+    log_source: str, is_ahead: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connector, which needs none, reads the log of the next query; not if the other source was asked for.
+
+    Nor if that alone can go on, because some groups were read ahead of the others.
+    """
+    monkeypatch.setattr(Checkpoint, "is_ahead", lambda _: is_ahead)
     cluster = Cluster(bootstrap_servers="h:1")
     log = TopicPlan(cluster=cluster, topic="__consumer_offsets", partitions=1, by_connector=False)
     engine = SparkEngine(
@@ -149,41 +130,44 @@ def test_a_process_that_cannot_be_started_in_time(log_source: str) -> None:
     )
     run = MagicMock(create_missing_topics=lambda: None)
     repaired = [engine._repair(run, Remedy.WORKER) for _ in range(2)]
-    if log_source == "auto":
+    changes = log_source == "auto" and not is_ahead
+    if changes:
         assert repaired == ["Spark's connector reads the log from now on", None]
     else:
         assert repaired == [None, None]
-    assert engine.log == replace(log, by_connector=log_source == "auto")
+    assert engine.log == replace(log, by_connector=changes)
 
 
-@pytest.mark.broker
-@pytest.mark.spark
-def test_the_groups_of_the_connector(
-    broker: EmbeddedBroker, unique: Callable[[str], str], tmp_path: Path
-) -> None:
-    """Both lead to the same states and messages of every group; this one in batches of 40 offsets.
+@dataclass(frozen=True)
+class LogQuery:
+    """Queries that pack the log of a broker, each on a checkpoint of its own, in batches of 40 offsets."""
 
-    Either checkpoint goes on with the other source, and then has what came later.
-    """
-    cluster = Cluster(bootstrap_servers=broker.bootstrap_servers)
-    connection = Connection(cluster)
-    partitions = offsets_topic(connection).partitions
-    spark = small_session()
+    spark: SparkSession
+    cluster: Cluster
+    folder: Path
 
-    def results(name: str, *, by_connector: bool) -> dict[str, AdvanceResult]:
+    def results(
+        self, name: str, groups: Sequence[str], *, by_connector: bool, long_log: int | None = None
+    ) -> dict[str, AdvanceResult]:
+        """What the groups have come to, after one more query on the checkpoint with this name."""
+        connection = Connection(self.cluster)
         plan = TopicPlan(
-            cluster=cluster, topic="__consumer_offsets", partitions=partitions, by_connector=by_connector
+            cluster=self.cluster,
+            topic="__consumer_offsets",
+            partitions=offsets_topic(connection).partitions,
+            by_connector=by_connector,
+            long_log=long_log,
         )
-        check_plan(spark, connection, plan)
-        log = packed_log(spark, plan, 40, read_tasks=2, clock_correction_ms=0).drop(RECORD_COUNTS)
-        writer = log.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / name))
-        query = writer.start(str(tmp_path / f"{name}-rows"))
+        check_plan(self.spark, connection, plan)
+        log = packed_log(self.spark, plan, 40, read_tasks=2, clock_correction_ms=0).drop(RECORD_COUNTS)
+        writer = log.writeStream.format("parquet").option("checkpointLocation", str(self.folder / name))
+        query = writer.start(str(self.folder / f"{name}-rows"))
         try:
             query.processAllAvailable()
         finally:
             query.stop()
         packed: dict[bytes, list[bytes]] = {}
-        for row in spark.read.parquet(str(tmp_path / f"{name}-rows")).collect():
+        for row in self.spark.read.parquet(str(self.folder / f"{name}-rows")).collect():
             packed.setdefault(bytes(row.key), []).append(bytes(row.packed))
         return {
             group: advance(
@@ -193,18 +177,68 @@ def test_the_groups_of_the_connector(
             if (key := GROUP_TAG + group.encode()) in packed
         }
 
+    def groups_in_batch(self, name: str, number: int) -> set[str]:
+        """The groups that a batch has handed on."""
+        written = self.folder / f"{name}-rows" / "_spark_metadata" / str(number)
+        paths = [json.loads(line)["path"] for line in written.read_text().splitlines()[1:]]
+        keys = [bytes(row.key) for row in self.spark.read.parquet(*paths).collect()]
+        return {key[len(GROUP_TAG) :].decode() for key in keys if key.startswith(GROUP_TAG)}
+
+    def offsets(self, name: str) -> list[dict[str, Any]]:
+        """Those of each batch."""
+        files = sorted((self.folder / name / "offsets").glob("[0-9]*"), key=lambda file: int(file.name))
+        return [json.loads(file.read_text().splitlines()[-1]) for file in files]
+
+
+@pytest.fixture
+def log_query(broker: EmbeddedBroker, tmp_path: Path) -> LogQuery:
+    """Queries on the shared broker."""
+    return LogQuery(small_session(), Cluster(bootstrap_servers=broker.bootstrap_servers), tmp_path)
+
+
+def history(at_ms: int = 0) -> list[Raw]:
+    """A group with three offsets."""
+    joined = generation(1, member("a", [0]), at=at_ms)
+    return [joined, *(commit("t", part, part, at=at_ms + 1 + part) for part in range(3))]
+
+
+def write(log_query: LogQuery, histories: dict[str, Sequence[Raw]], start_ms: int) -> None:
+    """Adds the records of these groups to the log."""
+    servers = log_query.cluster.bootstrap_servers
+    partitions = offsets_topic(Connection(log_query.cluster)).partitions
+    write_log(servers, interleaved(histories, partitions, start_ms), partitions)
+
+
+@pytest.mark.broker
+@pytest.mark.spark
+def test_the_groups_of_the_connector(log_query: LogQuery, unique: Callable[[str], str]) -> None:
+    """Both lead to the same states and messages of every group; this one in batches of 40 offsets.
+
+    Either checkpoint goes on with the other source, and then has what came later.
+    """
     groups = [unique(f"g{number}") for number in range(30)]
-    history = [
-        generation(1, member("a", [0]), at=0),
-        *(commit("t", part, part, at=1 + part) for part in range(3)),
-    ]
-    write_log(
-        broker.bootstrap_servers, interleaved(dict.fromkeys(groups, history), partitions, 1_000), partitions
-    )
-    before = results("ours", by_connector=False)
-    assert before == results("theirs", by_connector=True)
+    write(log_query, dict.fromkeys(groups, history()), 1_000)
+    before = log_query.results("ours", groups, by_connector=False)
+    assert before == log_query.results("theirs", groups, by_connector=True)
     assert list(before) == groups
-    assert last_batch(tmp_path / "ours") >= 2
-    later = {group: [commit("t", 1, 7, at=0)] for group in groups[:5]}
-    write_log(broker.bootstrap_servers, interleaved(later, partitions, 2_000), partitions)
-    assert results("ours", by_connector=True) == results("theirs", by_connector=False)
+    assert last_batch(log_query.folder / "ours") >= 2
+    write(log_query, {group: [commit("t", 1, 7, at=0)] for group in groups[:5]}, 2_000)
+    ours = log_query.results("ours", groups, by_connector=True)
+    assert ours == log_query.results("theirs", groups, by_connector=False)
+
+
+@pytest.mark.broker
+@pytest.mark.spark
+def test_active_groups_are_read_ahead(log_query: LogQuery, unique: Callable[[str], str]) -> None:
+    """The first batch has those with a record of now and no other group; in the end each has all of its records."""
+    resting = [unique(f"g{number}") for number in range(60)]
+    active = unique("active")
+    write(log_query, dict.fromkeys([active, *resting], history()), 1_000)
+    write(log_query, {active: history()}, now_ms())
+    ours = log_query.results("ahead", [*resting, active], by_connector=False, long_log=50)
+    first, *_, last = log_query.offsets("ahead")
+    assert first["ahead"] == last[OFFSETS_TOPIC]
+    assert first[OFFSETS_TOPIC] != last[OFFSETS_TOPIC]
+    assert last.keys() == {OFFSETS_TOPIC}
+    assert log_query.groups_in_batch("ahead", 0) == {active}
+    assert ours == log_query.results("theirs", [*resting, active], by_connector=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from unittest.mock import MagicMock
@@ -24,6 +25,7 @@ from groupreplay.streaming.spark.session import OLD_OFFSETS
 from support.histories.raw_records import commit
 from support.job.jobs import write_log
 from support.job.spark_sessions import small_session
+from support.remedies import read_remedy
 
 if TYPE_CHECKING:
     from groupreplay.streaming.local.broker import EmbeddedBroker
@@ -94,14 +96,44 @@ def test_what_reads_the_log(
     monkeypatch.setattr(preflight, "has_python_sources", lambda: True)
     assert chosen().by_connector is (log_source != "python")
     monkeypatch.setattr(RawLog, "_open", opened)
-    plan = TopicPlan(cluster=cluster, topic=OFFSETS_TOPIC, partitions=7, by_connector=by_connector)
+    plan = TopicPlan(
+        cluster=cluster, topic=OFFSETS_TOPIC, partitions=7, by_connector=by_connector, long_log=1_000_000
+    )
     assert chosen() == plan
+    # Nobody waits for the first event of a single run.
+    once = preflight.log_plan(replace(settings, once=True), spark, Connection(cluster), 7)
+    assert once == replace(plan, long_log=None)
     if log_source == "auto":
         with monkeypatch.context() as patch:
             patch.setitem(sys.modules, "cramjam", None)
             assert chosen().by_connector
         monkeypatch.setattr(preflight, "has_python_sources", lambda: False)
         assert chosen().by_connector
+
+
+@pytest.mark.parametrize("log_source", ["auto", "python", "connector"])
+def test_what_goes_on_with_groups_that_are_ahead(log_source: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Our own source, whatever reads a new checkpoint; if it is excluded, the error names what to do."""
+    settings = RunSettings(source=Cluster(bootstrap_servers="h:1"), checkpoint="c", log_source=log_source)
+    ours = TopicPlan(cluster=settings.source, topic=OFFSETS_TOPIC, partitions=7, by_connector=False)
+    theirs = replace(ours, by_connector=True)
+
+    def continued(plan: TopicPlan, *, is_ahead: bool) -> TopicPlan:
+        checkpoint: Any = SimpleNamespace(is_ahead=lambda: is_ahead, location="/c")
+        return preflight.continued_plan(settings, plan, checkpoint)
+
+    monkeypatch.setattr(preflight, "has_python_sources", lambda: True)
+    assert [continued(plan, is_ahead=False) for plan in (ours, theirs)] == [ours, theirs]
+    assert continued(ours, is_ahead=True) == ours
+    if log_source != "connector":
+        assert continued(theirs, is_ahead=True) == ours
+        monkeypatch.setattr(preflight, "has_python_sources", lambda: False)
+    with pytest.raises(GroupReplayError) as caught:
+        continued(theirs, is_ahead=True)
+    assert (caught.value.where, caught.value.exit_code) == ("/c", ExitCode.USAGE)
+    key = "streaming.spark.preflight: use --log-source python, with"
+    # Applied by the case "python".
+    read_remedy(key, caught.value.fix or "")
 
 
 def test_an_unreachable_cluster_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -86,6 +86,20 @@ def test_what_a_run_takes_from_sparks_report() -> None:
     assert finished_batch(PROGRESS) == BATCH
 
 
+@pytest.mark.parametrize(("next_offset", "is_bounded"), [(0, False), (3, True)])
+def test_groups_that_are_read_ahead(next_offset: int, is_bounded: bool) -> None:
+    """What all groups were read up to is read; a batch of those that are ahead alone is no measure of the others."""
+    ahead = {"ahead": {"0": 9}, "aheadTo": {"0": 9}, "activeGroups": "eJwDAAAAAAE="}
+    source = {
+        "startOffset": {"__consumer_offsets": {"0": 0}},
+        "endOffset": {"__consumer_offsets": {"0": next_offset}, **ahead},
+        "latestOffset": {"__consumer_offsets": {"0": 9}},
+        "numInputRows": 2,
+    }
+    batch = finished_batch({**PROGRESS, "sources": [source]})
+    assert (batch.read_to, batch.is_bounded) == ({"__consumer_offsets": {0: next_offset}}, is_bounded)
+
+
 @pytest.mark.parametrize("event_time", [{}, None])
 def test_a_report_of_little(event_time: dict[str, str] | None) -> None:
     """Before the first batch with data a source has no offsets; Spark 3.5 has no ``batchDuration`` and no loads."""

@@ -43,7 +43,7 @@ from groupreplay.streaming.spark.checkpoint_files import (
     writing,
 )
 from groupreplay.streaming.spark.internals.jvm import hadoop_configuration, jvm_of
-from groupreplay.streaming.spark.query import offsets_in, state_partitions_in
+from groupreplay.streaming.spark.query import are_ahead, offsets_in, state_partitions_in
 from groupreplay.streaming.spark.session import PLAIN_FILES, jvm_runs_already
 
 if TYPE_CHECKING:
@@ -267,6 +267,10 @@ class Checkpoint:
     def planned_to(self) -> dict[int, int]:
         """The same after the last batch that was begun: Spark reads exactly that part of the log again."""
         return self._offsets_of(self._numbers("offsets"))
+
+    def is_ahead(self) -> bool:
+        """Whether some groups were read ahead of the others in that batch, with which only ``LogSource`` can go on."""
+        return are_ahead(self._last_of(self._numbers("offsets")))
 
     def state_partitions(self) -> int | None:
         """How many partitions the groups' state has, which the first batch decides; None before it."""

@@ -19,6 +19,7 @@ from groupreplay.streaming.run.interface import Batch
 from groupreplay.streaming.run.outage import Outage
 from groupreplay.streaming.run.status import JobReport
 from groupreplay.streaming.spark.batch_size import BatchSize
+from groupreplay.streaming.spark.checkpoint import Checkpoint
 from groupreplay.streaming.spark.faults import (
     MOST_FAILURES,
     WAITING,
@@ -375,7 +376,7 @@ class SparkEngine:
 
     def _repair(self, run: JobRun, helps: Remedy) -> str | None:
         """What was done about a failure, if anything; raises GroupReplayError when a topic cannot be created."""
-        if helps is Remedy.WORKER and self.settings.log_source == "auto" and not self.log.by_connector:
+        if self._can_change_source() and helps is Remedy.WORKER:
             # Each query of our source starts a process within Spark's 10 s; the connector needs none.
             self.log = replace(self.log, by_connector=True)
             return "Spark's connector reads the log from now on"
@@ -383,3 +384,7 @@ class SparkEngine:
         if created is None and helps in (Remedy.SMALLER, Remedy.REPLICAS):
             return run.limits.tighten(is_refused=helps is Remedy.SMALLER)
         return created
+
+    def _can_change_source(self) -> bool:
+        is_free = self.settings.log_source == "auto" and not self.log.by_connector
+        return is_free and not Checkpoint(self.spark, self.location).is_ahead()

@@ -230,7 +230,8 @@ class _Process:
     def engine(self, store: Store, partitions: int) -> SparkEngine:
         """Spark's query on a checkpoint, for an offsets topic with so many partitions."""
         settings, probes = self.settings, self.settings.topics.probes
-        held = Checkpoint(self.spark, store.location).state_partitions()
+        checkpoint = Checkpoint(self.spark, store.location)
+        held = checkpoint.state_partitions()
         if held not in (None, settings.shuffle_partitions):
             log.warning(
                 "the checkpoint keeps %d partitions of the state, --shuffle-partitions %d is without effect; a job "
@@ -242,7 +243,7 @@ class _Process:
             spark=self.spark,
             settings=settings,
             location=store.location,
-            log=replace(self.log_plan, partitions=partitions),
+            log=replace(preflight.continued_plan(settings, self.log_plan, checkpoint), partitions=partitions),
             probes=TopicPlan(cluster=settings.sink_cluster, topic=probes, partitions=self.partitions[probes]),
             batches=self.progress,
         )

@@ -3,7 +3,7 @@
 The connector finds the partitions of an internal topic only by ``KafkaConsumer.poll(long)``, which kafka-clients 4 does
 not have, and makes a row of each record, which then goes to Python. This source uses Spark's public interface alone,
 and packs what it reads where it reads it. Its offsets have the connector's form, so that a checkpoint goes on with
-either of them.
+either of them, unless some groups were read ahead of the others (``log_offsets``).
 
 Spark starts four processes for a source, and each imports this module: what only some of them need is imported there.
 """
@@ -15,13 +15,23 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows
 
 from groupreplay.streaming.base.errors import GroupReplayError
+from groupreplay.streaming.spark.log_offsets import (
+    ActiveGroups,
+    LogOffsets,
+    Offsets,
+    Span,
+    batch_end,
+    deal,
+    spans,
+    spans_ahead,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,14 +47,13 @@ PLAN: Final = "secretPlan"
 _PATIENCE_SECONDS: Final = 30.0
 _PAUSE_SECONDS: Final = 0.5
 
-Offsets = Mapping[int, int]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogPlan:
     """What the source reads: all partitions of a topic, in ``tasks`` tasks, ``max_offsets`` a batch.
 
-    ``servers`` and ``properties`` are those of the ``Cluster``.
+    ``servers`` and ``properties`` are those of the ``Cluster``. If there are more than ``long_log`` offsets to read,
+    active groups are read ahead of the others; None: they never are.
     """
 
     servers: str
@@ -54,6 +63,7 @@ class LogPlan:
     max_offsets: int
     tasks: int
     clock_correction_ms: int = 0
+    long_log: int | None = None
 
     def to_option(self) -> str:
         """As the option ``PLAN``."""
@@ -78,22 +88,23 @@ class LogSource(DataSource):
         return LogReader(LogPlan.from_option(self.options[PLAN]))
 
 
-class Spans(InputPartition):
-    """What one task reads: ``(partition, first offset, offset behind the last)`` for each of its partitions."""
+class ReadTask(InputPartition):
+    """What one task reads, and of which groups: of all, of all but ``others``, or of ``ahead``, in their texts."""
 
-    def __init__(self, spans: Sequence[tuple[int, int, int]]) -> None:
-        super().__init__(list(spans))
+    def __init__(self, spans: Sequence[Span], others: str | None = None, ahead: str | None = None) -> None:
+        super().__init__((list(spans), others, ahead))
 
 
 class LogReader(DataSourceStreamReader):
     """Plans the batches on the driver, and reads committed records in the workers; joins no group.
 
-    Offsets are ``{TOPIC: {"0": 17, …}}``: the next one of each partition.
+    Its offsets are those of ``LogOffsets``.
     """
 
     def __init__(self, plan: LogPlan) -> None:
         self.plan = plan
-        self._newest: dict[int, int] | None = None
+        self._newest: Offsets | None = None
+        self._has_chosen = plan.long_log is None
 
     @cached_property
     def _connection(self) -> Connection:
@@ -101,7 +112,7 @@ class LogReader(DataSourceStreamReader):
 
     def initialOffset(self) -> dict[str, Any]:
         """The begin of the log."""
-        return self._as_json(self._offsets(self._connection.first_offsets))
+        return self._as_json(LogOffsets(self._offsets(self._connection.first_offsets)))
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """The largest number of offsets of a batch."""
@@ -113,35 +124,61 @@ class LogReader(DataSourceStreamReader):
         Raises:
             ValueError: records that were not read yet are gone.
         """
-        starts = _from_json(start)
+        place = self._from_json(start)
         self._newest = ends = self._offsets(self._connection.end_offsets)
-        _require_whole(self.plan.topic, starts, self._offsets(self._connection.first_offsets), ends)
+        firsts = self._offsets(self._connection.first_offsets)
+        for offsets in (place.next, *([place.ahead.offsets] if place.ahead else [])):
+            _require_whole(self.plan.topic, offsets, firsts, ends)
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
-        return self._as_json(ends if most is None else bounded(starts, ends, most))
+        return self._as_json(batch_end(self._with_active_groups(place, ends), ends, most))
+
+    def _with_active_groups(self, place: LogOffsets, ends: Offsets) -> LogOffsets:
+        """Chooses, once, the groups to read ahead, if there is much to read."""
+        unread = spans(place.next, ends)
+        is_long = sum(end - start for _, start, end in unread) > (self.plan.long_log or 0)
+        if self._has_chosen or place.ahead is not None or not is_long:
+            return place
+        from groupreplay.streaming.base.clock import now_ms
+        from groupreplay.streaming.contract.log import no_progress
+        from groupreplay.streaming.sources.topic import read_log
+        from groupreplay.streaming.spark.active_groups import groups_to_read_ahead
+
+        self._has_chosen = True
+        read = partial(read_log, self._connection, progress=no_progress)
+        groups = groups_to_read_ahead(read, unread, now_ms() + self.plan.clock_correction_ms)
+        return place if groups is None else place.with_active(groups, ends)
 
     def reportLatestOffset(self) -> dict[str, Any]:
         """The end of the log, for the progress of the query: Spark has just asked for that of the next batch."""
-        return self._as_json(self._newest or self._offsets(self._connection.end_offsets))
+        return self._as_json(LogOffsets(self._newest or self._offsets(self._connection.end_offsets)))
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The tasks of a batch."""
-        starts = _from_json(start)
-        spans = [(number, starts.get(number, 0), at) for number, at in _from_json(end).items()]
-        return [
-            Spans(dealt) for dealt in deal([each for each in spans if each[1] < each[2]], self.plan.tasks)
-        ]
+        first, last = self._from_json(start), self._from_json(end)
+        of_ahead, groups = spans_ahead(first, last)
+        text = None if groups is None else groups.to_text()
+        tasks = [ReadTask(dealt, ahead=text) for dealt in deal(of_ahead, self.plan.tasks)]
+        of_all = deal(spans(first.next, last.next), self.plan.tasks)
+        return [*tasks, *(ReadTask(dealt, others=text) for dealt in of_all)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of ``pack`` for the records of a task."""
         from groupreplay.streaming.contract.log import no_progress, with_units
         from groupreplay.streaming.engine.packing.pack import INPUT_COLUMNS
         from groupreplay.streaming.sources.topic import read_log
+        from groupreplay.streaming.spark.active_groups import records_of, rows_of_groups, rows_without
         from groupreplay.streaming.spark.operator import pack_log
 
+        of_partitions, others, ahead = partition.value
         fetched = _open_log(self.plan.servers, tuple(sorted(self.plan.properties.items())))
-        batches = read_log(self._connection, partition.value, no_progress, fetched)
+        batches = read_log(self._connection, of_partitions, no_progress, fetched)
+        if ahead is not None:
+            batches = records_of(ActiveGroups.from_text(ahead), batches)
         records = (with_units(batch, INPUT_COLUMNS) for batch in batches)
-        return pack_log(records, self.plan.clock_correction_ms)
+        packed = pack_log(records, self.plan.clock_correction_ms)
+        if ahead is not None:
+            return rows_of_groups(packed)
+        return packed if others is None else rows_without(ActiveGroups.from_text(others), packed)
 
     def _offsets(self, answer: Callable[[str, int], dict[int, int]]) -> dict[int, int]:
         """Of all partitions; waits for brokers that are away for a moment, as the connector does."""
@@ -154,8 +191,11 @@ class LogReader(DataSourceStreamReader):
                     raise
             time.sleep(_PAUSE_SECONDS)
 
-    def _as_json(self, offsets: Offsets) -> dict[str, Any]:
-        return {self.plan.topic: {str(number): at for number, at in sorted(offsets.items())}}
+    def _as_json(self, offsets: LogOffsets) -> dict[str, Any]:
+        return offsets.to_json(self.plan.topic)
+
+    def _from_json(self, document: Mapping[str, Any]) -> LogOffsets:
+        return LogOffsets.from_json(document, self.plan.topic)
 
 
 def _connection(servers: str, properties: Mapping[str, str]) -> Connection:
@@ -175,30 +215,6 @@ def _open_log(servers: str, properties: tuple[tuple[str, str], ...]) -> FetchedL
     return FetchedLog(_connection(servers, dict(properties)))
 
 
-def bounded(starts: Offsets, ends: Offsets, most: int) -> dict[int, int]:
-    """The ends of a batch of about ``most`` offsets: each partition gives the same share of what it has left."""
-    left = {number: end - starts.get(number, 0) for number, end in ends.items()}
-    total = sum(left.values())
-    if total <= most:
-        return dict(ends)
-    # At least one offset of each, so that none is forgotten.
-    return {
-        number: end if left[number] <= 0 else end - left[number] + max(1, left[number] * most // total)
-        for number, end in ends.items()
-    }
-
-
-def deal(spans: Sequence[tuple[int, int, int]], tasks: int) -> list[list[tuple[int, int, int]]]:
-    """The spans in as many lists, or fewer, that have about the same number of offsets: the longest are dealt first."""
-    hands: list[list[tuple[int, int, int]]] = [[] for _ in range(min(tasks, len(spans)))]
-    sizes = [0] * len(hands)
-    for span in sorted(spans, key=lambda each: each[1] - each[2]):
-        smallest = sizes.index(min(sizes))
-        hands[smallest].append(span)
-        sizes[smallest] += span[2] - span[1]
-    return hands
-
-
 def _require_whole(topic: str, starts: Offsets, firsts: Offsets, ends: Offsets) -> None:
     for number, start in sorted(starts.items()):
         if not firsts[number] <= start <= ends[number]:
@@ -207,8 +223,3 @@ def _require_whole(topic: str, starts: Offsets, firsts: Offsets, ends: Offsets) 
                 f"the next record of {topic}-{number}, offset {start}, is not in the log "
                 f"({firsts[number]} to {ends[number]}): data may have been lost"
             )
-
-
-def _from_json(document: Mapping[str, Any]) -> dict[int, int]:
-    (offsets,) = document.values()
-    return {int(number): int(at) for number, at in offsets.items()}

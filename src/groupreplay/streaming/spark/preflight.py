@@ -7,13 +7,14 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, UnreachableError
 from groupreplay.streaming.kafka.raw_log import can_fetch
 from groupreplay.streaming.local.platforms import LINE_NAMES, find_java, find_line, javas_of
-from groupreplay.streaming.spark.checkpoint import local_folder
+from groupreplay.streaming.spark.checkpoint import Checkpoint, local_folder
 from groupreplay.streaming.spark.checkpoint_files import has_run, in_folder, unwritable
 from groupreplay.streaming.spark.faults import Remedy, failure_text, headline, known_fault, remedy
 from groupreplay.streaming.spark.operator import STATE_SCHEMA, caught_up_ms
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
 
 _READ_SECONDS: Final = 15.0
+#: With more offsets to read, groups that are active do not wait for the others.
+_LONG_LOG: Final = 1_000_000
 
 
 def offsets_topic(connection: Connection) -> TopicIdentity:
@@ -61,8 +64,33 @@ def log_plan(settings: RunSettings, spark: SparkSession, source: Connection, par
         and can_fetch(source, OFFSETS_TOPIC)
     )
     return TopicPlan(
-        cluster=settings.source, topic=OFFSETS_TOPIC, partitions=partitions, by_connector=not by_python
+        cluster=settings.source,
+        topic=OFFSETS_TOPIC,
+        partitions=partitions,
+        by_connector=not by_python,
+        # A single run ends when everything is read, and nobody waits for its first event.
+        long_log=None if settings.once else _LONG_LOG,
     )
+
+
+def continued_plan(settings: RunSettings, plan: TopicPlan, checkpoint: Checkpoint) -> TopicPlan:
+    """The plan, with the source that can go on with the checkpoint.
+
+    Raises:
+        GroupReplayError: that is groupreplay's, and the settings or this Spark exclude it.
+    """
+    if not plan.by_connector or not checkpoint.is_ahead():
+        return plan
+    if settings.log_source == "connector" or not has_python_sources():
+        raise GroupReplayError(
+            "the first start on this checkpoint has read active groups ahead of the others, and only groupreplay's own "
+            "source can go on there",
+            where=checkpoint.location,
+            fix="use --log-source python, with Spark 4.2 or later, until the log is read to its end; or another "
+            "--checkpoint",
+            exit_code=ExitCode.USAGE,
+        )
+    return replace(plan, by_connector=False)
 
 
 def check_plan(spark: SparkSession, connection: Connection, plan: TopicPlan) -> None:

@@ -14,6 +14,7 @@ from groupreplay.streaming.contract.messages import StateCost
 from groupreplay.streaming.engine.packing.key_columns import as_counts
 from groupreplay.streaming.run.interface import Batch
 from groupreplay.streaming.spark.internals import has_known_internals
+from groupreplay.streaming.spark.log_offsets import of_topics
 from groupreplay.streaming.spark.query import OBSERVED, OBSERVED_PROBES, OBSERVED_READ
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def finished_batch(progress: Mapping[str, Any]) -> Batch:
         seconds=took_ms / 1_000,
         rows=records + sum(one["numInputRows"] for one in sources if one not in of_log),
         records=records,
-        read_to={topic: read for one in sources for topic, read in _read_to(one["endOffset"]).items()},
+        read_to={topic: read for one in sources for topic, read in of_topics(one["endOffset"] or {}).items()},
         counts=counts,
         record_types=types,
         groups=sum(int(operator["numRowsTotal"]) for operator in progress["stateOperators"]),
@@ -74,10 +75,14 @@ def finished_batch(progress: Mapping[str, Any]) -> Batch:
         phases={name: took / 1_000 for name, took in progress["durationMs"].items() if name != _WHOLE},
         state=_state_cost(progress["stateOperators"]),
         # What a source of Python's has not reported is null.
-        is_bounded=next(
-            (one["latestOffset"] != one["endOffset"] for one in of_log if one.get("latestOffset")), None
-        ),
+        is_bounded=next((_is_bounded(one) for one in of_log if one.get("latestOffset")), None),
     )
+
+
+def _is_bounded(source: Mapping[str, Any]) -> bool:
+    """A batch that has read groups ahead of the others alone is not: their offsets are no measure."""
+    start, end = (of_topics(source.get(name) or {}) for name in ("startOffset", "endOffset"))
+    return start != end != of_topics(source["latestOffset"])
 
 
 def _state_cost(operators: Sequence[Mapping[str, Any]]) -> StateCost | None:
@@ -96,13 +101,6 @@ def _state_cost(operators: Sequence[Mapping[str, Any]]) -> StateCost | None:
         load_seconds=None if load_ms is None else load_ms / 1_000,
         loaded=of_store.get("rocksdbNumLoadedFromDfs"),
     )
-
-
-def _read_to(end: Mapping[str, Mapping[str, int]] | None) -> dict[str, dict[int, int]]:
-    return {
-        topic: {int(partition): int(offset) for partition, offset in offsets.items()}
-        for topic, offsets in (end or {}).items()
-    }
 
 
 def _milliseconds(text: str | None) -> int:

@@ -23,6 +23,7 @@ from groupreplay.streaming.kafka.publisher import BATCH_BYTES, LARGEST_BYTES
 from groupreplay.streaming.kafka.rights import SPARK_GROUPS
 from groupreplay.streaming.run.interface import QUARANTINED, UNMISSED, UNWRITTEN
 from groupreplay.streaming.spark.checkpoint_files import source_line
+from groupreplay.streaming.spark.log_offsets import is_ahead, of_topics
 from groupreplay.streaming.spark.operator import (
     COUNTED_SCHEMA,
     OUTPUT_SCHEMA,
@@ -50,13 +51,15 @@ _PROBES_PER_TRIGGER: Final = 500_000
 class TopicPlan:
     """A topic of which all partitions are read; ``partitions`` is their number.
 
-    ``by_connector``: by Spark's Kafka connector; else by ``LogSource``, which reads the offsets topic only.
+    ``by_connector``: by Spark's Kafka connector; else by ``LogSource``, which reads the offsets topic only, and its
+    active groups first if more than ``long_log`` offsets are to be read (None: never).
     """
 
     cluster: Cluster
     topic: str
     partitions: int
     by_connector: bool = True
+    long_log: int | None = None
 
 
 def connection_options(cluster: Cluster, *, shaded: bool = False) -> dict[str, str]:
@@ -111,6 +114,7 @@ def packed_log(
         max_offsets=max_offsets_per_trigger,
         tasks=read_tasks,
         clock_correction_ms=clock_correction_ms,
+        long_log=plan.long_log,
     )
     stream = spark.readStream.format(LogSource.name()).option(PLAN, log_plan.to_option())
     return stream.schema(COUNTED_SCHEMA).load()
@@ -179,8 +183,13 @@ def offsets_in(lines: Iterable[str]) -> dict[int, int]:
     """
     for text in map(source_line, lines):
         if text.startswith("{") and OFFSETS_TOPIC in (end := json.loads(text)):
-            return {int(partition): int(offset) for partition, offset in end[OFFSETS_TOPIC].items()}
+            return of_topics(end)[OFFSETS_TOPIC]
     return {}
+
+
+def are_ahead(lines: Iterable[str]) -> bool:
+    """Whether these offsets are such that only ``LogSource`` can go on with them."""
+    return any(is_ahead(json.loads(text)) for text in map(source_line, lines) if text.startswith("{"))
 
 
 def state_partitions_in(lines: Iterable[str]) -> int | None:
