@@ -12,7 +12,8 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import Mock, call
@@ -23,10 +24,17 @@ import pytest
 
 from groupreplay.state.conditions.job_blind import GRANT_DESCRIBE
 from groupreplay.streaming.base.background import Background
-from groupreplay.streaming.base.clock import AppendedMessage
+from groupreplay.streaming.base.clock import AppendedMessage, now_ms
 from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.config.settings import Cluster, TopicNames
-from groupreplay.streaming.contract.probe_messages import GroupAnswer, RoundSummary, decode_message
+from groupreplay.streaming.contract.partition_ends import EndsRound
+from groupreplay.streaming.contract.probe_messages import (
+    ClockReading,
+    GroupAnswer,
+    ProbeMessage,
+    RoundSummary,
+    decode_message,
+)
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.log_ends import ReadableTopics
 from groupreplay.streaming.kafka.publisher import MessageTooLargeError
@@ -46,6 +54,7 @@ from support.job.probes import PROBES, asked, beat, summed_up
 from support.kafka.probes_topic import ProbesTopic
 from support.kafka.waiting import wait_until
 
+HOUR_MS = 3_600_000
 BUSY = asked("g", "PreparingRebalance", at=7, members=["a", "b"])
 
 
@@ -288,6 +297,50 @@ def test_the_last_rounds(topic: ProbesTopic) -> None:
     assert last_rounds(Connection(CLUSTER), PROBES, CLUSTER_ID, 2) == LastRounds()
 
 
+WITH_ENDS = ProbeTarget(
+    source=Cluster(bootstrap_servers="h:1"),
+    sink=Cluster(bootstrap_servers="h:1"),
+    topic="probes",
+    cluster_id="c",
+    interval_seconds=1.0,
+    ends_interval_seconds=1.0,
+)
+
+
+def test_ends_are_dated_by_the_brokers_from_the_first_round_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine whose clock is an hour fast, and without a round of the other thread: what is written says when."""
+    stop, written = StopRequest(), list[tuple[int, ProbeMessage | None]]()
+
+    def publish(_: str, messages: Iterable[tuple[bytes, bytes]]) -> list[AppendedMessage]:
+        sent, append_ms = time.monotonic(), now_ms() - HOUR_MS
+        written.extend((append_ms, decode_message(*message)) for message in messages)
+        return [AppendedMessage(sent, time.monotonic(), append_ms)]
+
+    def asks(*_: object, clock: Callable[[], int], **__: object) -> EndsRecorder:
+        return EndsRecorder(
+            topics=lambda _: ReadableTopics(),
+            ends=lambda *_: {},
+            cluster_id="c",
+            clock=clock,
+            interval_ms=1_000,
+        )
+
+    monkeypatch.setattr(service, "ends_recorder", asks)
+    monkeypatch.setattr(service, "Publisher", lambda _: SimpleNamespace(publish=publish))
+    idle = Background(name="rounds", tick=lambda: None, pause_seconds=60.0)
+    monkeypatch.setattr(service, "prober_thread", lambda *_, **__: idle)
+    thread = threading.Thread(target=keep_probing, args=(WITH_ENDS, lambda _: None, stop))
+    thread.start()
+    try:
+        wait_until(lambda: any(isinstance(message, EndsRound) for _, message in written))
+    finally:
+        stop.make()
+        thread.join(60)
+    assert isinstance(written[0][1], ClockReading)
+    rounds = [(append_ms, message) for append_ms, message in written if isinstance(message, EndsRound)]
+    assert all(abs(message.taken_ms - append_ms) < HOUR_MS // 2 for append_ms, message in rounds)
+
+
 def test_rounds_for_stuck_groups_never_wait_for_the_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """While a question about the ends of partitions has no answer, the rounds of the prober go on."""
     asked, answered, stop = threading.Event(), threading.Event(), StopRequest()
@@ -310,15 +363,7 @@ def test_rounds_for_stuck_groups_never_wait_for_the_ends(monkeypatch: pytest.Mon
         "prober_thread",
         lambda *_, **__: Background(name="rounds", tick=lambda: rounds.append("round"), pause_seconds=0.01),
     )
-    target = ProbeTarget(
-        source=Cluster(bootstrap_servers="h:1"),
-        sink=Cluster(bootstrap_servers="h:1"),
-        topic="probes",
-        cluster_id="c",
-        interval_seconds=1.0,
-        ends_interval_seconds=1.0,
-    )
-    thread = threading.Thread(target=keep_probing, args=(target, lambda _: None, stop))
+    thread = threading.Thread(target=keep_probing, args=(WITH_ENDS, lambda _: None, stop))
     thread.start()
     try:
         assert asked.wait(60)

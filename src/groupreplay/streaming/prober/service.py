@@ -146,11 +146,11 @@ def keep_probing(
     ``on_ends`` gets the ends of partitions, from a thread of its own, if they go to no topic.
     """
     clock = BrokerClock()
-    publish = None if target.topic is None else _Publishing(Publisher(target.sink), target.topic, clock)
+    publish = None if target.topic is None else _Publishing.of(target, target.topic, clock)
 
     def opened() -> Prober:
         if publish is not None:
-            publish.read_clock(target.cluster_id)
+            publish.learn_clock()
         return open_prober(target, clock)
 
     prober = prober_thread(
@@ -175,21 +175,18 @@ def _ends_threads(
     seconds, topic = target.ends_interval_seconds, target.topic
     if seconds is None:
         return
+    publish = None if topic is None else _Publishing.of(target, topic, clock)
     recorder = ends_recorder(
         Connection(target.source),
         cluster_id=target.cluster_id,
-        clock=clock.now_ms,
+        clock=clock.now_ms if publish is None else publish.now_ms,
         interval_seconds=seconds,
         left_out=() if topic is None else {topic},
     )
-
-    if topic is None:
+    if publish is None:
         yield ends_thread(recorder, on_ends, seconds)
-        return
-    publish = partial(Publisher(target.sink).publish, topic)
-    yield ends_thread(
-        recorder, lambda messages: publish(map(encode_message, messages)), seconds, EndsPacker()
-    )
+    else:
+        yield ends_thread(recorder, publish, seconds, EndsPacker())
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,11 +195,23 @@ class _Publishing:
 
     publisher: Publisher
     topic: str
+    cluster_id: str
     clock: BrokerClock
 
-    def read_clock(self, cluster_id: str) -> None:
-        """What ``read_clock`` does and raises."""
-        read_clock(self.publisher, self.topic, cluster_id, self.clock)
+    @classmethod
+    def of(cls, target: ProbeTarget, topic: str, clock: BrokerClock) -> _Publishing:
+        """With a client of its own."""
+        return cls(Publisher(target.sink), topic, target.cluster_id, clock)
+
+    def learn_clock(self) -> None:
+        """What ``read_clock`` does and raises, before the first round of any thread."""
+        if self.clock.off_ms is None:
+            read_clock(self.publisher, self.topic, self.cluster_id, self.clock)
+
+    def now_ms(self) -> int:
+        """By the brokers' time: a round that is dated by this machine would be wrong for ever. Raises as above."""
+        self.learn_clock()
+        return self.clock.now_ms()
 
     def __call__(self, messages: Sequence[ProbeMessage]) -> None:
         self.clock.note(_written(self.publisher, self.topic, messages))
