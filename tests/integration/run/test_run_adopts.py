@@ -77,7 +77,10 @@ def test_a_stuck_group_is_handed_over(
         event["data"]["generation"] for event in named([*before.values()], "rebalance.completed", group)
     ]
     later = [event["data"]["generation"] for event in named([*after.values()], "rebalance.completed", group)]
-    assert sorted({*completed, *later}) == list(range(1, max(later) + 1))
+    # The first one may have been complete before the watch was.
+    reported = sorted({*completed, *later})
+    assert reported == list(range(reported[0], max(later) + 1))
+    assert reported[0] in {1, 2} & {*completed}
 
 
 def incidents(events: Iterable[Json], what: str) -> dict[str, str]:

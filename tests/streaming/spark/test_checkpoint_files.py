@@ -16,7 +16,7 @@ import pytest
 from groupreplay.streaming.base.errors import GroupReplayError, UnwritableError
 from groupreplay.streaming.spark import checkpoint as checkpoint_module
 from groupreplay.streaming.spark.checkpoint import Checkpoint
-from groupreplay.streaming.spark.checkpoint_files import damage, has_run, in_folder
+from groupreplay.streaming.spark.checkpoint_files import damage, has_driver, has_run, holder_of, in_folder
 from groupreplay.streaming.spark.query import offsets_in, state_partitions_in
 from support.job.spark_notes import spark_files
 from support.job.spark_sessions import small_session
@@ -196,6 +196,13 @@ def test_what_is_left_of_another_job_keeps_this_one_out(folder: Path, file: str,
         other.kill()
     with opened(folder).locked():
         pass
+
+
+def test_locks_that_cannot_be_opened(folder: Path) -> None:
+    """Nobody is known to hold them, as on a disk that is read-only for a while."""
+    for name in ("groupreplay.lock", "groupreplay-driver.lock"):
+        (folder / name).mkdir(parents=True)
+    assert (holder_of(folder), has_driver(folder)) == (None, False)
 
 
 @pytest.mark.parametrize("file", ["groupreplay.lock", "groupreplay-driver.lock"])

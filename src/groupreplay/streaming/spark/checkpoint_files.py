@@ -331,11 +331,14 @@ def has_driver(folder: Path) -> bool:
 
 
 def _is_locked(path: Path, lock: Callable[[IO[str], int], None]) -> bool:
+    """Not if the file cannot be opened: why not, such as a read-only disk, is what the use of the folder will show."""
     try:
-        with path.open("r+") as file:
-            lock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except FileNotFoundError:
-        return False
+        file = path.open("r+")
     except OSError:
-        return True
+        return False
+    with file:
+        try:
+            lock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return True
     return False
