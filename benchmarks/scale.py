@@ -1,4 +1,4 @@
-"""The job at a number of groups: first start, idle, 1 % active, restart, memory, disk.
+"""The job at a number of groups: first start, idle, 1 % active, restart, a long stop, memory, disk.
 
     python benchmarks/scale.py 200000 [--trigger 10] [--batches 8] [--json FILE] [--page]
     make bench ARGS="--scale 200000"      the same, and puts the figures into docs/scaling.md
@@ -51,6 +51,9 @@ _ACTIVE: Final = 100  # one group of so many
 _REST_MS: Final = 3_600_000
 _LIVE: Final = "live-group"
 _LIVE_SECONDS: Final = 5.0
+#: Groups that have committed before are no longer active at the next start; the number of these commits.
+_STOP_SECONDS: Final = 130.0
+_LATER: Final = 10_000
 _POLL_SECONDS: Final = 2.0
 _PSS_SECONDS: Final = 20.0
 #: Hours, because the machine may have other work.
@@ -184,24 +187,35 @@ class Measurement:
 
     def first_start(self) -> dict[str, Any]:
         """From the session to the first batch that finds nothing to do, beside a group that rebalances."""
-        begin_ms = now_ms()
-        first_ms: list[int] = []
+        return self._catch_up()
+
+    def long_stop(self) -> dict[str, Any]:
+        """The same after a stop in which each group has committed once, before the last two minutes of it."""
+        self.job.stop()
+        self.writer.write(map(_NAME.format, range(self.groups)), commits(_LATER, now_ms()))
+        time.sleep(_STOP_SECONDS)
+        self.job.restart()
+        return self._catch_up()
+
+    def _catch_up(self) -> dict[str, Any]:
+        begin_ms, before, known = now_ms(), self.meter.cpu(), len(batches(self.job))
+        told, first_ms = _told(self.job), list[int]()
 
         def ended() -> bool:
             self._rebalance_live()
-            if not first_ms and _is_told(self.job):
+            if not first_ms and _told(self.job) > told:
                 first_ms.append(now_ms())
-            read = batches(self.job)
+            read = batches(self.job)[known:]
             # A live generation is a record; an idle batch writes a few states at most.
             is_quiet = bool(read) and log_records(read[-1]) < 100 and updated(read[-1]) < 100
             return is_quiet and has_caught_up(self.job.server, self.job.topics, begin_ms)
 
         self._wait(ended)
         up_ms = self.job.session_up() * 1_000
-        read = batches(self.job)
+        read, after = batches(self.job)[known:], self.meter.cpu()
         return {
             "seconds": (now_ms() - up_ms) / 1_000,
-            "cpu": self.meter.cpu(),
+            "cpu": {kind: after[kind] - before[kind] for kind in KINDS},
             "batches": len(read),
             "longest_batch_s": max(map(seconds_of, read)),
             "states_written": sum(map(updated, read)),
@@ -275,9 +289,9 @@ class Measurement:
             self._generation, self._live_at = self._generation + 1, time.monotonic() + _LIVE_SECONDS
 
 
-def _is_told(job: Job) -> bool:
-    """Whether the live group has an event. Before the topic is made there is none."""
-    return any(one.get("subject") == _LIVE for one in read_json(job.server, job.topics.events))
+def _told(job: Job) -> int:
+    """How many events the live group has. Before the topic is made there is none."""
+    return sum(one.get("subject") == _LIVE for one in read_json(job.server, job.topics.events))
 
 
 def measure(groups: int, batches: int, trigger: float, flags: Sequence[str]) -> dict[str, Any]:
@@ -299,7 +313,7 @@ def measure(groups: int, batches: int, trigger: float, flags: Sequence[str]) -> 
         stack.callback(lambda: job.process.end(0))
         now = Measurement(job, writer, groups, batches, trigger)
         result: dict[str, Any] = {"groups": groups, "records": 6 * groups}
-        for step in (now.first_start, now.idle, now.active, now.restart):
+        for step in (now.first_start, now.idle, now.active, now.restart, now.long_stop):
             result[step.__name__] = step()
             show_progress(f"{step.__name__}: {json.dumps(rounded(result[step.__name__]))}")
         result |= {"peak_mib": now.meter.peak_mib, "disk_mib": now.disk_mib()}
@@ -315,24 +329,29 @@ def rounded(value: Any) -> Any:
 
 def rows(result: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """The lines of the table: what is measured, and the figure."""
-    first, idle, active, again = (result[name] for name in ("first_start", "idle", "active", "restart"))
+    names = ("first_start", "idle", "active", "restart", "long_stop")
+    first, idle, active, again, stopped = (result[name] for name in names)
 
     def cores(cpu: Mapping[str, float], digits: int) -> str:
         parts = " + ".join(f"{cpu[kind]:.{digits}f}" for kind in ("driver", "jvm", "workers"))
         return f"{sum(cpu.values()):.{digits}f} ({parts})"
 
-    told = "none" if first["first_event_s"] is None else f"{first['first_event_s']:.0f} s"
+    def caught_up(name: str, of: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+        told = "none" if of["first_event_s"] is None else f"{of['first_event_s']:.0f} s"
+        yield f"{name} to the first quiet batch, core s (driver + JVM + workers)", cores(of["cpu"], 0)
+        yield "… on the clock", f"{of['seconds']:.0f} s"
+        yield "… longest of its batches", f"{of['longest_batch_s']:.0f} s"
+        yield "… states written for each group", f"{of['states_written'] / result['groups']:.2f}"
+        yield "… first event of a group that rebalances meanwhile", told
+
     yield "records in the log", f"{result['records']:,}"
-    yield "first start to the first quiet batch, core s (driver + JVM + workers)", cores(first["cpu"], 0)
-    yield "… on the clock", f"{first['seconds']:.0f} s"
-    yield "… longest of its batches", f"{first['longest_batch_s']:.0f} s"
-    yield "… states written for each group", f"{first['states_written'] / result['groups']:.2f}"
-    yield "… first event of a group that rebalances meanwhile", told
+    yield from caught_up("first start", first)
     for name, of in (("idle", idle), ("1 % active", active)):
         yield f"batch {name}, core s", cores(of["cpu_a_batch"], 1)
         clock = f"{of['median_s']:.1f} and {of['longest_batch_s']:.1f} s"
         yield f"batch {name} on the clock, median and longest", clock
     yield "restart: session to the end of the first batch", f"{again['seconds']:.0f} s"
+    yield from caught_up("start after each group has committed", stopped)
     memory = result["peak_mib"]
     parts = " + ".join(f"{memory[kind]:.0f}" for kind in KINDS)
     yield "largest PSS, MiB (driver + JVM + workers + prober)", f"{memory['together']:.0f} ({parts})"
@@ -343,8 +362,8 @@ def table(results: Sequence[Mapping[str, Any]]) -> str:
     """A column for each number of groups."""
     heads = [f"{one['groups']:,} groups" for one in results]
     lines = [f"| | {' | '.join(heads)} |", f"| --- |{' ---: |' * len(heads)}"]
-    columns = [dict(rows(one)) for one in results]
-    lines += [f"| {name} | {' | '.join(column[name] for column in columns)} |" for name in columns[0]]
+    for lines_of_all in zip(*map(rows, results), strict=True):
+        lines.append(f"| {lines_of_all[0][0]} | {' | '.join(figure for _, figure in lines_of_all)} |")
     return "\n".join(lines)
 
 

@@ -30,7 +30,7 @@ LONG = {
     "growth.py": "it starts a broker for each topic and reads them with Spark: 18 s of CPU time",
     "live.py": "it starts the job for each figure",
     "operators.py": "a session of Spark for each operator",
-    "scale.py": "it starts the job twice with 20 000 groups",
+    "scale.py": "it starts the job three times with 20 000 groups",
     "served/load.py": "a broker, a server and its streams",
     "soak.py": "it starts the job three times and lets groups live beside it",
     "step.py": "a session of Spark",

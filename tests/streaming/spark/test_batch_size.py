@@ -10,9 +10,9 @@ from groupreplay.streaming.run.interface import Batch
 from groupreplay.streaming.spark.batch_size import BatchSize
 
 
-def batch(records: int, seconds: float, is_bounded: bool | None = None) -> Batch:
+def batch(records: int, seconds: float, log_offsets: int | None = None) -> Batch:
     """A finished batch."""
-    return Batch(number=0, started_ms=0, seconds=seconds, records=records, is_bounded=is_bounded)
+    return Batch(number=0, started_ms=0, seconds=seconds, records=records, log_offsets=log_offsets)
 
 
 def plans(size: BatchSize, *batches: Batch) -> list[int]:
@@ -37,12 +37,16 @@ def plans(size: BatchSize, *batches: Batch) -> list[int]:
         pytest.param([(100_000, 200), (15_000, 3)], [100_000, 15_000, 150_000], id="then come larger groups"),
         pytest.param([(100_000, 100_000)], [100_000, 10_000], id="never less than is worth a batch"),
         pytest.param([(20_000, 300), (0, 300)], [100_000], id="not the offsets take the time"),
-        pytest.param([(7, 120, True)], [100_000, 25_000], id="of the others compaction has left nothing"),
-        pytest.param([(100_000, 120, False)], [100_000], id="all that there was"),
-        pytest.param([(96_000, 125)], [100_000, 24_000], id="shares are rounded down"),
+        pytest.param([(7, 120, 100_000)], [100_000, 25_000], id="of the others compaction has left nothing"),
+        pytest.param([(80_000, 120, 80_000)], [100_000], id="all that there was"),
+        pytest.param([(0, 7, 0)], [100_000], id="groups that are read ahead of the others alone"),
+        pytest.param(
+            [(100_000, 7), (100_000, 9, 100_000)], [100_000, 428_571], id="a batch of the plan before"
+        ),
+        pytest.param([(96_000, 125)], [100_000, 23_040], id="shares are rounded down"),
     ],
 )
-def test_plans(batches: list[tuple[int, float, bool]], planned: list[int]) -> None:
+def test_plans(batches: list[tuple[int, float, int]], planned: list[int]) -> None:
     """A batch over a minute makes the next ones smaller; a pace of twice the plan makes them larger."""
     assert plans(BatchSize(2_000_000), *(batch(*values) for values in batches)) == planned
 

@@ -28,8 +28,8 @@ PROGRESS: Final[Mapping[str, Any]] = {
     "sources": [
         {"endOffset": {"group-probes": {"0": 3}}, "numInputRows": 1},
         {
+            "startOffset": {"__consumer_offsets": {"0": 2}},
             "endOffset": {"__consumer_offsets": {"0": 7, "1": 0}},
-            "latestOffset": {"__consumer_offsets": {"0": 9, "1": 0}},
             "numInputRows": 2,
         },
     ],
@@ -77,7 +77,7 @@ BATCH = Batch(
         load_seconds=1.5,
         loaded=2,
     ),
-    is_bounded=True,
+    log_offsets=5,
 )
 
 
@@ -86,18 +86,16 @@ def test_what_a_run_takes_from_sparks_report() -> None:
     assert finished_batch(PROGRESS) == BATCH
 
 
-@pytest.mark.parametrize(("next_offset", "is_bounded"), [(0, False), (3, True)])
-def test_groups_that_are_read_ahead(next_offset: int, is_bounded: bool) -> None:
-    """What all groups were read up to is read; a batch of those that are ahead alone is no measure of the others."""
+def test_groups_that_are_read_ahead() -> None:
+    """What all groups were read up to is read: nothing yet in a batch of those that are ahead alone."""
     ahead = {"ahead": {"0": 9}, "aheadTo": {"0": 9}, "activeGroups": "eJwDAAAAAAE="}
     source = {
-        "startOffset": {"__consumer_offsets": {"0": 0}},
-        "endOffset": {"__consumer_offsets": {"0": next_offset}, **ahead},
-        "latestOffset": {"__consumer_offsets": {"0": 9}},
+        "startOffset": {"__consumer_offsets": {"0": 3}},
+        "endOffset": {"__consumer_offsets": {"0": 3}, **ahead},
         "numInputRows": 2,
     }
     batch = finished_batch({**PROGRESS, "sources": [source]})
-    assert (batch.read_to, batch.is_bounded) == ({"__consumer_offsets": {0: next_offset}}, is_bounded)
+    assert (batch.read_to, batch.log_offsets) == ({"__consumer_offsets": {0: 3}}, 0)
 
 
 @pytest.mark.parametrize("event_time", [{}, None])
@@ -119,7 +117,7 @@ def test_a_report_of_little(event_time: dict[str, str] | None) -> None:
         "record_types": {},
         "phases": {},
         "state": StateCost(),
-        "is_bounded": None,
+        "log_offsets": None,
     }
     expected = replace(BATCH, seconds=1.5, evaluated_to_ms=-1, caught_up_ms=-1, **fields)
     assert finished_batch(bare) == expected

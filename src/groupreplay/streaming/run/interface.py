@@ -38,8 +38,8 @@ class Batch:
     ``read_to`` has the next offset of each partition, by topic. ``counts`` are by ``COUNTERS``, ``record_types`` by
     name. ``groups`` have a state. Deadlines up to ``evaluated_to_ms`` were evaluated; ``caught_up_ms`` is the latest
     caught-up time that the batch has read, up to which the batches after it evaluate. ``phases`` are seconds by the
-    engine's own names, ``state`` is what it did with the states; an engine may have neither. ``is_bounded``: the log
-    had more than the batch was allowed to read; None: the engine does not know.
+    engine's own names, ``state`` is what it did with the states; an engine may have neither. ``log_offsets`` are those
+    of the log that were read for all groups, with those that compaction has removed; None: the engine does not know.
     """
 
     number: int
@@ -55,7 +55,7 @@ class Batch:
     caught_up_ms: int = -1
     phases: Mapping[str, float] = field(default_factory=dict)
     state: StateCost | None = None
-    is_bounded: bool | None = None
+    log_offsets: int | None = None
 
     def read(self, topic: str = OFFSETS_TOPIC) -> dict[int, int]:
         """The next offset of each partition of a topic; nothing for one that was not read."""

@@ -51,23 +51,33 @@ def _recent(batches: Iterable[pa.RecordBatch], since_ms: int) -> ActiveGroups | 
 
 
 def records_of(groups: ActiveGroups, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The records of these groups. Rows of ``read_log``."""
+    """The records of these groups, and the last one of each batch: it shows how far the log was read for them.
+
+    Rows of ``read_log``.
+    """
     for batch in batches:
-        yield batch.filter(pa.array(_are_of(groups, batch), pa.bool_()))
+        are_theirs = _are_of(groups, batch)
+        if are_theirs:
+            are_theirs[-1] = True
+        yield batch.filter(pa.array(are_theirs, pa.bool_()))
 
 
-def rows_of_groups(packed: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Of the rows of ``pack`` those of groups. Nothing is counted: the other rows come when all groups are read."""
+def rows_of(groups: ActiveGroups, packed: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Of the rows of ``pack`` those of these groups. Nothing is counted: all other rows come with the other groups."""
     for rows in packed:
-        yield _chosen(rows, [key.startswith(GROUP_TAG) for key in rows["key"].to_pylist()], None)
+        yield _chosen(rows, _are_rows_of(groups, rows), None)
 
 
 def rows_without(groups: ActiveGroups, packed: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows of ``pack`` without those of these groups. That of the job remains in each batch, for the counts."""
     for rows in packed:
-        keys = rows["key"].to_pylist()
-        is_other = [not key.startswith(GROUP_TAG) or key[len(GROUP_TAG) :] not in groups for key in keys]
-        yield _chosen(rows, is_other, rows["record_counts"][0].as_py())
+        are_others = [not is_theirs for is_theirs in _are_rows_of(groups, rows)]
+        yield _chosen(rows, are_others, rows["record_counts"][0].as_py())
+
+
+def _are_rows_of(groups: ActiveGroups, rows: pa.RecordBatch) -> list[bool]:
+    keys = rows["key"].to_pylist()
+    return [key.startswith(GROUP_TAG) and key[len(GROUP_TAG) :] in groups for key in keys]
 
 
 def _chosen(rows: pa.RecordBatch, is_chosen: Sequence[bool], counts: list[int] | None) -> pa.RecordBatch:

@@ -20,6 +20,8 @@ _LONG_SECONDS: Final = 60.0
 #: Times of batches are whole milliseconds.
 _LEAST_SECONDS: Final = 0.001
 _WANTED_SECONDS: Final = 30.0
+#: A batch with this share of the bound was bounded by it: each partition gives whole offsets.
+_FULL: Final = 0.9
 #: A larger batch needs another plan, which loads the state again: not for less than this factor.
 _WORTH: Final = 2.0
 
@@ -35,6 +37,7 @@ class BatchSize:
     is_single_run: bool = False
     _planned: int = 0
     _wanted: int = field(init=False)
+    _offsets: int = 0
     _seconds: float = 0.0
 
     def __post_init__(self) -> None:
@@ -48,15 +51,14 @@ class BatchSize:
     def learn(self, batch: Batch) -> None:
         """Takes the pace of a batch that read as much as it was allowed to; of others the offsets decide nothing.
 
-        The pace is one of offsets: compaction has removed the records of many.
+        The pace is one of offsets, because compaction has removed the records of many. They are counted: the plan may
+        be a later one than that of the batch.
         """
-        is_full = batch.is_bounded
-        if is_full is None:
-            is_full = batch.records >= self._planned * 0.9
-        if not is_full:
+        offsets = batch.records if batch.log_offsets is None else batch.log_offsets
+        if offsets < self._planned * _FULL:
             return
-        self._seconds = batch.seconds
-        in_time = int(self._planned * _WANTED_SECONDS / max(batch.seconds, _LEAST_SECONDS))
+        self._offsets, self._seconds = offsets, batch.seconds
+        in_time = int(offsets * _WANTED_SECONDS / max(batch.seconds, _LEAST_SECONDS))
         if batch.seconds > _LONG_SECONDS or in_time >= self._planned * _WORTH:
             self._wanted = min(self.most, max(in_time, _FEWEST))
 
@@ -65,6 +67,6 @@ class BatchSize:
         if self._wanted == self._planned:
             return None
         return (
-            f"a batch of {self._planned:,} offsets took {self._seconds:.0f} s, "
+            f"a batch of {self._offsets:,} offsets took {self._seconds:.0f} s, "
             f"continuing with at most {self._wanted:,} in a batch"
         )

@@ -89,10 +89,10 @@ class LogSource(DataSource):
 
 
 class ReadTask(InputPartition):
-    """What one task reads, and of which groups: of all, of all but ``others``, or of ``ahead``, in their texts."""
+    """What one task reads: if it ``is_ahead`` of the groups in this text (``ActiveGroups``), else of all others."""
 
-    def __init__(self, spans: Sequence[Span], others: str | None = None, ahead: str | None = None) -> None:
-        super().__init__((list(spans), others, ahead))
+    def __init__(self, spans: Sequence[Span], groups: str | None, *, is_ahead: bool = False) -> None:
+        super().__init__((list(spans), groups, is_ahead))
 
 
 class LogReader(DataSourceStreamReader):
@@ -155,30 +155,33 @@ class LogReader(DataSourceStreamReader):
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         """The tasks of a batch."""
         first, last = self._from_json(start), self._from_json(end)
-        of_ahead, groups = spans_ahead(first, last)
-        text = None if groups is None else groups.to_text()
-        tasks = [ReadTask(dealt, ahead=text) for dealt in deal(of_ahead, self.plan.tasks)]
-        of_all = deal(spans(first.next, last.next), self.plan.tasks)
-        return [*tasks, *(ReadTask(dealt, others=text) for dealt in of_all)]
+        of_ahead, active = spans_ahead(first, last)
+        groups = None if active is None else active.to_text()
+        tasks = [ReadTask(dealt, groups, is_ahead=True) for dealt in deal(of_ahead, self.plan.tasks)]
+        of_others = deal(spans(first.next, last.next), self.plan.tasks)
+        return [*tasks, *(ReadTask(dealt, groups) for dealt in of_others)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of ``pack`` for the records of a task."""
         from groupreplay.streaming.contract.log import no_progress, with_units
         from groupreplay.streaming.engine.packing.pack import INPUT_COLUMNS
         from groupreplay.streaming.sources.topic import read_log
-        from groupreplay.streaming.spark.active_groups import records_of, rows_of_groups, rows_without
+        from groupreplay.streaming.spark.active_groups import records_of, rows_of, rows_without
         from groupreplay.streaming.spark.operator import pack_log
 
-        of_partitions, others, ahead = partition.value
+        def pack(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            records = (with_units(batch, INPUT_COLUMNS) for batch in batches)
+            return pack_log(records, self.plan.clock_correction_ms)
+
+        of_partitions, groups, is_ahead = partition.value
         fetched = _open_log(self.plan.servers, tuple(sorted(self.plan.properties.items())))
         batches = read_log(self._connection, of_partitions, no_progress, fetched)
-        if ahead is not None:
-            batches = records_of(ActiveGroups.from_text(ahead), batches)
-        records = (with_units(batch, INPUT_COLUMNS) for batch in batches)
-        packed = pack_log(records, self.plan.clock_correction_ms)
-        if ahead is not None:
-            return rows_of_groups(packed)
-        return packed if others is None else rows_without(ActiveGroups.from_text(others), packed)
+        if groups is None:
+            return pack(batches)
+        active = ActiveGroups.from_text(groups)
+        if is_ahead:
+            return rows_of(active, pack(records_of(active, batches)))
+        return rows_without(active, pack(batches))
 
     def _offsets(self, answer: Callable[[str, int], dict[int, int]]) -> dict[int, int]:
         """Of all partitions; waits for brokers that are away for a moment, as the connector does."""

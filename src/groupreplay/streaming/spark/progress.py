@@ -74,15 +74,14 @@ def finished_batch(progress: Mapping[str, Any]) -> Batch:
         caught_up_ms=_milliseconds(event_time.get("max")),
         phases={name: took / 1_000 for name, took in progress["durationMs"].items() if name != _WHOLE},
         state=_state_cost(progress["stateOperators"]),
-        # What a source of Python's has not reported is null.
-        is_bounded=next((_is_bounded(one) for one in of_log if one.get("latestOffset")), None),
+        # Where the first batch began is not in its report.
+        log_offsets=next((_offsets_of(one) for one in of_log if one.get("startOffset")), None),
     )
 
 
-def _is_bounded(source: Mapping[str, Any]) -> bool:
-    """A batch that has read groups ahead of the others alone is not: their offsets are no measure."""
-    start, end = (of_topics(source.get(name) or {}) for name in ("startOffset", "endOffset"))
-    return start != end != of_topics(source["latestOffset"])
+def _offsets_of(source: Mapping[str, Any]) -> int:
+    start, end = (of_topics(source[name])[OFFSETS_TOPIC] for name in ("startOffset", "endOffset"))
+    return sum(at - start.get(number, 0) for number, at in end.items())
 
 
 def _state_cost(operators: Sequence[Mapping[str, Any]]) -> StateCost | None:
