@@ -376,7 +376,7 @@ class SparkEngine:
 
     def _repair(self, run: JobRun, helps: Remedy) -> str | None:
         """What was done about a failure, if anything; raises GroupReplayError when a topic cannot be created."""
-        if self._can_change_source() and helps is Remedy.WORKER:
+        if helps is Remedy.WORKER and self._can_change_source():
             # Each query of our source starts a process within Spark's 10 s; the connector needs none.
             self.log = replace(self.log, by_connector=True)
             return "Spark's connector reads the log from now on"

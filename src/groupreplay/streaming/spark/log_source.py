@@ -138,14 +138,14 @@ class LogReader(DataSourceStreamReader):
         is_long = sum(end - start for _, start, end in unread) > (self.plan.long_log or 0)
         if self._has_chosen or place.ahead is not None or not is_long:
             return place
-        from groupreplay.streaming.base.clock import now_ms
         from groupreplay.streaming.contract.log import no_progress
         from groupreplay.streaming.sources.topic import read_log
         from groupreplay.streaming.spark.active_groups import groups_to_read_ahead
+        from groupreplay.streaming.spark.operator import brokers_ms
 
         self._has_chosen = True
         read = partial(read_log, self._connection, progress=no_progress)
-        groups = groups_to_read_ahead(read, unread, now_ms() + self.plan.clock_correction_ms)
+        groups = groups_to_read_ahead(read, unread, brokers_ms(self.plan.clock_correction_ms))
         return place if groups is None else place.with_active(groups, ends)
 
     def reportLatestOffset(self) -> dict[str, Any]:

@@ -173,7 +173,12 @@ def _headers_text(headers: tuple[tuple[str, bytes], ...]) -> str | None:
 _LONG_AGO_MS: Final = 1_700_000_000_000
 
 
+def brokers_ms(clock_correction_ms: int) -> int:
+    """The time of this machine, corrected as ``Context.clock_correction_ms`` says."""
+    return now_ms() + clock_correction_ms
+
+
 def pack_log(batches: Iterable[pa.RecordBatch], clock_correction_ms: int) -> Iterator[pa.RecordBatch]:
-    """``pack`` with the time of this machine, corrected as ``Context.clock_correction_ms`` says."""
-    at_ms = now_ms() + clock_correction_ms
+    """``pack`` with the time of ``brokers_ms``."""
+    at_ms = brokers_ms(clock_correction_ms)
     return pack(batches, Horizons(at_ms if at_ms >= _LONG_AGO_MS else UNKNOWN_MS))
