@@ -233,8 +233,8 @@ def test_active_groups_are_read_ahead(log_query: LogQuery, unique: Callable[[str
     """The first batch has those with a record of now and no other group; in the end each has all of its records."""
     resting = [unique(f"g{number}") for number in range(60)]
     active = unique("active")
-    write(log_query, dict.fromkeys([active, *resting], history()), 1_000)
-    write(log_query, {active: history()}, now_ms())
+    write(log_query, dict.fromkeys([active, *resting], history(now_ms() - 3_600_000)), 0)
+    write(log_query, {active: history(now_ms())}, 0)
     ours = log_query.results("ahead", [*resting, active], by_connector=False, long_log=50)
     first, *_, last = log_query.offsets("ahead")
     assert first["ahead"] == last[OFFSETS_TOPIC]
