@@ -20,10 +20,12 @@ pytest.importorskip("pyspark.sql.streaming.datasource", reason="data sources tha
 from groupreplay.codecs import GroupMetadataKey, encode_key
 from groupreplay.state import Group
 from groupreplay.state.snapshot.observations import CommitRun
+from groupreplay.streaming.contract.log import with_units
 from groupreplay.streaming.contract.messages import Output
 from groupreplay.streaming.engine.advance import advance
+from groupreplay.streaming.engine.packing.pack import INPUT_COLUMNS, pack
 from groupreplay.streaming.engine.wire import BAD_RECORDS_TAG, GROUP_TAG, unpack_bad_records, unpack_group
-from groupreplay.streaming.spark.active_groups import groups_to_read_ahead
+from groupreplay.streaming.spark.active_groups import groups_to_read_ahead, records_of, rows_of
 from groupreplay.streaming.spark.log_offsets import ActiveGroups, Span
 from groupreplay.streaming.spark.log_source import LogPlan, LogReader
 from support.histories.raw_records import Raw
@@ -146,7 +148,7 @@ def described(key: bytes, state: bytes) -> dict[str, Any]:
 
 
 @pytest.fixture
-def read_whole(monkeypatch: pytest.MonkeyPatch) -> Callable[[Sequence[Raw]], Reading]:
+def reading_of(monkeypatch: pytest.MonkeyPatch) -> Callable[[Sequence[Raw]], Reading]:
     """Makes a reading of a log, without brokers."""
 
     def reading(log: Sequence[Raw], active: ActiveGroups | None = None, **plan: Any) -> Reading:
@@ -164,18 +166,31 @@ def read_whole(monkeypatch: pytest.MonkeyPatch) -> Callable[[Sequence[Raw]], Rea
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(log=written(), active=st.sets(st.sampled_from(GROUPS)), data=st.data())
 def test_every_group_has_all_of_its_records_once(
-    read_whole: Callable[..., Reading], log: list[Raw], active: set[str], data: st.DataObject
+    reading_of: Callable[..., Reading], log: list[Raw], active: set[str], data: st.DataObject
 ) -> None:
     """Whoever is read ahead, while the log grows and processes die: the same events, groups, counts, bad records."""
-    whole = read_whole(log, max_offsets=10**9).to_end(repeat(len(log)), repeat(False))
+    whole = reading_of(log, max_offsets=10**9).to_end(repeat(len(log)), repeat(False))
     chance = random.Random(data.draw(st.integers(0, 2**32)))
     ahead = ActiveGroups.of(name.encode() for name in active)
-    reading = read_whole(log, ahead, long_log=0)
+    reading = reading_of(log, ahead, long_log=0)
     most = chance.choice((2, 5, 20, len(log)))
     visible = accumulate(
         (chance.randint(0, most) for _ in count()), lambda shown, more: min(len(log), shown + more)
     )
     assert reading.to_end(visible, (chance.random() < 0.3 for _ in count())) == whole
+
+
+def test_how_far_the_log_was_read_for_active_groups() -> None:
+    """An operation of one of them is over when any record follows it, of whatever group; that record is not theirs."""
+    names = ("resting", "active", "resting")
+    keys = [encode_key(GroupMetadataKey(group=name)) for name in names]
+    batch = rows_batch([Raw(0, offset, 1_000, key, None) for offset, key in enumerate(keys)])
+    active = ActiveGroups.of([b"active"])
+    (chosen,) = records_of(active, [batch])
+    assert chosen["offset"].to_pylist() == [1, 2]
+    (rows,) = rows_of(active, pack([with_units(chosen, INPUT_COLUMNS)]))
+    assert rows["key"].to_pylist() == [GROUP_TAG + b"active"]
+    assert unpack_group(rows["packed"].to_pylist()).seen_to == 2
 
 
 NOW_MS = 1_800_000_000_000

@@ -269,7 +269,7 @@ class Checkpoint:
         return self._offsets_of(self._numbers("offsets"))
 
     def is_ahead(self) -> bool:
-        """Whether some groups were read ahead of the others in that batch, with which only ``LogSource`` can go on."""
+        """Whether only ``LogSource`` can go on: some groups are ahead in the last batch that was begun."""
         return are_ahead(self._last_of(self._numbers("offsets")))
 
     def state_partitions(self) -> int | None:

@@ -126,15 +126,20 @@ def batch_end(start: LogOffsets, ends: Offsets, most: int | None) -> LogOffsets:
 
 def bounded(starts: Offsets, ends: Offsets, most: int | None) -> Offsets:
     """The ends of a batch of about ``most`` offsets: each partition gives the same share of what it has left."""
-    left = {number: end - starts.get(number, 0) for number, end in ends.items()}
-    total = sum(left.values())
+    total = between(starts, ends)
     if most is None or total <= most:
         return ends
+    left = {number: end - starts.get(number, 0) for number, end in ends.items()}
     # At least one offset of each, so that none is forgotten.
     return {
         number: end if left[number] <= 0 else end - left[number] + max(1, left[number] * most // total)
         for number, end in ends.items()
     }
+
+
+def between(starts: Offsets, ends: Offsets) -> int:
+    """How many offsets there are, with those that compaction has removed."""
+    return sum(end - starts.get(number, 0) for number, end in ends.items())
 
 
 def spans(starts: Offsets, ends: Offsets) -> list[Span]:

@@ -28,6 +28,7 @@ from groupreplay.streaming.spark.log_offsets import (
     Offsets,
     Span,
     batch_end,
+    between,
     deal,
     spans,
     spans_ahead,
@@ -104,7 +105,8 @@ class LogReader(DataSourceStreamReader):
     def __init__(self, plan: LogPlan) -> None:
         self.plan = plan
         self._newest: Offsets | None = None
-        self._has_chosen = plan.long_log is None
+        #: None: the groups to read ahead are chosen, or never will be.
+        self._long_log = plan.long_log
 
     @cached_property
     def _connection(self) -> Connection:
@@ -127,25 +129,25 @@ class LogReader(DataSourceStreamReader):
         place = self._from_json(start)
         self._newest = ends = self._offsets(self._connection.end_offsets)
         firsts = self._offsets(self._connection.first_offsets)
-        for offsets in (place.next, *([place.ahead.offsets] if place.ahead else [])):
-            _require_whole(self.plan.topic, offsets, firsts, ends)
+        _require_whole(self.plan.topic, place.next, firsts, ends)
+        if place.ahead is not None:
+            _require_whole(self.plan.topic, place.ahead.offsets, firsts, ends)
         most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
         return self._as_json(batch_end(self._with_active_groups(place, ends), ends, most))
 
     def _with_active_groups(self, place: LogOffsets, ends: Offsets) -> LogOffsets:
         """Chooses, once, the groups to read ahead, if there is much to read."""
-        unread = spans(place.next, ends)
-        is_long = sum(end - start for _, start, end in unread) > (self.plan.long_log or 0)
-        if self._has_chosen or place.ahead is not None or not is_long:
+        if self._long_log is None or place.ahead is not None or between(place.next, ends) <= self._long_log:
             return place
         from groupreplay.streaming.contract.log import no_progress
         from groupreplay.streaming.sources.topic import read_log
         from groupreplay.streaming.spark.active_groups import groups_to_read_ahead
         from groupreplay.streaming.spark.operator import brokers_ms
 
-        self._has_chosen = True
+        self._long_log = None
         read = partial(read_log, self._connection, progress=no_progress)
-        groups = groups_to_read_ahead(read, unread, brokers_ms(self.plan.clock_correction_ms))
+        now_ms = brokers_ms(self.plan.clock_correction_ms)
+        groups = groups_to_read_ahead(read, spans(place.next, ends), now_ms)
         return place if groups is None else place.with_active(groups, ends)
 
     def reportLatestOffset(self) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def continued_plan(settings: RunSettings, plan: TopicPlan, checkpoint: Checkpoin
         return plan
     if settings.log_source == "connector" or not has_python_sources():
         raise GroupReplayError(
-            "the first start on this checkpoint has read active groups ahead of the others, and only groupreplay's own "
+            "the last run on this checkpoint has read active groups ahead of the others, and only groupreplay's own "
             "source can go on there",
             where=checkpoint.location,
             fix="use --log-source python, with Spark 4.2 or later, until the log is read to its end; or another "

@@ -14,7 +14,7 @@ from groupreplay.streaming.contract.messages import StateCost
 from groupreplay.streaming.engine.packing.key_columns import as_counts
 from groupreplay.streaming.run.interface import Batch
 from groupreplay.streaming.spark.internals import has_known_internals
-from groupreplay.streaming.spark.log_offsets import of_topics
+from groupreplay.streaming.spark.log_offsets import between, of_topics
 from groupreplay.streaming.spark.query import OBSERVED, OBSERVED_PROBES, OBSERVED_READ
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def finished_batch(progress: Mapping[str, Any]) -> Batch:
 
 def _offsets_of(source: Mapping[str, Any]) -> int:
     start, end = (of_topics(source[name])[OFFSETS_TOPIC] for name in ("startOffset", "endOffset"))
-    return sum(at - start.get(number, 0) for number, at in end.items())
+    return between(start, end)
 
 
 def _state_cost(operators: Sequence[Mapping[str, Any]]) -> StateCost | None:
