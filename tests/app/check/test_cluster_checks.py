@@ -8,7 +8,7 @@ import pytest
 
 from groupreplay.app.check import CheckSettings, Status, Subject, cluster_checks
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.kafka.clients import TopicIdentity
+from groupreplay.streaming.kafka.topic_identity import TopicIdentity
 
 SETTINGS = CheckSettings(source=Cluster(bootstrap_servers="127.0.0.1:1"))
 TOPIC = TopicIdentity(

@@ -16,7 +16,7 @@ import pytest
 from groupreplay.app.check import CheckSettings, Status, Subject, machine_checks
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster, RunSettings
-from groupreplay.streaming.kafka.clients import TopicIdentity
+from groupreplay.streaming.kafka.topic_identity import TopicIdentity
 from groupreplay.streaming.local import jars
 from groupreplay.streaming.run.identity import IDENTITY_FILE, Identity
 from groupreplay.streaming.spark import session

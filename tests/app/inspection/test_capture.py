@@ -25,8 +25,9 @@ from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.retention import Retention
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.log import ProgressCallback, no_progress
-from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
+from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.group_admin import GroupAdmin
+from groupreplay.streaming.kafka.topic_identity import TopicIdentity
 from groupreplay.streaming.sources.capture import read_captures
 from groupreplay.streaming.sources.capture_context import CaptureContext, PartitionExtent, decoded_context
 from groupreplay.streaming.sources.source import Rows

@@ -8,7 +8,7 @@ from typing import Any
 
 from groupreplay.app.inspection.describe import DescribeView, describe_tables
 from groupreplay.app.text.tables import Moment, Table, merged
-from groupreplay.streaming.kafka.clients import TopicIdentity
+from groupreplay.streaming.kafka.topic_identity import TopicIdentity
 from support.histories.builders import commit, generation, member
 from support.histories.connect_blobs import OFFSET, URL, assignment, metadata, tasks
 from support.histories.modern_builders import (

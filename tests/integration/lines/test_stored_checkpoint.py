@@ -12,8 +12,9 @@ import pytest
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
+from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.output_topics import ensure_topics
+from groupreplay.streaming.kafka.topic_identity import TopicIdentity
 from groupreplay.streaming.local.platforms import LINES
 from support.job.jobs import Json, comparable, read_events, topic_names, write_log
 from support.job.own_process import keep_session, run_until

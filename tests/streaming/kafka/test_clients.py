@@ -73,12 +73,6 @@ def test_the_noted_cause_is_told() -> None:
     assert told.what == "the broker refused the login: bad password"
 
 
-def test_era() -> None:
-    """Kafka's text form of a topic id is URL-safe base64 without padding; brokers without ids have era 0."""
-    eras = [clients.topic_id_of(topic_id) for topic_id in (None, Uuid(0, 0), Uuid(-1, -1), UUID)]
-    assert eras == ["0", "0", "_____________________w", "GeWgqmDjS5CQdGANtqMnog"]
-
-
 def test_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     """An address where nothing answers is reported with the reason, in bounded time."""
     monkeypatch.setattr(clients, "REQUEST_SECONDS", 1.0)

@@ -20,7 +20,7 @@ from groupreplay.state.policy.context import OwnSettings
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.probe_messages import MemberAnswer
-from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
+from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.group_admin import (
     ClusterLayout,
     GroupAdmin,
@@ -29,6 +29,7 @@ from groupreplay.streaming.kafka.group_admin import (
     Refusal,
     own_settings_now,
 )
+from groupreplay.streaming.kafka.topic_identity import TopicIdentity
 
 #: All states of a classic group.
 STATES = {

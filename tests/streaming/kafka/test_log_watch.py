@@ -16,8 +16,9 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.contract.log import EpochEnd, LogMarks, PartitionMark, RecordMark
 from groupreplay.streaming.kafka import log_watch
 from groupreplay.streaming.kafka import log_watch as module
-from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
+from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.log_watch import LogWatch, lost_log
+from groupreplay.streaming.kafka.topic_identity import TopicIdentity
 from groupreplay.streaming.run.identity import Identity
 from support.kafka.waiting import wait_until
 

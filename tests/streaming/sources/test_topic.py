@@ -13,7 +13,8 @@ from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
+from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.topic_identity import TopicIdentity
 from groupreplay.streaming.sources import topic as module
 from groupreplay.streaming.sources.topic import ProbesPlace, TopicSource, chosen_partitions, open_probes
 from support.histories.raw_records import Raw

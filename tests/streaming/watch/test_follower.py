@@ -16,8 +16,9 @@ from groupreplay.state.events.event import JobGap, UnreadRange
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.config.settings import Cluster
-from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
+from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.log_watch import LogLostError
+from groupreplay.streaming.kafka.topic_identity import TopicIdentity
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.watch.beginning import LogGoneError, WatchSettings
 from groupreplay.streaming.watch.follower import Follower, opened

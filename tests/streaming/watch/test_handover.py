@@ -16,7 +16,7 @@ from groupreplay.streaming.contract.log import IncidentState
 from groupreplay.streaming.contract.messages import Output, OutputRow
 from groupreplay.streaming.contract.probe_messages import GroupAnswer, decode_message, encode_message
 from groupreplay.streaming.delivery.result_topics import NAME, ResultTopics
-from groupreplay.streaming.kafka.clients import TopicIdentity
+from groupreplay.streaming.kafka.topic_identity import TopicIdentity
 from groupreplay.streaming.run.standby import FormerJob
 from groupreplay.streaming.watch.handover import handover
 from groupreplay.streaming.watch.incidents import PolledIncidents

@@ -9,7 +9,7 @@ from groupreplay.app.inspection.groups import live_groups
 from groupreplay.codecs import OffsetCommitKey, encode_key
 from groupreplay.state import Context
 from groupreplay.streaming.engine.replay import Replay
-from groupreplay.streaming.kafka.clients import TopicIdentity
+from groupreplay.streaming.kafka.topic_identity import TopicIdentity
 from groupreplay.streaming.sources.capture import read_captures
 from support.histories.builders import commit, generation, member
 from support.histories.modern_builders import TOPIC

@@ -13,7 +13,7 @@ from groupreplay.streaming.config.settings import Cluster, RetentionFlags, Topic
 from groupreplay.streaming.kafka.clients import Connection
 
 if TYPE_CHECKING:
-    from groupreplay.streaming.kafka.clients import TopicIdentity
+    from groupreplay.streaming.kafka.topic_identity import TopicIdentity
 
 
 class Status(str, Enum):

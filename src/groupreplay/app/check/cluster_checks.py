@@ -19,7 +19,7 @@ from groupreplay.streaming.config.properties import iam_options
 from groupreplay.streaming.config.retention import contradiction
 from groupreplay.streaming.kafka import rights as all_rights
 from groupreplay.streaming.kafka.broker_config import effective_retention, lists_transactions, release_text
-from groupreplay.streaming.kafka.clients import NO_ERA, Connection
+from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.group_admin import GroupAdmin
 from groupreplay.streaming.kafka.iam_policy import iam_policy
 from groupreplay.streaming.kafka.output_topics import (
@@ -29,6 +29,7 @@ from groupreplay.streaming.kafka.output_topics import (
     topic_problems,
 )
 from groupreplay.streaming.kafka.rights import Held, Right, grant_line
+from groupreplay.streaming.kafka.topic_identity import NO_ERA
 from groupreplay.streaming.spark import preflight
 
 #: The default of a broker's transaction.max.timeout.ms, the longest timeout that a producer may request.

@@ -20,7 +20,7 @@ from groupreplay.state.plausible_times import LATEST_MS
 
 if TYPE_CHECKING:
     from groupreplay.app.inspection.group_lag import GroupLags
-    from groupreplay.streaming.kafka.clients import TopicIdentity
+    from groupreplay.streaming.kafka.topic_identity import TopicIdentity
 
 
 class DescribeView(str, Enum):

@@ -6,10 +6,9 @@ No client made here joins, commits for, or creates a consumer group.
 from __future__ import annotations
 
 import logging
+import time
 import uuid
-from base64 import urlsafe_b64encode
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from confluent_kafka import (
@@ -30,43 +29,29 @@ from confluent_kafka.admin import (
     OffsetSpec,
 )
 
-from groupreplay.codecs.kafka_terms import partition_for
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.properties import ClientProperties
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.log import EpochEnd
-from groupreplay.streaming.kafka.client_errors import Notes, first_line
+from groupreplay.streaming.kafka.client_errors import PARTITION_AWAY, Notes, first_line
 from groupreplay.streaming.kafka.iam_tokens import iam_tokens
+from groupreplay.streaming.kafka.topic_identity import NO_ERA, TopicIdentity, topic_id_of
 
 log = logging.getLogger(__name__)
 
 REQUEST_SECONDS: Final = 10.0
 #: Time to wait for a future: longer than the request timeout, whose error is more precise.
 ANSWER_SECONDS: Final = 2 * REQUEST_SECONDS
-#: In place of a topic's id, where brokers have none.
-NO_ERA: Final = "0"
 #: Topics per DescribeTopics request: the response lists every partition of each.
 _TOPICS_A_REQUEST: Final = 500
+#: How often a partition is asked for its offsets while it changes its leader, and the pause between.
+_LEADER_TRIES: Final = 6
+_LEADER_PAUSE_SECONDS: Final = 0.5
 
 # librdkafka logs a line for every failed attempt; error_cb receives the important ones. --debug shows all lines.
 _LIBRDKAFKA: Final = logging.getLogger("groupreplay.librdkafka")
 _LIBRDKAFKA.addHandler(logging.NullHandler())
 _LIBRDKAFKA.propagate = False
-
-
-@dataclass(frozen=True, slots=True)
-class TopicIdentity:
-    """One incarnation of a topic: ``era`` is the topic id in Kafka's text form, ``0`` on brokers without ids."""
-
-    cluster_id: str
-    topic: str
-    era: str
-    partitions: int
-    leaders: Mapping[int, str]
-
-    def coordinator_of(self, group_id: str) -> str | None:
-        """The group's coordinator as ``host:port (id)``; None while its partition has no leader."""
-        return self.leaders.get(partition_for(group_id, self.partitions))
 
 
 class Connection:
@@ -218,10 +203,8 @@ class Connection:
             KafkaException: no broker answers, or this login lacks DescribeConfigs on the cluster.
         """
         brokers = self.admin().list_topics(timeout=REQUEST_SECONDS).brokers
-        broker = ConfigResource(ConfigResource.Type.BROKER, str(min(brokers)))
-        (answer,) = self.admin().describe_configs([broker], request_timeout=REQUEST_SECONDS).values()
-        settings = answer.result(ANSWER_SECONDS)
-        return {name: settings[name].value for name in wanted if name in settings and settings[name].value}
+        settings = self._settings_of(ConfigResource.Type.BROKER, str(min(brokers)))
+        return {name: settings[name] for name in wanted if settings.get(name)}
 
     def topic_settings(self, topic: str) -> dict[str, str]:
         """The configuration of a topic, with the defaults.
@@ -229,7 +212,10 @@ class Connection:
         Raises:
             KafkaException: no broker answers, or this login lacks DescribeConfigs on the topic.
         """
-        resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+        return self._settings_of(ConfigResource.Type.TOPIC, topic)
+
+    def _settings_of(self, kind: ConfigResource.Type, name: str) -> dict[str, str]:
+        resource = ConfigResource(kind, name)
         (answer,) = self.admin().describe_configs([resource], request_timeout=REQUEST_SECONDS).values()
         settings = answer.result(ANSWER_SECONDS)
         return {name: setting.value for name, setting in settings.items() if setting.value is not None}
@@ -251,19 +237,16 @@ class Connection:
 
     def unanswered(self, places: Collection[tuple[str, int]], seconds: float) -> GroupReplayError | None:
         """Why one of these partitions, or without any a broker, gives no answer in time; None when all of them do."""
-        where = "cluster"
         try:
-            if not places:
+            if places:
+                self._all_answers(places, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED, seconds)
+            else:
                 self.admin().describe_cluster(request_timeout=seconds).result(2 * seconds)
-                return None
-            for at, answer in self._list_offsets(
-                places, OffsetSpec.latest(), IsolationLevel.READ_UNCOMMITTED, seconds
-            ).items():
-                where = f"{at.topic}-{at.partition}"
-                _answered(answer)
         except KafkaException as error:
-            explained = self.explain(error, where)
+            explained = self.explain(error, "cluster")
             self.forget_admin()
+            return explained
+        except GroupReplayError as explained:
             return explained
         return None
 
@@ -331,13 +314,31 @@ class Connection:
         which: OffsetSpec,
         level: IsolationLevel = IsolationLevel.READ_COMMITTED,
     ) -> dict[int, ListOffsetsResultInfo]:
+        places = [(topic, number) for number in range(partitions)]
+        return {number: answer for (_, number), answer in self._all_answers(places, which, level).items()}
+
+    def _all_answers(
+        self,
+        places: Collection[tuple[str, int]],
+        which: OffsetSpec,
+        level: IsolationLevel,
+        seconds: float = REQUEST_SECONDS,
+        tries: int = _LEADER_TRIES,
+    ) -> dict[tuple[str, int], ListOffsetsResultInfo]:
+        """Asks again while a partition changes its leader, as Kafka's own clients do."""
+        answers, where = {}, "cluster"
         try:
-            answers = self._list_offsets([(topic, number) for number in range(partitions)], which, level)
-            return {at.partition: _answered(answer) for at, answer in answers.items()}
+            for at, answer in self._list_offsets(places, which, level, seconds).items():
+                where = f"{at.topic}-{at.partition}"
+                answers[at.topic, at.partition] = _answered(answer)
+            return answers
         except KafkaException as error:
-            explained = self.explain(error, topic)
+            explained = self.explain(error, where)
             self.forget_admin()
-            raise explained from None
+            if tries == 1 or error.args[0].code() not in PARTITION_AWAY:
+                raise explained from None
+        time.sleep(_LEADER_PAUSE_SECONDS)
+        return self._all_answers(places, which, level, seconds, tries - 1)
 
     def _list_offsets(
         self,
@@ -389,12 +390,3 @@ def _identified(answers: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             continue
         if topic_id != NO_ERA:
             yield topic_id, name
-
-
-def topic_id_of(topic_id: Any) -> str:
-    """The client's value as Kafka prints it; ``NO_ERA`` where brokers have no ids."""
-    if topic_id is None:
-        return NO_ERA
-    bits = [topic_id.get_most_significant_bits(), topic_id.get_least_significant_bits()]
-    raw = b"".join((value & 0xFFFFFFFFFFFFFFFF).to_bytes(8, "big") for value in bits)
-    return urlsafe_b64encode(raw).decode().rstrip("=") if any(raw) else NO_ERA

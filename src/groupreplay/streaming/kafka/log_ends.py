@@ -13,7 +13,8 @@ from confluent_kafka.admin import TopicDescription
 
 from groupreplay.streaming.contract.log import EpochEnd
 from groupreplay.streaming.contract.partition_ends import PartitionEnds
-from groupreplay.streaming.kafka.clients import ANSWER_SECONDS, REQUEST_SECONDS, Connection, topic_id_of
+from groupreplay.streaming.kafka.clients import ANSWER_SECONDS, REQUEST_SECONDS, Connection
+from groupreplay.streaming.kafka.topic_identity import topic_id_of
 
 #: Topics per DescribeTopics: the response lists every partition of each.
 _TOPICS_A_REQUEST: Final = 500

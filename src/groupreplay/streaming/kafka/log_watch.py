@@ -23,7 +23,8 @@ from groupreplay.streaming.contract.log import EpochEnd, LogMarks, PartitionMark
 from groupreplay.streaming.kafka.log_check import cut_partitions, present_ends
 
 if TYPE_CHECKING:
-    from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
+    from groupreplay.streaming.kafka.clients import Connection
+    from groupreplay.streaming.kafka.topic_identity import TopicIdentity
 
 log = logging.getLogger(__name__)
 

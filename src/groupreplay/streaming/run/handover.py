@@ -8,8 +8,8 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.log import IncidentState
 from groupreplay.streaming.contract.messages import OutputRow
-from groupreplay.streaming.kafka.clients import TopicIdentity
 from groupreplay.streaming.kafka.publisher import Publisher
+from groupreplay.streaming.kafka.topic_identity import TopicIdentity
 from groupreplay.streaming.run.identity import NEW_CHECKPOINT, topic_era
 from groupreplay.streaming.run.standby import FormerJob
 

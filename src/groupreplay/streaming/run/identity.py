@@ -9,7 +9,7 @@ import msgspec
 from groupreplay.state.events.event import JobGap
 from groupreplay.state.phrases import safe_text
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
-from groupreplay.streaming.kafka.clients import TopicIdentity
+from groupreplay.streaming.kafka.topic_identity import TopicIdentity
 from groupreplay.version import __version__
 
 IDENTITY_FILE: Final = "groupreplay.json"

@@ -20,7 +20,8 @@ from groupreplay.streaming.contract.messages import OBJECTS, Integer, MessageDec
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, decode_message
 from groupreplay.streaming.engine.group_choice import GroupChoice
 from groupreplay.streaming.engine.replay import EventHead, EventTally, Filter, events_in_order
-from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection, TopicIdentity
+from groupreplay.streaming.kafka.clients import REQUEST_SECONDS, Connection
+from groupreplay.streaming.kafka.topic_identity import TopicIdentity
 from groupreplay.streaming.kafka.topic_reader import consume, follow_topic, read_messages, starts_since
 
 if TYPE_CHECKING:

@@ -27,7 +27,8 @@ from groupreplay.streaming.contract.log import LogExtent, ProgressCallback, keys
 from groupreplay.streaming.contract.probe_messages import ProbeMessage, RoundSummary, decode_message
 
 if TYPE_CHECKING:
-    from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
+    from groupreplay.streaming.kafka.clients import Connection
+    from groupreplay.streaming.kafka.topic_identity import TopicIdentity
 
 
 #: The id of a cluster that neither a capture nor a folder names.

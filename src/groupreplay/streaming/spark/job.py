@@ -18,10 +18,11 @@ from groupreplay.streaming.base.process import StopRequest, in_worker, stop_requ
 from groupreplay.streaming.config.logs import report_progress
 from groupreplay.streaming.config.rules_file import RulesWatch
 from groupreplay.streaming.config.settings import RunSettings, TopicNames
-from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
+from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.output_topics import ensure_topics
 from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.kafka.rights import require, sink_rights, source_rights
+from groupreplay.streaming.kafka.topic_identity import TopicIdentity
 from groupreplay.streaming.prober.service import read_clock
 from groupreplay.streaming.run.handover import Handover
 from groupreplay.streaming.run.identity import Identity, check_identity, first_identity

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.state import GroupState
 
     from groupreplay.streaming.config.settings import RunSettings
-    from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
+    from groupreplay.streaming.kafka.clients import Connection
+    from groupreplay.streaming.kafka.topic_identity import TopicIdentity
 
 _READ_SECONDS: Final = 15.0
 #: With more offsets to read, groups that are active do not wait for the others.

@@ -21,8 +21,9 @@ from groupreplay.streaming.base.errors import ExitCode, GroupReplayError
 from groupreplay.streaming.config.logs import report_progress
 from groupreplay.streaming.config.settings import Cluster, RetentionFlags
 from groupreplay.streaming.kafka.broker_config import RetentionWatch
-from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
+from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.log_watch import LogLostError, lost_log
+from groupreplay.streaming.kafka.topic_identity import TopicIdentity
 from groupreplay.streaming.kafka.topic_reader import batch_of, consume
 from groupreplay.streaming.run.identity import next_event_era
 from groupreplay.streaming.run.status import JobIdentity

@@ -28,9 +28,10 @@ from groupreplay.streaming.contract.partition_ends import TopicEnds as Partition
 from groupreplay.streaming.contract.probe_messages import ProbeMessage, RoundSummary, encode_message
 from groupreplay.streaming.delivery.outlet import Outlet
 from groupreplay.streaming.engine.json_messages import event_row
-from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
+from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.log_check import LogEnds, last_records
 from groupreplay.streaming.kafka.log_watch import LogLostError, LogWatch, is_same_topic, lost_log
+from groupreplay.streaming.kafka.topic_identity import TopicIdentity
 from groupreplay.streaming.prober.service import ProberProcess, ProberTask
 from groupreplay.streaming.run.heartbeat import HeartbeatWriter
 from groupreplay.streaming.run.interface import Batch

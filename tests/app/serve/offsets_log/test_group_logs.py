@@ -20,7 +20,8 @@ from groupreplay.streaming.contract.log import ROW_SCHEMA, EpochEnd
 from groupreplay.streaming.contract.messages import Output
 from groupreplay.streaming.engine.live import Live
 from groupreplay.streaming.engine.replay import Replay
-from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
+from groupreplay.streaming.kafka.clients import Connection
+from groupreplay.streaming.kafka.topic_identity import TopicIdentity
 from groupreplay.streaming.sources.source import Rows
 from support.histories.builders import CONTEXT, emptied, generation, member
 from support.job.captures import raw, rows_batch

@@ -25,8 +25,9 @@ from groupreplay.streaming.contract.messages import Output
 from groupreplay.streaming.engine.group_log import GroupLog, GroupLogs, LogGaps
 from groupreplay.streaming.engine.live import Live
 from groupreplay.streaming.kafka.broker_config import effective_retention
-from groupreplay.streaming.kafka.clients import Connection, TopicIdentity
+from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.group_admin import own_settings_now
+from groupreplay.streaming.kafka.topic_identity import TopicIdentity
 from groupreplay.streaming.kafka.topic_reader import read_messages
 from groupreplay.streaming.sources.source import Rows
 
