@@ -17,8 +17,7 @@ from groupreplay.codecs import (
     encode_key,
     encode_value,
 )
-from groupreplay.codecs.compiled import IRREGULAR, compiled
-from groupreplay.codecs.compiled_writers import UNWRITABLE, compiled_writer
+from groupreplay.codecs.compiled import IRREGULAR, UNWRITABLE, compiled, compiled_writer
 from groupreplay.codecs.errors import Budget, DecodeError
 from groupreplay.codecs.primitives import Form
 from groupreplay.codecs.schema import Key, Value, form_of, plan, read_fields, write_fields

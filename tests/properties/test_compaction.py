@@ -15,7 +15,7 @@ from groupreplay.coordinator.classic.classic_group import ClassicGroup
 from groupreplay.coordinator.consumer.consumer_group import ConsumerGroup
 from groupreplay.coordinator.requests import DeleteGroup, Settings
 from groupreplay.state import Event
-from groupreplay.state.replay import repeats
+from groupreplay.state.replay import report
 from support.histories.builders import GROUP, Raw, placed, read
 from support.histories.cleaner import cleaned, overtaken, settled, untrue, windows
 from support.histories.group_writer import GroupWriter
@@ -254,7 +254,7 @@ class Reader:
 def every_event() -> Iterator[None]:
     """A log that was cleaned lacks the first of two equal events, and then the second one is emitted: not here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(repeats, "_INTERVAL_MS", 0)
+        patch.setattr(report, "_INTERVAL_MS", 0)
         yield
 
 

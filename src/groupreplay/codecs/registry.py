@@ -9,8 +9,7 @@ from typing import Any, Final, TypeVar
 
 from groupreplay.codecs import classic, consumer, offsets, redpanda, share, streams
 from groupreplay.codecs.classic import GroupMetadataValue
-from groupreplay.codecs.compiled import IRREGULAR, compiled
-from groupreplay.codecs.compiled_writers import UNWRITABLE, compiled_writer
+from groupreplay.codecs.compiled import IRREGULAR, UNWRITABLE, compiled, compiled_writer
 from groupreplay.codecs.errors import NO_LIMIT, Budget, DecodeError, EncodeError, Malformed, Skipped
 from groupreplay.codecs.offsets import OffsetCommitValue
 from groupreplay.codecs.primitives import Form

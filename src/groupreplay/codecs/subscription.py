@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, TypeVar
 
-from groupreplay.codecs.compiled import IRREGULAR, compiled
-from groupreplay.codecs.compiled_writers import UNWRITABLE, compiled_writer
+from groupreplay.codecs.compiled import IRREGULAR, UNWRITABLE, compiled, compiled_writer
 from groupreplay.codecs.composites import Array, Nested
 from groupreplay.codecs.errors import NO_LIMIT, Budget, DecodeError, Malformed
 from groupreplay.codecs.primitives import BYTES, CLIENT_STRING, INT16, INT32, INT64, Form

@@ -20,7 +20,7 @@ from groupreplay.timeline.diagnosis import Statement
 from groupreplay.timeline.event_folds import EventFold
 from groupreplay.timeline.present import Present
 from groupreplay.timeline.stop_cost import QuietTime
-from groupreplay.timeline.whatif.comparison import Comparison
+from groupreplay.timeline.whatif.answer import Comparison
 
 #: The version of the document's form; it changes when a field changes its meaning or disappears.
 TIMELINE_FORM: Final = "groupreplay.timeline.v1"

@@ -20,8 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 
 from groupreplay.app.mcp.answers import Commands
-from groupreplay.app.mcp.http import http_application
-from groupreplay.app.mcp.server import make_server
+from groupreplay.app.mcp.server import http_application, make_server
 from groupreplay.app.serve import mcp_endpoint
 from groupreplay.app.serve.local_feed import LocalFeed
 from groupreplay.app.serve.mcp_endpoint import MOST_BYTES, MOST_QUESTIONS

@@ -15,7 +15,7 @@ from groupreplay.app.report.page import data_island, fitted, island_bytes, repor
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.timeline.document import TimelineDocument
 from groupreplay.timeline.limits import TimelineLimits
-from groupreplay.timeline.whatif.comparison import Comparison, WhatIfLane
+from groupreplay.timeline.whatif.answer import Comparison, WhatIfLane
 from support.histories.builders import Raw, commit, generation, member
 from support.pictures.report_pages import PageParts
 from support.pictures.timelines import BEGIN, MINUTE, SECOND, commit_log, timeline_of

@@ -1,4 +1,4 @@
-"""Plays: the same seed gives the same costs, and what is cut out of a history costs nothing."""
+"""Histories have events in order and all commits; plays of a seed cost the same, what is cut out costs nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,19 @@ from groupreplay.timeline.whatif.costs import Cost
 from groupreplay.timeline.whatif.inputs import RecordedBroker, play_inputs
 from groupreplay.timeline.whatif.quiet_times import QuietTimes, quiet_times
 from groupreplay.timeline.whatif.settings import AUTO, INSTANCE
-from support.histories.played import SECOND, history_of, restarted
+from support.histories.builders import GROUP
+from support.histories.played import BEGIN, SECOND, history_of, restarted
+
+
+def test_events_commits_and_the_end() -> None:
+    """All of one group."""
+    history = history_of(restarted(), 180 * SECOND)
+    assert [event.name for event in history.events if event.name == "rebalance.completed"] == [
+        "rebalance.completed"
+    ] * 3
+    assert (history.group_id, history.end_ms) == (GROUP, BEGIN + 180 * SECOND)
+    assert sorted(history.commits.places) == [("t", 0), ("t", 1)]
+    assert len(history.commits.at_ms) == 36 + 12 + 2 + 21
 
 
 def plays(*, seed: int = 1) -> Plays:

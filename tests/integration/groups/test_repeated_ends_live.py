@@ -10,8 +10,7 @@ from confluent_kafka import Producer
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.partition_ends import PartitionEnds
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.log_ends import read_ends, readable_topics
-from groupreplay.streaming.kafka.repeated_ends import RepeatedEnds
+from groupreplay.streaming.kafka.log_ends import RepeatedEnds, read_ends, readable_topics
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from support.kafka.clients import make_topics
 from support.kafka.waiting import wait_until

@@ -19,9 +19,9 @@ PARTITIONS = 4
 GROUPS = 6
 #: Sizes of batches that a test can wait for; ``limits`` are the seconds that are long and those that are wanted.
 SMALL = """
-from groupreplay.streaming.spark import batch_size
-batch_size._FIRST, batch_size._FEWEST = 800, 400
-batch_size._LONG_SECONDS, batch_size._WANTED_SECONDS = {limits}
+from groupreplay.streaming.spark import progress
+progress._FIRST, progress._FEWEST = 800, 400
+progress._LONG_SECONDS, progress._WANTED_SECONDS = {limits}
 from groupreplay.__main__ import main
 main()
 """

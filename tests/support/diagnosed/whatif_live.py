@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from groupreplay.app.whatif.histories import group_histories
+from groupreplay.app.whatif.plays import group_histories
 from groupreplay.app.whatif.question import Question
 from groupreplay.coordinator.simulation.settings_table import SettingValue
 from groupreplay.state import Context

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from groupreplay.app.whatif.histories import group_histories
+from groupreplay.app.whatif.plays import group_histories
 from groupreplay.codecs import uuid_text
 from groupreplay.state import Context
 from groupreplay.streaming.sources.source import Rows

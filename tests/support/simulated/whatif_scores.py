@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from groupreplay.app.simulate.files import simulated_rows
 from groupreplay.app.simulate.prober_messages import RowTarget
-from groupreplay.app.whatif.histories import group_histories
+from groupreplay.app.whatif.plays import group_histories
 from groupreplay.app.whatif.question import Question
 from groupreplay.coordinator.simulation.scenario import GroupSettings, Scenario
 from groupreplay.coordinator.simulation.script import MINUTE_MS, SECOND_MS, STATIC, About, Between

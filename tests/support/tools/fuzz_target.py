@@ -28,7 +28,7 @@ from groupreplay.codecs import (
     registry,
     subscribed_topics,
 )
-from groupreplay.codecs.compiled_writers import UNWRITABLE
+from groupreplay.codecs.compiled import UNWRITABLE
 from groupreplay.codecs.kafka_json import to_json
 from groupreplay.codecs.primitives import LengthWriter
 

@@ -10,7 +10,7 @@ from groupreplay.coordinator.simulation.script_steps import Restart as RestartSt
 from groupreplay.coordinator.simulation.script_steps import ScriptedEvent
 from groupreplay.timeline.advice.aways import Away, aways, savings
 from groupreplay.timeline.document import Tenure
-from groupreplay.timeline.likely.sums import Part
+from groupreplay.timeline.likely import Part
 from groupreplay.timeline.rolling_restarts import Restart, restarts
 from support.simulated.advised import scripted, simulated
 

@@ -21,7 +21,7 @@ from groupreplay.streaming.kafka import rights as all_rights
 from groupreplay.streaming.kafka.broker_config import effective_retention, lists_transactions, release_text
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.group_admin import GroupAdmin
-from groupreplay.streaming.kafka.iam_policy import iam_policy
+from groupreplay.streaming.kafka.iam import iam_policy
 from groupreplay.streaming.kafka.output_topics import (
     create_topics,
     describe_topics,

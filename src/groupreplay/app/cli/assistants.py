@@ -21,8 +21,7 @@ def assistants_of(clusters: Sequence[ClusterToServe], before: Sequence[str]) -> 
     from anyio import CapacityLimiter
 
     from groupreplay.app.mcp.answers import Commands
-    from groupreplay.app.mcp.http import http_application
-    from groupreplay.app.mcp.server import make_server
+    from groupreplay.app.mcp.server import http_application, make_server
 
     places = CapacityLimiter(_COMMANDS)
     commands = {cluster.name: Commands(reading_flags(cluster), before, places=places) for cluster in clusters}

@@ -13,8 +13,7 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, Final
 
 from groupreplay.app.exporter.feed import Limits, heartbeat_age, is_fresh, is_up
-from groupreplay.app.exporter.lag_metrics import measure_lags
-from groupreplay.app.exporter.lag_watch import MeasuredLags
+from groupreplay.app.exporter.lag_watch import MeasuredLags, measure_lags
 from groupreplay.app.exporter.metric_catalog import PREFIX_GROUP, PREFIX_JOB, STATES, Sheet
 from groupreplay.state.conditions.rebalance_stuck import WEDGED
 from groupreplay.state.events.event import Severity

@@ -1,12 +1,19 @@
-"""The lag of all groups for the metrics: their committed offsets, asked of the brokers, beside the recorded ends."""
+"""The lag of all groups for the metrics: their committed offsets, asked of the brokers, beside the recorded ends.
+
+The samples are made from what was measured last.
+"""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Final, Protocol
 
+from groupreplay.app.exporter.feed import Limits
+from groupreplay.app.exporter.metric_catalog import PREFIX_GROUP, Sheet
+from groupreplay.app.text.times import duration_ms
 from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.base.errors import GroupReplayError
 from groupreplay.streaming.config.settings import Cluster
@@ -17,6 +24,7 @@ from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.group_admin import committed_offsets, group_names
 from groupreplay.streaming.kafka.topic_reader import read_messages, starts_since
 from groupreplay.streaming.sinks.known_groups import group_label
+from groupreplay.streaming.sinks.topics_snapshot import TopicsSnapshot
 from groupreplay.streaming.sources.latest_ends import LatestEnds
 from groupreplay.timeline.lag import OLD_ENDS_MS, Committed, EndSpan, Lag, lag_at
 
@@ -28,6 +36,8 @@ _BACK_MS: Final = 3 * 3_600_000
 
 #: A group, a topic and a partition.
 _Place = tuple[str, str, int]
+#: The label of the rules that has the longest time lag of a group.
+OBJECTIVE: Final = "lag_objective"
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,3 +177,61 @@ class LagWatch:
 
     def _lag(self, ends: FollowedEnds, topic: str, partition: int, seen: tuple[int, int]) -> Lag:
         return lag_at(ends.spans(topic, partition), Committed(*seen), self._clock())
+
+
+def measure_lags(
+    sheet: Sheet, snapshot: TopicsSnapshot, lags: MeasuredLags, now_ms: int, limits: Limits
+) -> None:
+    """The lag of the groups that have documents; of others, and of ends that are too old, nothing is known."""
+    cluster = "" if snapshot.job is None else snapshot.job.cluster_id
+    sheet.add("groupreplay_ends_timestamp_seconds", lags.answered_ms / 1000, cluster=cluster)
+    for group in snapshot.groups.values():
+        place = {"cluster": group.cluster_id, "consumergroup": group.label}
+        if (objective_ms := _objective_ms(group.labels.get(OBJECTIVE))) is not None:
+            sheet.add("groupreplay_group_lag_objective_seconds", objective_ms / 1000, **place)
+        partitions = lags.groups.get(group.label, ()) if lags.is_fresh(now_ms) else ()
+        for topic, of_topic in groupby(partitions, key=lambda each: each.topic):
+            measured = list(of_topic)
+            labels = {**place, "topic": topic}
+            _own_names(sheet, measured, labels, by_partition=limits.by_partition)
+            if limits.kafka_exporter_names:
+                _kafka_exporter_names(sheet, measured, labels)
+
+
+def _own_names(
+    sheet: Sheet, measured: Sequence[MeasuredPartition], labels: dict[str, str], *, by_partition: bool
+) -> None:
+    prefix = "groupreplay_group_"
+    parts = [[each] for each in measured] if by_partition else [measured]
+    for part in parts:
+        named = {**labels, "partition": str(part[0].partition)} if by_partition else labels
+        sheet.add(f"{prefix}committed_offset", sum(each.offset for each in part), **named)
+        records = [each.lag.records.estimate for each in part if each.lag.records is not None]
+        times_ms = [each.lag.time_ms.estimate for each in part if each.lag.time_ms is not None]
+        sheet.add(f"{prefix}lag_unknown_partitions", len(part) - len(records), **named)
+        if records:
+            sheet.add(f"{prefix}lag", sum(records), **named)
+        if times_ms:
+            sheet.add(f"{prefix}lag_seconds", max(times_ms) / 1000, **named)
+
+
+def _kafka_exporter_names(
+    sheet: Sheet, measured: Sequence[MeasuredPartition], labels: dict[str, str]
+) -> None:
+    known = [(each, each.lag.records.estimate) for each in measured if each.lag.records is not None]
+    for each in measured:
+        number = str(each.partition)
+        sheet.add(f"{PREFIX_GROUP}current_offset", each.offset, **labels, partition=number)
+    sheet.add(f"{PREFIX_GROUP}current_offset_sum", sum(each.offset for each in measured), **labels)
+    for each, records in known:
+        sheet.add(f"{PREFIX_GROUP}lag", records, **labels, partition=str(each.partition))
+    if known:
+        sheet.add(f"{PREFIX_GROUP}lag_sum", sum(records for _, records in known), **labels)
+
+
+def _objective_ms(text: str | None) -> int | None:
+    """A duration such as ``5m``; None: there is none, or it is no duration."""
+    try:
+        return None if text is None else duration_ms(text)
+    except ValueError:
+        return None

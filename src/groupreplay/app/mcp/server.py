@@ -1,10 +1,10 @@
-"""The tools of ``groupreplay mcp``, each of which is one command that reads, and writes nothing."""
+"""The tools of ``groupreplay mcp``, each a command that reads and writes nothing: on stdio, and over HTTP."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 from mcp.server import MCPServer
@@ -41,6 +41,7 @@ Since: TypeAlias = Annotated[
     str | None, Field(description="From this time on: a time, a time of day, or an age (2h)")
 ]
 Until: TypeAlias = Annotated[str | None, Field(description="Before this time")]
+Application = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 @dataclass(frozen=True)
@@ -130,3 +131,19 @@ def make_server(commands: Commands) -> MCPServer:
     ):
         declare(tool)
     return server
+
+
+def http_application(server: MCPServer) -> Application:
+    """Answers one POST after the other; nothing is kept between two of them.
+
+    Whoever calls it has checked the headers Host, Origin and Authorization. A client that goes ends its question.
+    """
+
+    async def answer(scope: Any, receive: Any, send: Any) -> None:
+        # Of its own for each request: its tasks end with the request, and the server needs no hook for its start.
+        server.streamable_http_app(stateless_http=True, host="")
+        manager = server.session_manager
+        async with manager.run():
+            await manager.handle_request(scope, receive, send)
+
+    return answer

@@ -1,15 +1,18 @@
-"""Plays of a history: from one draw of what the log does not show to the records of the model's coordinator."""
+"""The histories of groups from the rows of any input, and plays of them.
+
+A play goes from one draw of what the log does not show to the records of the model's coordinator, which are read in
+the one way in which recorded ones are.
+"""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import pyarrow as pa
 
-from groupreplay.app.whatif.histories import group_histories
 from groupreplay.codecs import Key, encode_key, encode_value, uuid_text
 from groupreplay.coordinator.requests import Outcome
 from groupreplay.coordinator.simulation.consumer import topic_id
@@ -18,7 +21,10 @@ from groupreplay.coordinator.simulation.simulated_group import SimulatedGroup
 from groupreplay.state import Context
 from groupreplay.state.policy.context import OFFSETS_TOPIC
 from groupreplay.streaming.contract.log import ROW_SCHEMA, ProgressCallback, no_progress
+from groupreplay.streaming.engine.group_log import GroupLogs
+from groupreplay.streaming.engine.replay import Replay, events_by_group
 from groupreplay.streaming.sources.source import Rows
+from groupreplay.timeline.event_reading import read_events
 from groupreplay.timeline.group_history import GroupHistory
 from groupreplay.timeline.whatif.costs import Costs, costs
 from groupreplay.timeline.whatif.draws import WARM_UP_MS, Draw
@@ -27,6 +33,33 @@ from groupreplay.timeline.whatif.quiet_times import QuietTimes
 from groupreplay.timeline.whatif.settings import CHECK, RETENTION, PlaySettings
 
 _MINUTE_MS: Final = 60_000
+
+
+def group_histories(
+    rows: Rows,
+    context: Context,
+    groups: Container[str] | None,
+    *,
+    until_ms: int | None = None,
+    end_ms: int | None = None,
+) -> tuple[dict[str, GroupHistory], Replay]:
+    """The histories by group id, and the replay for its counts; the context must enable member events.
+
+    ``end_ms``: the time up to which the log is complete; None: its last record.
+    """
+    logs = GroupLogs(groups, until_ms)
+    rows = replace(rows, batches=logs.reading(rows.batches))
+    replay = Replay(context, groups, until_ms=until_ms, now_ms=end_ms)
+    events = events_by_group(replay, rows)
+    return {
+        group_id: GroupHistory(
+            group_id=group_id,
+            events=read_events(events.get(group_id, ())),
+            commits=log.commits(),
+            end_ms=replay.latest_ms,
+        )
+        for group_id, log in logs.logs.items()
+    }, replay
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,8 +15,7 @@ from groupreplay.state.phrases import counted
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, did_you_mean, unusable
 from groupreplay.streaming.contract.log import ProgressCallback, no_progress
 from groupreplay.timeline.group_history import GroupHistory
-from groupreplay.timeline.whatif.answer import Answer, cost_answers
-from groupreplay.timeline.whatif.comparison import Comparison, lane, middle_play
+from groupreplay.timeline.whatif.answer import Answer, Comparison, cost_answers, lane, middle_play
 from groupreplay.timeline.whatif.costs import Costs, costs
 from groupreplay.timeline.whatif.inputs import PlayInputs, RecordedBroker, Unplayable, play_inputs
 from groupreplay.timeline.whatif.quiet_times import quiet_times

@@ -96,7 +96,7 @@ _LOGINS: Final[Mapping[str, Mapping[str, str]]] = {
         "scope": "sasl.oauthbearer.scope",
     },
 }
-#: Logins by IAM of Amazon MSK; librdkafka has them as OAUTHBEARER, with tokens of kafka/iam_tokens.py.
+#: Logins by IAM of Amazon MSK; librdkafka has them as OAUTHBEARER, with tokens of kafka/iam.py.
 _IAM: Final = "AWS_MSK_IAM"
 _IAM_HANDLER: Final = ".IAMOAuthBearerLoginCallbackHandler"
 #: What stands before Kafka's packages in a connector that brings its own copy of them.

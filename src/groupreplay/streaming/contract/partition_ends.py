@@ -68,7 +68,8 @@ class TopicEnds(_OfRound, frozen=True, kw_only=True, tag="topic_ends"):
     ``topic_id``: in Kafka's text form, ``0`` on brokers without ids. ``unknown``: partitions without an answer, with
     the reason. ``gone``: the topic was deleted, or this login may no longer describe it. ``packed`` has all partitions
     as columns in place of ``partitions``; in the ``EndsChanges`` of the same writer that follow, partition n of the
-    topic is called ``place`` + n. ``predicted``: the columns are those of ``predicted_ends``, else of ``stepped_ends``.
+    topic is called ``place`` + n. ``predicted``: the columns are those of ``predicted_ends``, else
+    of ``unpacked_ends``.
     """
 
     topic: str
@@ -92,7 +93,7 @@ class EndsChanges(_OfRound, frozen=True, kw_only=True, tag="ends_changes"):
     ``after``: the round of the writer's message of this kind before it, None: all partitions were stated since. They
     are told by those of that message, unless they stand ``alone``. ``places``: how many the table has. ``part``: the
     messages of one round are numbered from 0. ``rounding``: to how many eighths of an interval of a partition's growth
-    its end is rounded; None: the columns are those of ``stepped_ends``, else of ``predicted_ends``.
+    its end is rounded; None: the columns are those of ``unpacked_ends``, else of ``predicted_ends``.
     """
 
     after: RoundNumber | None

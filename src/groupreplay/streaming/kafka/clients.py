@@ -34,7 +34,7 @@ from groupreplay.streaming.config.properties import ClientProperties
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.log import EpochEnd
 from groupreplay.streaming.kafka.client_errors import PARTITION_AWAY, Notes, first_line
-from groupreplay.streaming.kafka.iam_tokens import iam_tokens
+from groupreplay.streaming.kafka.iam import iam_tokens
 from groupreplay.streaming.kafka.topic_identity import NO_ERA, TopicIdentity, topic_id_of
 
 log = logging.getLogger(__name__)

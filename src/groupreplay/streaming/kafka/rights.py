@@ -22,7 +22,7 @@ from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.kafka.client_errors import UNREACHABLE
 from groupreplay.streaming.kafka.clients import ANSWER_SECONDS, REQUEST_SECONDS, Connection
 from groupreplay.streaming.kafka.group_admin import GroupAdmin, GroupDescription, Refusal
-from groupreplay.streaming.kafka.iam_policy import grant_text
+from groupreplay.streaming.kafka.iam import grant_text
 
 Kind = Literal["topic", "group", "cluster"]
 

@@ -21,8 +21,7 @@ from groupreplay.streaming.contract.partition_ends import (
     TopicEnds,
 )
 from groupreplay.streaming.kafka.clients import Connection
-from groupreplay.streaming.kafka.log_ends import Place, ReadableTopics, TopicLayout
-from groupreplay.streaming.kafka.repeated_ends import RepeatedEnds
+from groupreplay.streaming.kafka.log_ends import Place, ReadableTopics, RepeatedEnds, TopicLayout
 
 #: A topic is written whole once in so many rounds, for readers of a part of the topic of probes.
 _WHOLE_ROUNDS: Final = 120

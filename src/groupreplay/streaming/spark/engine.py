@@ -18,7 +18,6 @@ from groupreplay.streaming.config.settings import RunSettings
 from groupreplay.streaming.run.interface import Batch
 from groupreplay.streaming.run.outage import Outage
 from groupreplay.streaming.run.status import JobReport
-from groupreplay.streaming.spark.batch_size import BatchSize
 from groupreplay.streaming.spark.checkpoint import Checkpoint
 from groupreplay.streaming.spark.faults import (
     MOST_FAILURES,
@@ -32,7 +31,7 @@ from groupreplay.streaming.spark.faults import (
     remedy,
 )
 from groupreplay.streaming.spark.operator import Job
-from groupreplay.streaming.spark.progress import BatchProgress, finished_batch, tasks_ended
+from groupreplay.streaming.spark.progress import BatchProgress, BatchSize, finished_batch, tasks_ended
 from groupreplay.streaming.spark.query import (
     OBSERVED,
     ReadTasks,

@@ -10,8 +10,7 @@ from groupreplay.codecs.kafka_terms import DEFAULT_SESSION_TIMEOUT_MS
 from groupreplay.timeline.advice.evidence import Saving
 from groupreplay.timeline.advice.inputs import AdviceInput
 from groupreplay.timeline.advice.rebalances import Rebalance
-from groupreplay.timeline.likely.begins import HEARTBEAT_MS
-from groupreplay.timeline.likely.sums import Part
+from groupreplay.timeline.likely import HEARTBEAT_MS, Part
 from groupreplay.timeline.rolling_restarts import Restart
 
 #: Why a member left that has said so itself.

@@ -9,7 +9,7 @@ from groupreplay.timeline.advice.evidence import added, likely_stop, stopped, su
 from groupreplay.timeline.advice.finding import Deployment, DeploymentSum
 from groupreplay.timeline.advice.inputs import AdviceInput
 from groupreplay.timeline.event_reading import words
-from groupreplay.timeline.likely.sums import Part, likely_sum
+from groupreplay.timeline.likely import Part, likely_sum
 from groupreplay.timeline.rolling_restarts import rolling
 
 #: The label by which deployments are added up where nobody names another one.

@@ -13,8 +13,7 @@ from groupreplay.timeline.advice.finding import NEEDED_MS, Effect, Finding, Kind
 from groupreplay.timeline.advice.inputs import AdviceInput
 from groupreplay.timeline.advice.rebalances import Rebalance
 from groupreplay.timeline.event_reading import ReadEvent
-from groupreplay.timeline.likely.begins import HEARTBEAT_MS
-from groupreplay.timeline.likely.sums import LikelySum, Part, likely_count, likely_sum, together
+from groupreplay.timeline.likely import HEARTBEAT_MS, LikelySum, Part, likely_count, likely_sum, together
 
 _LENGTHS: Final = (
     "the lengths of these rebalances: at least what records and answers of the brokers prove, at most the time since "

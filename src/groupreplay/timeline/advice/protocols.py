@@ -15,9 +15,7 @@ from groupreplay.timeline.advice.finding import Effect, Finding, Kind
 from groupreplay.timeline.advice.inputs import AdviceInput
 from groupreplay.timeline.advice.rebalances import Rebalance
 from groupreplay.timeline.event_reading import words
-from groupreplay.timeline.likely.begins import HEARTBEAT_MS, SLACK
-from groupreplay.timeline.likely.moves import moves
-from groupreplay.timeline.likely.sums import Part, likely_sum
+from groupreplay.timeline.likely import HEARTBEAT_MS, SLACK, Part, likely_sum, moves
 
 #: Fewer rebalances are no habit.
 _LEAST_REBALANCES: Final = 4

@@ -11,8 +11,7 @@ from groupreplay.timeline.commit_times import CommitTimes, Place
 from groupreplay.timeline.document import GenerationFlag, SlotLane
 from groupreplay.timeline.event_reading import ReadEvent, words
 from groupreplay.timeline.lanes import Lanes, Ownership
-from groupreplay.timeline.likely.begins import HEARTBEAT_MS, Joins, begins, last_commits
-from groupreplay.timeline.likely.sums import Part
+from groupreplay.timeline.likely import HEARTBEAT_MS, Joins, Part, begins, last_commits
 from groupreplay.timeline.standstill import Stop, is_eager, stop_of
 from groupreplay.timeline.stop_cost import Backlog
 

@@ -22,7 +22,7 @@ from groupreplay.timeline.advice.finding import Finding, Kind
 from groupreplay.timeline.advice.inputs import AdviceInput
 from groupreplay.timeline.advice.rebalances import Rebalance
 from groupreplay.timeline.document import SlotLane
-from groupreplay.timeline.likely.begins import HEARTBEAT_MS
+from groupreplay.timeline.likely import HEARTBEAT_MS
 from groupreplay.timeline.rolling_restarts import Restart, restarts, rolling
 
 #: Fewer rebalances are no habit.

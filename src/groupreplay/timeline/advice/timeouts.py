@@ -28,7 +28,7 @@ from groupreplay.timeline.advice.rebalances import Rebalance
 from groupreplay.timeline.advice.restarts import explained
 from groupreplay.timeline.commit_times import CommitTimes, Place
 from groupreplay.timeline.event_reading import ReadEvent
-from groupreplay.timeline.likely.begins import HEARTBEAT_MS
+from groupreplay.timeline.likely import HEARTBEAT_MS
 from groupreplay.timeline.rolling_restarts import restarts
 
 #: Values to choose from; the second one is Kafka's default since 3.0 (KIP-735).

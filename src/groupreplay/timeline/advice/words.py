@@ -7,7 +7,7 @@ from typing import Final
 
 from groupreplay.state.phrases import counted, from_to, milliseconds
 from groupreplay.timeline.advice.finding import DeploymentSum, Effect
-from groupreplay.timeline.likely.sums import Bounds
+from groupreplay.timeline.likely import Bounds
 
 #: What follows the number of an effect.
 _UNITS: Final[Mapping[str, str]] = {

@@ -15,9 +15,8 @@ from typing import Final
 
 from groupreplay.timeline.commit_times import CommitTimes, Place
 from groupreplay.timeline.whatif.changes import Generation, RecordedMember, Replacement, replaced
-from groupreplay.timeline.whatif.lineages import Lineages
+from groupreplay.timeline.whatif.lineages import Lineages, regular_commit_ms
 from groupreplay.timeline.whatif.recorded import Recorded
-from groupreplay.timeline.whatif.rhythm import regular_commit_ms
 
 #: A silence up to so long is no wait for a member.
 _NO_WAIT_MS: Final = 1_500

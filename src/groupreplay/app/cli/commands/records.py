@@ -225,7 +225,7 @@ def _show(path: Path, settings: CaptureSettings) -> None:
 
     import msgspec
 
-    from groupreplay.app.inspection.capture_description import describe_capture
+    from groupreplay.app.inspection.capture import describe_capture
     from groupreplay.app.text.terminal import Progress, escape_json, safe_line
 
     with Progress("records read") as progress:

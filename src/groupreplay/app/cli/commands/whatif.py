@@ -129,7 +129,7 @@ def _read(
     Raises:
         GroupReplayError: the log cannot be read.
     """
-    from groupreplay.app.whatif.histories import group_histories
+    from groupreplay.app.whatif.plays import group_histories
 
     with opened_history(settings) as log:
         histories, replay = group_histories(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from groupreplay.state.events.group_events import GroupEmptied
 from groupreplay.state.events.offset_events import OffsetRewound, RewindKind, RewoundOffset
-from groupreplay.state.replay.repeats import without_repeat
+from groupreplay.state.replay.report import without_repeat
 from groupreplay.state.snapshot.group_snapshot import Repetitions
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from groupreplay.streaming.contract.end_columns import pack_columns
 from groupreplay.streaming.contract.probe_messages import decode_message
-from groupreplay.streaming.contract.stepped_ends import SteppedEnds
 from groupreplay.streaming.sources.recorded_ends import RecordedEnds
+from groupreplay.streaming.sources.unpacked_ends import SteppedEnds
 from support.kafka.packed_rounds import CLUSTER_ID
 
 _WRITTEN = Path(__file__).parents[2] / "golden" / "stepped_ends.json"
