@@ -268,6 +268,18 @@ def test_the_real_process() -> None:
     assert said["message"].startswith("the prober failed: ")
 
 
+def test_pandas_is_not_loaded() -> None:
+    """The process leaves pandas alone, which Arrow would load for its first array: 35 MB beside each job."""
+    code = (
+        "import sys\nimport pyarrow as pa\nfrom groupreplay.streaming.prober import service\n"
+        "service.keep_probing = lambda *_: print(pa.array([1]).to_pylist(), 'pandas' in sys.modules)\n"
+        "service.main()"
+    )
+    given = msgspec.json.encode(task())
+    done = subprocess.run([sys.executable, "-c", code], input=given, capture_output=True, check=True)
+    assert done.stdout == b"[1] False\n"
+
+
 CLUSTER = Cluster(bootstrap_servers="h:1")
 MESSAGES = [
     asked("ended", "PreparingRebalance", at=1),

@@ -20,7 +20,7 @@ import click
 from groupreplay.app.cli.command import Display, display_options, hint, misspelt_variables, unknown_command
 from groupreplay.app.cli.options import option
 from groupreplay.streaming.base.errors import ExitCode, GroupReplayError, needing_extra, unusable
-from groupreplay.streaming.base.process import StoppedBySignal, has_begun, present, watch_signals
+from groupreplay.streaming.base.process import StoppedBySignal, has_begun, hide_pandas, present, watch_signals
 from groupreplay.version import __version__
 
 INTERRUPTED: Final = 130
@@ -284,20 +284,10 @@ def cli() -> None:
     """
 
 
-class _WithoutPandas:
-    """Hides pandas: where it is installed, Arrow imports it for its first array, a third of a second and 35 MB."""
-
-    @staticmethod
-    def find_spec(name: str, *_: object) -> None:
-        """Of ``importlib.abc.MetaPathFinder``."""
-        if name == "pandas":
-            raise ModuleNotFoundError("only the commands of the job load pandas", name=name)
-
-
 def main() -> NoReturn:
     """The program, in a process of its own."""
     if _WITH_PANDAS.isdisjoint(sys.argv):
-        sys.meta_path.insert(0, _WithoutPandas)
+        hide_pandas()
     # Without UTF-8 in the locale, print escapes instead of failing in the middle of the output.
     escapes = "backslashreplace"
     sys.stderr.reconfigure(errors=escapes)  # type: ignore[union-attr]

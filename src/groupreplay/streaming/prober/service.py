@@ -23,7 +23,7 @@ import msgspec
 
 from groupreplay.streaming.base.background import Background
 from groupreplay.streaming.base.clock import AppendedMessage, BrokerClock, now_ms
-from groupreplay.streaming.base.process import StopRequest, stop_requests, watch_signals
+from groupreplay.streaming.base.process import StopRequest, hide_pandas, stop_requests, watch_signals
 from groupreplay.streaming.config.logs import LogFormat, StatusReport, configure_logs
 from groupreplay.streaming.config.settings import Cluster, TopicNames
 from groupreplay.streaming.contract.probe_messages import (
@@ -343,6 +343,7 @@ class ProberProcess:
 
 def main() -> None:
     """The process: probes until SIGTERM, or until the reader of its standard output is gone."""
+    hide_pandas()
     # The process that has started it says what has happened.
     watch_signals(lambda _: None)
     task = msgspec.json.decode(sys.stdin.buffer.read(), type=ProberTask)
