@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import gc
 import resource
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -26,9 +25,9 @@ from page import PAGE, flag_parser, put
 from shapes import Shape
 
 from groupreplay.__main__ import _OBJECTS
-from groupreplay.app.cli.program import _WithoutPandas
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.clock import now_ms
+from groupreplay.streaming.base.process import hide_pandas
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.contract.probe_messages import HeartbeatMessage, encode_message
 from groupreplay.streaming.kafka.clients import Connection
@@ -152,7 +151,7 @@ def main() -> None:
     shape = Shape("watch", groups=flags.groups, partitions=flags.partitions, commits=flags.commits)
     # As the program does, which hides pandas: Arrow would import it.
     gc.set_threshold(_OBJECTS)
-    sys.meta_path.insert(0, _WithoutPandas)
+    hide_pandas()
     with EmbeddedBroker() as broker, tempfile.TemporaryDirectory() as folder:
         server = broker.bootstrap_servers
         traffic.write(server, shape)

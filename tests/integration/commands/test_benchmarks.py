@@ -22,14 +22,12 @@ def test_everything_reads_the_whole_topic(tmp_path: Path) -> None:
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     for shape in json.loads(result.read_text()):
-        wanted = {"connector", "count_rows", "count_packed", "job", "replay", "console", "broker_load"}
-        assert {one["name"] for one in shape["measured"]} == wanted
+        counted = ("connector", "count_rows", "count_packed", "job", "job_connector", "broker_load")
+        assert {one["name"] for one in shape["measured"]} == {*counted, "replay", "console"}
         # Five groups of the second shape begin, each with two records more.
         assert shape["records"] == {"steady": 10 * 50 * 40, "churn": 100 + 5 * 2}[shape["shape"]["name"]]
         read = {one["name"]: one["details"][0]["records"] for one in shape["measured"] if one["details"]}
-        assert read == dict.fromkeys(
-            ("connector", "count_rows", "count_packed", "job", "broker_load"), shape["records"]
-        )
+        assert read == dict.fromkeys(counted, shape["records"])
         assert all(one["median_seconds"] > 0 for one in shape["measured"])
         assert f"{shape['shape']['name']}: {shape['records']:,} records" in done.stdout
 

@@ -340,5 +340,5 @@ class _WithoutPandas:
 
 
 def hide_pandas() -> None:
-    """In this process: where pandas is installed, Arrow imports it for its first array, a third of a second and 35 MB."""
+    """Where pandas is installed, Arrow imports it for the first array of a process: a third of a second and 35 MB."""
     sys.meta_path.insert(0, _WithoutPandas)

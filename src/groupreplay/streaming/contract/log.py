@@ -9,11 +9,8 @@ that do not number epochs, or that were restored from a backup.
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from functools import cache
 from hashlib import blake2b
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -100,28 +97,6 @@ def next_place(batch: pa.RecordBatch) -> tuple[int, int]:
 def keys_and_values(batch: pa.RecordBatch) -> Iterator[tuple[bytes | None, bytes | None]]:
     """The messages of a batch."""
     return zip(batch["key"].to_pylist(), batch["value"].to_pylist(), strict=True)
-
-
-#: ``mallopt``'s numbers, from glibc's malloc.h.
-_M_TRIM_THRESHOLD: Final = -1
-_M_MMAP_THRESHOLD: Final = -3
-#: One chunk of ``pack`` needs about half of this.
-_KEPT_BYTES: Final = 128 << 20
-#: Larger blocks come from the system and go back at once. Some releases of glibc refuse more than 32 MB.
-_LARGEST_KEPT_BYTES: Final = 32 << 20
-
-
-@cache
-def keep_freed_memory() -> None:
-    """Lets the process keep up to 128 MB of freed memory between chunks.
-
-    The system maps and zeroes every page that it hands out again: with glibc's own thresholds that took half of the
-    time of ``pack``. The peak of the memory stays the same.
-    """
-    with suppress(OSError, AttributeError, TypeError):
-        mallopt = ctypes.CDLL(None).mallopt
-        mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
-        mallopt(_M_MMAP_THRESHOLD, _LARGEST_KEPT_BYTES)
 
 
 def numbers(column: pa.Array) -> npt.NDArray[Any]:

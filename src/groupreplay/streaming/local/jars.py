@@ -266,7 +266,9 @@ def main() -> None:
     fetch = commands.add_parser("fetch", help="download the named sets (default: all that tests use)")
     fetch.add_argument("sets", nargs="*", default=list(_OF_TESTS))
     relock = commands.add_parser("lock", help="resolve all sets again and write the list with checksums")
-    relock.add_argument("--output", type=Path, default=Path("streaming", "local", _LOCK_NAME))
+    relock.add_argument(
+        "--output", type=Path, default=Path("src", "groupreplay", "streaming", "local", _LOCK_NAME)
+    )
     arguments = parser.parse_args()
     try:
         if arguments.command == "lock":

@@ -22,7 +22,8 @@ import pyarrow.parquet as pq
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.files import is_written_into, new_file, require_new
-from groupreplay.streaming.contract.log import ROW_SCHEMA, ProgressCallback, keep_freed_memory, no_progress
+from groupreplay.streaming.base.memory import keep_freed_memory
+from groupreplay.streaming.contract.log import ROW_SCHEMA, ProgressCallback, no_progress
 from groupreplay.streaming.contract.messages import MessageDecoder
 from groupreplay.streaming.sources.capture_columns import capture_places
 from groupreplay.streaming.sources.capture_context import (

@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.base.errors import GroupReplayError
-from groupreplay.streaming.contract.log import keep_freed_memory, numbers
+from groupreplay.streaming.base.memory import keep_freed_memory
+from groupreplay.streaming.contract.log import numbers
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.kafka.raw_log import RawLog
 from groupreplay.streaming.sources.log_replicas import columns_of_pieces

@@ -16,7 +16,8 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final
 
-from groupreplay.streaming.contract.log import BATCH_ROWS, keep_freed_memory
+from groupreplay.streaming.base.memory import keep_freed_memory
+from groupreplay.streaming.contract.log import BATCH_ROWS
 from groupreplay.streaming.sources.log_segments import (
     NO_EPOCH,
     Batch,

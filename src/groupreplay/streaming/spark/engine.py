@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from groupreplay.streaming.base.errors import GroupReplayError, PassingError
+from groupreplay.streaming.base.memory import FreedMemory
 from groupreplay.streaming.base.process import StopRequest
 from groupreplay.streaming.config.settings import RunSettings
 from groupreplay.streaming.run.interface import Batch
@@ -58,6 +59,8 @@ _LINE_SECONDS: Final = 1.0
 _STUCK_SECONDS: Final = 20.0
 #: How often missing topics are looked for while batches finish: a topic that nothing is written to delays none.
 _TOPICS_SECONDS: Final = 60.0
+#: After a batch of so many rows this process has memory to give back.
+_MANY_ROWS: Final = 1_000
 #: How long a stop waits for the end of a batch, and then for Spark to cancel it. The next start repeats the batch.
 _GRACE_SECONDS: Final = 1.0
 _CANCEL_SECONDS: Final = 12.0
@@ -304,6 +307,7 @@ class SparkEngine:
     batches: BatchProgress
     read_tasks: ReadTasks = field(init=False)
     batch_size: BatchSize = field(init=False)
+    freed_memory: FreedMemory = field(default_factory=lambda: FreedMemory(_MANY_ROWS), init=False)
     _query: StreamingQuery | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -317,6 +321,7 @@ class SparkEngine:
         finished = [finished_batch(progress) for progress in self.batches.after(self._query, after)]
         for batch in finished:
             self.batch_size.learn(batch)
+            self.freed_memory.note(batch.rows)
         return finished
 
     def tasks_ended(self) -> tuple[int, int] | None:

@@ -21,7 +21,8 @@ from groupreplay.state import plausible_times
 from groupreplay.state.job.bad_records import BadRecord, LeftOut, left_out
 from groupreplay.state.job.observations import LogObservation, LogRecord
 from groupreplay.state.plausible_times import NO_TIMESTAMP
-from groupreplay.streaming.contract.log import keep_freed_memory, numbers
+from groupreplay.streaming.base.memory import keep_freed_memory
+from groupreplay.streaming.contract.log import numbers
 from groupreplay.streaming.engine.packing import record_times
 from groupreplay.streaming.engine.packing.commit_columns import CommitColumns, decode_regular
 from groupreplay.streaming.engine.packing.fold import ChunkRows, fold

@@ -27,6 +27,7 @@ from pyspark.sql.pandas.serializers import (
 )
 from pyspark.sql.streaming.state import GroupState
 
+from groupreplay.streaming.base.memory import FreedMemory
 from groupreplay.streaming.spark.internals.state_pickles import read_state
 from groupreplay.streaming.spark.operator import OUTPUT_SCHEMA, Job, OutputCells, rows_of_call, step
 
@@ -39,8 +40,12 @@ _LARGE_OUTPUT: Final = pa.struct([(name, _LARGE_TYPES[kind]) for name, kind in _
 
 #: A batch ends behind this size: a column of Arrow cannot hold 2 GiB, and the worker holds a batch as a whole.
 _BATCH_BYTES: Final = 64 << 20
+#: A task with so many calls leaves memory to give back.
+_MANY_CALLS: Final = 100
 #: Some rows of one key, with the columns that ``query.output_rows`` selects.
 Columns = Sequence[list[Any]]
+
+_freed_memory: Final = FreedMemory(_MANY_CALLS)
 
 
 def install() -> None:
@@ -86,6 +91,8 @@ class GroupSerializer(ApplyInPandasWithStateSerializer):
 
     #: Set when the function of the task is known, before its first batch is read.
     without_pandas = False
+    #: The calls of the task.
+    _calls = 0
 
     def load_stream(
         self, stream: IO[bytes]
@@ -114,13 +121,16 @@ class GroupSerializer(ApplyInPandasWithStateSerializer):
         """Writes the rows and the states that the calls return, up to ``_BATCH_BYTES`` at a time."""
         if not self.without_pandas:
             return super().dump_stream(iterator, stream)
-        return ArrowStreamSerializer.dump_stream(self, _with_header(self._batches(iterator), stream), stream)
+        ArrowStreamSerializer.dump_stream(self, _with_header(self._batches(iterator), stream), stream)
+        _freed_memory.note(self._calls)
+        return None
 
     def _batches(self, results: Iterable[Any]) -> Iterator[pa.RecordBatch]:
         rows: list[OutputCells] = []
         states: list[tuple[Any, ...]] = []
-        size = 0
+        size = self._calls = 0
         for output, state in results:
+            self._calls += 1
             rows += output
             states.append(self._state_cells(state))
             size += sum(_size(row) for row in output) + _size(states[-1])
