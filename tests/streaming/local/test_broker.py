@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
 import subprocess
 import sys
@@ -184,10 +185,23 @@ def test_taken_port_is_exchanged_when_it_was_our_choice(monkeypatch: pytest.Monk
         other.bind(("127.0.0.1", 0))
         other.listen()
         ports = iter([other.getsockname()[1]])
-        monkeypatch.setattr(module, "free_ports", lambda _: [next(ports, 0) or free_ports(1)[0]])
+        monkeypatch.setattr(module, "free_ports", lambda count: [*ports, *free_ports(count)][:count])
         with EmbeddedBroker() as broker:
             assert broker.port != other.getsockname()[1]
             assert partitions(broker)["__consumer_offsets"] == 8
+
+
+def test_the_controller_never_takes_the_port_of_the_broker(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A port that a stopped broker keeps is free, so it may be found again."""
+    monkeypatch.setattr(module, "free_ports", lambda _: [7001, 7002])
+    for port, controller in ((0, 7002), (7001, 7002), (7002, 7001)):
+        broker = EmbeddedBroker(port=port)
+        shutil.rmtree(broker.folder)
+        broker.folder = tmp_path
+        broker._write_properties()
+        assert (broker.port, broker._controller_port) == (port or 7001, controller)
 
 
 def test_refused_setting_is_told() -> None:

@@ -274,13 +274,14 @@ class EmbeddedBroker:
             raise
 
     def _write_properties(self) -> Path:
+        port, other_port = free_ports(2)
         if not self.port:
-            (self.port,) = free_ports(1)
+            self.port = port
         elif _in_use(self.port):
             raise _PortTakenError(
                 "the port is in use", where=self.bootstrap_servers, fix="choose another port, or 0"
             )
-        (self._controller_port,) = free_ports(1)
+        self._controller_port = port if other_port == self.port else other_port
         listeners = f"PLAINTEXT://{self.bootstrap_servers}"
         settings: dict[str, object] = {
             "log.dirs": self.folder / "data",
