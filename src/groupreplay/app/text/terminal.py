@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -21,6 +22,8 @@ from groupreplay.streaming.base.status_line import StatusLine, can_redraw
 from groupreplay.streaming.config.logs import without_secrets
 
 _DEFAULT_WIDTH: Final = 80
+#: Line ends may occur between JSON tokens.
+_UNUSUAL: Final = re.compile(r"[^\n -~]")
 _REDRAW_SECONDS: Final = 0.2
 _LINE_SECONDS: Final = 60.0
 
@@ -62,16 +65,14 @@ def escape_json(text: str) -> str:
     r"""The JSON text with every unsafe character in its strings escaped as ``\uXXXX``; the value is the same."""
     if text.isascii() and "\x7f" not in text:
         return text
-    return "".join(map(_json_character, text))
+    return _UNUSUAL.sub(lambda unusual: _json_character(unusual[0]), text)
 
 
 @lru_cache(maxsize=4096)
 def _json_character(char: str) -> str:
     if char == "\x7f":
         return "\\u007f"
-    if char == "\n" or safe_text(char, None) == char:
-        return char  # line ends may occur between JSON tokens
-    return json.dumps(char)[1:-1]
+    return char if safe_text(char, None) == char else json.dumps(char)[1:-1]
 
 
 def is_colour_terminal(stream: TextIO, *, no_color: bool = False) -> bool:
