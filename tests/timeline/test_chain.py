@@ -10,7 +10,7 @@ from groupreplay.timeline.conclusions import Conclusion
 from groupreplay.timeline.diagnosis import Link, evidence_of
 from groupreplay.timeline.document import OffsetChange
 from groupreplay.timeline.episodes import Episode, VerdictFacts
-from timeline.test_conclusions import SECOND, WHO, commits, stuck
+from timeline.test_conclusions import SECOND, WHO, commits, recurring, stuck
 from timeline.test_episodes import FACTS, MEMBER, told
 
 SLOW_REJOIN = next(
@@ -58,6 +58,23 @@ def test_a_whole_chain() -> None:
         ("ended", "It ended at 00:05:00: generation 4 began with 2 members."),
         ("cost", "3 min 20 s without a commit on 1 partition, 3 partitions moved."),
         ("do_first", "Take a thread dump of c on h (jstack); restart it if it does not go on."),
+    ]
+
+
+def test_rebalances_and_their_time_have_one_beginning() -> None:
+    """What recurred is counted from the first time that makes the condition, which holds only since the last one."""
+    events = [told("rebalance.completed", at * SECOND, generation=at) for at in (5, 20, 60, 90)]
+    links = whole_chain(recurring("rebalance.timeouts"), replace(FACTS, events=events))
+    assert [link.text for link in links if link.kind == "cost"] == ["3 rebalances in 1 min 30 s."]
+
+
+def test_a_rebalance_that_goes_on() -> None:
+    """Who joined is not known before its end."""
+    started = replace(told("rebalance.started", 100 * SECOND, trigger="member_joined"), id="s")
+    episode = replace(stuck(), until_ms=None)
+    links = whole_chain(episode, replace(FACTS, events=(started,)))
+    assert [link.text for link in links if link.kind == "trigger"] == [
+        "The rebalance began at 00:01:40: a member joined."
     ]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from groupreplay.timeline import conclusions
 from groupreplay.timeline.commit_rates import CommitLog
 from groupreplay.timeline.diagnosis import BlamedMember
+from groupreplay.timeline.document import SlotLane, Tenure
 from groupreplay.timeline.episodes import Episode, VerdictFacts
 from timeline.test_episodes import FACTS, MEMBER, told
 
@@ -85,6 +86,72 @@ def test_one_slot_in_a_storm() -> None:
     assert culprit("a", "a") == []
     assert culprit("a", "b", "a", "b", "a", "b", "c") == []
     assert culprit() == []
+
+
+def recurring(sign: str, **data: Any) -> Episode:
+    """A condition of a member that has recurred since the tenth second, and holds from the 30th on."""
+    event = replace(told(sign, 30 * SECOND, "WARN", **{**MEMBER, **data}), id="e")
+    return Episode(
+        sign=sign,
+        since_ms=30 * SECOND,
+        earliest_ms=10 * SECOND,
+        until_ms=100 * SECOND,
+        severity="WARN",
+        event=event,
+        members=(WHO,),
+    )
+
+
+def test_returns_in_all_lanes_of_a_place() -> None:
+    """A process that starts before its member is removed has two lanes; another host has its own."""
+
+    def lane(host: str, *since_s: int) -> SlotLane:
+        tenures = tuple(
+            Tenure(member_id=f"{host}{at}", since_ms=at * SECOND, until_ms=None, reason=None)
+            for at in since_s
+        )
+        return SlotLane(
+            name="c",
+            instance_id=None,
+            client_id="c",
+            client_host=host,
+            tenures=tenures,
+            holdings=(),
+            marks=(),
+            blames=(),
+        )
+
+    slots = (lane("h", 5, 20, 60), lane("h", 40), lane("other", 40, 50))
+    episode = replace(recurring("member.flapping"), members=(replace(WHO, member_id="h20"),))
+    conclusion = conclusions.restarts(episode, replace(FACTS, slots=slots))
+    assert conclusion is not None
+    assert str(conclusion.parts[0]).startswith("c on h came back 3 times under a new member id")
+
+
+def test_timeouts_since_the_condition_began() -> None:
+    """Later departures of the same place for a timeout count, too; how the member was gone is inferred."""
+    left = [
+        told(
+            "member.left",
+            at * SECOND,
+            **{**MEMBER, "client_id": client, "member_id": f"m{at}"},
+            reason=reason,
+        )
+        for at, client, reason in (
+            (20, "c", "poll_timeout"),
+            (40, "c", "poll_timeout"),
+            (50, "c", "left"),
+            (60, "other", "rebalance_timeout"),
+            (70, "c", "rebalance_timeout"),
+        )
+    ]
+    episode = recurring("rebalance.timeouts", dropped_ms=(10_000, 20_000, 30_000), rebalance_timeout_ms=5_000)
+    conclusion = conclusions.removed_again(episode, replace(FACTS, events=left))
+    assert conclusion is not None
+    assert (conclusion.parts, conclusion.certainty) == (
+        ("c on h needs longer between two calls of poll() than its 5.0 s: it was gone 5 times",),
+        "inferred",
+    )
 
 
 def test_names() -> None:

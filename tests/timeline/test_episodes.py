@@ -89,6 +89,19 @@ def test_conditions() -> None:
     ]
 
 
+def test_a_condition_of_another_time_implies_nothing() -> None:
+    """A rebalance that is slow after another one was stuck has its own row."""
+    conditions = (
+        bar("rebalance.stuck", 100, 900),
+        bar("rebalance.slow", 901, None),
+        bar("rebalance.slow", 90, 100),
+    )
+    facts = replace(FACTS, conditions=conditions)
+    assert [number for number, _ in shown_conditions(facts)] == [0, 1]
+    lasting = replace(FACTS, conditions=(bar("rebalance.stuck", 100, None), bar("rebalance.slow", 901, None)))
+    assert [number for number, _ in shown_conditions(lasting)] == [0]
+
+
 def test_episodes_that_meet() -> None:
     """Those that overlap, or are at most so far apart; one that holds lasts to the end of what is known."""
     event = told("x", 0)

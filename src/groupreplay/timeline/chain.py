@@ -129,7 +129,7 @@ def _trigger(episode: Episode, members: Sequence[BlamedMember], facts: VerdictFa
     event = completion(episode, facts) or next(iter(started), None)
     if event is None or event.text("trigger") not in _TRIGGERS:
         return None
-    names = {name: _names(event, name) or "members" for name in ("joined", "left")}
+    names = {name: _names(event, name) or "a member" for name in ("joined", "left")}
     text = _TRIGGERS[event.text("trigger")].format(**names)
     began_ms = min(episode.since_ms, facts.until_ms)
     before = "by " if episode.began_ms != episode.since_ms or episode.sign == SLOW_LEADER else "at "
@@ -268,8 +268,11 @@ def _cost(episode: Episode, members: Sequence[BlamedMember], facts: VerdictFacts
     if event is not None and (moved := event.number("partitions_moved")):
         parts.append(f"{counted(moved, 'partition')} moved")
     if episode.sign in ("rebalance.storm", "member.flapping", "static.crash_loop", "rebalance.timeouts"):
-        completed = facts.named(COMPLETED, episode.began_ms, episode.end_ms(facts))
-        parts.append(f"{counted(len(completed), 'rebalance') if completed else 'no rebalance'} in {lasted}")
+        # From the first of the times that make the condition, which holds only since the last of them.
+        end_ms = episode.end_ms(facts)
+        completed = facts.named(COMPLETED, episode.began_ms, end_ms)
+        within = milliseconds(end_ms - episode.began_ms)
+        parts.append(f"{counted(len(completed), 'rebalance') if completed else 'no rebalance'} in {within}")
         event = completed[-1] if completed else episode.event
     if not parts:
         return None

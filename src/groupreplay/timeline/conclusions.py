@@ -21,6 +21,7 @@ from groupreplay.timeline.diagnosis import (
     certainty_of,
     evidence_of,
 )
+from groupreplay.timeline.document import SlotLane
 from groupreplay.timeline.episodes import (
     COMPLETED,
     SLOW_LEADER,
@@ -36,6 +37,8 @@ from groupreplay.timeline.facts import FAILED_GENERATIONS, SAME_MOMENT_MS
 _LEAST_SILENCE_MS: Final = 10_000
 #: A member that came back so often in one episode is restarted by something.
 _RETURNS: Final = 3
+#: Reasons of departures of a member that did not call poll() in time.
+_TIMEOUTS: Final = frozenset({"poll_timeout", "rebalance_timeout"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,12 +206,23 @@ def did_not_rejoin(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
 
 
 def removed_again(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
-    """A slot that was removed several times after its rebalance timeout."""
-    data = episode.event.data
-    times = counted(len(data.get("dropped_ms") or ()), "time")
-    timeout = milliseconds(episode.event.number("rebalance_timeout_ms"))
+    """A slot that was gone several times after its rebalance timeout."""
+    event, places = episode.event, {(member.client_id, member.client_host) for member in episode.members}
+    # The condition counts those that began it.
+    later = [
+        left
+        for left in facts.named("member.left", event.time_ms + 1, episode.end_ms(facts))
+        if left.text("reason") in _TIMEOUTS
+        and (member := blamed_member(left.data)) is not None
+        and (member.client_id, member.client_host) in places
+    ]
+    times = counted(len(event.items("dropped_ms")) + len(later), "time")
+    timeout = milliseconds(event.number("rebalance_timeout_ms"))
     return _of_members(
-        episode, f"{{}} needs longer between two calls of poll() than its {timeout}: it was removed {times}"
+        episode,
+        f"{{}} needs longer between two calls of poll() than its {timeout}: it was gone {times}",
+        "inferred",
+        how="each time about so long after its last sign of life: its client gave up, or the broker removed it",
     )
 
 
@@ -289,14 +303,22 @@ def restarts(episode: Episode, facts: VerdictFacts) -> Conclusion | None:
 
 
 def _came_back(member: BlamedMember, episode: Episode, facts: VerdictFacts) -> int:
-    """How many members have followed each other in the slot of this one during the episode."""
-    tenures = [
-        tenure
+    """How many members have come in the place of this one during the episode.
+
+    If one comes before the member in front of it is removed, it has another lane.
+    """
+    places = {
+        _place(lane)
         for lane in facts.slots
         if any(tenure.member_id == member.member_id for tenure in lane.tenures)
-        for tenure in lane.tenures
-    ]
-    return sum(episode.began_ms <= tenure.since_ms <= episode.end_ms(facts) for tenure in tenures)
+    }
+    end_ms = episode.end_ms(facts)
+    tenures = [tenure for lane in facts.slots if _place(lane) in places for tenure in lane.tenures]
+    return sum(episode.began_ms <= tenure.since_ms <= end_ms for tenure in tenures)
+
+
+def _place(lane: SlotLane) -> tuple[str, ...]:
+    return (lane.client_id, lane.client_host) if lane.instance_id is None else (lane.instance_id,)
 
 
 def one_slot_returns(episode: Episode, facts: VerdictFacts) -> Conclusion | None:

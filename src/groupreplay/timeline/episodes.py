@@ -154,13 +154,18 @@ def episodes(facts: VerdictFacts) -> list[Episode]:
 
 
 def shown_conditions(facts: VerdictFacts) -> list[tuple[int, ConditionBar]]:
-    """The conditions with their numbers, without those that another one implies."""
-    names = {bar.name for bar in facts.conditions}
+    """The conditions with their numbers, without those that another one of the same time implies."""
     return [
         (number, bar)
         for number, bar in enumerate(facts.conditions)
-        if kind_named(bar.name).IMPLIED_BY not in names
+        if not any(_implies(other, bar) for other in facts.conditions)
     ]
+
+
+def _implies(other: ConditionBar, bar: ConditionBar) -> bool:
+    begins = bar.until_ms is None or other.since_ms <= bar.until_ms
+    ends = other.until_ms is not None and other.until_ms < bar.since_ms
+    return other.name == kind_named(bar.name).IMPLIED_BY and begins and not ends
 
 
 def _conditions(facts: VerdictFacts) -> Iterator[Episode]:

@@ -104,7 +104,7 @@ def test_a_sum_as_words_and_numbers() -> None:
         since_ms=953_000,
         earliest_ms=998_000,
         likely=True,
-        words="silent 47.0 s; session_timeout_ms=45000; its session could end at 00:16:38.000 at the earliest",
+        words="silent 47.0 s; session_timeout_ms=45000; its session could end at 00:16:38.000 UTC at the earliest",
     )
     assert fenced(10, 20, 35).candidates[0].words == (
         "silent 25 ms; rebalance_timeout_ms=20; the coordinator's timer could fire at 00:00:00.030 at the earliest"

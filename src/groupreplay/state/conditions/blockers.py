@@ -211,7 +211,8 @@ def _blocker_text(member: Data) -> str:
     if member.get("reason") == "not_heartbeating":
         return f"{phrases.member(member)} (sends no heartbeat and is not removed)"
     fenced = member.get("fenced_at_ms")
-    until = "" if fenced is None else f", will be fenced at {phrases.clock_time(phrases.timestamp(fenced))}"
+    at = "" if fenced is None else phrases.clock_time(phrases.timestamp(fenced))
+    until = at and f", will be fenced at {at} UTC"
     places = phrases.partitions(member.get("revoking")) or "partitions"
     return f"{phrases.member(member)} (holds {places}{until})"
 

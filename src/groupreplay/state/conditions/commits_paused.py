@@ -70,7 +70,7 @@ class CommitsPaused(Condition):
             return cls.firing_text(data)
         first, last = (clock_time(timestamp(at_ms)) for at_ms in (since_ms, until_ms))
         elapsed = milliseconds(data.get("elapsed_ms"))
-        return f"no commit from {first} to {last} ({elapsed}){_circumstances(data)}"
+        return f"no commit from {first} to {last} UTC ({elapsed}){_circumstances(data)}"
 
 
 def _circumstances(data: Data) -> str:

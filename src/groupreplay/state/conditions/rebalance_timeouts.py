@@ -18,18 +18,18 @@ from groupreplay.state.snapshot.members import Slot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalanceTimeouts(MemberCondition):
-    """A member is removed from the group again and again because it does not rejoin in time."""
+    """A member exceeds its rebalance timeout again and again: the broker removes it, or its client gives up."""
 
     NAME = "rebalance.timeouts"
-    DOC = "One slot was removed after about its rebalance timeout several times in an hour."
+    DOC = "One slot was gone after about its rebalance timeout several times in an hour."
     SEVERITY = Severity.ERROR
     SHORT = "with rejoin timeouts"
-    GROUPS_DID = "removed a member again and again"
-    MEANING = "a member was removed again and again for not rejoining in time"
+    GROUPS_DID = "lost a member again and again"
+    MEANING = "a member exceeded its rebalance timeout again and again"
     ALERTS = (
         Alert(
-            fires="one member is repeatedly removed for not rejoining in time",
-            summary="A member of {group} is repeatedly removed for not rejoining in time",
+            fires="one member repeatedly exceeds its rebalance timeout",
+            summary="A member of {group} repeatedly exceeds its rebalance timeout",
             description=(
                 "One member of group {group} of cluster {cluster} takes longer to process the records of one poll "
                 "than its max.poll.interval.ms. Lower max.poll.records or raise the interval."
@@ -46,7 +46,7 @@ class RebalanceTimeouts(MemberCondition):
             },
         ),
     )
-    dropped_ms: Annotated[tuple[int, ...], Meta(description="When it was removed.")]
+    dropped_ms: Annotated[tuple[int, ...], Meta(description="When it was gone.")]
     rebalance_timeout_ms: int
 
     @staticmethod
@@ -54,12 +54,12 @@ class RebalanceTimeouts(MemberCondition):
         """See ``Condition``."""
         times = phrases.counted(len(data.get("dropped_ms") or ()), "time")
         timeout = phrases.milliseconds(data.get("rebalance_timeout_ms"))
-        return f"{phrases.member(data)}, removed {times} for not rejoining within {timeout}"
+        return f"{phrases.member(data)}, gone {times} after about its rebalance timeout of {timeout}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RebalanceTimeoutsDetector(GroupDetector):
-    """A slot was removed after about the rebalance timeout ``times`` times in ``window_ms``.
+    """A slot was gone after about the rebalance timeout ``times`` times in ``window_ms``.
 
     Where the rebalance timeout is short, this is the only sign of a member that is too slow: no rebalance lasts long
     enough to be stuck. With a prober that asks at least three times within the timeout, only what the prober has seen

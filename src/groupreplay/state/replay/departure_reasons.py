@@ -266,7 +266,7 @@ def _candidate(
         name, timer = _TIMERS[reason]
         parts.append(f"{name}={timeout_ms}")
         at = "" if earliest_ms is None else clock_time(timestamp(earliest_ms))
-        parts.append(f"{timer} at {at} at the earliest" if at else "no record shows since when it counts")
+        parts.append(f"{timer} at {at} UTC at the earliest" if at else "no record shows since when it counts")
     return LeaveCandidate(
         reason=reason,
         timeout_ms=timeout_ms,

@@ -125,10 +125,10 @@ _CLUSTER_CONF: Final[Mapping[str, str]] = {
     "spark.executor.memoryOverhead": "2g",
 }
 #: For a heap that a first start has left large: an idle JVM marks it once a minute, a third of a second with 20 000
-#: groups, and gives back what is free; later what malloc has kept. A JVM that knows no such option leaves it out.
+#: groups, and gives back what is free, and what malloc has kept. A JVM that knows no such option leaves it out.
 _MEMORY_OPTIONS: Final = (
     "-XX:+IgnoreUnrecognizedVMOptions -XX:G1PeriodicGCInterval=60000 -XX:MinHeapFreeRatio=10 -XX:MaxHeapFreeRatio=30 "
-    "-XX:+UnlockExperimentalVMOptions -XX:TrimNativeHeapInterval=300000"
+    "-XX:+UnlockExperimentalVMOptions -XX:TrimNativeHeapInterval=60000"
 )
 _END_SECONDS: Final = 10.0
 #: After a signal; everything that has to be written is written then.
