@@ -107,7 +107,7 @@ def test_a_sum_as_words_and_numbers() -> None:
         words="silent 47.0 s; session_timeout_ms=45000; its session could end at 00:16:38.000 UTC at the earliest",
     )
     assert fenced(10, 20, 35).candidates[0].words == (
-        "silent 25 ms; rebalance_timeout_ms=20; the coordinator's timer could fire at 00:00:00.030 at the earliest"
+        "silent 25 ms; rebalance_timeout_ms=20; the coordinator's timer could fire at 00:00:00.030 UTC at the earliest"
     )
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from msgspec.structs import replace
 
 from groupreplay.state.events import group_events
-from groupreplay.state.events.event import Evidence, LeaveCandidate, MemberForm
+from groupreplay.state.events.event import Evidence, LeaveCandidate, LeaveReason, MemberForm
 from groupreplay.state.events.group_events import MemberJoined, MemberLeft, MemberUpdated, StaticReplaced
 from groupreplay.state.replay.departure_reasons import Finding
-from groupreplay.state.replay.generation_diff import Departure, MembershipChange
-from groupreplay.state.snapshot.members import Member
+from groupreplay.state.replay.generation_diff import Departure, GenerationDiff, MembershipChange, trigger
+from groupreplay.state.snapshot.members import Member, Pairing
 from support.histories.builders import asked_for, check, facts, generation, member, replay
 
 STATIC = Member("s-1", "s", "client", "/old", 10, 20, ("range",), ("t",), {})
@@ -110,6 +112,40 @@ def test_triggers_that_two_generations_can_show() -> None:
     # Nothing is different either, but a generation without a record lies between.
     _, events = replay([*history, generation(6, member("a", [0, 1], subscribed=["t", "u"]), at=600)])
     check(facts(events)[-1], trigger="unknown", skipped_generations=1)
+
+
+def test_a_member_that_a_rebalance_removed_did_not_begin_it() -> None:
+    """The join timer removes who has not rejoined; a session that could not end before had not ended by then either.
+
+    Whoever began it may have left again. Without a time by which it had begun, the departure may be what began it.
+    """
+    kept = replace(DYNAMIC, member_id="d-2", client_id="other")
+    diff = GenerationDiff(
+        old=(DYNAMIC, kept),
+        new=(kept,),
+        pairing=Pairing(((kept, kept),), (DYNAMIC,), ()),
+        protocol_type="consumer",
+        last_owners={},
+        owners_known=True,
+        first=False,
+        is_whole=True,
+    )
+
+    def shown(reason: LeaveReason, began_ms: int | None) -> str:
+        departure = Departure(
+            DYNAMIC, Finding(reason, (dataclasses.replace(SUM, reason=reason),), Evidence.INFERRED), 30
+        )
+        return trigger(diff, (departure,), began_ms)
+
+    assert [shown("session_timeout", began_ms) for began_ms in (None, 20, 21)] == [
+        "member_left",
+        "unknown",
+        "member_left",
+    ]
+    assert shown("rebalance_timeout", None) == "unknown"
+    joined = replace(diff, pairing=Pairing(((kept, kept),), (DYNAMIC,), (replace(DYNAMIC, member_id="d-3"),)))
+    departure = Departure(DYNAMIC, Finding("rebalance_timeout", (), Evidence.INFERRED), 30)
+    assert (trigger(joined, (departure,)), trigger(joined)) == ("member_joined", "members_changed")
 
 
 def test_two_consumers_of_one_host_cannot_be_told_apart() -> None:

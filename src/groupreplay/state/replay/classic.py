@@ -180,6 +180,7 @@ class _Record(msgspec.Struct, frozen=True):
         value, step, written_ms = self.value, self.step, self.written_ms
         pairing = diff.pairing if step.comparable else None
         join_ms_min, join_ms_max = self._join_bounds_ms() or (None, None)
+        began_ms = None if join_ms_min is None or written_ms is None else written_ms - join_ms_min
         slowest = slowest_member(self.members)
         return RebalanceCompleted(
             rebalance_id=rebalance_id(self.snapshot, self.report),
@@ -199,7 +200,7 @@ class _Record(msgspec.Struct, frozen=True):
             left=tuple(member.member_id for member in pairing.left) if pairing else None,
             kept=tuple(new.member_id for _, new in pairing.kept) if pairing else None,
             gone=generation_diff.gone_members(departures),
-            trigger=generation_diff.trigger(diff) if pairing else "unknown",
+            trigger=generation_diff.trigger(diff, departures, began_ms) if pairing else "unknown",
             sync_ms=None if doubtful else _elapsed_ms(written_ms, self.report.timestamp_ms),
             join_ms_min=join_ms_min,
             join_ms_max=join_ms_max,

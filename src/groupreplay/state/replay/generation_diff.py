@@ -61,6 +61,20 @@ class Departure(msgspec.Struct, frozen=True):
         """Why it left, as far as that can be stated."""
         return self.finding.reason
 
+    def is_after(self, began_ms: int | None) -> bool:
+        """Whether a rebalance that had begun by then (None: not known) was not begun by it, but removed the member."""
+        if self.reason == "rebalance_timeout":
+            return True
+        earliest_ms = next(
+            (
+                candidate.earliest_ms
+                for candidate in self.finding.candidates
+                if candidate.reason == self.reason
+            ),
+            None,
+        )
+        return began_ms is not None and earliest_ms is not None and earliest_ms > began_ms
+
 
 class MembershipChange(msgspec.Struct, frozen=True, kw_only=True):
     """The members that left, that joined and that kept their slot (before, after).
@@ -239,8 +253,18 @@ _TRIGGERS: Final[Sequence[tuple[Trigger, Callable[[GenerationDiff], bool]]]] = (
 )
 
 
-def trigger(diff: GenerationDiff) -> Trigger:
-    """What triggered the rebalance, as far as two generations show it."""
+def trigger(
+    diff: GenerationDiff, departures: Sequence[Departure] = (), began_ms: int | None = None
+) -> Trigger:
+    """What triggered the rebalance, as far as two generations show it; ``began_ms``: by when it had begun."""
+    removed = {departure.member.member_id for departure in departures if departure.is_after(began_ms)}
+    if removed:
+        old, left = (
+            tuple(member for member in members if member.member_id not in removed)
+            for members in (diff.old, diff.pairing.left)
+        )
+        pairing = msgspec.structs.replace(diff.pairing, left=left)
+        diff = msgspec.structs.replace(diff, old=old, pairing=pairing, is_whole=False)
     return next((name for name, holds in _TRIGGERS if holds(diff)), "unknown")
 
 
