@@ -1,6 +1,6 @@
 """Memory of the job while nothing happens: PSS of all its processes, with glibc's arenas limited and not.
 
-    python benchmarks/memory/job.py [--groups 20000] [--arenas 0 1 2 4] [--idle-seconds 60]
+    python benchmarks/memory/job.py [--groups 20000] [--arenas 0 1 2 4] [--idle-seconds 180]
     small: --groups 20 --arenas 2 --idle-seconds 1
 
 Writes groups of five partitions through a coordinator. For each number of arenas (``MALLOC_ARENA_MAX``; 0: glibc's own,
@@ -118,7 +118,7 @@ def main() -> None:
     parser: argparse.ArgumentParser = flag_parser(__doc__)
     parser.add_argument("--groups", type=int, default=20_000)
     parser.add_argument("--arenas", type=int, nargs="+", default=[0, 1, 2, 4])
-    parser.add_argument("--idle-seconds", type=float, default=60.0)
+    parser.add_argument("--idle-seconds", type=float, default=180.0)
     asked = parser.parse_args()
     with (
         TemporaryDirectory(prefix="groupreplay-bench-") as name,
