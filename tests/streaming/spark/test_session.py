@@ -121,3 +121,12 @@ def test_a_jvm_that_has_ended() -> None:
         process.wait()
         assert seen(process)
     assert not seen(None)
+
+
+@pytest.mark.spark
+def test_an_idle_jvm_gives_memory_back() -> None:
+    """The options are known to this JVM or left out by it, and Spark has garbage looked for every two minutes."""
+    context: Any = small_session().sparkContext
+    arguments = context._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean().getInputArguments()
+    assert "-XX:MaxHeapFreeRatio=30" in [*arguments]
+    assert context.getConf().get("spark.cleaner.periodicGC.interval") == "2min"
