@@ -68,8 +68,7 @@ def test_set_offsets_are_set_back(server: str, tmp_path: Path) -> None:
         commit_once(server, "clock", TopicPartition(TOPIC, 0, 1))
         return named(replayed(server), "offsets.set", group)
 
-    wait_until(set_events, 30 + OCCASION_MS / 1_000, pause=1)
-    (event,) = set_events()
+    (event,) = wait_until(set_events, 30 + OCCASION_MS / 1_000, pause=1)
     produce(server, "group-events", [(group.encode(), json.dumps(event).encode())])
     (making, setting) = remedies("Offsets set")
     names = {"EVENT_ID": event["id"], "G": group, "FILE": str(tmp_path / "before.csv")}
