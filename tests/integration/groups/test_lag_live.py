@@ -102,7 +102,7 @@ def end_of(servers: str, topic: str) -> int:
     return int(answers[place].result(30).offset)
 
 
-def steadily(servers: str, topic: str, count: int, pause_seconds: float) -> list[int]:
+def steadily(servers: str, topic: str, count: int) -> list[int]:
     """Writes so many records, one after the other; returns the time of each, which the producer has set."""
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 0})
     times_ms = []
@@ -110,7 +110,7 @@ def steadily(servers: str, topic: str, count: int, pause_seconds: float) -> list
         times_ms.append(now_ms())
         producer.produce(topic, b"x", timestamp=times_ms[-1])
         assert producer.flush(30) == 0
-        time.sleep(pause_seconds)
+        time.sleep(0.05)
     return times_ms
 
 
@@ -127,7 +127,7 @@ def test_a_stop_of_known_length(
     servers = broker.bootstrap_servers
     make_topics(servers, {topic: 1})
     with recording(broker, unique("probes"), tmp_path) as recorded:
-        before_ms = steadily(servers, topic, 10, 0.05)
+        before_ms = steadily(servers, topic, 10)
         member = new_consumer(servers, group, topic, group_protocol=protocol, auto_offset_reset="earliest")
         try:
             seen = 0
@@ -142,7 +142,7 @@ def test_a_stop_of_known_length(
             member.commit(asynchronous=False)
             recorded.settled()
             stopped_ms = now_ms()
-            missed_ms = steadily(servers, topic, 40, 0.05)
+            missed_ms = steadily(servers, topic, 40)
             recorded.settled()
             path = recorded.captured()
             offset = recorded.offset(path, group)

@@ -20,18 +20,18 @@ COMPLETE = replace(PROBING, complete_since_ms=0)
 _EVERY = 5 * SECOND
 
 
-def _commits(since: int, until: int, *, first: int = 100, partitions: int = 4) -> Iterator[Raw]:
-    """Commits of all partitions every five seconds; some repeat the last offset."""
+def _commits(since: int, until: int, *, first: int = 100) -> Iterator[Raw]:
+    """Commits of all four partitions every five seconds; some repeat the last offset."""
     for number, at in enumerate(range(BEGIN + since, BEGIN + until, _EVERY)):
-        for partition in range(partitions):
+        for partition in range(4):
             offset = first + number - (number % 5 == 4)
             yield commit("t", partition, offset, at=at + partition, leader_epoch=3)
 
 
-def _pair(rebalance_ms: int = 300_000) -> tuple[MemberMetadata, MemberMetadata]:
+def _pair() -> tuple[MemberMetadata, MemberMetadata]:
     return (
-        member("a", [0, 1], rebalance_ms=rebalance_ms, host="/10.0.0.1"),
-        member("b", [2, 3], rebalance_ms=rebalance_ms, host="/10.0.0.2"),
+        member("a", [0, 1], rebalance_ms=300_000, host="/10.0.0.1"),
+        member("b", [2, 3], rebalance_ms=300_000, host="/10.0.0.2"),
     )
 
 
