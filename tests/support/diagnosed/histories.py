@@ -238,33 +238,26 @@ def offsets_set(by: int, sync_seconds: int = 0) -> World:
 
 def expired(retention_ms: int | None = HOUR) -> World:
     """The group ends, its offsets expire after an hour (None: after a week), and it begins again at 0."""
-    ended = 10 * MINUTE
-    removed = ended + (retention_ms or 7 * 24 * HOUR) + 3 * MINUTE
+    return _removed(13 * MINUTE + (retention_ms or 7 * 24 * HOUR), retention_ms)
+
+
+def deleted() -> World:
+    """The group ends, an administrator deletes it, and it begins again at 0."""
+    return _removed(12 * MINUTE, HOUR)
+
+
+def _removed(removed: int, retention_ms: int | None) -> World:
+    """The group ends after ten minutes, is removed with its offsets, and begins again at 0."""
     records = [
         *_new_group(),
-        *_commits(5 * SECOND, ended),
-        emptied(2, at=BEGIN + ended + SECOND),
+        *_commits(5 * SECOND, 10 * MINUTE),
+        emptied(2, at=BEGIN + 10 * MINUTE + SECOND),
         *(no_offset("t", partition, at=BEGIN + removed) for partition in range(4)),
         gone(at=BEGIN + removed),
         *_new_group(removed + 10 * MINUTE),
         *_commits(removed + 11 * MINUTE, removed + 15 * MINUTE, first=0),
     ]
     return history(records, context=replace(COMPLETE, retention_ms=retention_ms))
-
-
-def deleted() -> World:
-    """The group ends, an administrator deletes it, and it begins again at 0."""
-    ended, removed = 10 * MINUTE, 12 * MINUTE
-    records = [
-        *_new_group(),
-        *_commits(5 * SECOND, ended),
-        emptied(2, at=BEGIN + ended + SECOND),
-        *(no_offset("t", partition, at=BEGIN + removed) for partition in range(4)),
-        gone(at=BEGIN + removed),
-        *_new_group(removed + 10 * MINUTE),
-        *_commits(removed + 11 * MINUTE, removed + 15 * MINUTE, first=0),
-    ]
-    return history(records, context=replace(COMPLETE, retention_ms=HOUR))
 
 
 def quiet_topic() -> World:
