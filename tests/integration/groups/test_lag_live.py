@@ -26,7 +26,7 @@ from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.prober.ends import ends_recorder, ends_thread
 from groupreplay.streaming.prober.packed_ends import EndsPacker
-from support.job.captures import invoke
+from support.job.captures import invoke, printed_by
 from support.kafka.clients import commit_once, commit_surely, make_topics, new_consumer, produce
 from support.kafka.lost_records import elect_uncleanly
 from support.kafka.three_brokers import ThreeBrokers, three_brokers
@@ -70,15 +70,14 @@ class Recorded:
         """A capture of the log and of the probes, of this moment."""
         path = self._folder / f"{time.monotonic_ns()}.parquet"
         words = ("capture", "--bootstrap-server", self.servers, "--probes-topic", self._probes)
-        result = invoke(*words, "--output-file", path)
-        assert result.exit_code == 0, result.stderr
+        printed_by(*words, "--output-file", path)
         return path
 
     def offset(self, path: Path, group: str, *words: object) -> dict[str, Any]:
         """The only offset of a group in a capture."""
         source = ("--from-file", path, "--probes-topic", self._probes)
-        result = invoke("describe", *source, "--group", group, "-o", "json", *words)
-        ((offset,),) = [document["offsets"] for document in json.loads(result.stdout)]
+        printed = printed_by("describe", *source, "--group", group, "-o", "json", *words)
+        ((offset,),) = [document["offsets"] for document in json.loads(printed)]
         return dict(offset)
 
 
