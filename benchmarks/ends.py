@@ -131,13 +131,13 @@ class MadeUpEnds:
 
 @contextmanager
 def probes_topic(
-    broker: EmbeddedBroker, name: str, roundings: tuple[int, ...] = ROUNDINGS
+    broker: EmbeddedBroker, name: str
 ) -> Iterator[tuple[Callable[[EndsRecorder], None], Path, EndsPacker]]:
     """What takes and writes a round, the folder of the topic's log, and how rounds are packed."""
     cluster = Cluster(bootstrap_servers=broker.bootstrap_servers)
     ensure_topics(Connection(cluster), TopicNames(probes=name), only=("probes",))
     publisher = Publisher(cluster)
-    packer = EndsPacker(roundings=roundings)
+    packer = EndsPacker(roundings=ROUNDINGS)
 
     def take(recorder: EndsRecorder) -> None:
         take_round(recorder, lambda messages: publisher.publish(name, map(encode_message, messages)), packer)

@@ -169,29 +169,23 @@ def restart(now: Running, size: Size) -> dict[str, Any]:
         consumer.poll(5)  # resolves the end now, not after the event was written
         begin = time.time()
         now.job.restart()
-        arrived: list[float] = []
-
-        def has_arrived() -> bool:
-            arrived.extend(_arrived(consumer))
-            return bool(arrived)
-
         try:
-            now.job.wait_until(has_arrived)
+            arrived = now.job.wait_until(lambda: _arrived(consumer))
         finally:
             now.job.process.end(0)
     up = now.job.session_up()
     return {
         "groups": size.groups,
         "start_to_session_s": up - begin,
-        "session_to_event_s": arrived[0] - up,
+        "session_to_event_s": arrived - up,
     }
 
 
-def _arrived(consumer: Any) -> Iterator[float]:
-    """Unix seconds at which the job wrote the next message; nothing without one."""
+def _arrived(consumer: Any) -> float | None:
+    """Unix seconds at which the job wrote the next message; None without one."""
     message = consumer.poll(0.5)
-    if message is not None and message.error() is None:
-        yield message.timestamp()[1] / 1000
+    is_one = message is not None and message.error() is None
+    return message.timestamp()[1] / 1000 if is_one else None
 
 
 def idle(now: Running, size: Size) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def even(commits: int, groups: int) -> Iterator[_Record]:
     return (commit(f"group-{number % groups}", 0, number) for number in range(commits))
 
 
-def packed(records: Sequence[_Record], first_offset: int = 0) -> dict[bytes, list[bytes]]:
+def packed(records: Sequence[_Record], first_offset: int) -> dict[bytes, list[bytes]]:
     """The rows of each key."""
     rows: dict[bytes, list[bytes]] = {}
     for table in pack(list(batches(records, first_offset))):

@@ -75,8 +75,8 @@ def _classic() -> WrittenLog:
     return WrittenLog(clients.log)
 
 
-def _consumer(interval_ms: int = 0) -> WrittenLog:
-    clients = ConsumerClients(Settings(consumer_assignment_interval_ms=interval_ms))
+def _consumer() -> WrittenLog:
+    clients = ConsumerClients(Settings(consumer_assignment_interval_ms=1_000))
     clients.enter("a")
     _commit(clients, "a")
     clients.enter("b")
@@ -84,7 +84,7 @@ def _consumer(interval_ms: int = 0) -> WrittenLog:
     clients.depart("b")
     _settle(clients)
     clients.enter("b")
-    clients.wait(interval_ms)
+    clients.wait(1_000)
     # Member a has to revoke a partition, and is fenced at its rebalance timeout.
     clients.beat("a")
     clients.wait(30_000)
@@ -211,7 +211,7 @@ LOGS: dict[str, Callable[[], WrittenLog]] = {
     "classic": _classic,
     "consumer": _consumer,
     "consumer before 4.3": _consumer_before_4_3,
-    "consumer with an assignment interval": lambda: _consumer(interval_ms=1_000),
+    "consumer with an assignment interval": _consumer,
     "two groups": _two_groups,
     "static": _static,
     "regex": _regex,

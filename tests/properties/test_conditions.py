@@ -18,7 +18,7 @@ from groupreplay.state.policy.rules import Policy
 from groupreplay.state.snapshot.observations import Probe
 from support.histories.builders import CONTEXT, GROUP, Raw, observed
 from support.histories.evaluations import all_always
-from support.histories.probed import probe
+from support.histories.near_expiry import probes_between
 from support.histories.strategies import WrittenLog, histories, logs
 
 #: Thresholds so small that the conditions come and go inside these histories.
@@ -39,17 +39,9 @@ STATES = ("PreparingRebalance", "CompletingRebalance", "Stable", "Empty", "Dead"
 AFTER_MS = 120_000
 
 
-@st.composite
-def probes_of(draw: Any, records: list[Raw]) -> list[Probe]:
+def probes_of(records: list[Raw]) -> st.SearchStrategy[list[Probe]]:
     """Answers at any time of a history, each recorded once."""
-    first, last = records[0].at, records[-1].at + AFTER_MS // 2
-    times = draw(st.lists(st.integers(first - 10, last), max_size=12, unique=True))
-    members = draw(st.lists(st.sampled_from("abc"), max_size=3, unique=True))
-    states = draw(st.lists(st.sampled_from(STATES), min_size=len(times), max_size=len(times)))
-    return [
-        probe(at, state, *members, offset=place)
-        for place, (at, state) in enumerate(zip(sorted(times), states, strict=True))
-    ]
+    return probes_between(records[0].at - 10, records[-1].at + AFTER_MS // 2, STATES, most=12)
 
 
 def at_once(records: list[Raw], probes: list[Probe], context: Context) -> tuple[list[Event], dict[str, Any]]:

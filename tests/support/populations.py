@@ -168,12 +168,12 @@ class Population:
         )
         self.tell(group, fact, at_ms)
 
-    def loses(self, group: Member, at_ms: int, host: str | None = None) -> None:
+    def loses(self, group: Member, at_ms: int) -> None:
         """A member is removed that nobody had planned to stop."""
         left = MemberLeft(
             member_id="m",
             client_id=group.client,
-            client_host=host or group.host,
+            client_host=group.host,
             instance_id=None,
             reason="session_timeout",
             elapsed_ms=47_000,
@@ -181,10 +181,10 @@ class Population:
         )
         self.tell(group, left, at_ms)
 
-    def deletes(self, group: Member, at_ms: int, reason: Any = "topic_deleted") -> None:
-        """Its offsets are deleted."""
+    def deletes(self, group: Member, at_ms: int) -> None:
+        """Its offsets are deleted with their topic."""
         lost = (PartitionOffset(topic=group.topic, partition=0, offset=7),)
-        deleted = OffsetsDeleted(partitions=lost, partition_count=1, reason=reason, deadline_ms=None)
+        deleted = OffsetsDeleted(partitions=lost, partition_count=1, reason="topic_deleted", deadline_ms=None)
         self.tell(group, deleted, at_ms, Severity.WARN)
 
     def expires(self, group: Member, at_ms: int) -> None:
@@ -204,12 +204,12 @@ class Population:
         """It is new."""
         self.tell(group, GroupCreated(generation=1, since_ms=at_ms), at_ms)
 
-    def lives(self, seed: int = 2, every_ms: int = 20 * MINUTE, until_ms: int = AT + 60 * MINUTE) -> None:
+    def lives(self, seed: int = 2, every_ms: int = 20 * MINUTE) -> None:
         """What happens every day: each group rebalances now and then, and sometimes pauses."""
         draw = random.Random(seed)
         for group in self.groups:
             at_ms = BEGIN + draw.randrange(every_ms)
-            while at_ms < until_ms:
+            while at_ms < AT + 60 * MINUTE:
                 self.rebalances(group, at_ms)
                 if draw.random() < 0.03:
                     self.pauses(group, at_ms + MINUTE, until_ms=at_ms + 5 * MINUTE)

@@ -62,17 +62,9 @@ def lose_leader(cluster: ThreeBrokers, partition: int) -> int:
 
 def lose_controller(cluster: ThreeBrokers) -> int:
     """Kills the node whose controller is active; the node, as soon as another one is."""
-    found: list[int | None] = []
-
-    def is_another(former: int | None) -> bool:
-        found[:] = [cluster.controller()]
-        return found[0] not in (None, former)
-
-    wait_until(lambda: is_another(None))
-    (lost,) = found
-    assert lost is not None
+    lost = wait_until(cluster.controller)
     cluster.nodes[lost].kill()
-    wait_until(lambda: is_another(lost))
+    wait_until(lambda: cluster.controller() not in (None, lost))
     return lost
 
 

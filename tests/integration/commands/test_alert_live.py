@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,6 +21,7 @@ from support.job.sink_messages import document, stable
 from support.kafka.clients import make_topics, produce
 from support.kafka.polled_members import PolledMembers
 from support.kafka.waiting import wait_until
+from support.serve.serve_process import serving
 from support.tools.monitoring_files import PROMETHEUS, alerts, queries
 from support.tools.monitoring_files import RULES as ALERTS
 from support.tools.prometheus_tools import prometheus_tool
@@ -60,12 +59,9 @@ class Monitored:
         self.job: RunningJob = exit_.enter_context(
             running_job(servers, folder / "checkpoint", topics, *flags)
         )
-        words = ["serve", "--metrics-only", "--bootstrap-server", servers, "--listen", "127.0.0.1:0"]
-        words += ["--events-topic", topics.events, "--states-topic", topics.states, "--job-topic", topics.job]
-        command = [sys.executable, "-m", "groupreplay", *words]
-        exporter = exit_.enter_context(GuardedProcess(command, folder / "exporter.log"))
-        wait_until(lambda: "metrics on" in exporter.tail())
-        (self.exporter,) = re.findall(r"http://(127\.0\.0\.1:\d+)/metrics", exporter.tail())
+        words = ["--events-topic", topics.events, "--states-topic", topics.states, "--job-topic", topics.job]
+        exporter = serving(servers, folder / "exporter.log", "--metrics-only", *words)
+        _, self.exporter = exit_.enter_context(exporter)
         # Prometheus takes no 0: it would not say which one it got.
         self.address = f"127.0.0.1:{free_ports(1)[0]}"
         self._log = folder / "prometheus.log"

@@ -27,7 +27,7 @@ from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.config.settings import Cluster
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from support.job.captures import invoke
+from support.job.captures import invoke, printed_by
 from support.job.replays import event_name
 from support.kafka.clients import commit_once, make_topics, new_consumer, open_transaction
 from support.kafka.kafka_classes import java_command
@@ -139,9 +139,7 @@ def by_group(text: str) -> dict[str, list[Any]]:
 
 def decoded(world: World, source: list[object], types: set[int]) -> dict[str, list[Any]]:
     """What ``groupreplay decode`` prints of these types, by group."""
-    result = invoke("decode", *source)
-    assert result.exit_code == 0
-    found = by_group(result.stdout)
+    found = by_group(printed_by("decode", *source))
     chosen = {g: [r for r in records if r["key"]["type"] in types] for g, records in found.items()}
     return {group: records for group, records in chosen.items() if records}
 

@@ -16,7 +16,7 @@ from pyspark.sql.functions import rand
 from groupreplay.state import OFFSETS_TOPIC
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.jars import jar_paths
-from support.job.captures import invoke
+from support.job.captures import invoke, printed_by
 from support.job.spark_sessions import small_session
 from support.kafka.clients import commit_once, make_topics
 
@@ -37,7 +37,7 @@ def own(broker: EmbeddedBroker, tmp_path_factory: pytest.TempPathFactory) -> Pat
                 broker.bootstrap_servers, f"foreign-{number}", TopicPartition(TOPIC, number % 4, offset)
             )
     path = tmp_path_factory.mktemp("own") / "own.parquet"
-    assert invoke("capture", "--bootstrap-server", broker.bootstrap_servers, "-o", path).exit_code == 0
+    printed_by("capture", "--bootstrap-server", broker.bootstrap_servers, "-o", path)
     return path
 
 
@@ -59,9 +59,7 @@ def frame(broker: EmbeddedBroker, own: Path) -> DataFrame:
 
 def decoded(*flags: object) -> str:
     """All records with their places, as the command prints them."""
-    result = invoke("decode", "--with-position", *flags)
-    assert result.exit_code == 0, result.stderr
-    return result.stdout
+    return printed_by("decode", "--with-position", *flags)
 
 
 def one_file(frame: DataFrame, folder: Path) -> list[object]:

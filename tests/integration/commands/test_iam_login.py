@@ -87,12 +87,12 @@ class IamBroker:
             "XDG_CONFIG_HOME": "/nonexistent",
         }
 
-    def run(self, name: str, *words: str, lives: float = 60) -> subprocess.CompletedProcess[str]:
+    def run(self, name: str, *words: str) -> subprocess.CompletedProcess[str]:
         """A command with the Java file."""
         cluster = ["--bootstrap-server", self.login, "--command-config", str(self.folder / "java.properties")]
         command = [sys.executable, "-m", "groupreplay", name, *cluster, *words]
         return subprocess.run(
-            command, env=self.environment(lives), capture_output=True, text=True, check=False, timeout=300
+            command, env=self.environment(60), capture_output=True, text=True, check=False, timeout=300
         )
 
 

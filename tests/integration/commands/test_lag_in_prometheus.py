@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -18,6 +17,7 @@ import yaml
 from groupreplay.streaming.local.broker import EmbeddedBroker, free_ports
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from groupreplay.streaming.sinks.known_groups import group_label
+from support.job.captures import GROUPREPLAY
 from support.job.jobs import topic_names
 from support.job.sink_messages import document, stable
 from support.job.watch_process import WatchProcess
@@ -25,6 +25,7 @@ from support.kafka.clients import make_topics, new_consumer, produce
 from support.kafka.kafka_classes import Jvm, broker_jars
 from support.kafka.kafka_tool import TOOL
 from support.kafka.waiting import wait_until
+from support.serve.serve_process import serving
 from support.tools.monitoring_files import RULES
 from support.tools.prometheus_tools import prometheus_tool, promtool
 
@@ -51,14 +52,12 @@ class Measured:
         labels = {"lag_objective": OBJECTIVE}
         produce(self.servers, topics.states, [(group.encode(), document(stable()[0], group, labels))])
         probe = ["probe", "--bootstrap-server", self.servers, "--probes-topic", topics.probes]
-        self._start("probe", [*probe, "--ends-interval", "1"])
-        serve = ["serve", "--metrics-only", "--kafka-exporter-names", "--listen", "127.0.0.1:0"]
-        serve += ["--bootstrap-server", self.servers, "--probes-topic", topics.probes]
-        serve += ["--events-topic", topics.events, "--states-topic", topics.states, "--job-topic", topics.job]
-        exporter = self._start("serve", serve)
-        wait_until(lambda: "metrics on" in exporter.tail())
-        (address,) = re.findall(r"http://(127\.0\.0\.1:\d+)/metrics", exporter.tail())
-        self._scrape(address)
+        command = [*GROUPREPLAY, *probe, "--ends-interval", "1"]
+        self._exit.enter_context(GuardedProcess(command, self._folder / "probe.log"))
+        flags = ["--metrics-only", "--kafka-exporter-names", "--probes-topic", topics.probes]
+        flags += ["--events-topic", topics.events, "--states-topic", topics.states, "--job-topic", topics.job]
+        site = serving(self.servers, self._folder / "serve.log", *flags)
+        self._scrape(self._exit.enter_context(site)[1])
 
     def watch(self) -> None:
         """The metrics of ``watch``, whose rules have an objective for all groups."""
@@ -73,10 +72,6 @@ class Measured:
     def _scrape(self, exporter: str) -> None:
         self._prometheus = GuardedProcess(self._command(self._folder, exporter), self._log)
         self._exit.callback(self._prometheus.end, 15)
-
-    def _start(self, name: str, words: list[str]) -> GuardedProcess:
-        command = [sys.executable, "-m", "groupreplay", *words]
-        return self._exit.enter_context(GuardedProcess(command, self._folder / f"{name}.log"))
 
     def _command(self, folder: Path, exporter: str) -> list[str]:
         rules = folder / "rules.yml"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import http.server
 import json
 import re
 import sysconfig
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import (
@@ -27,11 +26,13 @@ from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.kafka import clients
 from groupreplay.streaming.kafka.rights import sink_rights, source_rights
 from support.job.captures import invoke
+from support.job.replays import event_name
 from support.kafka.clients import commit_once, make_topics
 from support.kafka.secured import ADMINISTRATOR, SecuredBroker, secured_broker
 from support.kafka.waiting import wait_until
 from support.pages.page_shell import END_SECONDS, HOOK, Terminal, blocks_of, terminal
 from support.paths import ROOT
+from support.receiver import receiving
 from support.tools.project_copy import copy_project
 
 pytestmark = pytest.mark.broker
@@ -183,27 +184,6 @@ def test_the_groups_of_spark_are_enough(guarded: SecuredBroker, login: Path) -> 
     assert (code, [one for one in wrong if " on " in one]) == (ExitCode.OK, [EVERY_GROUP])
 
 
-@contextmanager
-def web_hook() -> Iterator[tuple[str, list[dict[str, object]]]]:
-    """An address that takes events, and the events that came."""
-    came: list[dict[str, object]] = []
-
-    class Hook(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            assert self.headers["Content-Type"] == "application/cloudevents+json"
-            came.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
-            self.send_response(204)
-            self.end_headers()
-
-        def log_message(self, *_: object) -> None:
-            """Prints nothing."""
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hook) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}/kafka", came
-        server.shutdown()
-
-
 def install(shell: Terminal, folder: Path) -> None:
     """Runs the section about the installation; the libraries are those of the tests."""
     (block,) = blocks("1. Install")
@@ -221,7 +201,7 @@ def test_the_whole_page(guarded: SecuredBroker, tmp_path: Path) -> None:
     """From the installation to the alert: the stuck rebalance is printed and sent, and so is its end."""
     delete_topics(guarded)
     folder = copy_project(tmp_path / "checkout")
-    with web_hook() as (address, came), terminal(guarded, folder, {HOOK: address}) as shell:
+    with receiving() as hook, terminal(guarded, folder, {HOOK: hook.url}) as shell:
         install(shell, folder)
         for heading in ("2. A login with the least rights", "3. Check", "4. Run"):
             for block in blocks(heading):
@@ -230,17 +210,18 @@ def test_the_whole_page(guarded: SecuredBroker, tmp_path: Path) -> None:
         shell.run(trouble)
         printed, sent = shell.follow(printing, "printed"), shell.follow(sending, "sent")
         wait_until(lambda: "rebalance stuck:" in printed.read_text(), END_SECONDS, pause=0.5)
-        wait_until(lambda: stuck(came) == ["firing"], END_SECONDS, pause=0.5)
+        wait_until(lambda: stuck(hook.taken) == ["firing"], END_SECONDS, pause=0.5)
         assert "PreparingRebalance" in printed.read_text()
         shell.run(waking)
-        wait_until(lambda: stuck(came) == ["firing", "resolved"], END_SECONDS, pause=0.5)
+        wait_until(lambda: stuck(hook.taken) == ["firing", "resolved"], END_SECONDS, pause=0.5)
         wait_until(lambda: ENDED.search(printed.read_text()), END_SECONDS, pause=0.5)
         assert sent.read_text() == ""
+        assert {headers["content-type"] for headers, _ in hook.asked} == {"application/cloudevents+json"}
         (end,) = blocks("6. Clean up, and go on")
         shell.run(end, code=143)
 
 
-def stuck(came: list[dict[str, object]]) -> list[object]:
+def stuck(came: list[Any]) -> list[str]:
     """What the web hook has heard of the stuck rebalance of the test group."""
-    data = [one["data"] for one in came if one["type"] == "groupreplay.rebalance.stuck.v1"]
-    return [one["status"] for one in data if isinstance(one, dict) and one["group_id"] == "quickstart"]
+    mine = ("rebalance.stuck", "quickstart")
+    return [one["data"]["status"] for one in came if (event_name(one), one["data"]["group_id"]) == mine]

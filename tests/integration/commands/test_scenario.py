@@ -15,7 +15,7 @@ from groupreplay.app.demo.scenario import Actor, member_command
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.process_guard import GuardedProcess
 from groupreplay.streaming.sinks.event_topic import SinkReader
-from support.job.captures import invoke
+from support.job.captures import printed_by
 from support.job.jobs import comparable, topic_names
 from support.job.own_process import OwnJob, keep_session, run_until
 from support.job.replays import event_name
@@ -176,9 +176,8 @@ def test_exactly_what_happened_from_run_and_from_replay(
     assert (said(found, dynamic), said(found, static)) == (EXPECTED, EXPECTED_STATIC)
 
     capture = tmp_path / "capture.parquet"
-    assert invoke("capture", "--bootstrap-server", stage.servers, "-o", capture).exit_code == 0
+    printed_by("capture", "--bootstrap-server", stage.servers, "-o", capture)
     flags = ("-o", "jsonl", "--member-events", "--group", dynamic, "--group", static)
-    replayed = invoke("replay", "--from-file", capture, *flags)
+    theirs = map(json.loads, printed_by("replay", "--from-file", capture, *flags).splitlines())
     ours = [event for event in found if event["data"]["group_id"] in (dynamic, static)]
-    theirs = map(json.loads, replayed.stdout.splitlines())
     assert {one["id"]: comparable(one) for one in theirs} == {one["id"]: comparable(one) for one in ours}

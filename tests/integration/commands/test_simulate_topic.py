@@ -7,9 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import Result
 
-from support.job.captures import invoke
+from support.job.captures import invoke, printed_by
 from support.kafka.blank_brokers import blank_broker
 
 pytestmark = pytest.mark.broker
@@ -29,10 +28,9 @@ def server() -> Iterator[str]:
         yield broker.bootstrap_servers
 
 
-def told(result: Result) -> list[tuple[str, str, str]]:
-    """Time, kind and group of every event."""
-    assert result.exit_code == 0, result.stderr
-    events = [json.loads(line) for line in result.stdout.splitlines()]
+def told(*words: object) -> list[tuple[str, str, str]]:
+    """Time, kind and group of every event of a replay."""
+    events = map(json.loads, printed_by("replay", "-o", "jsonl", *words).splitlines())
     return sorted((one["time"], one["type"], str(one["data"].get("group_id"))) for one in events)
 
 
@@ -44,18 +42,18 @@ def test_the_offsets_topic_is_refused_and_then_replayed(server: str, tmp_path: P
     refused = invoke(*into)
     assert (refused.exit_code, truth.exists()) == (2, False)
     assert "--into-offsets-topic" in refused.stderr
-    assert invoke(*into, "--into-offsets-topic").exit_code == 0
-    assert invoke("simulate", *SIMULATION, "-o", capture).exit_code == 0
+    printed_by(*into, "--into-offsets-topic")
+    printed_by("simulate", *SIMULATION, "-o", capture)
     assert truth.read_bytes() == capture.with_suffix(".truth.jsonl").read_bytes()
-    flags = ["-o", "jsonl", "--retention-minutes", "10080"]
-    assert told(invoke("replay", *flags, *there)) == told(invoke("replay", *flags, "--from-file", capture))
+    retention = ("--retention-minutes", "10080")
+    assert told(*retention, *there) == told(*retention, "--from-file", capture)
 
 
 def test_another_topic_is_made(server: str, tmp_path: Path) -> None:
     """It must have as many partitions as are simulated."""
     there = ["--bootstrap-server", server, "--to-topic", "scratch", "--probes-topic", "scratch-probes"]
     truth = ["--truth-file", tmp_path / "truth.jsonl"]
-    assert invoke("simulate", *SIMULATION, *there, *truth).exit_code == 0
+    printed_by("simulate", *SIMULATION, *there, *truth)
     other = invoke("simulate", *SIMULATION[:-1], "5", *there, *truth, "--force")
     assert other.exit_code == 2
     assert "the topic has 4 partitions, not 5" in other.stderr

@@ -64,14 +64,12 @@ def test_a_stuck_rebalance_and_a_kill(
         ) as watch:
             members.stuck.add("a")
             members.join("d", group, topic)
-            members.wait_until(lambda: named(watch.events(), "rebalance.stuck", group))
-            (fired,) = named(watch.events(), "rebalance.stuck", group)
+            (fired,) = members.wait_until(lambda: named(watch.events(), "rebalance.stuck", group))
             assert (fired["data"]["status"], fired["data"]["suspects"][0]["client_id"]) == ("firing", "a")
             assert watch.page(f"/api/groups/{group}")["document"]["state"] == "PreparingRebalance"
             assert f'group="{group}"' in watch.metrics()
             # The prober's process has sent the ends of partitions, and nobody has committed yet or all have.
-            members.wait_until(lambda: watch.page(f"/api/groups/{group}")["lag"], 60)
-            lag = watch.page(f"/api/groups/{group}")["lag"]
+            lag = members.wait_until(lambda: watch.page(f"/api/groups/{group}")["lag"], 60)
             assert (lag["lag"] is None) == (lag["unknown"] == 6), lag
             assert watch.process is not None
             assert "libjvm" not in Path(f"/proc/{watch.process.pid}/maps").read_text()

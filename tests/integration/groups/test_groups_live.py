@@ -212,12 +212,12 @@ def first_join(group_type: str, client: str) -> list[tuple[Any, ...]]:
     ]
 
 
-def one_more(epoch: int, client: str, members: int = 2) -> list[tuple[Any, ...]]:
-    """A member joins, and two partitions are assigned to it."""
+def one_more(epoch: int, client: str) -> list[tuple[Any, ...]]:
+    """A second member joins, and two partitions are assigned to it."""
     return [
         ("rebalance.started", epoch, "member_joined"),
         ("member.joined", client),
-        ("rebalance.completed", epoch, members, "member_joined", 2),
+        ("rebalance.completed", epoch, 2, "member_joined", 2),
     ]
 
 

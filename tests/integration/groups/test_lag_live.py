@@ -26,7 +26,7 @@ from groupreplay.streaming.kafka.publisher import Publisher
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.prober.ends import ends_recorder, ends_thread
 from groupreplay.streaming.prober.packed_ends import EndsPacker
-from support.job.captures import invoke
+from support.job.captures import invoke, printed_by
 from support.kafka.clients import commit_once, commit_surely, make_topics, new_consumer, produce
 from support.kafka.lost_records import elect_uncleanly
 from support.kafka.three_brokers import ThreeBrokers, three_brokers
@@ -70,15 +70,14 @@ class Recorded:
         """A capture of the log and of the probes, of this moment."""
         path = self._folder / f"{time.monotonic_ns()}.parquet"
         words = ("capture", "--bootstrap-server", self.servers, "--probes-topic", self._probes)
-        result = invoke(*words, "--output-file", path)
-        assert result.exit_code == 0, result.stderr
+        printed_by(*words, "--output-file", path)
         return path
 
     def offset(self, path: Path, group: str, *words: object) -> dict[str, Any]:
         """The only offset of a group in a capture."""
         source = ("--from-file", path, "--probes-topic", self._probes)
-        result = invoke("describe", *source, "--group", group, "-o", "json", *words)
-        ((offset,),) = [document["offsets"] for document in json.loads(result.stdout)]
+        printed = printed_by("describe", *source, "--group", group, "-o", "json", *words)
+        ((offset,),) = [document["offsets"] for document in json.loads(printed)]
         return dict(offset)
 
 
@@ -102,7 +101,7 @@ def end_of(servers: str, topic: str) -> int:
     return int(answers[place].result(30).offset)
 
 
-def steadily(servers: str, topic: str, count: int, pause_seconds: float) -> list[int]:
+def steadily(servers: str, topic: str, count: int) -> list[int]:
     """Writes so many records, one after the other; returns the time of each, which the producer has set."""
     producer = Producer({"bootstrap.servers": servers, "linger.ms": 0})
     times_ms = []
@@ -110,7 +109,7 @@ def steadily(servers: str, topic: str, count: int, pause_seconds: float) -> list
         times_ms.append(now_ms())
         producer.produce(topic, b"x", timestamp=times_ms[-1])
         assert producer.flush(30) == 0
-        time.sleep(pause_seconds)
+        time.sleep(0.05)
     return times_ms
 
 
@@ -127,7 +126,7 @@ def test_a_stop_of_known_length(
     servers = broker.bootstrap_servers
     make_topics(servers, {topic: 1})
     with recording(broker, unique("probes"), tmp_path) as recorded:
-        before_ms = steadily(servers, topic, 10, 0.05)
+        before_ms = steadily(servers, topic, 10)
         member = new_consumer(servers, group, topic, group_protocol=protocol, auto_offset_reset="earliest")
         try:
             seen = 0
@@ -142,7 +141,7 @@ def test_a_stop_of_known_length(
             member.commit(asynchronous=False)
             recorded.settled()
             stopped_ms = now_ms()
-            missed_ms = steadily(servers, topic, 40, 0.05)
+            missed_ms = steadily(servers, topic, 40)
             recorded.settled()
             path = recorded.captured()
             offset = recorded.offset(path, group)

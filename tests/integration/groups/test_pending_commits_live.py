@@ -31,6 +31,7 @@ from groupreplay.streaming.kafka.group_admin import GroupAdmin
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.prober.prober import Prober
 from support.histories.builders import CONTEXT
+from support.job.captures import GROUPREPLAY, printed_by
 from support.kafka.clients import commit_surely, make_topics
 from support.kafka.runbook_commands import run_printed
 from support.kafka.waiting import wait_until
@@ -78,17 +79,7 @@ def broker(request: pytest.FixtureRequest) -> Iterator[EmbeddedBroker]:
 
 def described(*words: str) -> tuple[dict[str, Any], str]:
     """The group as ``describe`` prints it, and what stands on stderr."""
-    command = [
-        sys.executable,
-        "-m",
-        "groupreplay",
-        "describe",
-        "--group",
-        "payments",
-        "--output",
-        "json",
-        *words,
-    ]
+    command = [*GROUPREPLAY, "describe", "--group", "payments", "--output", "json", *words]
     run = subprocess.run(command, check=True, capture_output=True, text=True)
     (group,) = json.loads(run.stdout)
     return group, run.stderr
@@ -115,12 +106,9 @@ def test_explain_says_so(broker: EmbeddedBroker, tmp_path: Path) -> None:
     """Among what is not in the log, and as a cause, whose command shows whether the producer lives."""
     rules = tmp_path / "rules.toml"
     rules.write_text("[transaction.hanging]\nthreshold_ms = 1000\n")
-    command = [sys.executable, "-m", "groupreplay", "explain", "payments", "--rules", str(rules)]
-    command += ["--bootstrap-server", broker.bootstrap_servers]
-    run = subprocess.run(command, check=True, capture_output=True, text=True)
-    assert "offset 42 is pending in a transaction of producer" in " ".join(run.stdout.split())
-    run = subprocess.run([*command, "-o", "json"], check=True, capture_output=True, text=True)
-    told = json.loads(run.stdout)
+    words = ("explain", "payments", "--rules", rules, "--bootstrap-server", broker.bootstrap_servers)
+    assert "offset 42 is pending in a transaction of producer" in " ".join(printed_by(*words).split())
+    told = json.loads(printed_by(*words, "-o", "json"))
     (explanation,) = told if isinstance(told, list) else [told]
     (statement,) = [each for each in explanation["diagnosis"] if each["cause"] is not None]
     (pending,) = described("--bootstrap-server", broker.bootstrap_servers)[0]["pending_offsets"]

@@ -21,7 +21,7 @@ from confluent_kafka import Consumer
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.jars import jar_paths
 from support.job.replays import named, replayed_log
-from support.kafka.clients import make_topics, produce
+from support.kafka.clients import make_topics, poll_all, produce
 from support.kafka.kafka_admin import KafkaAdmin, by_broker, by_log, kafka_admin
 
 pytestmark = pytest.mark.broker
@@ -74,14 +74,7 @@ class Churn:
 
     def poll(self, seconds: float) -> None:
         """Polls all consumers in turn for about this long."""
-        deadline = time.monotonic() + seconds
-        while True:
-            for members in self.members.values():
-                for consumer in members:
-                    consumer.poll(0)
-            if time.monotonic() >= deadline:
-                return
-            time.sleep(0.01)
+        poll_all([consumer for members in self.members.values() for consumer in members], seconds)
 
     def _join(self, group: str) -> Consumer:
         self._named += 1

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ import pytest
 
 from support.departures.plan import CLASSIC_OFTEN, REASONS, Cell, Departure
 from support.departures.recorded import SHORTENED, Recording, record
+from support.job.captures import GROUPREPLAY, printed_by
 
 pytestmark = [pytest.mark.broker, pytest.mark.timeout(600)]
 
@@ -47,11 +47,9 @@ def recording(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 def events(recording: Recording, *words: str) -> list[Json]:
     """What ``replay`` prints."""
-    command = [sys.executable, "-m", "groupreplay", "replay", "--from-file", str(recording.capture)]
-    printed = subprocess.run(
-        [*command, "--member-events", "--output", "jsonl", *words], check=True, capture_output=True, text=True
-    )
-    return [json.loads(line) for line in printed.stdout.splitlines()]
+    source = ("--from-file", recording.capture)
+    printed = printed_by("replay", *source, "--member-events", "--output", "jsonl", *words)
+    return [json.loads(line) for line in printed.splitlines()]
 
 
 def named(events: Sequence[Json], name: str) -> list[Json]:
@@ -108,15 +106,7 @@ def test_the_log_of_another_cluster(recording: Recording) -> None:
     other.write_text(
         f"2026-11-27T09:00:00.000Z [main] INFO kafka.server.BrokerLifecycleManager - {start}\n{text}"
     )
-    command = [
-        sys.executable,
-        "-m",
-        "groupreplay",
-        "explain",
-        "--from-file",
-        str(recording.capture),
-        "killed",
-    ]
+    command = [*GROUPREPLAY, "explain", "--from-file", str(recording.capture), "killed"]
     run = subprocess.run([*command, "--broker-log", str(other)], check=False, capture_output=True, text=True)
     assert (run.returncode, run.stdout) == (5, "")
     assert "the log is of the cluster anotherCluster, the records are of" in run.stderr

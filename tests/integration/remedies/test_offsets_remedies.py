@@ -117,8 +117,7 @@ def test_expired_offsets_are_set_again(server: str, tmp_path: Path) -> None:
     )
     own = OffsetCommit(commits=commits, retention_ms=1_000)
     assert RawRequest(server, "lost", "raw", own).answer().error is Error.NONE
-    wait_until(lambda: named(replayed_log(server)[0], "offsets.expired", "lost"), pause=0.5)
-    (event,) = named(replayed_log(server)[0], "offsets.expired", "lost")
+    (event,) = wait_until(lambda: named(replayed_log(server)[0], "offsets.expired", "lost"), pause=0.5)
     make_topics(server, {"group-events": 1})
     produce(server, "group-events", [(b"lost", json.dumps(event).encode())])
 

@@ -24,7 +24,6 @@ pytestmark = pytest.mark.broker
 
 #: librdkafka alone asks until the end of the request, which is far away here. A machine may be busy.
 REQUEST_SECONDS, SOON_SECONDS = 240.0, 60.0
-READ_LOG = ("list",)
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from groupreplay.state.replay.offset_sets import OCCASION_MS
-from support.job.captures import invoke
+from support.job.captures import printed_by
 from support.job.replays import Json, event_name, named
 from support.kafka.blank_brokers import blank_broker
 from support.kafka.clients import commit_once, make_topics, new_consumer, produce
@@ -46,9 +46,7 @@ def committed(server: str, group: str, topic: str) -> list[int]:
 def replayed(server: str, *flags: object) -> list[Json]:
     """The events of the log, with those before the first record."""
     words = ("replay", "--bootstrap-server", server, "-o", "jsonl", "--complete-since", "0")
-    done = invoke(*words, *flags)
-    assert done.exit_code == 0, done.output
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    return [json.loads(line) for line in printed_by(*words, *flags).splitlines()]
 
 
 def test_set_offsets_are_set_back(server: str, tmp_path: Path) -> None:
@@ -68,8 +66,7 @@ def test_set_offsets_are_set_back(server: str, tmp_path: Path) -> None:
         commit_once(server, "clock", TopicPartition(TOPIC, 0, 1))
         return named(replayed(server), "offsets.set", group)
 
-    wait_until(set_events, 30 + OCCASION_MS / 1_000, pause=1)
-    (event,) = set_events()
+    (event,) = wait_until(set_events, 30 + OCCASION_MS / 1_000, pause=1)
     produce(server, "group-events", [(group.encode(), json.dumps(event).encode())])
     (making, setting) = remedies("Offsets set")
     names = {"EVENT_ID": event["id"], "G": group, "FILE": str(tmp_path / "before.csv")}

@@ -12,7 +12,7 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import ConfigResource
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from support.job.captures import invoke
+from support.job.captures import printed_by
 from support.kafka.clients import make_topics, new_consumer, set_configs
 from support.kafka.waiting import wait_until
 from support.pictures.report_pages import PageParts
@@ -67,8 +67,7 @@ def test_owners_of_real_groups(
 
         page, picture, data = (tmp_path / f"live{kind}" for kind in (".html", ".svg", ".json"))
         for path in (page, picture, data):
-            done = invoke("report", "--bootstrap-server", server, "--group", group, "-o", path)
-            assert done.exit_code == 0, done.output
+            printed_by("report", "--bootstrap-server", server, "--group", group, "-o", path)
     document = json.loads(data.read_text(encoding="utf-8"))
     names = [lane["name"] for lane in document["slots"]]
     (found,) = document["topics"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from support.job.captures import invoke
+from support.job.captures import printed_by
 from support.kafka.clients import make_topics
 from support.kafka.kafka_classes import Jvm, broker_jars
 from support.kafka.sleepy_leader import SOURCE as SLEEPY_LEADER
@@ -33,8 +33,8 @@ def test_a_slow_leader(broker: EmbeddedBroker, unique: Callable[[str], str], tmp
         wait_until(lambda: (leader.owned("sleepy-a"), leader.owned("sleepy-b")) == (2, 2))
         where = ("--bootstrap-server", server, "--group", group)
         path = tmp_path / "slow.json"
-        assert invoke("report", *where, "-o", path).exit_code == 0
-        rows = json.loads(invoke("describe", *where, "--history", "-o", "json").stdout)
+        printed_by("report", *where, "-o", path)
+        rows = json.loads(printed_by("describe", *where, "--history", "-o", "json"))
         leader.stop()
     document = json.loads(path.read_text(encoding="utf-8"))
     (slow,) = [flag for flag in document["generations"] if flag["slow_leader"]]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from support.histories.builders import Raw, generation, member
-from support.job.captures import invoke
+from support.job.captures import printed_by
 from support.pictures.report_pages import SHAPES, OpenedPage, opened_page, opened_report
 from support.pictures.timelines import BEGIN, MINUTE, SECOND, timeline_of
 
@@ -24,8 +24,7 @@ def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Groups that are off for a weekend, with offsets that are kept for a day."""
     path = tmp_path_factory.mktemp("lost") / "weekend.parquet"
     hours = 72 * 3_600
-    done = invoke("simulate", "--scenario", "weekend", "--groups", 2, "--seconds", hours, "-o", path)
-    assert done.exit_code == 0, done.output
+    printed_by("simulate", "--scenario", "weekend", "--groups", 2, "--seconds", hours, "-o", path)
     return path
 
 
@@ -52,8 +51,7 @@ def test_a_lost_offset_is_red_everywhere(capture: Path, tmp_path: Path, browser:
     everything, one, rules = tmp_path / "all.html", tmp_path / "one.html", tmp_path / "rules.toml"
     rules.write_text('[[group]]\nmatch = ["weekend-*"]\nmatters = true\n')
     for path, flags in ((everything, ("--all-groups",)), (one, ("--group", "weekend-000000"))):
-        done = invoke("report", "--from-file", capture, "--rules", rules, *flags, "-o", path)
-        assert done.exit_code == 0, done.output
+        printed_by("report", "--from-file", capture, "--rules", rules, *flags, "-o", path)
     with opened_page(browser, everything) as page:
         assert set(styles(page, "#strips .tone", "backgroundColor")) == {RED}
         fills = styles(page, "#strips tr:first-child svg rect", "fill")

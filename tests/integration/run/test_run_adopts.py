@@ -56,8 +56,7 @@ def test_a_stuck_group_is_handed_over(
             members.wait_until(lambda: named(receiver.taken, "rebalance.completed", group), 90)
             members.stuck.add("a")
             members.join("c", group, topic)
-            members.wait_until(lambda: named(watch.events(), "rebalance.stuck", group), 90)
-            (fired,) = named(watch.events(), "rebalance.stuck", group)
+            (fired,) = members.wait_until(lambda: named(watch.events(), "rebalance.stuck", group), 90)
             members.wait_until(lambda: named(receiver.taken, "rebalance.stuck", group), 90)
             file = tmp_path / "e.jsonl"
             members.wait_until(lambda: fired["id"] in file.read_text(), 90)

@@ -33,15 +33,13 @@ OTHERS = json.dumps({"cluster_id": "another", "group_id": "theirs"}).encode()
 def listed(server: str) -> set[str]:
     """The groups that the broker has."""
     admin = AdminClient({"bootstrap.servers": server, "log_level": 0})
-    answers: list[Any] = []
 
-    def ask() -> bool:
+    def ask() -> Any:
         # librdkafka drops the connection that it has started with.
-        answers.append(admin.list_consumer_groups().result(30))
-        return not answers[-1].errors
+        answer = admin.list_consumer_groups().result(30)
+        return None if answer.errors else answer
 
-    wait_until(ask)
-    return {one.group_id for one in answers[-1].valid}
+    return {one.group_id for one in wait_until(ask).valid}
 
 
 def delete_groups(server: str, *groups: str) -> None:

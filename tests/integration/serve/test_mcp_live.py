@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import sys
 from contextlib import closing
 from http.client import HTTPConnection
 from pathlib import Path
@@ -21,12 +19,12 @@ from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.messages import JOB_KEY
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.job.sink_messages import job_document
 from support.kafka.clients import make_topics, produce
 from support.kafka.polled_members import PolledMembers
 from support.kafka.waiting import wait_until
 from support.serve.asked_site import TOKEN
+from support.serve.serve_process import serving
 
 pytestmark = pytest.mark.broker
 
@@ -40,7 +38,7 @@ def about(address: str, name: str, group: str) -> dict[str, Any]:
     async def conversation() -> CallToolResult:
         async with (
             AsyncClient(headers={"Authorization": f"Bearer {TOKEN}"}, timeout=120) as web,
-            Client(streamable_http_client(f"{address}/api/mcp", http_client=web)) as client,
+            Client(streamable_http_client(f"http://{address}/api/mcp", http_client=web)) as client,
         ):
             return await client.call_tool(name, {"group": group})
 
@@ -52,11 +50,11 @@ def about(address: str, name: str, group: str) -> dict[str, Any]:
     return found
 
 
-def status(port: int) -> int:
+def status(address: str) -> int:
     """What a question about the tools is answered with."""
     body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
     headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
-    with closing(HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+    with closing(HTTPConnection(address, timeout=60)) as connection:
         connection.request("POST", "/api/mcp", body, {**headers, "Authorization": f"Bearer {TOKEN}"})
         return connection.getresponse().status
 
@@ -74,17 +72,12 @@ def test_an_assistant_asks_about_a_live_group(broker: EmbeddedBroker, tmp_path: 
     members.join("one", GROUP, TOPIC)
     members.join("two", GROUP, TOPIC)
     members.wait_until(lambda: members.owned("one", "two") == [2, 2])
-    command = [sys.executable, "-m", "groupreplay", "serve", "--mcp", "--listen", "127.0.0.1:0"]
-    command += ["--bootstrap-server", servers, "--topic-prefix", PREFIX, "--auth-token-file", str(token)]
-    with GuardedProcess(command, tmp_path / "serve.log") as server:
-        wait_until(lambda: re.search(r"http://[\d.:]+/", server.tail()))
-        address = re.findall(r"(http://[\d.:]+)/", server.tail())[0]
-        port = int(address.rpartition(":")[2])
-        wait_until(lambda: status(port) == 200)
-        described = about(address, "describe", GROUP)
-        explained = about(address, "explain", GROUP)
+    flags = ("--mcp", "--topic-prefix", PREFIX, "--auth-token-file", str(token))
+    with serving(servers, tmp_path / "serve.log", *flags) as (_, address):
+        wait_until(lambda: status(address) == 200)
+        described, explained = (about(address, name, GROUP) for name in ("describe", "explain"))
         produce(servers, job, [(JOB_KEY, job_document(now_ms(), hides_names=True))])
-        wait_until(lambda: status(port) == 403)
+        wait_until(lambda: status(address) == 403)
     members.close()
     assert (described["group_id"], described["state"]) == (GROUP, "Stable")
     assert sorted(member["client_id"] for member in described["members"]) == ["one", "two"]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import http.client
-import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,11 +11,11 @@ from groupreplay.streaming.base.clock import now_ms
 from groupreplay.streaming.config.settings import TopicNames
 from groupreplay.streaming.contract.messages import JOB_KEY
 from groupreplay.streaming.kafka.rights import Right, serve_rights
-from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.job.sink_messages import job_document
 from support.kafka.clients import commit_once, make_topics, produce
 from support.kafka.secured import PASSWORD, SecuredBroker, secured_broker
 from support.kafka.waiting import wait_until
+from support.serve.serve_process import serving
 
 pytestmark = [pytest.mark.broker, pytest.mark.long]
 
@@ -31,12 +29,9 @@ def grant(guarded: SecuredBroker, *names: str) -> None:
     )
 
 
-def readiness(exporter: GuardedProcess, path: str = "/readyz") -> tuple[int, str]:
-    """What it answers when asked whether it is ready; what it printed as long as it does not answer."""
-    found = re.findall(r"http://([\d.:]+)/", exporter.log.read_text())
-    if not found:
-        return 0, exporter.tail()
-    client = http.client.HTTPConnection(found[0], timeout=30)
+def readiness(address: str, path: str = "/readyz") -> tuple[int, str]:
+    """What it answers when asked whether it is ready."""
+    client = http.client.HTTPConnection(address, timeout=30)
     client.request("GET", path)
     answer = client.getresponse()
     return answer.status, answer.read().decode()
@@ -49,18 +44,16 @@ def test_reading_is_enough(tmp_path: Path, flags: list[str]) -> None:
         servers = guarded.broker.bootstrap_servers
         make_topics(servers, dict.fromkeys(TOPICS.values(), 1))
         produce(servers, TOPICS["job"], [(JOB_KEY, job_document(now_ms(), trigger_seconds=3_600))])
-        command = [sys.executable, "-m", "groupreplay", "serve", *flags, "--listen", "127.0.0.1:0"]
-        command += ["--bootstrap-server", guarded.checked, "--debug"]
-        command += ["--command-config", str(guarded.properties(tmp_path))]
+        words = [*flags, "--debug", "--command-config", str(guarded.properties(tmp_path))]
         for name, topic in TOPICS.items():
-            command += [f"--{name}-topic", topic]
+            words += [f"--{name}-topic", topic]
         grant(guarded, "events", "job")
-        with GuardedProcess(command, tmp_path / "exporter.log") as exporter:
+        with serving(guarded.checked, tmp_path / "serve.log", *words) as (_, exporter):
             wait_until(lambda: TOPICS["states"] in readiness(exporter)[1])
             assert readiness(exporter)[0] == 503
             grant(guarded, *TOPICS)
             wait_until(lambda: readiness(exporter) == (200, "ok\n"))
-            assert PASSWORD not in exporter.log.read_text()
+            assert PASSWORD not in (tmp_path / "serve.log").read_text()
 
 
 def test_its_user_reads_the_log_too(tmp_path: Path) -> None:
@@ -73,10 +66,8 @@ def test_its_user_reads_the_log_too(tmp_path: Path) -> None:
         produce(servers, topics.job, [(JOB_KEY, job_document(now_ms(), trigger_seconds=3_600))])
         commit_once(servers, "g")
         guarded.allow_only(serve_rights(topics))
-        command = [sys.executable, "-m", "groupreplay", "serve", "--listen", "127.0.0.1:0"]
-        command += ["--bootstrap-server", guarded.checked]
-        command += ["--command-config", str(guarded.properties(tmp_path))]
-        with GuardedProcess(command, tmp_path / "serve.log") as pages:
+        login = ("--command-config", str(guarded.properties(tmp_path)))
+        with serving(guarded.checked, tmp_path / "serve.log", *login) as (_, pages):
             wait_until(lambda: readiness(pages) == (200, "ok\n"))
             wait_until(lambda: readiness(pages, "/api/groups/g/timeline")[0] == 200)
-            assert "authori" not in pages.log.read_text()
+            assert "authori" not in (tmp_path / "serve.log").read_text()

@@ -46,10 +46,10 @@ def pages(site: LiveSite, browser: Browser) -> Iterator[tuple[OpenedPage, Opened
         yield board, group
 
 
-def pass_time(page: OpenedPage, ms: int = 7_000) -> None:
+def pass_time(page: OpenedPage) -> None:
     """Waits until the page has read everything again, and a clock would have moved."""
     now = page.value("Live.now()")
-    page.wait_for(f"Live.now() > {now} + {ms}")
+    page.wait_for(f"Live.now() > {now} + 7_000")
 
 
 def test_ages_count_to_what_is_known(pages: tuple[OpenedPage, OpenedPage]) -> None:

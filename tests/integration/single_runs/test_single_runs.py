@@ -28,7 +28,7 @@ from support.job.jobs import (
 from support.job.own_process import keep_session, run_here
 from support.job.replays import event_name, replayed_topics
 from support.kafka.clients import commit_once, make_topics
-from support.kafka.waiting import wait_until
+from support.kafka.waiting import T, wait_until
 from support.ordeals.churn import ORDERS, PARTITIONS, churning
 from support.ordeals.comparison import compare
 
@@ -70,11 +70,11 @@ class SingleRuns(RunningJob):
         self.restart()
         self.end_of_run()
 
-    def wait_until(self, condition: Callable[[], object]) -> None:
+    def wait_until(self, condition: Callable[[], T | None]) -> T:
         """Run after run until the condition holds."""
         for _ in range(MOST_MORE_RUNS):
-            if condition():
-                return
+            if found := condition():
+                return found
             self.run()
         raise AssertionError(f"does not hold after {MOST_MORE_RUNS} runs: {condition}")
 

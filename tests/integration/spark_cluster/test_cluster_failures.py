@@ -65,9 +65,9 @@ def churned_job(
             assert job.stop() == 143
 
 
-def wait_for_batches(job: SubmittedJob, count: int = 2) -> None:
-    """Waits until so many more batches are finished: of two, one has begun after this call."""
-    wanted = last_batch(job.checkpoint) + count
+def wait_for_batches(job: SubmittedJob) -> None:
+    """Waits until two more batches are finished: one of them has begun after this call."""
+    wanted = last_batch(job.checkpoint) + 2
     job.wait_until(lambda: last_batch(job.checkpoint) >= wanted)
 
 

@@ -248,12 +248,7 @@ SLOT_HASH = hashlib.sha256(SLOT.encode()).hexdigest()[:8].encode()
             {"hash of payments-host17"},
         ),
         (hashlib.md5(b"ipayments-host17").hexdigest().upper().encode(), {"hash of ipayments-host17"}),
-        (
-            hashlib.sha256(hashlib.blake2b(b"ppayments-host17@/h-17", digest_size=8).hexdigest().encode())
-            .hexdigest()[:8]
-            .encode(),
-            {"hash of ppayments-host17@/h-17"},
-        ),
+        (SLOT_HASH, {"hash of ppayments-host17@/h-17"}),
         (f"{crc32(b'payments-host17'):08x}".encode(), {"hash of payments-host17"}),
         (REDACTION.hide("payments-host17").encode(), set()),
         (REDACTION.digest("payments-host17", 32).encode(), set()),

@@ -11,7 +11,7 @@ import pytest
 
 from groupreplay.streaming.base.errors import ExitCode
 from support.histories.builders import asked_for, commit, emptied, generation, member, no_offset
-from support.job.captures import invoke, raw, write_capture
+from support.job.captures import invoke, printed_by, raw, write_capture
 from support.remedies import Attempt, Remedy, Said, prove, read_remedy
 
 AT = 1_767_225_600_000
@@ -19,17 +19,15 @@ AT = 1_767_225_600_000
 
 def found_id(attempt: Attempt, said: Said) -> None:
     """The id of an event with one of the names, from the command of the message."""
-    shown = invoke(*said["command"].replace("FILE", "CAPTURE").split())
-    assert shown.exit_code == ExitCode.OK
-    events = [json.loads(line) for line in shown.stdout.splitlines()]
+    shown = printed_by(*said["command"].replace("FILE", "CAPTURE").split())
+    events = [json.loads(line) for line in shown.splitlines()]
     (found,) = [one["id"] for one in events if one["type"].removeprefix("groupreplay.")[:-3] in said["names"]]
     attempt.words[1] = found
 
 
 def written(attempt: Attempt, said: Said) -> None:
     """A trace by the command of the message."""
-    made = invoke(*said["command"].split(), "--groups", 1, "--seconds", 60, "-o", "sim.parquet")
-    assert made.exit_code == ExitCode.OK
+    printed_by(*said["command"].split(), "--groups", 1, "--seconds", 60, "-o", "sim.parquet")
     (trace,) = Path().glob("sim*trace*")
     attempt.put("CAPTURE.trace", str(trace))
 

@@ -135,13 +135,11 @@ class _Draft:
     random: random.Random
     cells: list[Cell] = field(default_factory=list)
 
-    def usual(
-        self, profile: Profile, library: Library, causes: Sequence[Cause] = USUAL, begin_s: float = 0
-    ) -> None:
+    def usual(self, profile: Profile, library: Library, causes: Sequence[Cause] = USUAL) -> None:
         """A group in which these causes happen one after the other."""
         name = f"g{len(self.cells):02}-{profile.protocol}-{library}"
         step_s = profile.session_ms / 1_000 + 17
-        departures, at_s = [], begin_s
+        departures, at_s = [], 0.0
         joined: Sequence[Cause] = ["slow, another joins" if one == "slow" else one for one in causes]
         for number, cause in enumerate(joined if len(self.cells) % 2 else causes):
             # All of one host are killed at once, so that these times are the same in each group.

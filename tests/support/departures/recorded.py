@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from support.departures.broker_words import endings
 from support.departures.plan import Cell
 from support.departures.player import Departed, Player, read_truth, write_truth
 from support.departures.scores import Score, left_events, score
+from support.job.captures import GROUPREPLAY
 
 #: Kafka's defaults, in place of the short ones of the embedded broker; a group may choose shorter sessions for itself.
 DEFAULTS: Final[Mapping[str, object]] = {
@@ -31,7 +31,6 @@ SHORTENED: Final[Mapping[str, object]] = {
     "group.consumer.session.timeout.ms": 8_000,
     "group.consumer.heartbeat.interval.ms": 2_000,
 }
-_GROUPREPLAY: Final = (sys.executable, "-m", "groupreplay")
 
 
 @dataclass(frozen=True)
@@ -75,18 +74,10 @@ def record(
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     capture, log = folder / f"{name}.parquet", folder / f"{name}.log"
     with EmbeddedBroker(version, overrides=settings) as broker:
-        words = [*_GROUPREPLAY, "probe", "--bootstrap-server", broker.bootstrap_servers]
-        with GuardedProcess(words, folder / f"{name}-prober.log"):
+        at = ("--bootstrap-server", broker.bootstrap_servers)
+        with GuardedProcess([*GROUPREPLAY, "probe", *at], folder / f"{name}-prober.log"):
             player = Player(broker.bootstrap_servers, cells, lambda line: show(f"{name}: {line}"), seconds)
             done = player.play()
-        copied = [
-            *_GROUPREPLAY,
-            "capture",
-            "--bootstrap-server",
-            broker.bootstrap_servers,
-            "-o",
-            str(capture),
-        ]
-        subprocess.run(copied, check=True, capture_output=True)
+        subprocess.run([*GROUPREPLAY, "capture", *at, "-o", str(capture)], check=True, capture_output=True)
         shutil.copy(broker.log_path, log)
     return Recording(capture, log, done)

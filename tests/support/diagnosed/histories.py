@@ -20,18 +20,18 @@ COMPLETE = replace(PROBING, complete_since_ms=0)
 _EVERY = 5 * SECOND
 
 
-def _commits(since: int, until: int, *, first: int = 100, partitions: int = 4) -> Iterator[Raw]:
-    """Commits of all partitions every five seconds; some repeat the last offset."""
+def _commits(since: int, until: int, *, first: int = 100) -> Iterator[Raw]:
+    """Commits of all four partitions every five seconds; some repeat the last offset."""
     for number, at in enumerate(range(BEGIN + since, BEGIN + until, _EVERY)):
-        for partition in range(partitions):
+        for partition in range(4):
             offset = first + number - (number % 5 == 4)
             yield commit("t", partition, offset, at=at + partition, leader_epoch=3)
 
 
-def _pair(rebalance_ms: int = 300_000) -> tuple[MemberMetadata, MemberMetadata]:
+def _pair() -> tuple[MemberMetadata, MemberMetadata]:
     return (
-        member("a", [0, 1], rebalance_ms=rebalance_ms, host="/10.0.0.1"),
-        member("b", [2, 3], rebalance_ms=rebalance_ms, host="/10.0.0.2"),
+        member("a", [0, 1], rebalance_ms=300_000, host="/10.0.0.1"),
+        member("b", [2, 3], rebalance_ms=300_000, host="/10.0.0.2"),
     )
 
 
@@ -238,33 +238,26 @@ def offsets_set(by: int, sync_seconds: int = 0) -> World:
 
 def expired(retention_ms: int | None = HOUR) -> World:
     """The group ends, its offsets expire after an hour (None: after a week), and it begins again at 0."""
-    ended = 10 * MINUTE
-    removed = ended + (retention_ms or 7 * 24 * HOUR) + 3 * MINUTE
+    return _removed(13 * MINUTE + (retention_ms or 7 * 24 * HOUR), retention_ms)
+
+
+def deleted() -> World:
+    """The group ends, an administrator deletes it, and it begins again at 0."""
+    return _removed(12 * MINUTE, HOUR)
+
+
+def _removed(removed: int, retention_ms: int | None) -> World:
+    """The group ends after ten minutes, is removed with its offsets, and begins again at 0."""
     records = [
         *_new_group(),
-        *_commits(5 * SECOND, ended),
-        emptied(2, at=BEGIN + ended + SECOND),
+        *_commits(5 * SECOND, 10 * MINUTE),
+        emptied(2, at=BEGIN + 10 * MINUTE + SECOND),
         *(no_offset("t", partition, at=BEGIN + removed) for partition in range(4)),
         gone(at=BEGIN + removed),
         *_new_group(removed + 10 * MINUTE),
         *_commits(removed + 11 * MINUTE, removed + 15 * MINUTE, first=0),
     ]
     return history(records, context=replace(COMPLETE, retention_ms=retention_ms))
-
-
-def deleted() -> World:
-    """The group ends, an administrator deletes it, and it begins again at 0."""
-    ended, removed = 10 * MINUTE, 12 * MINUTE
-    records = [
-        *_new_group(),
-        *_commits(5 * SECOND, ended),
-        emptied(2, at=BEGIN + ended + SECOND),
-        *(no_offset("t", partition, at=BEGIN + removed) for partition in range(4)),
-        gone(at=BEGIN + removed),
-        *_new_group(removed + 10 * MINUTE),
-        *_commits(removed + 11 * MINUTE, removed + 15 * MINUTE, first=0),
-    ]
-    return history(records, context=replace(COMPLETE, retention_ms=HOUR))
 
 
 def quiet_topic() -> World:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,9 +15,8 @@ from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.departures.recorded import SHORTENED
 from support.diagnosed.real_incidents import RealIncident
 from support.diagnosed.stage import Play, play
-from support.job.captures import invoke
+from support.job.captures import GROUPREPLAY, printed_by
 
-_GROUPREPLAY: Final = (sys.executable, "-m", "groupreplay")
 _USUAL: Final = {**SHORTENED, "group.consumer.session.timeout.ms": 20_000}
 #: Brokers by name; what an administrator does to a whole broker happens on one of its own.
 BROKERS: Final[Mapping[str, Mapping[str, object]]] = {
@@ -74,16 +72,14 @@ def record_broker(
     """
     with EmbeddedBroker(overrides=settings) as broker:
         at = ("--bootstrap-server", broker.bootstrap_servers)
-        with GuardedProcess([*_GROUPREPLAY, "probe", *at], capture.with_suffix(".log")):
+        with GuardedProcess([*GROUPREPLAY, "probe", *at], capture.with_suffix(".log")):
             play(broker.bootstrap_servers, plays, show)
-        subprocess.run([*_GROUPREPLAY, "capture", *at, "-o", str(capture)], check=True, capture_output=True)
+        subprocess.run([*GROUPREPLAY, "capture", *at, "-o", str(capture)], check=True, capture_output=True)
 
 
 def explained(folder: Path, incident: RealIncident) -> list[dict[str, Any]]:
     """The diagnosis of its group, as the command prints it from the capture."""
     capture = capture_of(folder, incident)
-    done = invoke("explain", incident.group, "--from-file", capture, "-o", "json")
-    assert done.exit_code == 0, done.stderr
-    told = json.loads(done.stdout)
+    told = json.loads(printed_by("explain", incident.group, "--from-file", capture, "-o", "json"))
     (explanation,) = told if isinstance(told, list) else [told]
     return list(explanation["diagnosis"])

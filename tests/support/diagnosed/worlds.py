@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -117,8 +116,3 @@ def history(
         return timeline_document(TimelineInput(**{**defaults, **given}), text_of)
 
     return document
-
-
-def without_probes(context: Context = PROBING) -> Context:
-    """The context of a log that nobody asked the brokers about."""
-    return replace(context, probing=False)

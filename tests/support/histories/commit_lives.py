@@ -57,14 +57,14 @@ def beat(
     ]
 
 
-def poisoned(generations: int = 4, others: tuple[int, ...] = (1, 2)) -> list[Raw]:
-    """Partition 0 comes to offset 9 and stays there; the others move with each round of six minutes."""
+def poisoned(generations: int) -> list[Raw]:
+    """Partition 0 comes to offset 9 and stays there; 1 and 2 move with each round of six minutes."""
     history: list[Raw] = [asked_for(at=START - 1)]
     for number in range(1, generations + 1):
         at = START + (number - 1) * 6 * MINUTE
         history.append(generation(number, member("a", [0, 1, 2, 3]), at=at))
         history += [commit("t", 0, 8, at=at + 10)] if number == 1 else []
-        history += [commit("t", partition, number, at=at + 20) for partition in others]
+        history += [commit("t", partition, number, at=at + 20) for partition in (1, 2)]
         history.append(commit("t", 0, 9, at=at + 30))
-        history += [commit("t", partition, 100 + number, at=at + 40) for partition in others]
+        history += [commit("t", partition, 100 + number, at=at + 40) for partition in (1, 2)]
     return history

@@ -72,7 +72,7 @@ class GroupWriter:
         settled = all(has.state == STABLE and has.epoch == self.target_epoch for has in self.holds.values())
         return "Stable" if settled else "Reconciling"
 
-    def _done(self, records: Iterable[Raw], after_ms: int = 250) -> None:
+    def _done(self, records: Iterable[Raw]) -> None:
         self.log += operation(self.at, *records)
         self.edges.append((len(self.log), self.state()))
         existed, peopled = self._edge
@@ -80,7 +80,7 @@ class GroupWriter:
         self.edge_events["group.deleted"] += existed and not self.exists
         self.edge_events["group.emptied"] += peopled and self.exists and not self.members
         self._edge = (self.exists, bool(self.members))
-        self.at += after_ms
+        self.at += 250
 
     def wait(self, ms: int) -> None:
         """Nothing happens for a while."""

@@ -43,14 +43,14 @@ def batch(
     return _numbered(made, base_offset, epoch)
 
 
-def marker(base_offset: int, producer: int, kind: int, epoch: int = 0) -> bytes:
+def marker(base_offset: int, producer: int, kind: int) -> bytes:
     """The control batch that ends a transaction: ``COMMIT`` or ``ABORT``."""
     builder = DefaultRecordBatchBuilder(2, 0, 1, producer, 0, -1, 1 << 20)
     builder.append(0, 1_000 + base_offset, struct.pack(">hh", 0, kind), struct.pack(">hi", 0, 0), [])
     made = bytearray(builder.build())
     attributes = struct.unpack_from(">h", made, 21)[0] | _CONTROL
     struct.pack_into(">h", made, 21, attributes)
-    return _numbered(made, base_offset, epoch)
+    return _numbered(made, base_offset, 0)
 
 
 def message_set(base_offset: int, *records: KeyAndValue, magic: int, codec: str = "none") -> bytes:

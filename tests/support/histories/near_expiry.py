@@ -5,6 +5,7 @@ Waits between two operations lead near a deadline; commits have times and expiri
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -169,13 +170,18 @@ def _later(raw: Raw, by_ms: int) -> Raw:
     return replace(raw, value=replace(raw.value, **times) if times else raw.value, at=raw.at + by_ms)
 
 
-@st.composite
-def probes_of(draw: Any, records: list[Raw]) -> list[Probe]:
+def probes_of(records: list[Raw]) -> st.SearchStrategy[list[Probe]]:
     """Answers at any time of a history and in the hour after it, each recorded once."""
     first, last = min(raw.at for raw in records), max(raw.at for raw in records)
-    times = draw(st.lists(st.integers(first, last + HOUR_MS), max_size=8, unique=True))
+    return probes_between(first, last + HOUR_MS, _STATES, most=8)
+
+
+@st.composite
+def probes_between(draw: Any, first: int, last: int, of: Sequence[str], *, most: int) -> list[Probe]:
+    """Answers with these states at any of these times."""
+    times = draw(st.lists(st.integers(first, last), max_size=most, unique=True))
     members = draw(st.lists(st.sampled_from("abc"), max_size=3, unique=True))
-    states = draw(st.lists(st.sampled_from(_STATES), min_size=len(times), max_size=len(times)))
+    states = draw(st.lists(st.sampled_from(of), min_size=len(times), max_size=len(times)))
     return [
         probe(at, state, *members, offset=place)
         for place, (at, state) in enumerate(zip(sorted(times), states, strict=True))

@@ -17,10 +17,10 @@ HOUR = 60 * MINUTE
 
 
 def said(
-    history: list[Raw], *names: str, until: int = START + 5 * HOUR, context: Context = CONTEXT
+    history: list[Raw], *names: str, context: Context = CONTEXT
 ) -> tuple[list[tuple[str, str, int]], list[Event]]:
     """The events of these conditions: short, and as events."""
-    _, events = told(history, [], until, context)
+    _, events = told(history, [], START + 5 * HOUR, context)
     chosen = [event for event in events if isinstance(event.fact, Condition) and event.fact.NAME in names]
     return conditions(chosen), chosen
 

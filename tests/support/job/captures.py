@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 import click
 import pyarrow as pa
@@ -21,6 +23,8 @@ from support.histories.raw_records import Raw
 
 CLUSTER_ID = "cluster-1"
 ERA = "era-1"
+#: The program as a process of its own.
+GROUPREPLAY: Final = (sys.executable, "-m", "groupreplay")
 
 
 def raw(history: Iterable[Record], *, partition: int = PARTITION) -> list[Raw]:
@@ -66,6 +70,13 @@ def invoke(*words: object, env: Mapping[str, str | None] | None = None) -> Resul
     """Runs ``groupreplay`` with these words, as a process would, with nobody's configuration."""
     clean: dict[str, str | None] = {"XDG_CONFIG_HOME": "/nonexistent", "GROUPREPLAY_BOOTSTRAP_SERVER": None}
     return CliRunner().invoke(cli, [str(word) for word in words], env={**clean, **(env or {})})
+
+
+def printed_by(*words: object) -> str:
+    """What ``groupreplay`` prints with these words; it must succeed."""
+    result = invoke(*words)
+    assert result.exit_code == 0, result.output
+    return result.stdout
 
 
 def parsed(words: Sequence[str]) -> click.Context:

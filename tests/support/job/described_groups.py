@@ -16,8 +16,6 @@ from support.histories.modern_builders import TOPIC
 from support.job.captures import CLUSTER_ID, ERA, raw, write_capture
 
 AT = 1_767_225_600_000
-TIME = "2026-01-01T00:00:00.000Z"
-WEEK_LATER = "2026-01-08T00:00:00.000Z"
 BROKER = TopicIdentity(CLUSTER_ID, "__consumer_offsets", ERA, 50, {47: "h:9092 (1)"})
 
 

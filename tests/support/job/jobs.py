@@ -26,7 +26,7 @@ from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.histories.builders import Raw
 from support.job.captures import in_bytes
 from support.kafka.clients import set_configs
-from support.kafka.waiting import PATIENCE_SECONDS, wait_until
+from support.kafka.waiting import PATIENCE_SECONDS, T, wait_until
 
 #: The kinds of the output topics, as ``TopicNames`` has them.
 KINDS = ("events", "states", "dead_letters", "job", "probes")
@@ -60,14 +60,14 @@ class JobTopics:
     def require_running(self) -> None:
         """Raises AssertionError when the job has ended."""
 
-    def wait_until(self, condition: Callable[[], object]) -> None:
-        """Waits for the condition as long as the job lives."""
+    def wait_until(self, condition: Callable[[], T | None]) -> T:
+        """Waits for the condition as long as the job lives; what it returns then."""
 
-        def checked() -> object:
+        def checked() -> T | None:
             self.require_running()
             return condition()
 
-        wait_until(checked, PATIENCE_SECONDS, pause=1.0)
+        return wait_until(checked, PATIENCE_SECONDS, pause=1.0)
 
     def wait_caught_up(self) -> None:
         """Waits until everything written before this call has been applied, by the job's own word."""
@@ -114,10 +114,10 @@ class RunningJob(JobTopics):
         """Raises AssertionError with the end of its log when the job has ended."""
         assert self.process.exit_code is None, f"the job has ended:\n{self.process.tail(40)}"
 
-    def wait_until(self, condition: Callable[[], object]) -> None:
-        """Waits for the condition as long as the job lives."""
+    def wait_until(self, condition: Callable[[], T | None]) -> T:
+        """Waits for the condition as long as the job lives; what it returns then."""
         try:
-            super().wait_until(condition)
+            return super().wait_until(condition)
         except AssertionError as error:
             raise AssertionError(f"{error}\n{self.process.tail(40)}") from None
 
@@ -132,17 +132,15 @@ class RunningJob(JobTopics):
 
     def prober(self) -> int:
         """The process id of the prober that this job has started, as soon as there is one."""
-        found: list[int] = []
 
-        def look() -> bool:
+        def look() -> int | None:
             with suppress(psutil.NoSuchProcess):
                 for child in psutil.Process(self.process.pid).children():
                     if "groupreplay.streaming.prober.service" in child.cmdline():
-                        found.append(child.pid)
-            return bool(found)
+                        return child.pid
+            return None
 
-        self.wait_until(look)
-        return found[-1]
+        return self.wait_until(look)
 
     def stop(self) -> int:
         """SIGTERM; the exit code."""
@@ -201,15 +199,14 @@ def read_topic(server: str, topic: str, isolation: str = "read_committed") -> li
 
 def _span(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
     """First and next offset of a partition; a new topic has no leader for a moment."""
-    found: list[tuple[int, int]] = []
 
-    def ask() -> bool:
+    def ask() -> tuple[int, int] | None:
         with suppress(KafkaException):
-            found.append(consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=30))
-        return bool(found)
+            low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=30)
+            return low, high
+        return None
 
-    wait_until(ask)
-    return found[0]
+    return wait_until(ask)
 
 
 def _until(consumer: Consumer, ends: dict[int, int]) -> Iterator[Message]:

@@ -13,7 +13,7 @@ from groupreplay.streaming.engine.replay import Replay
 from groupreplay.streaming.kafka.broker_config import effective_retention
 from groupreplay.streaming.kafka.clients import Connection
 from groupreplay.streaming.sources.topic import read_topic
-from support.job.captures import invoke
+from support.job.captures import printed_by
 
 Json = dict[str, Any]
 
@@ -21,9 +21,7 @@ Json = dict[str, Any]
 def replayed_topics(server: str, probes: str, *flags: object) -> list[Json]:
     """The events that the command prints for the log and a topic of probes."""
     words = ("replay", "--bootstrap-server", server, "--probes-topic", probes, "-o", "jsonl", *flags)
-    printed = invoke(*words)
-    assert printed.exit_code == 0, printed.output
-    return [json.loads(line) for line in printed.stdout.splitlines()]
+    return [json.loads(line) for line in printed_by(*words).splitlines()]
 
 
 def replayed_log(server: str, **known: Any) -> tuple[list[Json], Replay]:

@@ -6,7 +6,7 @@ of the broker or of groups, reads the broker's log, or needs the first start.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -21,22 +21,18 @@ _EMPTY: Final = {ConsumerGroupState.EMPTY, ConsumerGroupState.DEAD}
 #: Those that tests use now; each is started again before a test if it ended under the one before.
 IN_USE: Final[list[EmbeddedBroker]] = []
 
-_Settings = tuple[int, tuple[tuple[str, object], ...]]
-#: At most one: a broker that nobody uses costs two or three percent of a core.
-_FREE: dict[_Settings, EmbeddedBroker] = {}
+#: At most one, by its partitions: a broker that nobody uses costs two or three percent of a core.
+_FREE: dict[int, EmbeddedBroker] = {}
 
 
 @contextmanager
-def blank_broker(
-    offsets_partitions: int = 4, overrides: Mapping[str, object] | None = None
-) -> Iterator[EmbeddedBroker]:
-    """A running broker with these settings and an empty offsets topic.
+def blank_broker(offsets_partitions: int = 4) -> Iterator[EmbeddedBroker]:
+    """A running broker with an empty offsets topic of so many partitions.
 
     It may be stopped, killed and started. One that is not running afterwards, or whose groups still have members, is
     not used again.
     """
-    settings = (offsets_partitions, tuple(sorted((overrides or {}).items())))
-    broker = _emptied(settings) or EmbeddedBroker(offsets_partitions=offsets_partitions, overrides=overrides)
+    broker = _emptied(offsets_partitions) or EmbeddedBroker(offsets_partitions=offsets_partitions)
     try:
         broker.start()
         IN_USE.append(broker)
@@ -47,7 +43,7 @@ def blank_broker(
     finally:
         IN_USE[:] = [other for other in IN_USE if other is not broker]
     close_free()
-    _FREE[settings] = broker
+    _FREE[offsets_partitions] = broker
 
 
 def close_free() -> None:
@@ -56,9 +52,9 @@ def close_free() -> None:
         _FREE.popitem()[1].close()
 
 
-def _emptied(settings: _Settings) -> EmbeddedBroker | None:
-    """The free broker, if it has these settings and can be emptied."""
-    broker = _FREE.pop(settings, None)
+def _emptied(offsets_partitions: int) -> EmbeddedBroker | None:
+    """The free broker, if it has so many partitions and can be emptied."""
+    broker = _FREE.pop(offsets_partitions, None)
     if broker is None:
         close_free()
         return None

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -48,6 +50,28 @@ def new_consumer(servers: str, group: str, *topics: str, **settings: Any) -> Con
     if topics:
         made.subscribe(list(topics))
     return made
+
+
+def poll_all(consumers: Sequence[Consumer], seconds: float) -> None:
+    """Polls them in turn for about this long, each at least once."""
+    deadline = time.monotonic() + seconds
+    while True:
+        for consumer in consumers:
+            consumer.poll(0)
+        if time.monotonic() >= deadline:
+            return
+        time.sleep(0.01)
+
+
+def close_all(consumers: Iterable[Consumer], seconds: float) -> bool:
+    """Closes them in parallel; whether all are closed by then: librdkafka may hang in close() during a rebalance."""
+    closing = [threading.Thread(target=one.close, daemon=True) for one in consumers]
+    for thread in closing:
+        thread.start()
+    deadline = time.monotonic() + seconds
+    for thread in closing:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    return not any(thread.is_alive() for thread in closing)
 
 
 def commit_once(servers: str, group: str, *places: TopicPartition) -> None:

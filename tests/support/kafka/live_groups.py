@@ -6,7 +6,6 @@ consumers, requests descriptions of the groups from the broker, and resumes ever
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -34,7 +33,7 @@ from groupreplay.streaming.local.process_guard import GuardedProcess
 from groupreplay.streaming.sources.topic import read_topic
 from support.histories.builders import Raw, observed
 from support.job.replays import Json, event_name, events_of
-from support.kafka.clients import make_topics, new_consumer, set_configs
+from support.kafka.clients import close_all, make_topics, new_consumer, poll_all, set_configs
 from support.kafka.kafka_admin import SOURCE as ADMIN_SOURCE
 from support.kafka.kafka_admin import KafkaAdmin
 from support.kafka.kafka_classes import Jvm, broker_jars
@@ -78,20 +77,11 @@ class World:
     def __enter__(self) -> World:
         jvm, self.members = self.jvm()
         self.admin = KafkaAdmin(jvm.make(ADMIN_SOURCE, "AdminOracle"), self.servers)
-        self.exit.callback(self._close_consumers)
+        self.exit.callback(close_all, self._consumers, CLOSING_SECONDS)
         return self
 
     def __exit__(self, *error: object) -> None:
         self.exit.close()
-
-    def _close_consumers(self) -> None:
-        """Closes in parallel and with a deadline: librdkafka may hang in close() during a rebalance."""
-        closing = [threading.Thread(target=one.close, daemon=True) for one in self._consumers]
-        for thread in closing:
-            thread.start()
-        deadline = time.monotonic() + CLOSING_SECONDS
-        for thread in closing:
-            thread.join(max(0.0, deadline - time.monotonic()))
 
     def jvm(self) -> tuple[Jvm, Any]:
         """A JVM that can be killed, and in it an object that starts members (`kafka_members`)."""
@@ -194,11 +184,7 @@ class World:
         return getattr(story, "gi_frame").f_lineno, *self._reported(group)  # noqa: B009
 
     def _turn(self, kinds: dict[str, str]) -> None:
-        end = time.monotonic() + _TURN_SECONDS
-        while time.monotonic() < end:
-            for member in self._consumers:
-                member.poll(0)
-            time.sleep(0.01)
+        poll_all(self._consumers, _TURN_SECONDS)
         self._seen = self.admin.describe(kinds)
 
 

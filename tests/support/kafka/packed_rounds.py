@@ -71,7 +71,10 @@ class Cluster:
         self.ends[place] = PartitionEnds(ends.start, ends.end + count, ends.stable + count)
 
 
-def one_topic(partitions: int, end: int = 1_000_000) -> Cluster:
+def one_topic(partitions: int) -> Cluster:
     """A cluster with one topic."""
-    ends = {("t", number): PartitionEnds(5, end + number, end + number) for number in range(partitions)}
+    ends = {
+        ("t", number): PartitionEnds(5, 1_000_000 + number, 1_000_000 + number)
+        for number in range(partitions)
+    }
     return Cluster({"t": TopicLayout("id", tuple(range(partitions)))}, ends)

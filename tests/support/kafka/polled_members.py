@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from confluent_kafka import Consumer
 
 from support.kafka.clients import new_consumer
-from support.kafka.waiting import PATIENCE_SECONDS, seldom, wait_until
+from support.kafka.waiting import PATIENCE_SECONDS, T, seldom, wait_until
 
 
 def ignore(*_: object) -> None:
@@ -49,15 +49,15 @@ class PolledMembers:
                 member.poll(0)
         time.sleep(0.005)
 
-    def wait_until(self, condition: Callable[[], object], seconds: float = PATIENCE_SECONDS) -> None:
+    def wait_until(self, condition: Callable[[], T | None], seconds: float = PATIENCE_SECONDS) -> T:
         """Polls the members meanwhile, and evaluates the condition twice a second."""
         held = seldom(condition, 0.5)
 
-        def turn() -> bool:
+        def turn() -> T | None:
             self.poll()
             return held()
 
-        wait_until(turn, seconds, pause=0)
+        return wait_until(turn, seconds, pause=0)
 
     def owned(self, *names: str) -> list[int]:
         """The number of partitions that each consumer owns."""

@@ -106,14 +106,11 @@ class ThreeBrokers:
 
     def await_leader(self, topic: str, partition: int, wanted: Callable[[int | None], bool]) -> int | None:
         """The leader as soon as it is one that is wanted."""
-        found: list[int | None] = []
 
-        def look() -> bool:
-            found[:] = [self.leader(topic, partition)]
-            return wanted(found[0])
+        def look() -> list[int | None]:
+            return list(filter(wanted, [self.leader(topic, partition)]))
 
-        wait_until(look)
-        return found[0]
+        return wait_until(look)[0]
 
     def in_sync(self, place: TopicPartition) -> list[int]:
         """The nodes that have all records of a partition."""

@@ -6,24 +6,28 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import TypeVar
 
 import psutil
+
+T = TypeVar("T")
 
 #: Nothing waits longer than it must; on a machine with other work everything takes ten times as long.
 PATIENCE_SECONDS = 600.0
 
 
 def wait_until(
-    condition: Callable[[], object], seconds: float = PATIENCE_SECONDS, *, pause: float = 0.05
-) -> None:
-    """Returns as soon as the condition holds; fails after the deadline.
+    condition: Callable[[], T | None], seconds: float = PATIENCE_SECONDS, *, pause: float = 0.05
+) -> T:
+    """What the condition returns, as soon as that is true; fails after the deadline.
 
     Use a longer pause for an expensive condition, such as reading a topic, so that it leaves time for other work.
     """
     deadline = time.monotonic() + seconds
-    while not condition():
+    while not (found := condition()):
         assert time.monotonic() < deadline, f"did not hold within {seconds:g} s: {condition}"
         time.sleep(pause)
+    return found
 
 
 def is_alive(pid: int) -> bool:
@@ -47,15 +51,15 @@ def children_with(word: str) -> list[psutil.Process]:
     return found
 
 
-def seldom(condition: Callable[[], object], seconds: float) -> Callable[[], bool]:
+def seldom(condition: Callable[[], T], seconds: float) -> Callable[[], T | None]:
     """An expensive condition that is evaluated only so often, so that a loop can do other work in between."""
     evaluated = [0.0]
 
-    def holds() -> bool:
+    def holds() -> T | None:
         if time.monotonic() - evaluated[0] < seconds:
-            return False
+            return None
         evaluated[0] = time.monotonic()
-        return bool(condition())
+        return condition()
 
     return holds
 

@@ -87,9 +87,9 @@ class ConsumerClients(Clients):
         """A static member leaves for a while."""
         return self.depart(member_id, AWAY)
 
-    def settle_all(self, rounds: int = 5) -> None:
+    def settle_all(self) -> None:
         """All members do what the coordinator requests, until nothing is left to do."""
-        for _ in range(rounds):
+        for _ in range(5):
             self.wait(1_000)
             group = self.coordinator.group
             if not isinstance(group, ConsumerGroup):

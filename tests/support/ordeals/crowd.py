@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import signal
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -16,8 +15,17 @@ from confluent_kafka.admin import ConfigResource
 
 from groupreplay.app.demo.scenario import Actor, member_command
 from groupreplay.streaming.local.process_guard import GuardedProcess
-from support.kafka.clients import make_topics, new_consumer, open_transaction, produce, set_configs
+from support.kafka.clients import (
+    close_all,
+    make_topics,
+    new_consumer,
+    open_transaction,
+    poll_all,
+    produce,
+    set_configs,
+)
 from support.kafka.live_groups import World
+from support.kafka.waiting import PATIENCE_SECONDS
 
 #: The topics that the groups read, and their partitions.
 TOPICS = {"crowd-orders": 4, "crowd-payments": 3}
@@ -115,38 +123,20 @@ class Crowd:
 
     def poll(self, wave: Wave, seconds: float) -> None:
         """Polls all consumers in turn for about this long."""
-        deadline = time.monotonic() + seconds
-        while True:
-            for consumer in _consumers(wave):
-                consumer.poll(0)
-            if time.monotonic() >= deadline:
-                return
-            time.sleep(0.01)
+        poll_all([*_consumers(wave)], seconds)
 
     def end(self, wave: Wave) -> None:
         """All members leave, static ones too, in parallel."""
-        closing = [threading.Thread(target=one.close, daemon=True) for one in _consumers(wave)]
-        for thread in closing:
-            thread.start()
+        assert close_all(_consumers(wave), PATIENCE_SECONDS), "a consumer does not close"
         for names in wave.shares.values():
             for name in names:
                 self.world.members.closeShare(name)
-        for thread in closing:
-            thread.join(_CLOSING_SECONDS)
-            assert not thread.is_alive(), "a consumer does not close"
         wave.members.clear()
         wave.shares.clear()
 
     def _abandon(self) -> None:
         """Closes what a failure has left open: a consumer that is only forgotten keeps the process from ending."""
-        closing = [
-            threading.Thread(target=one.close, daemon=True) for wave in self._open for one in _consumers(wave)
-        ]
-        for thread in closing:
-            thread.start()
-        deadline = time.monotonic() + _CLOSING_SECONDS
-        for thread in closing:
-            thread.join(max(0.0, deadline - time.monotonic()))
+        close_all((one for wave in self._open for one in _consumers(wave)), _CLOSING_SECONDS)
 
     def operate(self, empty: Mapping[str, Mapping[str, int]]) -> None:
         """What operators do to groups without members: set offsets, delete offsets, delete groups.

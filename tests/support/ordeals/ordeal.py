@@ -69,13 +69,7 @@ class Ordeal:
 
     def _kill_worker(self) -> None:
         """One of Spark's Python processes: a worker, or the one that they are forked from."""
-        workers: list[int] = []
-
-        def found() -> list[int]:
-            workers.extend(in_session(self._job, "python"))
-            return workers
-
-        wait_until(found)
+        workers = wait_until(lambda: in_session(self._job, "python"))
         with suppress(ProcessLookupError):  # it may have ended by itself meanwhile
             os.kill(self._random.choice(workers), signal.SIGKILL)
 

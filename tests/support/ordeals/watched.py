@@ -10,7 +10,7 @@ from pathlib import Path
 
 from groupreplay.state.phrases import timestamp
 from groupreplay.streaming.base.clock import now_ms
-from support.job.captures import invoke
+from support.job.captures import printed_by
 from support.job.jobs import Json, RunningJob, comparable
 from support.job.watch_process import WatchProcess, watching_process
 from support.kafka.clients import make_topics
@@ -114,9 +114,7 @@ def _require_once(watch: WatchProcess) -> None:
 
 def _replayed(servers: str, capture: Path, since_ms: int) -> dict[str, Json]:
     """The events of a new capture by id. Before ``since_ms`` there was no group, so that a first commit creates one."""
-    taken = invoke("capture", "--bootstrap-server", servers, "-o", capture)
-    assert taken.exit_code == 0, taken.output
-    played = invoke("replay", "--from-file", capture, "-o", "jsonl", "--complete-since", since_ms, *_GIVEN)
-    assert played.exit_code == 0, played.output
-    events = map(json.loads, played.stdout.splitlines())
+    printed_by("capture", "--bootstrap-server", servers, "-o", capture)
+    words = ("replay", "--from-file", capture, "-o", "jsonl", "--complete-since", since_ms, *_GIVEN)
+    events = map(json.loads, printed_by(*words).splitlines())
     return {event["id"]: comparable(event) for event in events if _is_of_group(event)}

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
@@ -15,6 +13,7 @@ from typing import Any, Final
 
 from groupreplay.state.phrases import timestamp_ms
 from groupreplay.streaming.local.broker import EmbeddedBroker
+from support.job.captures import printed_by
 from support.kafka.live_groups import World
 from support.reasons.stories import (
     OLD_ROUNDS,
@@ -28,7 +27,6 @@ from support.reasons.stories import (
 )
 
 RELEASES: Final = ("3.9.1", "4.3.1", "4.4.0")
-_GROUPREPLAY: Final = (sys.executable, "-m", "groupreplay")
 _SETTINGS: Final[Mapping[str, object]] = {
     f"group.{kind}.session.timeout.ms": SESSION_MS for kind in ("consumer", "share", "streams")
 }
@@ -106,9 +104,8 @@ def _record(release: str, folder: Path, turns: int, show: Callable[[str], None])
         for together in OLD_ROUNDS if release.startswith("3.") else ROUNDS:
             world.play({name: (kind, getattr(teller, name)(name)) for name, kind in together.items()})
             show(f"{release}: {', '.join(together)} told")
-        copied = ["capture", "--bootstrap-server", broker.bootstrap_servers]
-        copied += ["-o", str(folder / f"{release}.parquet")]
-        subprocess.run([*_GROUPREPLAY, *copied], check=True, capture_output=True)
+        at = ("--bootstrap-server", broker.bootstrap_servers)
+        printed_by("capture", *at, "-o", folder / f"{release}.parquet")
         shutil.copy(broker.log_path, folder / f"{release}.log")
     return teller.deeds
 
@@ -119,9 +116,8 @@ def _settings(release: str) -> Mapping[str, object]:
 
 def _events(capture: Path, log_path: Path) -> list[dict[str, Any]]:
     """The completed rebalances that ``replay`` prints beside the log."""
-    words = ["replay", "--from-file", str(capture), "--broker-log", str(log_path), "--output", "jsonl"]
-    printed = subprocess.run([*_GROUPREPLAY, *words], check=True, capture_output=True, text=True)
-    events = map(json.loads, printed.stdout.splitlines())
+    words = ("replay", "--from-file", capture, "--broker-log", log_path, "--output", "jsonl")
+    events = map(json.loads, printed_by(*words).splitlines())
     return [event for event in events if event["type"] == "groupreplay.rebalance.completed.v1"]
 
 

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import re
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
-from groupreplay.streaming.local.process_guard import GuardedProcess
 from support.job.jobs import RunningJob, running_job, topic_flags, topic_names
 from support.kafka.clients import make_topics, produce
 from support.kafka.polled_members import PolledMembers
-from support.kafka.waiting import wait_until
 from support.pictures.report_pages import OpenedPage
+from support.serve.serve_process import serving
 
 PARTITIONS: Final = 4
-_ADDRESS: Final = r"http://127\.0\.0\.1:\d+"
 
 
 class LiveJob:
@@ -35,12 +31,9 @@ class LiveJob:
         self.job: RunningJob = exit_.enter_context(
             running_job(self.servers, folder / "checkpoint", topics, "--probe-interval", "1", *flags)
         )
-        command = [sys.executable, "-m", "groupreplay", "serve"]
-        command += ["--bootstrap-server", self.servers, "--listen", "127.0.0.1:0"]
-        command += ["--history-file", str(folder / "history.db"), *_site_flags(topic_flags(topics))]
-        self.server = exit_.enter_context(GuardedProcess(command, folder / "serve.log"))
-        wait_until(lambda: re.search(_ADDRESS, self.server.tail()))
-        self.address = re.findall(_ADDRESS, self.server.tail())[0]
+        site = ("--history-file", str(folder / "history.db"), *_site_flags(topic_flags(topics)))
+        self.server, address = exit_.enter_context(serving(self.servers, folder / "serve.log", *site))
+        self.address = f"http://{address}"
 
     def wait(self, page: OpenedPage, expression: str) -> None:
         """The same until an expression of the page is true."""

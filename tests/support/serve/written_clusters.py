@@ -52,10 +52,10 @@ def messages(events: Iterable[bytes | None] = (), written_ms: int = 0, first: in
     ]
 
 
-def states(documents: Sequence[tuple[str, bytes | None]], written_ms: int = 0) -> list[TopicMessage]:
+def states(documents: Sequence[tuple[str, bytes | None]]) -> list[TopicMessage]:
     """Messages of ``group-states``."""
     return [
-        TopicMessage(False, 0, number, group.encode("utf-8", "surrogatepass"), value, written_ms)
+        TopicMessage(False, 0, number, group.encode("utf-8", "surrogatepass"), value, 0)
         for number, (group, value) in enumerate(documents)
     ]
 

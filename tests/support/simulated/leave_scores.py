@@ -70,11 +70,11 @@ def _events(group_id: str, life: Life, *, probed: bool) -> list[Event]:
     return group.apply(Observations(items=seen.items, seen_to=seen.seen_to, probes=probes), 0)
 
 
-def leave_scores(scenarios: Iterable[str], hours: float, groups: int = 2) -> tuple[LeaveScores, LeaveScores]:
-    """The departures of simulated groups, with the answers of a prober and without."""
+def leave_scores(scenarios: Iterable[str], hours: float) -> tuple[LeaveScores, LeaveScores]:
+    """The departures of two simulated groups a scenario, with the answers of a prober and without."""
     probed, alone = LeaveScores(), LeaveScores()
     for scenario in scenarios:
-        for group_id, life in lives.__wrapped__(scenario, hours, groups, traced=True).items():
+        for group_id, life in lives.__wrapped__(scenario, hours, 2, traced=True).items():
             probed.add(group_id, life, probed=True)
             alone.add(group_id, life, probed=False)
     return probed, alone

@@ -159,16 +159,13 @@ def standalone_cluster(folder: Path, hosts: Sequence[str] = WORKER_HOSTS) -> Ite
 
 def _printed(process: GuardedProcess, pattern: str) -> str:
     """What the process has written into its log; it chooses its ports itself."""
-    found: list[str] = []
 
-    def printed() -> bool:
+    def printed() -> list[str]:
         assert process.exit_code is None, process.tail()
         assert process.log is not None
-        found.extend(re.findall(pattern, process.log.read_text("utf-8", "replace")))
-        return bool(found)
+        return re.findall(pattern, process.log.read_text("utf-8", "replace"))
 
-    wait_until(printed, pause=0.2)
-    return found[0]
+    return wait_until(printed, pause=0.2)[0]
 
 
 def _children(pid: int, *, deep: bool = False) -> list[psutil.Process]:

@@ -129,18 +129,16 @@ class SubmittedJob(RunningJob):
 
     def driver(self) -> psutil.Process:
         """Our Python under spark-submit's JVM, as soon as there is one."""
-        found: list[psutil.Process] = []
 
-        def look() -> bool:
+        def look() -> psutil.Process | None:
             with suppress(psutil.Error):
                 for child in psutil.Process(self.process.pid).children():
                     with suppress(psutil.Error):
                         if any(word.endswith("job.py") for word in child.cmdline()):
-                            found.append(child)
-            return bool(found)
+                            return child
+            return None
 
-        self.wait_until(look)
-        return found[-1]
+        return self.wait_until(look)
 
     def stop(self) -> int:
         """SIGTERM to Python, which ends the query between two batches; the exit code of spark-submit."""

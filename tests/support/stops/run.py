@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +9,7 @@ from pathlib import Path
 
 from groupreplay.streaming.local.broker import EmbeddedBroker
 from groupreplay.streaming.local.process_guard import GuardedProcess
-from support.job.captures import invoke
+from support.job.captures import GROUPREPLAY, printed_by
 from support.kafka.kafka_classes import Jvm, broker_jars
 from support.kafka.kafka_tool import TOOL
 from support.stops.feed import Feed
@@ -20,7 +18,6 @@ from support.stops.scores import Score, Tally, beside_tool, score
 
 KINDS = ("plain", "transactional", "compacted", "recreated", "plain", "transactional")
 INTERVAL_SECONDS = 5
-_GROUPREPLAY = (sys.executable, "-m", "groupreplay")
 
 
 def played(
@@ -45,7 +42,7 @@ def played(
         groups = [
             PlayedGroup(feed, f"g-{topic}", topic.rsplit("-", 1)[1], show) for topic, feed in feeds.items()
         ]
-        words = [*_GROUPREPLAY, "probe", "--bootstrap-server", servers, "--interval", "2"]
+        words = [*GROUPREPLAY, "probe", "--bootstrap-server", servers, "--interval", "2"]
         words += ["--ends-interval", str(INTERVAL_SECONDS)]
         with GuardedProcess(words, folder / "prober.log"):
             _play(groups, lambda group: group.play(list(stops), seconds, pause_seconds), servers, tally)
@@ -54,8 +51,7 @@ def played(
         for feed in feeds.values():
             feed.close()
         capture = folder / "stops.parquet"
-        copied = [*_GROUPREPLAY, "capture", "--bootstrap-server", servers, "-o", str(capture)]
-        subprocess.run(copied, check=True, capture_output=True)
+        printed_by("capture", "--bootstrap-server", servers, "-o", capture)
     all_stops = [stop for group in groups for stop in group.stops]
     return score(capture, all_stops, 1_000 * INTERVAL_SECONDS), tally
 
@@ -77,7 +73,6 @@ def _play(
 def _compare(tool: object, servers: str, tally: Tally) -> None:
     words = f"--bootstrap-server {servers} --describe --all-groups --timeout 60000"
     before = tool.run(words)  # type: ignore[attr-defined]
-    result = invoke("lag", "--bootstrap-server", servers, "-o", "json")
+    ours = printed_by("lag", "--bootstrap-server", servers, "-o", "json")
     after = tool.run(words)  # type: ignore[attr-defined]
-    assert result.exit_code == 0, result.stderr
-    beside_tool(before, result.stdout, after, tally)
+    beside_tool(before, ours, after, tally)

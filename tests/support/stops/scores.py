@@ -11,7 +11,7 @@ from typing import Any
 from groupreplay.streaming.sources.capture import CaptureSource
 from groupreplay.streaming.sources.recorded_ends import RecordedEnds, recorded_ends
 from groupreplay.timeline.lag import Committed, Range, lag_at
-from support.job.captures import invoke
+from support.job.captures import printed_by
 from support.stops.member import Stop
 
 #: Between the append of a record and the answer to the client that has noted it.
@@ -136,9 +136,8 @@ def _holds(bounds: Range | None, least: int, most: int) -> bool:
 
 
 def _history(capture: Path) -> list[dict[str, Any]]:
-    result = invoke("describe", "--from-file", capture, "--all-groups", "--history", "-o", "json")
-    assert result.exit_code == 0, result.stderr
-    rows: list[dict[str, Any]] = json.loads(result.stdout)
+    words = ("describe", "--from-file", capture, "--all-groups", "--history", "-o", "json")
+    rows: list[dict[str, Any]] = json.loads(printed_by(*words))
     return rows
 
 

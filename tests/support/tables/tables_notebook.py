@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 from typing import Any, Final
 
 import nbformat
@@ -20,11 +19,11 @@ NOTEBOOK: Final = ROOT / "docs" / "tables.ipynb"
 _SECONDS: Final = 1_000
 
 
-def executed_tables(path: Path = NOTEBOOK) -> Any:
+def executed_tables() -> Any:
     """The notebook with the outputs of this installation, with the Delta Lake that docs/tables.md names."""
     arguments = FORMATS["delta"].submit_arguments()
     environment = {"PYSPARK_SUBMIT_ARGS": arguments, "PYSPARK_PYTHON": sys.executable}
-    notebook = executed(path, environment, _SECONDS)
+    notebook = executed(NOTEBOOK, environment, _SECONDS)
     for cell in notebook.cells:
         # What Spark prints on stderr is that of a machine.
         shown = [output for output in cell.get("outputs", ()) if output.output_type != "stream"]

@@ -46,11 +46,9 @@ def beat(at: int, caught_up: int | None) -> HeartbeatObservation:
     return HeartbeatObservation(at, place(at), caught_up)
 
 
-def fed(
-    observations: Sequence[JobObservation], context: Context = CONTEXT, blob: bytes | None = None
-) -> list[Event]:
+def fed(observations: Sequence[JobObservation], context: Context = CONTEXT) -> list[Event]:
     """The events, one observation a call, with a snapshot taken and restored between any two."""
-    events = []
+    events, blob = list[Event](), None
     for one in observations:
         watch = JobWatch(context) if blob is None else JobWatch.from_snapshot(context, blob)
         events += watch.apply([one])

@@ -38,7 +38,7 @@ def inside_ms(value: Any) -> int:
     return 0
 
 
-def dated_records(rows: Sequence[Raw], caught_up_ms: int = 0) -> tuple[list[Dated], list[BadRecord]]:
+def dated_records(rows: Sequence[Raw], caught_up_ms: int) -> tuple[list[Dated], list[BadRecord]]:
     """All records of one chunk and one partition in order, and what is reported of those with a wrong time."""
     limit_ms, last_ms = limit_of(caught_up_ms), dict[str, int]()
     committed_ms, begins = dict[tuple[str, str, int], int](), dict[str, int]()
