@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from groupreplay.app.inspection.group_lag import time_lag_text
-from groupreplay.app.inspection.groups import Description, conditions_cell
+from groupreplay.app.inspection.group_lag import Description, time_lag_text
+from groupreplay.app.inspection.groups import conditions_cell, generation
 from groupreplay.app.text.tables import Cell, Moment, Table, moment
 from groupreplay.state.phrases import milliseconds
 from groupreplay.state.plausible_times import LATEST_MS
@@ -125,14 +125,6 @@ def _strategy(line: DescribeLine) -> str | None:
     return "(broker default)" if unasked else protocol
 
 
-def _generation(line: DescribeLine) -> int | None:
-    """The group epoch of a group of the newer types, as in ``list``."""
-    epoch: int | None = (
-        line.group["group_epoch"] if line.group["generation"] is None else line.group["generation"]
-    )
-    return epoch
-
-
 def _expiry(offset: Description) -> Cell:
     """When it expires, or may expire; ``never`` if the client that committed it has asked for that."""
     may_ms = offset.get("may_expire_at_ms")
@@ -198,7 +190,13 @@ COLUMNS: Final[Mapping[tuple[KafkaTool, DescribeView], Sequence[Column]]] = {
     (KafkaTool.CONSUMER, DescribeView.STATE): (
         *(_GROUP, _COORDINATOR, Column("ASSIGNMENT-STRATEGY", _strategy), _STATE, _GROUP_EPOCH),
         _group("target_epoch", "TARGET-ASSIGNMENT-EPOCH", verbose=True),
-        *(_MEMBER_COUNT, Column("GENERATION", _generation), _SINCE, _HISTORY, _CONDITIONS),
+        *(
+            _MEMBER_COUNT,
+            Column("GENERATION", lambda line: generation(line.group)),
+            _SINCE,
+            _HISTORY,
+            _CONDITIONS,
+        ),
     ),
     (KafkaTool.SHARE, DescribeView.STATE): (
         *(_GROUP, _COORDINATOR, _STATE, _GROUP_EPOCH),

@@ -36,8 +36,7 @@ from groupreplay.streaming.base.errors import GroupReplayError
 
 if TYPE_CHECKING:
     from groupreplay.app.cli.nothing_found import Nothing
-    from groupreplay.app.inspection.group_lag import GroupLags
-    from groupreplay.app.inspection.groups import Description
+    from groupreplay.app.inspection.group_lag import Description, GroupLags
     from groupreplay.app.inspection.history import HistoryRow
     from groupreplay.app.inspection.state_history import StateRow
     from groupreplay.app.text.tables import Table

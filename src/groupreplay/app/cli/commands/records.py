@@ -221,17 +221,13 @@ def capture_command(settings: CaptureSettings) -> None:
 
 
 def _show(path: Path, settings: CaptureSettings) -> None:
-    import json
-
-    import msgspec
-
     from groupreplay.app.inspection.capture import describe_capture
-    from groupreplay.app.text.terminal import Progress, escape_json, safe_line
+    from groupreplay.app.text.terminal import Progress, json_document, safe_line
 
     with Progress("records read") as progress:
         description = describe_capture(path, settings.log.values["columns"], progress)
     if settings.output == "json":
-        click.echo(escape_json(json.dumps(msgspec.to_builtins(description), ensure_ascii=False, indent=2)))
+        click.echo(json_document(description))
         return
     for name, value in description.rows():
         click.echo(safe_line(f"{name:35}  {value}"))
