@@ -168,15 +168,14 @@ class LagWatch:
                 seen[group, topic, partition] = before if is_same and before is not None else (offset, now_ms)
             groups[group_label(group)] = [
                 MeasuredPartition(
-                    topic, partition, offset, self._lag(ends, topic, partition, seen[group, topic, partition])
+                    *place,
+                    offset,
+                    lag_at(ends.spans(*place), Committed(*seen[(group, *place)]), self._clock()),
                 )
-                for (topic, partition), offset in sorted(committed.items())
+                for place, offset in sorted(committed.items())
             ]
         self._seen = seen
         self.measured = MeasuredLags(self._clock(), ends.answered_ms, groups)
-
-    def _lag(self, ends: FollowedEnds, topic: str, partition: int, seen: tuple[int, int]) -> Lag:
-        return lag_at(ends.spans(topic, partition), Committed(*seen), self._clock())
 
 
 def measure_lags(
