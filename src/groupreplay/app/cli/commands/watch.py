@@ -19,7 +19,6 @@ from groupreplay.app.cli.flags import (
     cluster_flags,
     labels_flag,
     member_events_flag,
-    need_event_types,
     redaction_flags,
     retention_flags,
     rules_flags,
@@ -38,7 +37,7 @@ from groupreplay.app.cli.options import (
     time_zone_flag,
 )
 from groupreplay.app.cli.outlets import OutputFlags, output_flags
-from groupreplay.app.cli.printing_flags import EventLines, TimeRange, live_end, time_range
+from groupreplay.app.cli.printing_flags import EventLines, TimeRange, event_filter, live_end, time_range
 from groupreplay.app.text.times import GivenTime
 from groupreplay.streaming.base.clock import TimeZone
 
@@ -154,7 +153,12 @@ def command(settings: WatchFlags) -> int:
         raise click.UsageError("--admin-only is the prober alone: leave out --no-probe.")
     if settings.listen is None and (useless := [name for key, name in _OF_PAGES.items() if is_typed(key)]):
         raise click.UsageError(f"{useless[0]} has no meaning without --listen.")
-    token = None if settings.listen is None else _token(settings.listen[0], settings.auth_token_file)
+    token = None
+    if settings.listen is not None:
+        # Here: without --listen nothing of the extra serve is needed.
+        from groupreplay.app.serve.guard import need_token
+
+        token = need_token(settings.listen[0], settings.auth_token_file)
     times = time_range(settings.since, None, settings.zone, live_end)
     chosen, watched = _chosen(settings, times), settings.watch_settings(times)
     gone: LogGoneError | None = None
@@ -198,22 +202,10 @@ def _follow(
         follower.follow(stop)
 
 
-def _token(host: str, file: Path | None) -> str | None:
-    # Here: without --listen nothing of the extra serve is needed.
-    from groupreplay.app.serve.guard import need_token
-
-    return need_token(host, file)
-
-
 def _chosen(settings: WatchFlags, times: TimeRange) -> EventChoice:
-    from groupreplay.state import Severity
-    from groupreplay.streaming.engine.replay import Filter
     from groupreplay.streaming.sinks.event_topic import EventChoice, Wanted
 
-    least_severity = Severity[settings.min_severity.upper()]
-    chosen = Filter(
-        types=need_event_types(settings.types), since_ms=times.since_ms, least_severity=least_severity
-    )
+    chosen = event_filter(settings.types, settings.min_severity, times)
     return EventChoice(Wanted(groups=settings.groups, filter=chosen))
 
 
