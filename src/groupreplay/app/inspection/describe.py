@@ -63,11 +63,8 @@ class Column(NamedTuple):
 
 def _partitions(partitions: Mapping[str, Sequence[int]] | None) -> str | None:
     """``orders:0,1;payments:0``."""
-    return (
-        ";".join(f"{topic}:{','.join(map(str, partitions[topic]))}" for topic in sorted(partitions))
-        if partitions
-        else None
-    )
+    topics = sorted((partitions or {}).items())
+    return ";".join(f"{topic}:{','.join(map(str, numbers))}" for topic, numbers in topics) or None
 
 
 def _tasks(tasks: Mapping[str, Sequence[int]] | None, before: str = "") -> str:
@@ -319,9 +316,7 @@ def _ordered(lines: Sequence[DescribeLine], order: str) -> Sequence[DescribeLine
     if order == "topic":
         return lines
     owned = Counter((line.group["group_id"], line.member.get("member_id")) for line in lines)
-    places = dict[tuple[str, str | None], int]()
-    for key in _members(lines):
-        places[key] = len(places)
+    places: dict[tuple[str, str | None], int] = {who: place for place, who in enumerate(_members(lines))}
 
     def by_member(line: DescribeLine) -> tuple[str, bool, int, int]:
         group_id, member_id = line.group["group_id"], line.member.get("member_id")

@@ -150,10 +150,8 @@ def protocol_choice(described: Mapping[str, Any]) -> ProtocolChoice | None:
     if len(most) == 1:
         how = f"{asked[most[0]]} of {counted(len(members), 'member')} ask for it"
     elif most:
-        winner, how = (
-            None,
-            f"as many members ask for {' as for '.join(sorted(most))}: the log does not show which",
-        )
+        winner = None
+        how = f"as many members ask for {' as for '.join(sorted(most))}: the log does not show which"
     votes = [
         Vote(
             member=phrases.member(one),
@@ -212,10 +210,8 @@ def _changes(
     """What a commit now would change, and what a member that joins and leaves now would change."""
     is_classic = described["type"] == "classic"
     if not expires:
-        return (
-            "no change",
-            "no change: counted anew when the last member has left" if is_classic else "no change",
-        )
+        later = ": counted anew when the last member has left" if is_classic else ""
+        return "no change", f"no change{later}"
     if base == "emptied":
         return "no change", f"+ {retention} from when it leaves"
     by_commit = f"+ {retention} from the commit"

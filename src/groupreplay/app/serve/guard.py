@@ -69,11 +69,8 @@ def need_token(host: str, path: Path | None) -> str | None:
     if path is not None:
         return read_token(path)
     if not is_loopback(host):
-        raise unusable(
-            "other machines would read everything without a token",
-            host,
-            "give --auth-token-file FILE, or listen on 127.0.0.1",
-        )
+        fix = "give --auth-token-file FILE, or listen on 127.0.0.1"
+        raise unusable("other machines would read everything without a token", host, fix)
     return None
 
 

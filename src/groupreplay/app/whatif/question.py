@@ -46,11 +46,8 @@ def asked_settings(properties: Mapping[str, str], flag: str) -> dict[str, Settin
     values = {}
     for name, text in properties.items():
         if name not in ASKED:
-            raise unusable(
-                f"unknown setting {name!r}",
-                flag,
-                f"{did_you_mean(name, ASKED)}known here: {', '.join(ASKED)}",
-            )
+            fix = f"{did_you_mean(name, ASKED)}known here: {', '.join(ASKED)}"
+            raise unusable(f"unknown setting {name!r}", flag, fix)
         try:
             values[name] = ASKED[name].parsed(text)
         except ValueError as error:

@@ -225,18 +225,8 @@ def _members(message: Mapping[str, Any]) -> Iterable[Mapping[str, Any]]:
 
 
 def _source(group_id: str, redaction: Redaction | None) -> TimelineSource:
-    words = [
-        "groupreplay",
-        "report",
-        "--bootstrap-server",
-        "HOST:PORT",
-        "--group",
-        group_id,
-        "-o",
-        "FILE.html",
-    ]
     return TimelineSource(
-        command=shlex.join(words),
+        command=f"groupreplay report --bootstrap-server HOST:PORT --group {shlex.quote(group_id)} -o FILE.html",
         version=__version__,
         origin="live cluster",
         cluster_id="",
