@@ -119,11 +119,7 @@ class LagWatch:
     """Measures twice a minute, in a thread: ``source`` has the groups, ``ends`` returns the recorded ends."""
 
     def __init__(
-        self,
-        source: Cluster,
-        ends: Callable[[], FollowedEnds],
-        clock: Callable[[], int],
-        most_groups: int,
+        self, source: Cluster, ends: Callable[[], FollowedEnds], clock: Callable[[], int], most_groups: int
     ) -> None:
         self.measured = MeasuredLags()
         self._source, self._read_ends = Connection(source), ends

@@ -334,10 +334,7 @@ def _members(lines: Sequence[DescribeLine]) -> Iterator[tuple[str, str]]:
 
 
 def _lines(
-    view: DescribeView,
-    group: Description,
-    identity: TopicIdentity | None,
-    lags: GroupLags | None,
+    view: DescribeView, group: Description, identity: TopicIdentity | None, lags: GroupLags | None
 ) -> Iterator[DescribeLine]:
     if view is DescribeView.STATE:
         yield DescribeLine(group, identity)

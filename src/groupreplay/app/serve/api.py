@@ -17,11 +17,7 @@ from groupreplay.app.exporter.feed import Limits, is_fresh, is_up, silence_secon
 from groupreplay.app.serve import answers
 from groupreplay.app.serve.history import episode_queries, event_queries, group_queries
 from groupreplay.app.serve.history.deployment_queries import Deployments, WeekOfDeployments
-from groupreplay.app.serve.history.rebalance_queries import (
-    RebalancesByTime,
-    RebalancesQuery,
-    rebalances,
-)
+from groupreplay.app.serve.history.rebalance_queries import RebalancesByTime, RebalancesQuery, rebalances
 from groupreplay.app.serve.offsets_log.commit_sample import CommitSample
 from groupreplay.app.serve.offsets_log.timelines import LiveTimelines
 from groupreplay.app.serve.requests import Parameters, RequestError

@@ -53,9 +53,7 @@ from groupreplay.coordinator.trace_entries import TraceEntry
 from groupreplay.streaming.base.errors import GroupReplayError, did_you_mean, unusable
 from groupreplay.streaming.base.files import atomic_file, is_written_into, require_new
 from groupreplay.streaming.contract.log import ROW_SCHEMA, ProgressCallback, no_progress
-from groupreplay.streaming.contract.probe_messages import (
-    encode_message,
-)
+from groupreplay.streaming.contract.probe_messages import encode_message
 from groupreplay.streaming.sources.capture import CaptureWriter
 from groupreplay.streaming.sources.capture_context import CaptureContext
 from groupreplay.version import __version__

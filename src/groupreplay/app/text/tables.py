@@ -115,10 +115,7 @@ class TableStyle:
 
 
 def show(
-    table: Table,
-    documents: Iterable[object],
-    output: OutputFormat,
-    style: TableStyle | None = None,
+    table: Table, documents: Iterable[object], output: OutputFormat, style: TableStyle | None = None
 ) -> None:
     """Print a result: as a table, as CSV, or its documents (structs or dicts) as JSON."""
     style = style or TableStyle()

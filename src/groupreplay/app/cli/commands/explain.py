@@ -14,12 +14,7 @@ import click
 from groupreplay.app.cli.command import with_settings
 from groupreplay.app.cli.flags import retention_flags, rules_file_flag, runbook_flag
 from groupreplay.app.cli.histories import opened_history, warn_of_history
-from groupreplay.app.cli.inputs import (
-    LogInput,
-    exit_code,
-    history_flags,
-    log_read,
-)
+from groupreplay.app.cli.inputs import LogInput, exit_code, history_flags, log_read
 from groupreplay.app.cli.options import (
     complete_since_flag,
     flag,

@@ -16,12 +16,7 @@ import click
 from groupreplay.app.cli.command import giving_way, is_typed, with_settings
 from groupreplay.app.cli.flags import redaction_flags, retention_flags, rules_flags
 from groupreplay.app.cli.histories import opened_history, warn_of_history
-from groupreplay.app.cli.inputs import (
-    LogInput,
-    history_flags,
-    log_read,
-    nothing_found,
-)
+from groupreplay.app.cli.inputs import LogInput, history_flags, log_read, nothing_found
 from groupreplay.app.cli.options import (
     complete_since_flag,
     file_flag,
@@ -225,11 +220,7 @@ def _source(settings: ReportSettings, times: TimeRange, words: Sequence[str]) ->
 
 
 def _need_timeline(
-    settings: ReportSettings,
-    times: TimeRange,
-    group: str,
-    source: TimelineSource,
-    most_bytes: int | None,
+    settings: ReportSettings, times: TimeRange, group: str, source: TimelineSource, most_bytes: int | None
 ) -> TimelineDocument | ExitCode:
     """The timeline of the one group with this id or of this glob; reports undecodable records on stderr.
 

@@ -98,10 +98,7 @@ class WatchFlags:
         default=True,
     )
     ends_interval: float = flag(
-        "Time between two records of the ends.",
-        type=click.FloatRange(min=1),
-        default=30.0,
-        metavar="SECONDS",
+        "Time between two records of the ends.", type=click.FloatRange(min=1), default=30.0, metavar="SECONDS"
     )
     admin_only: bool = switch(
         "Read no topic: report which classic groups are stuck, by the Admin API alone. For clusters that hide "
@@ -224,11 +221,7 @@ def _pages(
 
 
 def _served(
-    settings: WatchFlags,
-    address: tuple[str, int],
-    follower: Follower,
-    parts: ExitStack,
-    token: str | None,
+    settings: WatchFlags, address: tuple[str, int], follower: Follower, parts: ExitStack, token: str | None
 ) -> Callable[[Outcome], None]:
     """Starts the server; returns what must get each poll.
 
