@@ -219,7 +219,10 @@ def replay_command(settings: ReplaySettings) -> int:
         replay = Replay(context, choice)
         sessions = set[tuple[str, str, int]]()
         events = _noting_assumptions(events_in_order(replay.feed(rows), tally), sessions)
-        _print_events(events, progress.close, times, settings.output)
+        if settings.output == "jsonl":
+            _print_jsonl(events, progress.close)
+        else:
+            _print_lines(events, progress.close, times)
     warn_of_losses(replay)
     if tally.shown:
         warn_of_assumptions(context, rows, sessions=((kind, {name: value}) for kind, name, value in sessions))
@@ -233,13 +236,6 @@ def _noting_assumptions(events: Iterable[bytes], noted: set[tuple[str, str, int]
             data = json.loads(event)["data"]
             noted.update((data["group_type"], *number) for number in data["assumed"].items())
         yield event
-
-
-def _print_events(events: Iterable[bytes], before: Callable[[], None], times: TimeRange, output: str) -> None:
-    if output == "jsonl":
-        _print_jsonl(events, before)
-    else:
-        _print_lines(events, before, times, colour=display().colour)
 
 
 def _replay_exit_code(
@@ -270,11 +266,10 @@ def _print_jsonl(events: Iterable[bytes], before: Callable[[], None]) -> None:
         click.echo(escape_json(value.decode()))
 
 
-def _print_lines(
-    events: Iterable[bytes], before: Callable[[], None], times: TimeRange, *, colour: bool
-) -> None:
+def _print_lines(events: Iterable[bytes], before: Callable[[], None], times: TimeRange) -> None:
     from groupreplay.app.text.event_text import line_of
 
+    colour = display().colour
     for number, value in enumerate(events):
         before()
         if number == 0:

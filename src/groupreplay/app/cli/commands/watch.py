@@ -144,6 +144,7 @@ def command(settings: WatchFlags) -> int:
     events have the ids that run gives them. docs/watch.md has its limits, and when run is the better choice.
     """
     from groupreplay.streaming.base.process import stop_requests
+    from groupreplay.streaming.sinks.event_topic import EventChoice, Wanted
     from groupreplay.streaming.watch.beginning import LogGoneError
 
     if settings.admin_only and not settings.probe:
@@ -157,7 +158,8 @@ def command(settings: WatchFlags) -> int:
 
         token = need_token(settings.listen[0], settings.auth_token_file)
     times = time_range(settings.since, None, settings.zone, live_end)
-    chosen, watched = _chosen(settings, times), settings.watch_settings(times)
+    wanted = Wanted(groups=settings.groups, filter=event_filter(settings.types, settings.min_severity, times))
+    chosen, watched = EventChoice(wanted), settings.watch_settings(times)
     gone: LogGoneError | None = None
     with stop_requests() as stop, closing(EventLines(times, settings.output, follows=True)) as lines:
         while not stop.made:
@@ -197,13 +199,6 @@ def _follow(
             parts.callback(outlet.close)
         takers += _pages(settings, follower, parts, token)
         follower.follow(stop)
-
-
-def _chosen(settings: WatchFlags, times: TimeRange) -> EventChoice:
-    from groupreplay.streaming.sinks.event_topic import EventChoice, Wanted
-
-    chosen = event_filter(settings.types, settings.min_severity, times)
-    return EventChoice(Wanted(groups=settings.groups, filter=chosen))
 
 
 def _pages(
